@@ -24,15 +24,18 @@ def missing_share(compared: Sequence[ScopeFigures]) -> float:
 
 
 def ranked(compared: Mapping[str, Sequence[ScopeFigures]]) -> list[str]:
-    """The arms, by name, that left no more than twice as many tasks as any, in order. compared: the
-    figures of each, one or several runs."""
+    """The arms, by name, that left no more than twice as many tasks as any, in order.
+
+    Args:
+        compared: The figures of each arm, of one or several runs.
+    """
     missing = {arm: missing_share(figures) for arm, figures in compared.items()}
     least = min(missing.values(), default=0.0)
     return [arm for arm in compared if missing[arm] <= 2 * least]
 
 
 def ranked_by(compared: Mapping[str, Sequence[ScopeFigures]], key: str) -> list[str]:
-    """Those of them whose figure may be the best: without bounds, if there are any."""
+    """The arms of `ranked` whose figure may be the best: those without bounds, if there are any."""
     arms = ranked(compared)
     exact = [arm for arm in arms if not any(figures.is_bound(key) for figures in compared[arm])]
     return exact or arms

@@ -1,4 +1,4 @@
-"""python -m experiments.compare RUN...: the arms of several runs in one table, paired by seed.
+"""The comparison of several runs: their arms in one table, paired by seed.
 
 Runs can be compared if they gave their arms the same work and counted it alike: equal workload
 options, equal workloads under equal seeds (by their digests), equal settling and draining times.
@@ -41,7 +41,11 @@ _NOTED = ("runtime", "virtual", "live", "heartbeat_us", "sample_s")
 
 
 class Comparison(ComparedArms):
-    """The arms of several runs. notes: what else differs between the runs."""
+    """The arms of several runs.
+
+    Attributes:
+        notes: What else differs between the runs.
+    """
 
     notes: list[str]
 
@@ -136,7 +140,7 @@ def _paths(summary: RunSummary) -> list[str]:
 
 
 def _settings(summary: RunSummary, names: Sequence[str]) -> Settings:
-    """Some of a run's configuration, as {path: value}."""
+    """Part of a run's configuration, as {path: value}."""
 
     def flat(path: str, value: JsonValue) -> Settings:
         if isinstance(value, dict):
@@ -151,7 +155,7 @@ def _settings(summary: RunSummary, names: Sequence[str]) -> Settings:
 
 
 def _workload_digests(summary: RunSummary) -> dict[int, str]:
-    """Of the workload of each seed that the run used."""
+    """The digest of the workload of each seed that the run used."""
     digests = {row.seed: row.workload for arm in summary.arms for row in arm.seeds}
     return {**digests, summary.seed: summary.workload.digest}
 
@@ -170,11 +174,11 @@ def _notes(summaries: Mapping[str, RunSummary]) -> list[str]:
 
 
 def csv_text(summary: Comparison, rows: Sequence[Row]) -> str:
-    """One line per arm and figure, in the units of summary.json: the run's own value, the mean over
-    seeds, the difference to the baseline.
+    """The figures as CSV: one line per arm and figure, in the units of summary.json, with the run's
+    own value, the mean over seeds and the difference to the baseline.
 
-    at_least: value and mean may be lower bounds (bounds.py); difference_at_least,
-    difference_at_most: the difference rests on one.
+    The column at_least says that value and mean may be lower bounds (bounds.py);
+    difference_at_least and difference_at_most say that the difference rests on one.
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")

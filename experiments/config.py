@@ -22,11 +22,13 @@ LARGEST_FILE = 1 << 24
 
 
 class LiveConfig(Strict):
-    """How arms run on Ray. address: of a running cluster; unset: an embedded one. hosts: scheduler
-    processes.
+    """How arms run on Ray.
 
-    fsync: the cell waits for the disk at each step, so that its log survives the machine and not
-    only the process.
+    Attributes:
+        address: The address of a running cluster; unset: an embedded one.
+        hosts: The number of scheduler processes.
+        fsync: The cell waits for the disk at each step, so that its log survives the machine and
+            not only the process.
     """
 
     address: str | None = None
@@ -36,15 +38,23 @@ class LiveConfig(Strict):
 
 
 class VirtualConfig(Strict):
-    """How arms run in virtual time. message_us: one-way time of every message between schedulers,
-    cell, workers and workload source."""
+    """How arms run in virtual time.
+
+    Attributes:
+        message_us: One-way time of every message between schedulers, cell, workers and workload
+            source. Messages between the cell's master and a protocol's participant beside it take
+            no time, as in live runs.
+    """
 
     message_us: int = Field(500, ge=0, le=1_000_000)
 
 
 class RunConfig(Strict):
-    """Everything a run depends on. seeds: paired seeds in virtual time for the confidence intervals
-    (seed, seed + 1, ...)."""
+    """Everything a run depends on.
+
+    Attributes:
+        seeds: Paired seeds in virtual time for the confidence intervals (seed, seed + 1, ...).
+    """
 
     name: Name = "parsync_vs_flow"
     runtime: Literal["virtual", "ray"] = "virtual"

@@ -13,8 +13,12 @@ from parsync.metrics.figures import Figures, Number
 
 
 class Capacity(Figures):
-    """The decision capacity of one group. low, high: decisions per arrival at 100 % load, looking
-    at every partition or at as few as may be; equal where the strategy settles it."""
+    """The decision capacity of one group.
+
+    Attributes:
+        low, high: Decisions per arrival at 100 % load, looking at every partition or at as few as
+            may be; equal where the strategy settles it.
+    """
 
     group: str
     low: Number
@@ -22,7 +26,8 @@ class Capacity(Figures):
 
 
 def decision_capacity(arm: ArmConfig, outline: Outline) -> list[Capacity]:
-    """Of the groups whose decision times are modelled; the others' depend on the cell."""
+    """The capacity of each group whose decision times are modelled; that of the others depends on
+    the cell."""
     partitions = min(arm.partitions, outline.machines)
     capacities = []
     for group, permille in zip(arm.groups, arm.shares_permille(), strict=True):
@@ -40,7 +45,7 @@ def decision_capacity(arm: ArmConfig, outline: Outline) -> list[Capacity]:
 
 
 def _fewest_scanned(strategy: str, partitions: int) -> int:
-    """Partitions that a task's decision looks at, at the fewest; at the most it is all of them.
+    """The fewest partitions that a decision on one task scans; the most are all of them.
     Latency-first turns to the next partition where the freshest has no room."""
     return 1 if strategy in ("latency_first", "adaptive") else partitions
 

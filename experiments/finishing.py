@@ -34,11 +34,12 @@ def finish_run(
     console: Console,
     interruption: Interruption,
 ) -> None:
-    """Write everything into the run directory and show the comparison. partial: why the run did not
-    get to its end, "" if it did.
+    """Write everything into the run directory and show the comparison.
 
-    interruption: KeyboardInterrupt once the results are written, if a stop signal comes meanwhile;
-    one that had come before is why the run is partial.
+    Args:
+        partial: Why the run did not get to its end, "" if it did.
+        interruption: Raises KeyboardInterrupt once the results are written, if a stop signal comes
+            meanwhile; one that came before is why the run is partial.
     """
     known = interruption.received
 
@@ -64,7 +65,11 @@ def finish_run(
 def arm_result(
     config: RunConfig, run: ArmRun, seeds: Mapping[int, Mapping[str, SeedFigures]]
 ) -> ArmResult:
-    """An arm's run in figures. seeds: those of all arms, by seed and arm name."""
+    """An arm's run in figures.
+
+    Args:
+        seeds: The seeds of all arms, by seed and arm name.
+    """
     arm, live = run.arm, config.runtime == "ray"
     outline = config.workload.outline()
     capacity = [] if outline is None else decision_capacity(arm, outline)

@@ -68,8 +68,11 @@ _LOG = "log"  # of a live arm
 
 @contextmanager
 def run_in_progress(directory: Path) -> Iterator[None]:
-    """Inside, finish_killed refuses this run directory. The lock goes with the process, however
-    that ends; a file system that knows no locks is taken as it is."""
+    """Mark a run directory as being written for the length of the block: finish_killed refuses it.
+
+    The lock is released with the process, however that ends. A file system without locks is
+    accepted, unlocked.
+    """
     with (directory / CONFIG_FILE).open("r+b") as file:
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -121,8 +124,12 @@ def _in_progress(path: Path) -> bool:
 
 
 class _Found:
-    """What there is of a run. arms, workload: as in the summary. lacks: what is missing, a phrase
-    each."""
+    """What is left of a run.
+
+    Attributes:
+        arms, workload: As in the summary.
+        lacks: What is missing, a phrase each.
+    """
 
     def __init__(self, directory: Path, config: RunConfig) -> None:
         self._directory = directory
@@ -210,7 +217,7 @@ class _Found:
         )
 
     def _workload_of_run(self) -> Workload:
-        """From the run's tables. Raises AgoraError if they cannot be read."""
+        """Read the workload from the run's tables. Raises AgoraError if they cannot be read."""
         if self._read is None:
             self._read = read_workload(self._directory / WORKLOAD_DIR)
         return self._read
@@ -218,7 +225,8 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """As in ArmRun. digest: "" if that is not known."""
+    """The measurements of an arm; fields are as in ArmRun, and the digest is "" if it is not
+    known."""
 
     metrics: RunMetrics
     notes: Mapping[str, Any]
@@ -228,8 +236,8 @@ class _Measured:
 
 
 def _from_logs(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Path) -> _Measured:
-    """Of a live arm whose actors had not handed their measurements over. Raises AgoraError naming a
-    log that cannot be read."""
+    """Measure a live arm whose actors had not handed their measurements over, from its logs. Raises
+    AgoraError naming a log that cannot be read."""
     spec = arm.spec(config.seed, config.heartbeat_us, round(config.sample_s * 1e6), live=True)
     options = LiveOptions(
         journal_dir=folder / _LOG, hosts=config.live.hosts, tick_us=config.live.tick_ms * 1000
@@ -252,7 +260,7 @@ def _from_logs(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Pa
 
 
 def _from_parquet(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Path) -> _Measured:
-    """Of an arm that had closed its files. Raises AgoraError if it had not."""
+    """Measure an arm that had closed its Parquet files. Raises AgoraError if it had not."""
     metrics = make_metrics(config, arm, workload)
     files = record_files(folder, metrics.tables)
     if not files:

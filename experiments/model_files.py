@@ -44,7 +44,7 @@ def write_model(path: Path, content: BaseModel) -> None:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Inside, an OSError becomes an AgoraError that names what cannot be written."""
+    """Turn an OSError of the block into an AgoraError that names what cannot be written."""
     try:
         yield
     except OSError as error:
@@ -105,7 +105,7 @@ def _shown(value: Any) -> str:
 
 
 def _named(place: tuple[int | str, ...]) -> str:
-    """arms[0].overall.delay_mean_us"""
+    """The path of a field, such as arms[0].overall.delay_mean_us."""
     name = ""
     for before, part in pairwise(("", *place)):
         name += f"[{part}]" if isinstance(part, int) else f".{part}" if before != "" else part

@@ -19,6 +19,7 @@ from experiments.config import first_error
 from experiments.workloads.parsync_cells import demo_options, paper_options
 from experiments.workloads.synthetic import SyntheticOptions
 from parsync.protocols import registry as protocols
+from parsync.protocols.optimistic.choices import StrategyKind
 from schedulers import registry
 from schedulers.capability import Capability
 from shared_state.errors import AgoraError
@@ -32,7 +33,7 @@ CAPACITY = 2
 # and 5,800 tasks wait per scheduler). From 0.4, which would fit Table 2, no such growth follows and
 # adaptive never leaves quality-first; from 0.75 Figs. 5, 7b and 8 follow.
 PARSYNC_SCAN_COST = 0.75
-GREEDY: tuple[str, ...] = ("optimistic", "quality_first", "latency_first", "adaptive")
+GREEDY: tuple[str, ...] = tuple(StrategyKind)
 FLOW_SHARE = 0.25
 TOGETHER = "all"  # the sync set of groups that count together as ParSync's N schedulers
 MOST_SCHEDULERS = 1_000_000  # of one kind
@@ -41,7 +42,7 @@ MOST_DIGITS = 18  # of a count
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What differs between the demo and the paper's cell."""
+    """The differences between the demo and the paper's cell."""
 
     synthetic: SyntheticOptions
     schedulers: int
@@ -61,8 +62,11 @@ class Scale:
 
 
 def demo_scale(quick: bool) -> Scale:
-    """ParSync's ratios at a tenth of its size; quick: of half the demo's cell, its times halved
-    with the tasks' length. A task length of each phase settles."""
+    """ParSync's ratios at a tenth of its size. A task length of each phase settles.
+
+    Args:
+        quick: Use half of the demo's cell, and halve its times with the tasks' length.
+    """
     options = demo_options(quick)
     task_s = options.mean_duration_s
     return Scale(
@@ -119,10 +123,12 @@ def flow_group(
     share: float | None = None,
     **options: Any,
 ) -> GroupConfig:
-    """`count` flow schedulers. options: of the protocol.
+    """A group of `count` flow schedulers.
 
-    decision: what decisions cost; unset: the kind's own, Measured when live, Counted in virtual
-    time.
+    Args:
+        decision: What decisions cost; unset: the kind's own, Measured when live, Counted in
+            virtual time.
+        options: Options of the protocol.
     """
     protocol = optimistic(sync, scale.gap_s, **options)
     return GroupConfig(
@@ -248,8 +254,10 @@ def _mix_group(name: str, count: int, scale: Scale, decision: ModelledTime) -> G
     if kind in GREEDY:
         return greedy_group(scale, kind, count, decision=decision, sync_set=TOGETHER)
     if kind not in registry.names():
-        known = f"{', '.join(GREEDY)}, {registry.listing()}"
-        raise AgoraError(f"--mix: unknown '{_shortened(kind)}', expected one of {known}")
+        raise AgoraError(
+            f"--mix: unknown '{_shortened(kind)}', expected a strategy ({', '.join(GREEDY)}) or a "
+            f"kind of scheduler ({registry.listing()})"
+        )
     if Capability.MEASURED_WHEN_LIVE in registry.get(kind).capabilities:
         return flow_group(scale, kind, count, "diff_block", decision, sync_set=TOGETHER)
     group = greedy_group(
@@ -274,5 +282,5 @@ def _mix_group_of(protocol: str, kind: str, count: int, decision: ModelledTime) 
 
 
 def _shortened(name: str) -> str:
-    """At most 40 characters of a name that a user gave."""
+    """The first 40 characters of a name that a user gave."""
     return name if len(name) <= 40 else name[:39] + "…"

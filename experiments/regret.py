@@ -20,15 +20,16 @@ def settle_us(config: RunConfig) -> int:
 
 
 def regret_watch(config: RunConfig, workload: Workload, seed: int) -> RegretWatch:
-    """For one run of one arm."""
+    """The watch that observes one run of one arm."""
     return RegretWatch(workload, settle_us(config), seed)
 
 
 def regret_of_log(assembly: Assembly, log: Path, watch: RegretWatch, ended_us: int) -> Regret:
-    """From the log of a live cell. Raises AgoraError if it cannot be read."""
+    """The regret of a live run, computed from its cell's log. Raises AgoraError if the log cannot
+    be read."""
     master = assembly.master()
     master.cell = ObservedCell(master.cell, watch)
-    beside = assembly.cell_side(master.cell)
-    for _ in replay_master(assembly.codec, log, master, beside):
+    cell_side = assembly.cell_side(master.cell)
+    for _ in replay_master(assembly.codec, log, master, cell_side):
         pass
     return watch.regret(ended_us)

@@ -9,8 +9,12 @@ from parsync.metrics.quantity import duration
 
 
 class Restart(Figures):
-    """An actor that was restarted or lost. at_us: when it was lost. away_us: until it was back;
-    None: it was not back by the end."""
+    """An actor that was restarted or lost.
+
+    Attributes:
+        at_us: When it was lost.
+        away_us: The time until it was back; None: it was not back by the end.
+    """
 
     actor: str
     at_us: Count

@@ -1,5 +1,5 @@
-"""Runs the arms of a configuration: each once in full with its measurements on disk, then all again
-over paired seeds for the confidence intervals."""
+"""The runs of a configuration's arms: each once in full with its measurements on disk, then all
+again over paired seeds for the confidence intervals."""
 
 from __future__ import annotations
 
@@ -48,12 +48,17 @@ POLL_S = 0.1  # for a stop signal
 
 @dataclass(frozen=True, slots=True)
 class ArmRun:
-    """An arm after its run. digest: of its event log. notes: what its times include. stopped: why
-    it did not get to its end, "" if it did.
+    """An arm after its run.
 
-    interrupted: it was stopped by Ctrl-C. broken: it was ended by one of its schedulers, which
-    broke its contract; other arms still run. regret: parsync.metrics.regret. restarts: of live
-    actors.
+    Attributes:
+        digest: The digest of its event log.
+        notes: What its times include.
+        stopped: Why it did not get to its end, "" if it did.
+        interrupted: It was stopped by Ctrl-C.
+        broken: It was ended by one of its schedulers, which broke its contract; other arms still
+            run.
+        regret: See parsync.metrics.regret.
+        restarts: Restarts of live actors.
     """
 
     arm: ArmConfig
@@ -137,8 +142,8 @@ def run_arm_virtual(
     on_snapshot: Callable[[Snapshot], None],
     interruption: Interruption,
 ) -> ArmRun:
-    """One arm in virtual time; directory None keeps the figures only. Ctrl-C and a full disk yield
-    a partial result."""
+    """Run one arm in virtual time. With directory None only the figures are kept. Ctrl-C and a full
+    disk yield a partial result."""
     metrics = make_metrics(config, arm, workload)
     watch = regret_watch(config, workload, seed)
     sink = None if directory is None else RecordSink(directory, tables=metrics.tables)
@@ -231,11 +236,12 @@ def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> SeedFigures:
 def run_seeds(
     config: RunConfig, interruption: Interruption, processes: int | None = None
 ) -> Generator[tuple[int, str, SeedFigures], None, None]:
-    """(seed, arm name, figures) of every arm on seeds seed, seed + 1, ..., as they are done.
+    """Run every arm on the seeds seed, seed + 1, ..., and yield (seed, arm name, figures) as they
+    are done.
 
-    The processes do not hear stop signals; they end when the iteration or this process does.
-    Raises KeyboardInterrupt if one was received, AgoraError if one of the processes is lost, or an
-    arm does not get to its end.
+    The processes do not hear stop signals; they end when the iteration or this process does. Raises
+    KeyboardInterrupt if one was received, AgoraError if one of the processes is lost, or an arm
+    does not get to its end.
     """
     tasks = [(config.seed + k, arm) for k in range(config.seeds) for arm in config.arms]
     workers = min(processes or os.cpu_count() or 1, len(tasks))

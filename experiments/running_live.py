@@ -1,4 +1,4 @@
-"""One arm on Ray."""
+"""The run of one arm on Ray."""
 
 from __future__ import annotations
 

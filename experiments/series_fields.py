@@ -18,8 +18,11 @@ _SAMPLED = {"cell": ("used_permille",), "agents": ("agent", "queued"), "rounds":
 
 
 def check_series(path: Path, arrays: Mapping[str, NDArray[np.generic]], agents: int) -> None:
-    """Raises AgoraError naming the file and the first array that cannot be drawn. agents: how many
-    the arm has."""
+    """Raise AgoraError naming the file and the first array that cannot be drawn.
+
+    Args:
+        agents: The number of the arm's agents.
+    """
 
     def require(name: str, *shape: int | None) -> NDArray[np.generic]:
         """The array; None: any length."""

@@ -23,8 +23,12 @@ Value = float | int | None
 
 
 class Interval(Figures):
-    """Mean of n values and its confidence limits (None where n < 2). missing: seeds without the
-    figure; then there is no mean. at_least: some of the values are lower bounds."""
+    """Mean of n values and its confidence limits (None where n < 2).
+
+    Attributes:
+        missing: Seeds without the figure; then there is no mean.
+        at_least: Some of the values are lower bounds.
+    """
 
     mean: Number | None = None
     low: Number | None = None
@@ -35,16 +39,19 @@ class Interval(Figures):
 
 
 class Difference(Figures):
-    """Arm minus baseline, seed by seed.
+    """An arm minus the baseline, seed by seed.
 
-    mean, low, high: in the figure's unit. relative, relative_low, relative_high: the arm over the
-    baseline, less 1: geometric mean of the seeds' ratios, with the interval of their logarithms, so
-    that a delay can fall by at most 100 % (None unless all values are positive). lower_in,
-    higher_in: in how many seeds the arm's figure was lower, higher. sign_p: two-sided sign test.
-    at_least, at_most: in some seed the arm's or the baseline's figure is a lower bound, so the
-    difference is at least or at most what stands here (both: it may be anything).
-    certain: no interval given here includes "no difference", and what a bound hides could only make
-    the difference larger.
+    Attributes:
+        mean, low, high: In the figure's unit.
+        relative, relative_low, relative_high: The arm over the baseline, less 1: the geometric mean
+            of the seeds' ratios, with the interval of their logarithms, so that a delay can fall by
+            at most 100 % (None unless all values are positive).
+        lower_in, higher_in: The number of seeds in which the arm's figure was lower, higher.
+        sign_p: The p value of the two-sided sign test.
+        certain: Whether no interval given here includes "no difference", and what a bound hides
+            could only make the difference larger.
+        at_least, at_most: Whether in some seed the arm's or the baseline's figure is a lower bound,
+            so that the difference is at least or at most what is given (both: it may be anything).
     """
 
     mean: Number | None = None
@@ -85,8 +92,14 @@ def paired_difference(
     at_least: bool = False,
     at_most: bool = False,
 ) -> Difference:
-    """Compare two arms whose i-th values are of the same seed. at_least, at_most: see Difference.
-    Raises ValueError if they are not equally many."""
+    """Compare two arms whose i-th values are of the same seed.
+
+    Args:
+        at_least, at_most: See Difference.
+
+    Raises:
+        ValueError: The arms differ in their number of values.
+    """
     pairs = list(zip(arm, baseline, strict=True))
     known = [(float(a), float(b)) for a, b in pairs if a is not None and b is not None]
     differences = [a - b for a, b in known]

@@ -28,6 +28,7 @@ Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), AfterValidat
 
 
 class Strict(BaseModel):
-    """No number is true, a text or infinite, and no list anything else."""
+    """The base of a configuration's models: a number is not a bool, a text or infinite, and a list
+    is nothing else."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)

@@ -1,5 +1,5 @@
-"""summary.json: everything a run found out, small enough to read; and the run directory it lives
-in.
+"""The summary of a run, summary.json: everything it found out, small enough to read; and the run
+directory that holds it.
 
 A run directory holds
 
@@ -73,8 +73,12 @@ _UNREADABLE = (ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFi
 class ArmResult:
     """One arm as it ran under the run's own runtime and seed, and its paired seeds.
 
-    quantities: what its figures are called. series: parsync.metrics.summary.series. seeds: its
-    figures by seed. The others are as in ArmSummary.
+    The attributes not listed here are as in ArmSummary.
+
+    Attributes:
+        quantities: What its figures are called.
+        series: What parsync.metrics.summary.series returns.
+        seeds: Its figures by seed.
     """
 
     name: str
@@ -97,7 +101,11 @@ class ArmResult:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What holds for all arms. partial: why the run did not get to its end, "" if it did."""
+    """What holds for all arms.
+
+    Attributes:
+        partial: Why the run did not get to its end, "" if it did.
+    """
 
     seed: int
     version: str

@@ -40,8 +40,12 @@ class Phase(Figures):
 
 class WorkloadFacts(Figures):
     """What the arms had to do, for the report and to tell whether two runs can be compared.
-    capacity: of each dimension. mean_duration_us: of the arriving tasks that end. facts: what the
-    workload's reader tells of it."""
+
+    Attributes:
+        capacity: The cell's capacity in each dimension.
+        mean_duration_us: The mean over the arriving tasks that end.
+        facts: What the workload's reader tells of it.
+    """
 
     name: str
     digest: str
@@ -74,8 +78,12 @@ class WorkloadFacts(Figures):
 
 
 class SeedFigures(Figures):
-    """An arm under one of the paired seeds. digest: of its event log. workload: the digest of the
-    seed's workload."""
+    """An arm under one of the paired seeds.
+
+    Attributes:
+        digest: The digest of its event log.
+        workload: The digest of the seed's workload.
+    """
 
     digest: str
     workload: str
@@ -139,9 +147,12 @@ class ArmSummary(ArmFigures):
 class Paired(Figures):
     """Arms compared over the seeds that all of them ran; `seeds` is empty if there are none.
 
-    arms: by slug and quantity, the mean over the seeds. differences: to the baseline arm, by slug
-    and quantity. Figures that leave out too much are taken by their lower bounds, and say so:
-    at_least of an arm, at_least and at_most of a difference.
+    Figures that leave out too much are replaced by their lower bounds, and say so: at_least of an
+    arm, at_least and at_most of a difference.
+
+    Attributes:
+        arms: The mean over the seeds, by slug and quantity.
+        differences: The difference to the baseline arm, by slug and quantity.
     """
 
     seeds: list[int]
@@ -164,8 +175,10 @@ class Paired(Figures):
 class ComparedArms(Figures):
     """Arms side by side, of one run or of several; what tables and verdicts are made from.
 
-    seed: the root seed, or those of several runs. quantities: what the figures are called, in the
-    order of the tables. partial_reason: why a run did not get to its end, "" if it did.
+    Attributes:
+        seed: The root seed, or those of several runs.
+        quantities: What the figures are called, in the order of the tables.
+        partial_reason: Why a run did not get to its end, "" if it did.
     """
 
     seed: int | str
@@ -200,10 +213,14 @@ class ComparedArms(Figures):
 
 
 class RunSummary(ComparedArms):
-    """summary.json.
+    """The summary of a run, summary.json.
 
-    format: VERSION. digest: of the arms' digests in order. version: of Agora. settle_us: left out
-    at the start of each phase. config: the resolved configuration.
+    Attributes:
+        format: VERSION.
+        digest: The digest of the arms' digests in order.
+        version: The version of Agora.
+        settle_us: The time left out at the start of each phase.
+        config: The resolved configuration.
     """
 
     format: Literal[3] = VERSION
@@ -231,8 +248,13 @@ class RunSummary(ComparedArms):
 
 
 class KeptArm(Figures):
-    """figures.json: an arm that has ended. version: of Agora. stopped: why it did not get to its
-    end, "" if it did. arm: without its paired seeds."""
+    """An arm that has ended, in figures.json.
+
+    Attributes:
+        version: The version of Agora.
+        stopped: Why it did not get to its end, "" if it did.
+        arm: The arm without its paired seeds.
+    """
 
     format: Literal[3] = VERSION
     version: str
@@ -249,7 +271,7 @@ class KeptArm(Figures):
 
 
 class KeptSeed(Figures):
-    """seeds/<seed>.json: the arms that have run under a paired seed, by slug."""
+    """The arms that have run under a paired seed, by slug, in seeds/<seed>.json."""
 
     format: Literal[3] = VERSION
     seed: int

@@ -72,7 +72,7 @@ class WorkloadConfig(Strict):
 
     @property
     def spec(self) -> WorkloadSpec:
-        """AgoraError if the kind is not installed any more."""
+        """The spec of the kind. Raises AgoraError if the kind is not installed any more."""
         return registry.get(self.kind)
 
     def outline(self) -> Outline | None:
@@ -88,8 +88,9 @@ class WorkloadConfig(Strict):
         return self.spec.call(self.spec.values, workload)
 
     def check_phases(self, settle_s: float, gaps_s: Mapping[str, float]) -> None:
-        """ValueError if a phase is too short to settle in, or shorter than the gap G of an arm, by
-        its name. Says nothing about a workload whose phases only reading it tells."""
+        """Raise ValueError if a phase is too short to settle in, or shorter than the gap G of an
+        arm (by its name). Workloads whose phases are known only when they are read are not
+        checked."""
         try:
             outline = self.outline()
         except AgoraError as error:
@@ -108,7 +109,7 @@ class WorkloadConfig(Strict):
 
 
 def refuse_former_sections(tree: Any) -> None:
-    """ValueError naming what replaces a section of an older configuration."""
+    """Raise ValueError naming what replaces a section of an older configuration."""
     for section in FORMER_SECTIONS:
         if isinstance(tree, Mapping) and tree.get(section) is not None:
             raise ValueError(f'[{section}]: now [workload] with kind = "{section}"')

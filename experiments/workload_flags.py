@@ -51,8 +51,14 @@ def _readable(kind: str) -> list[str]:
 def changed_workload(
     workload: Mapping[str, Any], flags: Mapping[str, object], duration_s: float | None
 ) -> dict[str, Any]:
-    """A [workload] with what flags change. flags: by the names of options, None where not given.
-    Raises AgoraError naming a flag that this kind of workload has no option for."""
+    """The [workload] after the changes that command-line flags make.
+
+    Args:
+        flags: Values by the names of options, None where not given.
+
+    Raises:
+        AgoraError: Names a flag that this kind of workload has no option for.
+    """
     kind = workload["kind"]
     spec = registry.get(kind)
     changed = dict(workload)
@@ -81,7 +87,8 @@ def settled(settle_s: float, workload: Mapping[str, Any], duration_s: float) -> 
 
 
 def _parsed(workload: Mapping[str, Any]) -> WorkloadConfig | None:
-    """None if there is something wrong with it: the whole configuration is refused, then."""
+    """The options, validated; None if something is wrong with them, because the whole configuration
+    is then refused."""
     try:
         return WorkloadConfig.model_validate(workload)
     except ValidationError:

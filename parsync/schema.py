@@ -12,9 +12,11 @@ from enum import IntEnum
 class Column:
     """A column of a table.
 
-    dtype: numpy's name of it. unit: what one of its numbers counts ("us", "tasks", "permille", ...;
-    "id" names something, "code" stands for one of `codes`). codes: values that stand for something
-    else than a number, and for what.
+    Attributes:
+        dtype: Its numpy dtype.
+        unit: What one of its numbers counts ("us", "tasks", "permille", ...; "id" names something,
+            "code" stands for one of `codes`).
+        codes: Values that stand for something else than a number, and for what.
     """
 
     dtype: str

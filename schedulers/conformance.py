@@ -1,4 +1,4 @@
-"""check_conformance(SPEC): tests whether a kind of scheduler keeps the contract of interface.py.
+"""A check of schedulers, check_conformance(SPEC): does a kind keep the contract of interface.py?
 
 The function drives two equal schedulers of the kind through rounds on small cells with rivals,
 rejections, ended tasks, failures, gangs, preferences, tasks too large for any machine and
@@ -132,7 +132,8 @@ class _World:
 
 
 def _catalog() -> PreferenceCatalog:
-    """Nothing; three machines and their racks; every third machine at two costs; two racks."""
+    """A catalog: no preferences; three machines and their racks; every third machine at two costs;
+    two racks."""
     third = range(0, MACHINES, 3)
     return PreferenceCatalog(
         np.array([0, 0, 3, 3 + len(third), 3 + len(third)], np.int64),

@@ -67,7 +67,7 @@ class DecisionClock(Protocol):
 class Modelled:
     """A time per round, per task and per partition looked at.
 
-    Omega section 4; ParSync section 6.2: quality-first checks every partition.
+    Omega's simulator; ParSync section 6.2: quality-first checks every partition.
 
     Attributes:
         job_us: Per round.

@@ -171,6 +171,6 @@ def cause(error: BaseException) -> str:
 
 @lru_cache(maxsize=32)
 def _installed(group: str, path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """(name, value) of a group's entry points, of the packages on sys.path, which is `path`:
+    """The entry points of a group as (name, value), of the packages on sys.path, which is `path`:
     reading all their metadata takes milliseconds."""
     return tuple((point.name, point.value) for point in entry_points(group=group))

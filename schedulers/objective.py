@@ -16,13 +16,13 @@ UNPLACED = -1
 def placement_cost(
     catalog: PreferenceCatalog, rack: Int32, preference: Int32, machine: Int32
 ) -> tuple[Int64, NDArray[np.bool_]]:
-    """(cost int64[n], preferred bool[n]) of tasks of sets preference int32[n] on machine int32[n]
-    of a cell with rack int32[M].
+    """The cost int64[n] of tasks of sets preference int32[n] on machine int32[n] of a cell with
+    rack int32[M], and whether each is preferred, bool[n].
 
     The machine's cost where it is listed for the set (preferred is true only there), else its
     rack's cost where that is listed, else elsewhere_cost; for UNPLACED tasks unscheduled_cost,
-    without what they pay for waiting. O(n log set size): the catalog is not copied. ValueError for
-    a set or machine that does not exist.
+    without what they pay for waiting. O(n log set size): the catalog is not copied. Raises
+    ValueError for a set or machine that does not exist.
     """
     cost: Int64
     preferred: NDArray[np.bool_]

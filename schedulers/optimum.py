@@ -33,7 +33,7 @@ from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """cost: the least possible, or a lower bound on it if not exact."""
+    """The least possible cost, or a lower bound on it if not exact."""
 
     cost: int
     exact: bool
@@ -78,8 +78,12 @@ class BestPlacement:
     def _network(
         self, room: Int64, slots: Int64, sets: Int64, size: Int64, asked: Int64 | None
     ) -> FlowNetwork:
-        """Classes of sets int64[C] and size int64[C] tasks. slots: int64[M], tasks that machines
-        take. asked: int64[C, R], the requests if they differ."""
+        """The flow network of classes of sets int64[C] with size int64[C] tasks.
+
+        Args:
+            slots: int64[M], tasks that machines take.
+            asked: int64[C, R], the requests if they differ.
+        """
         catalog, rack = self._catalog, self._rack
         total = int(size.sum())
         everyone = np.arange(len(sets))
@@ -138,7 +142,7 @@ class BestPlacement:
 
 
 def _slots_of_one(room: Int64, request: Int64) -> Int64:
-    """int64[M]: how many of `request` (int64[R]) fit."""
+    """How many of `request` (int64[R]) fit, int64[M]."""
     most = np.iinfo(np.int64).max
     fit = [
         np.where(room[:, r] < 0, 0, room[:, r] // max(int(q), 1) if q else most)
@@ -149,8 +153,8 @@ def _slots_of_one(room: Int64, request: Int64) -> Int64:
 
 
 def _slots_of_smallest(room: Int64, request: Int64) -> Int64:
-    """int64[M]: no subset of more tasks than this fits, whatever it is: in each dimension the k
-    smallest requests must fit."""
+    """A bound on the number of tasks that fit, whichever they are, int64[M]: in each dimension the
+    k smallest requests must fit."""
     smallest = np.cumsum(np.sort(request, axis=0), axis=0)
     fit = [
         np.searchsorted(smallest[:, r], room[:, r], side="right") for r in range(request.shape[1])
@@ -173,7 +177,7 @@ def _classes(preference: Int32, request: Int64) -> tuple[NDArray[np.intp], Int64
 
 
 def _listed(sets: Int64, offsets: Int64, entry: Int32, cost: Int64) -> tuple[Int64, Int64, Int64]:
-    """(class, what it lists, its cost) of all entries of the classes' sets."""
+    """All entries of the classes' sets, as (class, what it lists, its cost)."""
     begin = offsets[sets]
     length = offsets[sets + 1] - begin
     place = ranges(begin, length)
@@ -181,7 +185,7 @@ def _listed(sets: Int64, offsets: Int64, entry: Int32, cost: Int64) -> tuple[Int
 
 
 def _numbered(items: Int64, most: int) -> tuple[Int64, Int64]:
-    """(number of each possible item or -1: int64[most]; the distinct items, ascending)."""
+    """The number of each possible item or -1, int64[most], and the distinct items, ascending."""
     number = np.full(most, -1, np.int64)
     number[items] = 0
     distinct = np.flatnonzero(number == 0)

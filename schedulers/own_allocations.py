@@ -1,4 +1,4 @@
-"""What a scheduler that evicts has running, as far as it was told."""
+"""The running allocations of a scheduler that evicts, as far as it has learned of them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,27 @@ class OwnAllocations:
         self._changes = 0
 
     def add(self, allocation: Int64, task: Int64, machine: Int32) -> None:
-        """allocation, task: int64[n]; machine: int32[n]."""
+        """Add allocations.
+
+        Args:
+            allocation, task: int64[n].
+            machine: int32[n].
+        """
         self._added.append((allocation, task, machine))
         self._count(len(allocation))
 
     def remove(self, allocation: Int64) -> None:
-        """int64[n]; those it does not hold are ignored."""
+        """Remove allocations, int64[n]; those that it does not hold are ignored."""
         self._removed.append(allocation)
         self._count(len(allocation))
 
     def find(self, allocation: Int64) -> tuple[NDArray[np.bool_], Int64, Int32]:
-        """(bool[n], whether it holds them; task int64[k], machine int32[k] of those it holds)."""
+        """Look allocations up.
+
+        Returns:
+            Whether it holds each, bool[n]; task int64[k] and machine int32[k] of those that it
+            holds.
+        """
         self._merge()
         if not len(self._id):
             return np.zeros(len(allocation), np.bool_), self._task, self._machine

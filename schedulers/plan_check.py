@@ -27,7 +27,9 @@ _INT64, _INT32, _INT8 = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.int8
 class PlanCheck:
     """Checks the plans of one scheduler, in the order in which they are made.
 
-    table: every task (row = id). capabilities: those of the kind.
+    Args:
+        table: Every task (row = id).
+        capabilities: The capabilities of the kind.
     """
 
     def __init__(self, table: TaskBatch, capabilities: Set[Capability]) -> None:
@@ -63,7 +65,8 @@ class PlanCheck:
     def broken_rule(self, plan: object, tasks: TaskBatch, view: ClusterView) -> str | None:
         """The first rule that the plan breaks, as `field: what is wrong`; None if it breaks none.
 
-        tasks, view: what plan() was given, the view as it was then.
+        Args:
+            tasks, view: What plan() was given, the view as it was then.
         """
         if not isinstance(plan, Plan):
             return f"plan(): expected a Plan, got {type(plan).__name__}"
@@ -162,7 +165,7 @@ class PlanCheck:
         )
 
     def _gangs(self, plan: Plan) -> str | None:
-        """Of a gang all tasks that wait are claimed, or none."""
+        """Check that of a gang all tasks that wait are claimed, or none."""
         if not self._has_gangs:
             return None
         claimed = plan.gang[plan.gang != NO_GANG]
@@ -215,10 +218,10 @@ class PlanCheck:
         free = view.free[machine] - plan.request[:i][before].sum(axis=0)
         if freed is not None and amount is not None:
             free = free + amount[freed == machine].sum(axis=0)
-        beside = ", less its earlier claims" if before.any() else ""
+        suffix = ", less its earlier claims" if before.any() else ""
         return (
             f"{place} asks machine {machine} for {_amounts(plan.request[i])}, "
-            f"its view shows {_amounts(free)} free{beside}"
+            f"its view shows {_amounts(free)} free{suffix}"
         )
 
 
@@ -285,7 +288,7 @@ def _shown(value: Any) -> str:
 
 
 def shortened(text: str) -> str:
-    """At most LONGEST characters of a text that somebody else wrote."""
+    """The first LONGEST characters of a text that somebody else wrote."""
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
@@ -298,7 +301,11 @@ def _amounts(request: Int64) -> str:
 
 
 def _wrong_tasks(plan: Plan, offered: Int64, waiting: Int64) -> str:
-    """What is wrong with the tasks that a plan names. waiting: those that it may claim."""
+    """What is wrong with the tasks that a plan names.
+
+    Args:
+        waiting: Those that it may claim.
+    """
     not_offered = plan.task[~np.isin(plan.task, waiting)]
     if len(not_offered):
         return f"plan.task: task {not_offered[0]} was not offered, or no longer waits"

@@ -141,7 +141,8 @@ def _expected(plan: Plan, case: _Case, ranking: PartitionRanking) -> int | str:
 
 
 def _by_place(machines: NDArray[np.bool_], order: Int32) -> NDArray[np.bool_]:
-    """bool[P], freshest first: whether any machine of the partition is among these (bool[M])."""
+    """Whether any machine of a partition is among these (bool[M]): bool[P], freshest partition
+    first."""
     in_partition = machines.reshape(PARTITIONS, MACHINES_EACH)
     any_of_them: NDArray[np.bool_] = np.logical_or.reduce(in_partition, axis=1)[order]
     return any_of_them

@@ -11,8 +11,12 @@ _ABSENT, _WAITING, _OFFERED = 0, 1, 2
 
 
 class WaitingTasks:
-    """A task waits from its offer or the rejection of its claim until it is claimed. gang:
-    int64[tasks], None if no task has one."""
+    """The tasks that wait. A task waits from its offer or the rejection of its claim until it is
+    claimed.
+
+    Args:
+        gang: int64[tasks]; None if no task has one.
+    """
 
     def __init__(self, tasks: int, gang: Int64 | None) -> None:
         self._state = np.zeros(tasks, np.int8)
@@ -57,7 +61,7 @@ class WaitingTasks:
         self._count(task, -1)
 
     def all(self) -> Int64:
-        """int64[n], ascending."""
+        """All waiting tasks, int64[n], ascending."""
         return np.flatnonzero(self._state)
 
     def count(self) -> int:

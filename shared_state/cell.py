@@ -40,7 +40,7 @@ _UNSIGNED = {2: np.uint16, 4: np.uint32}
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """n allocations, columnar: ended ones, or as they stand.
+    """Allocations, columnar, n of them: ended ones, or as they stand.
 
     Attributes:
         task: int64[n].
@@ -48,8 +48,8 @@ class Released:
         allocation: int64[n], ids.
         owner: int32[n], the scheduler.
         request: int64[n, R].
-        version: int64[n], of the machine's partition after the call: a view synced to it, or
-            later, has seen them end.
+        version: int64[n], of the machine's partition after the call: a view synced to it, or later,
+            has seen them end.
     """
 
     task: Int64

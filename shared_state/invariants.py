@@ -211,8 +211,11 @@ class CellAudit(CellReplica):
             )
 
     def synced(self, agent: int, partition: int, from_version: int, to_version: int) -> None:
-        """A view of a partition was moved, where only versions are known. from_version: what the
-        agent says it holds (a reply may be lost)."""
+        """A view of a partition was moved, where only versions are known.
+
+        Args:
+            from_version: The version that the agent says it holds (a reply may be lost).
+        """
         self._begin(f"sync of agent {agent}, partition {partition}", self._now_us)
         held = self._synced.get((agent, partition), 0)
         if not 0 <= from_version <= held:
@@ -256,8 +259,11 @@ class CellAudit(CellReplica):
             self._fail("the cell runs other tasks")
 
     def finish(self, waiting: Int64 | None = None) -> AuditCounts:
-        """The end. waiting: every task the schedulers still hold, queued or in flight; then none
-        may be missing or held twice."""
+        """Check that no task is missing or held twice at the end.
+
+        Args:
+            waiting: Every task the schedulers still hold, queued or in flight.
+        """
         self._begin("end", self._now_us)
         state = self._state.values
         if waiting is not None:

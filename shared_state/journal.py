@@ -37,10 +37,14 @@ class JournalError(AgoraError):
 class JournalWriter:
     """Appends frames to a log; after flush() they are the file's (with `sync`, the disk's).
 
-    An existing log is continued after its last whole frame; JournalError if it is corrupt before
-    that. When a write fails (a full disk) the file is cut back to the frames of the last flush that
-    succeeded and the writer takes no more. whole: bytes at the log's start that are known to be
-    whole frames, and not read again.
+    An existing log is continued after its last whole frame. When a write fails (a full disk) the
+    file is cut back to the frames of the last flush that succeeded and the writer takes no more.
+
+    Args:
+        whole: Bytes at the log's start that are known to be whole frames, and not read again.
+
+    Raises:
+        JournalError: An existing log is corrupt before its tail.
     """
 
     def __init__(self, path: Path | str, sync: bool, whole: int = 0) -> None:
@@ -150,7 +154,7 @@ def _whole_frames_end(path: Path, end: int) -> int:
 
 
 def _frames(path: Path, offset: int) -> Iterator[tuple[int, bytes]]:
-    """(offset, payload) of each whole frame from the one at `offset` on."""
+    """Yield (offset, payload) of each whole frame from the one at `offset` on."""
     try:
         with path.open("rb", buffering=_READ_BYTES) as file:
             size = os.fstat(file.fileno()).st_size
@@ -190,8 +194,8 @@ def _rest_is_zero(chunk: bytes, file: BinaryIO) -> bool:
 
 
 class EventDigest:
-    """blake2b-128 over a log's payloads, each preceded by its length (u32), so that it tells where
-    frames begin.
+    """The blake2b-128 digest of a log's payloads, each preceded by its length (u32), so that it
+    tells where frames begin.
 
     Frames are gathered before they are hashed: one call per 64 KiB instead of one per frame.
     """

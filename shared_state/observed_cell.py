@@ -51,7 +51,11 @@ class CellObserver:
     def on_machines(
         self, cell: Cell, machine: Int32, up: NDArray[Any], lost: Released, now_us: int
     ) -> None:
-        """Called when machines went down or came up. lost: what ran on them."""
+        """Called when machines went down or came up.
+
+        Args:
+            lost: The allocations that ended with them.
+        """
 
     def on_delta(self, cell: Cell, delta: PartitionDelta, now_us: int) -> None:
         """Called when the changes of a partition were read, for a synchronisation."""

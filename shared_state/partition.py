@@ -11,7 +11,11 @@ from shared_state.tasks import CellSpec, Int32, Int64
 class Partitioning:
     """Partition p is the machine rows [offsets[p], offsets[p + 1]).
 
-    offsets: int64[P+1], strictly ascending from 0 to the number of machines; AgoraError otherwise.
+    Args:
+        offsets: int64[P+1], strictly ascending from 0 to the number of machines.
+
+    Raises:
+        AgoraError: The offsets are not of that form.
     """
 
     def __init__(self, offsets: Int64) -> None:
@@ -37,11 +41,11 @@ class Partitioning:
         return int(self.offsets[-1])
 
     def of(self, machine: Int32) -> Int32:
-        """int32[n]: the partition of each machine row."""
+        """The partition of each of these machine rows, int32[n]."""
         return (np.searchsorted(self.offsets, machine, side="right") - 1).astype(np.int32)
 
     def of_each(self) -> Int32:
-        """int32[M]: the partition of every machine row."""
+        """The partition of every machine row, int32[M]."""
         return np.repeat(np.arange(self.count, dtype=np.int32), np.diff(self.offsets))
 
     def rows(self, partition: int) -> slice:

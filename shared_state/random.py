@@ -24,22 +24,22 @@ def stream_key(seed: int, name: str, sequence: int = 0) -> int:
 
 
 def hash64(value: Int64, salt: int) -> NDArray[np.uint64]:
-    """uint64[n], a well-spread hash of int64[n]; different salts (modulo 2^64) give unrelated
+    """A well-spread hash uint64[n] of int64[n]; different salts (modulo 2^64) give unrelated
     hashes."""
     hashed: NDArray[np.uint64] = _native.hash64(np.ascontiguousarray(value, np.int64), salt & _WORD)
     return hashed
 
 
 def log(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[n], natural logarithms, the same bits on any machine. ValueError unless positive and
-    finite."""
+    """Natural logarithms, float64[n], the same bits on any machine. Raises ValueError unless all
+    values are positive and finite."""
     result: NDArray[np.float64] = _native.log(np.ascontiguousarray(x, np.float64))
     return result
 
 
 def exp(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[n], e^x, the same bits on any machine; 0 below -708, infinity above 709. ValueError
-    for NaN."""
+    """The powers e^x, float64[n], the same bits on any machine; 0 below -708, infinity above 709.
+    Raises ValueError for NaN."""
     result: NDArray[np.float64] = _native.exp(np.ascontiguousarray(x, np.float64))
     return result
 
@@ -52,35 +52,36 @@ class Stream:
         self._native = _native.Stream(key & _WORD)
 
     def integers(self, n: int, bound: int) -> Int64:
-        """int64[n], exactly uniform on [0, bound). ValueError unless bound is in [1, 2^63)."""
+        """Draw integers exactly uniformly from [0, bound): int64[n]. Raises ValueError unless bound
+        is in [1, 2^63)."""
         if not 1 <= bound < 1 << 63:
             raise ValueError(f"bound must lie in [1, 2^63): {bound}")
         result: Int64 = self._native.integers(n, bound)
         return result
 
     def uniform(self, n: int) -> NDArray[np.float64]:
-        """float64[n], uniform multiples of 2^-53 in [0, 1)."""
+        """Draw uniform multiples of 2^-53 in [0, 1): float64[n]."""
         result: NDArray[np.float64] = self._native.uniform(n)
         return result
 
     def normal(self, n: int) -> NDArray[np.float64]:
-        """float64[n], standard normal."""
+        """Draw from the standard normal distribution: float64[n]."""
         result: NDArray[np.float64] = self._native.normal(n)
         return result
 
     def exponential(self, n: int) -> NDArray[np.float64]:
-        """float64[n], exponential with mean 1, above 0."""
+        """Draw from the exponential distribution of mean 1, above 0: float64[n]."""
         result: NDArray[np.float64] = self._native.exponential(n)
         return result
 
     def lognormal(self, n: int, mean_us: int, sigma: float) -> Int64:
-        """int64[n], lognormal with this mean (of the distribution, not of its logarithm) and this
-        sigma (of its logarithm), rounded, at least 1. ValueError unless mean_us >= 1 and sigma is
-        in [0, 10]."""
+        """Draw from the lognormal distribution with this mean (of the distribution, not of its
+        logarithm) and this sigma (of its logarithm), rounded, at least 1: int64[n]. Raises
+        ValueError unless mean_us >= 1 and sigma is in [0, 10]."""
         result: Int64 = self._native.lognormal(n, mean_us, sigma)
         return result
 
     def permutation(self, n: int) -> Int64:
-        """int64[n], 0..n-1 in uniformly random order (Fisher-Yates)."""
+        """Draw a uniformly random order of 0..n-1 (Fisher-Yates): int64[n]."""
         result: Int64 = self._native.permutation(n)
         return result

@@ -50,7 +50,7 @@ class CellSpec:
 
     @cached_property
     def limit(self) -> Int64:
-        """int64[M, R], read-only: what a claim may fill a machine to, over-commit included."""
+        """What a claim may fill each machine to, over-commit included: int64[M, R], read-only."""
         limit: Int64 = self.capacity * self.overcommit_permille // 1000
         limit.setflags(write=False)
         return limit
@@ -103,7 +103,7 @@ class PreferenceCatalog:
 
 @dataclass(frozen=True, slots=True)
 class TaskBatch:
-    """n tasks, columnar. A task's id is its row in the workload; ids are dense from 0.
+    """Tasks, columnar, n of them. A task's id is its row in the workload; ids are dense from 0.
 
     Attributes:
         task: int64[n], ids.

@@ -18,7 +18,7 @@ NO_ALLOCATION = -1
 
 
 class ConflictCheck(IntEnum):
-    """How the cell detects conflicts (Omega section 5.2).
+    """How the cell detects conflicts (as in Omega's simulator).
 
     RESOURCE_FIT is fine-grained: does the claim still fit? SEQUENCE_NUMBER is coarse-grained: has
     the machine taken another claim?
@@ -29,7 +29,7 @@ class ConflictCheck(IntEnum):
 
 
 class CommitMode(IntEnum):
-    """Whether claims stand alone or together (Omega section 3.4).
+    """Whether claims stand alone or together (as in Omega's simulator).
 
     INCREMENTAL accepts all but the conflicting claims. ALL_OR_NOTHING accepts all claims of a gang
     or none of them; claims with gang NO_GANG form one group: the transaction.
@@ -63,7 +63,7 @@ class Transaction:
 
     Attributes:
         scheduler: Its number.
-        sequence: 1, 2, ... per scheduler.
+        sequence: 1, 2, ... per scheduler. Claims that others make for it count elsewhere.
         task: int64[k].
         machine: int32[k].
         request: int64[k, R].
@@ -149,61 +149,6 @@ class PartitionDelta:
     used: NDArray[np.signedinteger]
     up: NDArray[np.bool_]
     seqnum: NDArray[np.uint32] | None
-
-
-# dtypes on the wire: little-endian; those of a delta by width.
-_UINT32 = np.dtype("<u4")
-_ROW_DTYPES: dict[int, np.dtype[Any]] = {2: np.dtype("<u2"), 4: np.dtype("<u4")}
-_USED_DTYPES: dict[int, np.dtype[Any]] = {
-    1: np.dtype("<i1"),
-    2: np.dtype("<i2"),
-    4: np.dtype("<i4"),
-    8: np.dtype("<i8"),
-}
-
-EncodedDelta = tuple[int, int, int, int, int, int, bytes, bytes, bytes, bytes | None]
-
-
-def encode_delta(delta: PartitionDelta) -> EncodedDelta:
-    """A delta as integers and bytes (msgpack can pack it): partition, versions, time, row and used
-    widths, row, used, up bits, seqnum."""
-    return (
-        delta.partition,
-        delta.from_version,
-        delta.to_version,
-        delta.at_us,
-        delta.row.itemsize,
-        delta.used.itemsize,
-        delta.row.tobytes(),
-        delta.used.tobytes(),
-        np.packbits(delta.up).tobytes(),
-        None if delta.seqnum is None else delta.seqnum.tobytes(),
-    )
-
-
-def decode_delta(encoded: Sequence[Any], dimensions: int) -> PartitionDelta:
-    """The inverse of encode_delta; the arrays are read-only. ValueError if the parts do not fit
-    together."""
-    try:
-        partition, from_version, to_version, at_us, row_bytes, used_bytes, row, used, up, seqnum = (
-            encoded
-        )
-        rows = np.frombuffer(row, _ROW_DTYPES[row_bytes])
-        count = len(rows)
-        if len(up) != (count + 7) // 8:
-            raise ValueError("the number of up bits is not that of the rows")
-        return PartitionDelta(
-            partition,
-            from_version,
-            to_version,
-            at_us,
-            rows,
-            np.frombuffer(used, _USED_DTYPES[used_bytes]).reshape(count, dimensions),
-            np.unpackbits(np.frombuffer(up, np.uint8), count=count).view(np.bool_),
-            None if seqnum is None else np.frombuffer(seqnum, _UINT32).reshape(count),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"encoded delta: malformed ({error})") from error
 
 
 EncodedTransaction = tuple[int, int, int, int, int, bytes]

@@ -43,16 +43,20 @@ class StaticCellState(_native.StaticCellState):  # type: ignore[misc] # compiled
 class ClusterView(_native.ClusterView):  # type: ignore[misc] # compiled
     """One scheduler's view of M machines, R dimensions and P partitions.
 
-    The arrays are read-only windows on the view's own memory, not copies: they change with it.
+    The arrays are read-only windows on the view's own memory, not copies: they change with it. A
+    view serves one thread at a time. Calls that raise ValueError have changed nothing.
 
-    free: int64[M, R] = limit - used as synced - own claims not yet in the synced state + own slots
-    freed since; -1 in every dimension where the machine is down or its partition was never synced;
-    2^55 less, so that nothing fits, where the machine's sequence number is not known (settle). up:
-    bool[M]. seqnum: uint32[M], only `with_seqnum`. synced_us: int64[P], cell time of the state
-    held, -1 = never. versions: int64[P].
-    open_rows: machines that are up, overdrawn in no dimension and have some room.
-    claims_in_flight: calls of claim() that are neither settled nor withdrawn.
-    A view serves one thread at a time. Calls that raise ValueError have changed nothing.
+    Attributes:
+        free: int64[M, R] = limit - used as synced - own claims not yet in the synced state + own
+            slots freed since; -1 in every dimension where the machine is down or its partition was
+            never synced; 2^55 less, so that nothing fits, where the machine's sequence number is
+            not known (settle).
+        up: bool[M].
+        seqnum: uint32[M], only `with_seqnum`.
+        synced_us: int64[P], cell time of the state held, -1 = never.
+        versions: int64[P].
+        open_rows: Machines that are up, overdrawn in no dimension and have some room.
+        claims_in_flight: Calls of claim() that are neither settled nor withdrawn.
     """
 
     free: Int64

@@ -25,8 +25,11 @@ def run_command(
         str | None,
         typer.Option(
             metavar="MIX",
-            help="Run one arm with these schedulers: [PROTOCOL:]KIND=COUNT,... "
-            'For example "latency_first=8,firmament=1". Default: six arms to compare.',
+            help="Run one arm with these schedulers: [PROTOCOL:]KIND=COUNT,... For example "
+            '"latency_first=8,firmament=1". KIND is a kind of scheduler, or a strategy by which '
+            "random placement ranks partitions: optimistic (not at all), quality_first, "
+            "latency_first or adaptive. PROTOCOL is how they get places on the cell; default: the "
+            "optimistic protocol. Default without --mix: six arms to compare.",
         ),
     ] = None,
     scale: Annotated[

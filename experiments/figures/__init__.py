@@ -18,7 +18,12 @@ from shared_state.errors import AgoraError
 
 @dataclass(frozen=True, slots=True)
 class FigureSpec:
-    """draw returns None where the run has nothing for the figure. caption: what to look for."""
+    """A figure that a run may have.
+
+    Attributes:
+        draw: Draws it; returns None where the run has nothing for it.
+        caption: What to look for in it.
+    """
 
     name: str
     title: str
@@ -152,8 +157,14 @@ FIGURES: tuple[FigureSpec, ...] = (
 
 
 def draw_all(run: Run, directory: Path, check: Callable[[], None]) -> list[RenderedFigure]:
-    """Draw every figure the run has data for into an existing directory. check: called before each.
-    Raises AgoraError if it cannot be written."""
+    """Draw every figure the run has data for into an existing directory.
+
+    Args:
+        check: Called before each figure.
+
+    Raises:
+        AgoraError: A figure cannot be written.
+    """
     drawable = in_drawable_letters(run)
     drawn = []
     for spec in FIGURES:

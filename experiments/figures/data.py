@@ -1,4 +1,4 @@
-"""From a run's series to what is drawn: coarser buckets, values per scheduler, bands among
+"""The data behind the figures of a run: coarser buckets, values per scheduler, bands among
 schedulers."""
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One arm of a run with its place in the order of colours. name: as a label."""
+    """One arm of a run with its place in the order of colours.
+
+    Attributes:
+        name: Its name as a label.
+    """
 
     index: int
     name: str
@@ -40,8 +44,11 @@ def end_us(run: Run) -> int:
 
 
 def coarse(arm: Arm, name: str, until_us: int) -> tuple[Floats, Floats]:
-    """(middle of each bucket in s, counts float64[agents, buckets]) up to until_us, in at most
-    MOST_POINTS buckets."""
+    """Counts in at most MOST_POINTS buckets of time, up to until_us.
+
+    Returns:
+        The middle of each bucket in s, and the counts, float64[agents, buckets].
+    """
     counts = arm.series[name]
     bucket_us = int(arm.series["bucket_us"][0])
     buckets = min(counts.shape[1], -(-until_us // bucket_us))
@@ -54,8 +61,11 @@ def coarse(arm: Arm, name: str, until_us: int) -> tuple[Floats, Floats]:
 
 
 def rate(arm: Arm, name: str, until_us: int) -> tuple[Floats, Floats]:
-    """(time in s, events per second float64[agents, buckets]); the last, perhaps cut bucket is left
-    out."""
+    """Events per second over time. The last bucket, which may be cut short, is left out.
+
+    Returns:
+        The time in s, and the rates, float64[agents, buckets].
+    """
     time, counts = coarse(arm, name, until_us)
     if len(time) < 2:
         return time[:0], counts[:, :0]
@@ -63,13 +73,13 @@ def rate(arm: Arm, name: str, until_us: int) -> tuple[Floats, Floats]:
 
 
 def ratio(part: Floats, whole: Floats) -> Floats:
-    """part / whole, NaN (not drawn) where there is no whole."""
+    """The quotient part / whole; NaN, which is not drawn, where there is no whole."""
     quotient: Floats = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
     return quotient
 
 
 def band(values: Floats) -> tuple[Floats, Floats, Floats]:
-    """(10th percentile, median, 90th percentile) among schedulers, per column; NaN where no
+    """The 10th percentile, median and 90th percentile among schedulers, per column; NaN where no
     scheduler has a value."""
     result = np.full((3, values.shape[1]), np.nan)
     for column in np.flatnonzero(~np.isnan(values).all(axis=0)):
@@ -79,7 +89,8 @@ def band(values: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def sampled(arm: Arm, table: str, column: str) -> tuple[Floats, Floats]:
-    """(time in s, value) of every row of a table of samples, by time; empty if there are none."""
+    """The time in s and the value of every row of a table of samples, by time; empty if there are
+    none."""
     name = f"{table}_{column}"
     if name not in arm.series:
         return np.zeros(0), np.zeros(0)
@@ -87,8 +98,11 @@ def sampled(arm: Arm, table: str, column: str) -> tuple[Floats, Floats]:
 
 
 def sampled_by_agent(arm: Arm, column: str) -> tuple[Floats, Floats]:
-    """(time in s, float64[agents, times]) of the agents' samples, gathered in at most MOST_POINTS
-    steps of time."""
+    """The samples of all agents, gathered in at most MOST_POINTS steps of time.
+
+    Returns:
+        The time in s, and the values, float64[agents, times].
+    """
     time, value = sampled(arm, "agents", column)
     if not len(time):
         return time, np.zeros((0, 0))

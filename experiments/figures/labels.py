@@ -16,8 +16,11 @@ FONT = "DejaVu Sans"  # which matplotlib brings along
 
 
 def label(name: str) -> str:
-    """At most LONGEST_LABEL characters: where names are long, their ends differ as often as their
-    beginnings. Legends leave out what begins with an underscore."""
+    """A name shortened to at most LONGEST_LABEL characters.
+
+    The middle is cut out: the ends of long names differ as often as their beginnings. A leading
+    underscore gets a space before it, because legends leave out names that begin with one.
+    """
     if len(name) > LONGEST_LABEL:
         end = LONGEST_LABEL // 2 - 1
         name = f"{name[: LONGEST_LABEL - end - 1]}…{name[-end:]}"

@@ -156,8 +156,8 @@ def _stretches(run: Run) -> list[tuple[float, float]]:
 
 
 def system_regret(run: Run) -> Figure | None:
-    """Above: running tasks stay. Below: they may move, which is often worth so much more that one
-    scale would not do."""
+    """The regret of the whole cell over time. Above, running tasks stay where they are; below, they
+    may move, which often lowers the cost so much more that the two need scales of their own."""
     drawn, exact = False, True
     with style.drawing(rows=2, height_in=1.6 * style.HEIGHT_IN) as (figure, panels):
         for arm in data.arms(run):

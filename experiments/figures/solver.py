@@ -1,4 +1,4 @@
-"""Time a flow scheduler's rounds take."""
+"""The time that the rounds of flow schedulers take."""
 
 from __future__ import annotations
 

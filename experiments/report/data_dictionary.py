@@ -16,7 +16,11 @@ from shared_state.errors import AgoraError
 
 @dataclass(frozen=True, slots=True)
 class FigureEntry:
-    """A figure of summary.json. direction: which one is better, "" if neither."""
+    """A figure of summary.json.
+
+    Attributes:
+        direction: Which direction is better, "" if neither.
+    """
 
     key: str
     label: str
@@ -28,7 +32,11 @@ class FigureEntry:
 
 @dataclass(frozen=True, slots=True)
 class ColumnEntry:
-    """A column of a Parquet file. codes: what its values stand for, "" if they are numbers."""
+    """A column of a Parquet file.
+
+    Attributes:
+        codes: What its values stand for, "" if they are numbers.
+    """
 
     name: str
     unit: str
@@ -38,7 +46,11 @@ class ColumnEntry:
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """A Parquet file of an arm. rows: what a row is."""
+    """A Parquet file of an arm.
+
+    Attributes:
+        rows: What a row is.
+    """
 
     name: str
     rows: str

@@ -1,4 +1,5 @@
-"""report.html: one file, nothing loaded from anywhere, readable on a desk and on a telephone."""
+"""The report of a run, report.html: one file that loads nothing, readable on a desk and on a
+telephone."""
 
 from __future__ import annotations
 
@@ -29,16 +30,23 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _GLANCE = ("delay_mean_us", "censored", "conflict_rate", "preferred_share", "jct_mean_us")
 
 
-def go_on() -> None:
-    """The check of who does not look for a reason to stop."""
+def never_stop() -> None:
+    """Check for nothing: drawing is never stopped."""
 
 
-def write_report(directory: Path, check: Callable[[], None] = go_on) -> Path:
-    """Draw the figures of a finished run directory and write its report; the path of report.html.
+def write_report(directory: Path, check: Callable[[], None] = never_stop) -> Path:
+    """Draw the figures of a finished run directory and write its report.
 
-    Reads only what is in the directory, so a report can be made again. check: called before each
-    figure; what it raises ends the drawing. Raises AgoraError if it is not a run directory or
-    cannot be written.
+    Only what is in the directory is read, so a report can be made again.
+
+    Args:
+        check: Called before each figure; what it raises ends the drawing.
+
+    Returns:
+        The path of report.html.
+
+    Raises:
+        AgoraError: The directory holds no run, or the report cannot be written.
     """
     run = read_run(directory)
     figures = directory / "figures"
@@ -179,9 +187,13 @@ def _short_settling(summary: RunSummary) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """The tasks that wait as a trace begins. arms: (name, place, figures) of each arm; left_out:
-    tasks submitted before counting begins, them included;
-    counted: those submitted later."""
+    """The tasks that wait as a trace begins.
+
+    Attributes:
+        arms: (name, place, figures) of each arm.
+        left_out: Tasks submitted before counting begins, them included.
+        counted: Those submitted later.
+    """
 
     tasks: int
     left_out: int
@@ -204,7 +216,7 @@ def _start(summary: RunSummary) -> _Start | None:
 
 
 def _wins(summary: RunSummary, rows: Sequence[Row]) -> list[tuple[str, int, str]]:
-    """(arm, its place, what it is best at) for each arm that is best at something; a tie is named
+    """Each arm that is best at something, as (arm, its place, what it is best at); a tie is named
     as one."""
     wins = []
     for index, arm in enumerate(summary.arms):
@@ -269,7 +281,7 @@ def _capacity(arm: ArmSummary) -> str:
 
 
 def _restarts(summary: RunSummary) -> list[tuple[str, str]]:
-    """(arm, what happened) of every actor of a live run that was restarted or lost."""
+    """Each actor of a live run that was restarted or lost, as (arm, what happened)."""
     return [(arm.name, sentence(restart)) for arm in summary.arms for restart in arm.restarts]
 
 

@@ -23,14 +23,19 @@ SAME = "same"
 class Cell:
     """One arm at one quantity.
 
-    value: mean over seeds, or this run's figure where there are no seeds. spread: half the width of
-    its interval. run: this run's figure where it is shown beside the seeds' mean. change:
-    difference to the baseline; certain: its interval excludes 0, good: it is to the better. best:
-    of all arms; tied: the difference to the best is not certain.
+    A figure that leaves out too much is replaced by its lower bound, marked "≥" (bounds.py); so are
+    changes that rest on one ("≤" where it is the baseline's). Neither that figure nor any other
+    figure of an arm that left tasks unplaced is best or tied among arms that placed theirs.
 
-    A figure that leaves out too much stands here with its lower bound, "≥" before it (bounds.py),
-    and so do changes that rest on one ("≤" where it is the baseline's). Neither it nor any other
-    figure of an arm that left tasks unplaced is best or tied beside arms that placed theirs.
+    Attributes:
+        value: The mean over seeds, or this run's figure where there are no seeds.
+        spread: Half the width of its interval.
+        run: This run's figure where it is shown next to the seeds' mean.
+        change: The difference to the baseline.
+        certain: Whether the interval of the change excludes 0.
+        good: Whether the change is to the better.
+        best: Whether it is the best of all arms.
+        tied: Whether the difference to the best is not certain.
     """
 
     arm: str

@@ -1,5 +1,5 @@
-"""What readers of traces have in common: a cell of equal machines, and a workload of tasks that
-arrive at a cell that is empty when the run begins."""
+"""The common parts of trace readers: a cell of equal machines, and a workload of tasks that arrive
+at a cell that is empty when the run begins."""
 
 from __future__ import annotations
 
@@ -122,13 +122,13 @@ def arriving_tasks(
 
 
 def microseconds(seconds: NDArray[Any], speedup: int = 1) -> Int64:
-    """int64[n]: seconds as microseconds, divided by speedup and rounded to the nearest."""
+    """Convert seconds to microseconds, int64[n], divided by speedup and rounded to the nearest."""
     whole: Int64 = np.rint(seconds * 1e6 / speedup).astype(np.int64)
     return whole
 
 
 def _column(name: str, values: ArrayLike, length: int | None = None) -> Int64:
-    """int64[n]. AgoraError for anything else."""
+    """A column as int64[n]. Raises AgoraError for anything else."""
     column = np.asarray(values)
     if column.ndim != 1 or (length is not None and len(column) != length):
         expected = "one dimension" if length is None else f"{length} values"

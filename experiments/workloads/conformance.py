@@ -1,4 +1,4 @@
-"""check_workload(SPEC, options): tests whether a kind of workload keeps its promises.
+"""A check of workloads, check_workload(SPEC, options): does a kind of workload keep its promises?
 
 A workload may be made, written and read by anybody, so what is checked is what a run relies on:
 

@@ -52,8 +52,11 @@ class TaskEvent(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class MachineRows:
-    """The rows of machine_events, in order of time. cpu, mem: fractions of the largest machine, NaN
-    where empty."""
+    """The rows of machine_events, in order of time.
+
+    Attributes:
+        cpu, mem: Fractions of the largest machine, NaN where empty.
+    """
 
     time_us: Int64
     machine: Int64
@@ -64,8 +67,12 @@ class MachineRows:
 
 @dataclass(frozen=True, slots=True)
 class TaskRows:
-    """The rows of task_events, in order of time. machine, different_machines: -1 where empty. cpu,
-    mem: NaN where empty."""
+    """The rows of task_events, in order of time.
+
+    Attributes:
+        machine, different_machines: -1 where empty.
+        cpu, mem: NaN where empty.
+    """
 
     time_us: Int64
     job: Int64

@@ -144,8 +144,8 @@ def input_catalog(
 
 
 class InputReplicas:
-    """Where input lies, read from a catalog that input_catalog made. Machines and racks that hold
-    less than a tenth of an input count as holding nothing of it."""
+    """The machines on which input lies, read from a catalog that input_catalog made. Machines and
+    racks that hold less than a tenth of an input count as holding nothing of it."""
 
     def __init__(self, catalog: PreferenceCatalog, rack: Int32) -> None:
         self._rack = rack.astype(np.int64)

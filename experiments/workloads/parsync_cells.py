@@ -9,8 +9,9 @@ def demo_options(quick: bool = False) -> SyntheticOptions:
     """A tenth of ParSync's cell at its ratios: 2,000 machines x 10 slots in racks of 40, tasks of
     mean 2 s; phases of 6 s.
 
-    quick: half of that cell and tasks of half the length, so as many tasks per second; a phase can
-    be two task lengths then, of which one settles, in 2 s.
+    Args:
+        quick: Half of that cell and tasks of half the length, so as many tasks per second; a phase
+            can be two task lengths then, of which one settles, in 2 s.
     """
     if not quick:
         return SyntheticOptions()

@@ -1,13 +1,5 @@
-"""What machines have and tasks ask for in generated cells: one or several resource dimensions.
-
-Machines are of a few types, tasks of a few shapes. Each type gets its exact share of the machines,
-which are spread over the cell at random. Each task draws its shape, and its amounts if the shape
-gives ranges, by itself.
-
-The load of a cell is that of its tightest dimension: the one of which the cell holds the fewest
-mean requests at once. Offered load is measured against that number of tasks. Tasks of other shapes
-than the machines leave some room unused, so that less than 100 % can be placed.
-"""
+"""The resources of generated cells, one or several dimensions: what machines have and tasks
+request."""
 
 from __future__ import annotations
 
@@ -46,15 +38,23 @@ Weight = Annotated[int, Field(ge=1, le=MAX_WEIGHT)]
 
 
 class MachineType(Strict):
-    """Machines alike. weight: their share, relative to the other types'."""
+    """A type of machine.
+
+    Attributes:
+        weight: Its share of the machines, relative to the other types'.
+    """
 
     capacity: dict[Dimension, Amount] = Field(min_length=1, max_length=8)
     weight: Weight = 1
 
 
 class TaskShape(Strict):
-    """Requests alike: of each dimension an amount, or [least, most] to draw from uniformly.
-    weight: the share of such tasks, relative to the other shapes'."""
+    """A kind of request.
+
+    Attributes:
+        request: For each dimension an amount, or [least, most] to draw from uniformly.
+        weight: The share of such tasks, relative to the other shapes'.
+    """
 
     request: dict[Dimension, AmountRange] = Field(min_length=1, max_length=8)
     weight: Weight = 1
@@ -123,7 +123,7 @@ class Resources:
         return tightest, held[tightest]
 
     def machine_capacity(self, seed: int) -> Int64:
-        """int64[M, R] of the machines, in topology order."""
+        """The capacity of the machines in topology order, int64[M, R]."""
         of_machine = np.repeat(np.arange(len(self.machines)), self.machines)
         if len(self.machines) > 1:
             stream = Stream(stream_key(seed, "workload/machine_type"))
@@ -132,7 +132,8 @@ class Resources:
         return np.ascontiguousarray(self.capacity[of_machine])
 
     def requests(self, n: int, seed: int) -> Int64:
-        """int64[n, R] of n tasks; a read-only broadcast that takes no memory if all are alike."""
+        """The requests of n tasks, int64[n, R]; a read-only broadcast that takes no memory if all
+        are alike."""
         if len(self.weights) == 1 and np.array_equal(self.least, self.most):
             return np.broadcast_to(self.least, (n, len(self.dimensions)))
         shape = np.zeros(n, np.int64)
@@ -147,7 +148,7 @@ class Resources:
         return request
 
     def check_gang(self, tasks: int) -> None:
-        """ValueError if no gang of so many tasks fits the cell."""
+        """Raise ValueError if no gang of so many tasks fits the cell."""
         for place, (name, total) in enumerate(self.totals().items()):
             if tasks * int(self.least[:, place].min()) > total:
                 raise ValueError(
@@ -156,7 +157,7 @@ class Resources:
                 )
 
     def facts(self) -> dict[str, int | float | str]:
-        """What the report says: of which dimension the load is, where there are several."""
+        """What the report says: which dimension the load is of, where there are several."""
         return {"load_percent_of": self.tasks_at_once()[0]} if len(self.dimensions) > 1 else {}
 
     def _types(self) -> list[tuple[int, Int64]]:
@@ -164,7 +165,7 @@ class Resources:
 
 
 def _check_dimensions(place: str, amounts: Mapping[str, object], dimensions: Sequence[str]) -> None:
-    """ValueError unless there is an amount of each dimension and of no other."""
+    """Raise ValueError unless there is an amount of each dimension and of no other."""
     if set(amounts) != set(dimensions):
         expected, got = ", ".join(dimensions), ", ".join(amounts)
         raise ValueError(f"{place}: expected amounts of {expected}, got {got}")

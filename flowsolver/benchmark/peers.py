@@ -19,7 +19,11 @@ Run = Callable[[], int]
 
 @dataclass(frozen=True)
 class Peer:
-    """A solver that is not ours. `largest_arcs`: graphs with more arcs are not tried."""
+    """A solver that is not ours.
+
+    Attributes:
+        largest_arcs: The most arcs of a graph that is tried.
+    """
 
     package: str
     title: str

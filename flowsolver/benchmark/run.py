@@ -30,8 +30,10 @@ _POLL_S = 0.2
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run. solvers: names of peers and of our algorithms, in the order to run and show
-    them.
+    """What a benchmark runs.
+
+    Attributes:
+        solvers: Names of peers and of our algorithms, in the order to run and show them.
     """
 
     series: Sequence[Series]

@@ -25,7 +25,7 @@ from flowsolver.problem_files import write_problem
 generate = typer.Typer(
     help="""Write a graph to solve, the same for a seed on every machine.
 
-    netgen is a general network. The others are a cell's at one moment, by the
+    netgen is a general network. The others show a cell at one moment, under the
     policies of Quincy and Firmament: what runs, what waits, and where each task
     may go. A task is a node of supply 1. Costs are the data to be moved and the
     seconds waited (quincy, contended, cold, oversubscribed), the tasks on a

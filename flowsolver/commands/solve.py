@@ -58,7 +58,8 @@ def solve_command(
     algorithm: Annotated[
         str,
         typer.Option(
-            metavar="A", help="one of those below; A+B: a race on threads, the first answer wins"
+            metavar="A",
+            help="algorithm, listed below; A+B races several on threads, the first answer wins",
         ),
     ] = next(iter(algorithms())),
     deterministic: Annotated[
@@ -94,7 +95,10 @@ def solve_command(
         ),
     ] = False,
     potentials: Annotated[
-        bool, typer.Option("--potentials", help="also p <node> <price> for every node, as cs2")
+        bool,
+        typer.Option(
+            "--potentials", help="also print p <node> <price> for every node, as cs2 does"
+        ),
     ] = False,
     as_json: Annotated[
         bool,
@@ -114,10 +118,11 @@ def solve_command(
           f <tail> <head> <flow>    for every arc with flow, in their order
 
     Exit status: 0 for an optimal answer; 1 if it failed its certificate; 2 for
-    bad input or a network without an answer, with one line on standard error
-    (of an infeasible one it names the cut that proves it; --json has it whole);
-    3 if the solve stopped at its budget: then the flow reached is printed after
-    a comment, within capacities but not optimal, and some supply may be unsent.
+    bad input or a network without an answer; 3 if the solve stopped at its
+    budget. With status 2, one line on standard error says why; for an
+    infeasible network it names the cut that proves it, which --json prints
+    whole. With status 3, the flow reached is printed after a comment: it is
+    within capacities but not optimal, and some supply may be unsent.
     """
     racers = algorithm_of("--algorithm", algorithm)
     start = time.perf_counter()

@@ -24,7 +24,7 @@ class Draws:
         self._count = 0
 
     def bits(self, size: int) -> NDArray[np.uint64]:
-        """uint64[size]."""
+        """Random bits, uint64[size]."""
         with np.errstate(over="ignore"):
             z = (
                 np.arange(self._count + 1, self._count + 1 + size, dtype=np.uint64)
@@ -35,7 +35,7 @@ class Draws:
         return _mixed(z)
 
     def below(self, limit: int | Int64Array, size: int) -> Int64Array:
-        """int64[size] in [0, limit), limit < 2**31, one or one per draw."""
+        """Uniform integers in [0, limit), int64[size]; limit < 2**31, one or one per draw."""
         return (
             (self.bits(size) >> np.uint64(32)) * np.asarray(limit, dtype=np.uint64) >> np.uint64(32)
         ).astype(np.int64)

@@ -134,10 +134,7 @@ def netgen_network(options: NetgenOptions, seed: int) -> FlowNetwork:
 
 
 def _shares(draws: Draws, total: int, count: int) -> Int64Array:
-    """int64[count] of sum `total`, each at least 1.
-
-    Each keeps a random part of its equal share; the rest is distributed at random.
-    """
+    """Random shares, int64[count], each at least 1, of sum `total`."""
     equal = total // count
     kept = 1 + draws.below(equal, count)
     rest = equal - kept
@@ -177,7 +174,7 @@ def _skeleton(
 def _random_pairs(
     draws: Draws, options: NetgenOptions, skeleton: _Skeleton
 ) -> tuple[Int64Array, Int64Array]:
-    """(tail, head) of the arcs beyond the skeleton, all distinct, also from the skeleton's."""
+    """The tail and head of the arcs beyond the skeleton, all distinct, also from the skeleton's."""
     tails, heads = options.last_tail, options.nodes - options.first_head
     taken = skeleton.tail * heads + skeleton.head - options.first_head
     wanted = options.arcs - taken.size

@@ -41,7 +41,7 @@ _PARALLEL_LIMIT = 10
 
 
 def request_arcs(used: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """(aggregator, machine, cost) of every arc from a request aggregator to a machine.
+    """Every arc from a request aggregator to a machine, as (aggregator, machine, cost).
 
     Aggregators are given by their index, machines by their index in `used`.
     """

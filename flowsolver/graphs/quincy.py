@@ -239,11 +239,7 @@ def _place(
     first_rack: int,
     first_machine: int,
 ) -> Int64Array:
-    """int64[tasks]: machine of each running task, -1 for the others.
-
-    60 % ask for the best preferred machine, 25 % for some machine of the best preferred rack, the
-    rest for any.
-    """
+    """The machine of each running task, int64[tasks]; -1 for the others."""
     tasks, machines, per_rack = running.size, options.machines, options.machines_per_rack
     mood = draws.below(100, tasks)
     preferred = draws.below(machines, tasks)

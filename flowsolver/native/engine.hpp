@@ -48,7 +48,7 @@ class Engine {
   // Whether every augmentation and every pivot is progress that later runs keep. Then finitely many
   // runs that make one step each reach the optimum, however small their budgets. An engine without
   // this property may lose at a budget what it had begun.
-  virtual bool makes_lasting_progress() const { return false; }
+  virtual bool keeps_progress() const { return false; }
 
   // The state: optimal after kOptimal, else the one reached.
   virtual std::int64_t flow(ArcId arc, NodeId tail) const = 0;

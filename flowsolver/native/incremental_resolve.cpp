@@ -86,7 +86,7 @@ void IncrementalSolver::drop_engine() {
 
 bool IncrementalSolver::should_switch_engines() const {
   return uses_fallback_ ? budget_stops_ == 0
-                        : budget_stops_ >= kMaxBudgetStops && !engine_->makes_lasting_progress();
+                        : budget_stops_ >= kMaxBudgetStops && !engine_->keeps_progress();
 }
 
 // Makes an engine if there is none, or if the root is no longer a sink but another node is.
@@ -139,8 +139,7 @@ Status IncrementalSolver::run_engine() {
     warm_is_optimum_ = false;
     log_.apply(*engine_, net(), network_.node_alive(), network_.arc_alive());
     change_policy_ = ChangePolicy::kApply;
-    control_.guarantee_steps(
-        budget_stops_ >= kMaxBudgetStops && engine_->makes_lasting_progress() ? 1 : 0);
+    control_.guarantee_steps(budget_stops_ >= kMaxBudgetStops && engine_->keeps_progress() ? 1 : 0);
     Control compared(control_, {});
     if (compares) {
       cold_start_.limit_warm_start(compared, round_, network_.live_size(), network_.num_sources(),

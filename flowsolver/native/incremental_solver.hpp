@@ -59,7 +59,7 @@ class IncrementalSolver {
   Status resolve();
   // For budgets: set one before `resolve`, which may then end with kBudget; the next call continues
   // from there. After kMaxBudgetStops such ends in a row, each further resolve makes at least one
-  // step of lasting progress (Engine::makes_lasting_progress), however small its budget. If the
+  // step of lasting progress (Engine::keeps_progress), however small its budget. If the
   // algorithm makes no such steps, its state is given to shortest paths until the next kOptimal. So
   // finitely many resolves reach the end, whatever the algorithm and the budget.
   Control& control() { return control_; }

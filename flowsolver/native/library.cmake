@@ -48,6 +48,7 @@ endif()
 if(COMMAND agora_cpp_test AND NOT DEFINED SKBUILD_STATE)
   agora_cpp_test(flowsolver_linking flowsolver_linking.cpp flowsolver::flowsolver)
   set(prefix ${CMAKE_CURRENT_BINARY_DIR}/installed)
+  set(link_options "$<TARGET_PROPERTY:agora_flags,INTERFACE_LINK_OPTIONS>")
   add_test(NAME flowsolver_install
            COMMAND ${CMAKE_COMMAND} --install ${CMAKE_CURRENT_BINARY_DIR} --prefix ${prefix}
                    --component flowsolver)
@@ -58,7 +59,7 @@ if(COMMAND agora_cpp_test AND NOT DEFINED SKBUILD_STATE)
                    --build-generator ${CMAKE_GENERATOR} --build-makeprogram ${CMAKE_MAKE_PROGRAM}
                    --build-options -DCMAKE_PREFIX_PATH=${prefix}
                    -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
-                   "-DCMAKE_CXX_FLAGS=$<JOIN:$<TARGET_PROPERTY:agora_flags,INTERFACE_LINK_OPTIONS>, >"
+                   "-DCMAKE_CXX_FLAGS=$<JOIN:${link_options}, >"
                    --test-command flowsolver_linking)
   set_tests_properties(flowsolver_install PROPERTIES FIXTURES_SETUP flowsolver_installed)
   set_tests_properties(flowsolver_package PROPERTIES FIXTURES_REQUIRED flowsolver_installed)

@@ -46,7 +46,7 @@ Solution Algorithm::solve(const Network& network, const Start& start,
 std::unique_ptr<Engine> Algorithm::make_engine(const EngineStart& start, const Control& control,
                                                Stats& stats) const {
   if (make_own_engine != nullptr) return make_own_engine(start, control, stats);
-  return std::make_unique<WarmStartEngine>(method, start, makes_lasting_progress);
+  return std::make_unique<WarmStartEngine>(method, start, keeps_progress);
 }
 
 std::span<const Algorithm> algorithms() { return kAlgorithms; }

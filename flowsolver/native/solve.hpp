@@ -19,8 +19,8 @@ struct Algorithm {
   // the method starts from the last answer (warm_start_engine.hpp).
   std::unique_ptr<Engine> (*make_own_engine)(const EngineStart& start, const Control& control,
                                              Stats& stats) = nullptr;
-  // for a method without an engine: as Engine::makes_lasting_progress
-  bool makes_lasting_progress = false;
+  // for a method without an engine: as Engine::keeps_progress
+  bool keeps_progress = false;
 
   // Calls the method; kInfeasible is proven (proven_infeasibility.hpp).
   Solution solve(const Network& network, const Start& start, const Control& control) const;

@@ -1,4 +1,5 @@
-"""Where tasks and machine events come from: an open-loop source that never waits for the cell."""
+"""The source of tasks and machine events: an open-loop participant that never waits for the
+cell."""
 
 from __future__ import annotations
 
@@ -19,8 +20,11 @@ class ArrivalSource:
     """Submits batch b (rows arrival_rows[offsets[b]:offsets[b+1]]) to agent_of_batch[b] at
     arrival_us[b], and machine changes at their times.
 
-    table: every task (row = id). arrival_us: int64[B] ascending; machine events: at_us int64[k]
-    ascending, machine int32[k], up bool[k].
+    Args:
+        table: Every task (row = id).
+        arrival_us: int64[B], ascending.
+        machine_at_us, machine, machine_up: The machine changes: int64[k] ascending, int32[k],
+            bool[k].
     """
 
     def __init__(
@@ -50,12 +54,12 @@ class ArrivalSource:
 
     @property
     def exhausted(self) -> bool:
-        """All batches are submitted (machine events may still come)."""
+        """Whether all batches are submitted (machine events may still come)."""
         return self._next_batch >= len(self._arrival_us)
 
     @property
     def submitted(self) -> int:
-        """Tasks so far."""
+        """The number of tasks submitted so far."""
         return int(self._offsets[self._next_batch])
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:

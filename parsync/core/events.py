@@ -78,7 +78,7 @@ class CommitRequest(CoreEvent):
 
     Args:
         reply_to: The address that gets the answer: the agent, or the worker pool for the queues at
-            the machines.
+            the machines. If it is not the agent, the agent gets ClaimsSettled besides.
     """
 
     number: ClassVar[int] = 5
@@ -111,7 +111,8 @@ class DecisionDone(CoreEvent):
 
 @dataclass(frozen=True, slots=True)
 class TasksStarted(CoreEvent):
-    """Master -> workers: int64[n] columns; they run from start_us. owner: int32[n], the agent."""
+    """Master -> workers, and those who watch the cell: int64[n] columns; they run from start_us.
+    owner: int32[n], the agent."""
 
     number: ClassVar[int] = 8
     priority: ClassVar[Priority] = Priority.FREE
@@ -176,7 +177,8 @@ class TasksAdopted(CoreEvent):
 
 @dataclass(frozen=True, slots=True)
 class MachinesChanged(CoreEvent):
-    """Arrivals -> master: machines that come up or go down. machine: int32[n], up: bool[n]."""
+    """Arrivals -> master -> those who watch the cell: machines that come up or go down. machine:
+    int32[n], up: bool[n]."""
 
     number: ClassVar[int] = 13
     priority: ClassVar[Priority] = Priority.FREE
@@ -228,6 +230,40 @@ class MachinesDue(CoreEvent):
     row: int
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimsSettled(CoreEvent):
+    """Master -> the agent `transaction.scheduler`: the outcome of claims for its tasks that another
+    participant made."""
+
+    number: ClassVar[int] = 19
+    priority: ClassVar[Priority] = Priority.COMMIT
+    transaction: Transaction
+    result: CommitResult
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationsEnded(CoreEvent):
+    """To those who watch the cell: allocations of any agents ended.
+
+    From the master to participants beside it, of all ends, and to the worker pool, of those that
+    the pool did not report itself. The pool hands these and its own to the queues at the machines.
+
+    Attributes:
+        change: A schedulers.interface.ChangeKind (FINISHED, EVICTED, LOST).
+        task, allocation: int64[n].
+        machine: int32[n].
+        owner: int32[n], the agent.
+    """
+
+    number: ClassVar[int] = 20
+    priority: ClassVar[Priority] = Priority.FREE
+    change: int
+    task: Int64
+    allocation: Int64
+    machine: Int32
+    owner: Int32
+
+
 CORE_EVENTS: tuple[type[Event], ...] = (
     Started,
     TasksSubmitted,
@@ -247,4 +283,6 @@ CORE_EVENTS: tuple[type[Event], ...] = (
     PhaseDue,
     ArrivalsDue,
     MachinesDue,
+    ClaimsSettled,
+    AllocationsEnded,
 )

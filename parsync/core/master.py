@@ -1,5 +1,5 @@
-"""The master: owns the cell, grants claims first come first served, and tells owners and workers
-what became of them."""
+"""The master: owns the cell, grants claims first come first served, and notifies owners and workers
+of what became of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from parsync.core.addresses import WORKERS
 from parsync.core.effects import Effect, Send, SetTimer
 from parsync.core.event import Event
 from parsync.core.events import (
+    AllocationsEnded,
+    ClaimsSettled,
     CommitReply,
     CommitRequest,
     MachinesChanged,
@@ -35,8 +37,10 @@ class MasterCore:
     """Sans-I/O master of one cell.
 
     table: every task (row = id), for the requests of ended tasks. initial_task int64[k],
-    initial_machine int32[k], initial_owner int32[k]: what runs at time 0. tells_ends: bool[N], the
-    agents that are told when their tasks finish (all are told of evictions and lost machines).
+    initial_machine int32[k], initial_owner int32[k]: what runs at time 0. wants_ends: bool[N], the
+    agents that are notified when their tasks finish. All are notified of evictions and lost
+    machines. watchers: the addresses that are notified of every start, end and machine change; of
+    ends, the worker pool is notified of those that it did not report.
     """
 
     def __init__(
@@ -46,15 +50,18 @@ class MasterCore:
         initial_task: Int64,
         initial_machine: Int32,
         initial_owner: Int32,
-        tells_ends: np.ndarray,
+        wants_ends: np.ndarray,
         sample_us: int,
+        watchers: tuple[int, ...] = (),
     ) -> None:
         self.cell = cell
         self._table = table
         self._initial = (initial_task, initial_machine, initial_owner)
-        self._tells_ends = tells_ends
-        self._any_told = bool(tells_ends.any())
+        self._wants_ends = wants_ends
+        self._any_wants_ends = bool(wants_ends.any())
         self._sample_us = sample_us
+        self._watchers = watchers
+        self._beside = tuple(address for address in watchers if address != WORKERS)
         self._records = Measurements()
         self._epoch = 0
         self._running = 0
@@ -93,14 +100,14 @@ class MasterCore:
         """Take the state of the same run's master. Errors as Cell.restore."""
         cell, self._epoch, self._running, held = state
         self.cell = Cell.restore(self.cell.spec, self.cell.partitioning, cell)
-        self._records.take_up(held)
+        self._records.restore(held)
 
     def record_due_ends(self, allocation: Int64, end_us: Int64) -> None:
         """Tasks still running when the run ends, with the time they are due to end: so that job
         completion times are not cut off at the last commit.
 
-        Allocations that have ended otherwise, which whoever knew their times was not told yet, are
-        left out.
+        Allocations that have ended otherwise, of which the worker pool has not been notified yet,
+        are left out.
         """
         runs = np.isin(allocation, self.cell.allocations().allocation)
         running = self.cell.describe(allocation[runs])
@@ -122,7 +129,7 @@ class MasterCore:
         if event.epoch == 0 and len(task):
             allocation = self.cell.load(task, machine, self._table.request[task], owner)
             self._running += len(task)
-            effects.append(Send(WORKERS, TasksStarted(now_us, task, allocation, machine, owner)))
+            effects += self._notify_started(TasksStarted(now_us, task, allocation, machine, owner))
             for agent in np.unique(owner):
                 mine = owner == agent
                 effects.append(
@@ -133,13 +140,13 @@ class MasterCore:
     def _commit(self, now_us: int, event: CommitRequest) -> list[Effect]:
         transaction = event.transaction
         result = self.cell.commit(transaction, now_us)
-        effects: list[Effect] = [
-            Send(event.reply_to, CommitReply(self._epoch, transaction.scheduler, result))
-        ]
+        owner = transaction.scheduler
+        reply = Send(event.reply_to, CommitReply(self._epoch, owner, result))
+        effects: list[Effect] = [reply] if event.reply_to == owner else []
         accepted = result.accepted
         count = int(np.count_nonzero(accepted))
         if len(result.evicted):
-            effects += self._tell_ended(
+            effects += self._notify_ended(
                 now_us, self.cell.describe(result.evicted), ChangeKind.EVICTED
             )
         if count:
@@ -150,9 +157,17 @@ class MasterCore:
                 transaction.task if everything else transaction.task[accepted],
                 result.allocation if everything else result.allocation[accepted],
                 transaction.machine if everything else transaction.machine[accepted],
-                np.full(count, transaction.scheduler, np.int32),
+                np.full(count, owner, np.int32),
             )
-            effects.append(Send(WORKERS, started))
+            effects += self._notify_started(started)
+        if event.reply_to != owner:  # one who watches the cell knows of the starts by then
+            effects += reply, Send(owner, ClaimsSettled(transaction, result))
+        return effects
+
+    def _notify_started(self, started: TasksStarted) -> list[Effect]:
+        effects: list[Effect] = [Send(WORKERS, started)]
+        if self._beside:
+            effects += [Send(address, started) for address in self._beside]
         return effects
 
     def _sync(self, now_us: int, event: SyncRequest) -> list[Effect]:
@@ -166,13 +181,14 @@ class MasterCore:
 
     def _finish(self, now_us: int, event: TasksFinished) -> list[Effect]:
         released = self.cell.release(event.allocation, event.owner, now_us)
-        return self._tell_ended(now_us, released, ChangeKind.FINISHED)
+        return self._notify_ended(now_us, released, ChangeKind.FINISHED)
 
     def _change_machines(self, now_us: int, event: MachinesChanged) -> list[Effect]:
         released = self.cell.set_machines(event.machine, event.up, now_us)
-        return self._tell_ended(now_us, released, ChangeKind.LOST)
+        effects: list[Effect] = [Send(address, event) for address in self._watchers]
+        return effects + self._notify_ended(now_us, released, ChangeKind.LOST)
 
-    def _tell_ended(self, now_us: int, released: Released, change: ChangeKind) -> list[Effect]:
+    def _notify_ended(self, now_us: int, released: Released, change: ChangeKind) -> list[Effect]:
         count = len(released.task)
         if count == 0:
             return []
@@ -183,10 +199,16 @@ class MasterCore:
         effects: list[Effect] = []
         if change is not ChangeKind.FINISHED:
             effects.append(Send(WORKERS, TasksCancelled(released.allocation)))
-        elif not self._any_told:
+        watchers = self._beside if change is ChangeKind.FINISHED else self._watchers
+        if watchers:
+            all_ended = AllocationsEnded(
+                int(change), released.task, released.allocation, released.machine, released.owner
+            )
+            effects += [Send(address, all_ended) for address in watchers]
+        if change is ChangeKind.FINISHED and not self._any_wants_ends:
             return effects
         for agent in np.unique(released.owner).tolist():
-            if change is ChangeKind.FINISHED and not self._tells_ends[agent]:
+            if change is ChangeKind.FINISHED and not self._wants_ends[agent]:
                 continue
             mine = released.owner == agent
             ended = TasksEnded(

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from parsync.core.effects import Effect
-from parsync.core.event import Event
-from parsync.metrics.record import Record
-from shared_state.tasks import Int32
+from parsync.core.participant import Participant
 
 
-class NodeSide(Protocol):
-    """A protocol's queues at the machines. The worker pool calls them; they are part of it."""
+class NodeSide(Participant, Protocol):
+    """A protocol's queues at the machines, which are part of the worker pool.
 
-    def handle(self, now_us: int, event: Event) -> list[Effect]:
-        """Handle an event of the protocol that was sent to the worker pool, a timer that it set, or
-        the CommitReply to a transaction that it sent."""
-        ...
+    The pool hands them
+    - Started at the start of the run, and events of the protocol, their own timers among them;
+    - TasksStarted, AllocationsEnded and MachinesChanged: every task of any agent that starts or
+      ends, and every machine that goes down or comes up. Tasks that run at time 0 start then, and
+      machines are up at time 0. A start comes before its end, and each end exactly once. A machine
+      goes down before its tasks end. If the pool has just reported a task as finished when the
+      master evicts it, or loses its machine, the task ends as finished here;
+    - the CommitReply to each transaction that they sent for an agent of the protocol, after the
+      starts that follow from it.
 
-    def on_ended(self, now_us: int, machine: Int32) -> list[Effect]:
-        """Learn of machines on which tasks have just ended, int32[n], once for each task."""
-        ...
-
-    def finish(self, now_us: int) -> list[Record]:
-        """Hand out the measurements that it still holds."""
-        ...
+    They share the pool's fate: a live run in which the pool's process is killed ends.
+    """

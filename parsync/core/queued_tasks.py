@@ -32,7 +32,7 @@ class QueuedTasks:
         return len(self.task)
 
     def take(self, rows: np.ndarray | slice) -> QueuedTasks:
-        """Some of them: a mask, row numbers, or a slice."""
+        """The tasks that a mask, row numbers or a slice selects."""
         return QueuedTasks(
             self.task[rows], self.attempts[rows], self.first[rows], self.rounds, self.some_placed
         )
@@ -45,7 +45,11 @@ class QueuedTasks:
 
     @staticmethod
     def new(task: Int64, first: int) -> QueuedTasks:
-        """Tasks that no claim was made for. first: 1 unless they ran before."""
+        """Queued tasks that no claim was made for.
+
+        Args:
+            first: 1 if their next commit is their first, 0 if they ran before.
+        """
         return QueuedTasks(task, np.zeros(len(task), np.int32), np.full(len(task), first, np.int8))
 
     @staticmethod
@@ -61,6 +65,42 @@ class QueuedTasks:
             np.concatenate([part.attempts for part in parts]),
             np.concatenate([part.first for part in parts]),
         )
+
+
+class DelegatedTasks:
+    """Tasks of an agent whose machines another participant claims."""
+
+    def __init__(self) -> None:
+        self._tasks = NO_TASKS  # by ascending id
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def add(self, tasks: QueuedTasks) -> None:
+        """Add tasks. One that is among them already is replaced."""
+        self.take(tasks.task)
+        joined = QueuedTasks.join([self._tasks, tasks])
+        self._tasks = joined.take(np.argsort(joined.task, kind="stable"))
+
+    def take(self, task: Int64) -> tuple[QueuedTasks, NDArray[np.bool_]]:
+        """Take tasks out, by their ids.
+
+        Returns:
+            The tasks in the order asked for, and which of them were among these, bool[n]. The
+            others are returned as new.
+        """
+        found = QueuedTasks.new(task, 1)
+        row = np.searchsorted(self._tasks.task, task)
+        known = row < len(self._tasks)
+        known[known] = self._tasks.task[row[known]] == task[known]
+        row = row[known]
+        if len(row):
+            found.attempts[known] = self._tasks.attempts[row]
+            found.first[known] = self._tasks.first[row]
+            kept = np.ones(len(self._tasks), np.bool_)
+            kept[row] = False
+            self._tasks = self._tasks.take(kept)
+        return found, known
 
 
 NO_TASKS = QueuedTasks.new(np.zeros(0, np.int64), 1)

@@ -11,8 +11,10 @@ from parsync.core.addresses import MASTER
 from parsync.core.effects import Effect, Send, SetTimer
 from parsync.core.event import Event
 from parsync.core.events import (
+    AllocationsEnded,
     CommitReply,
     HeartbeatDue,
+    MachinesChanged,
     Started,
     TasksCancelled,
     TasksFinished,
@@ -20,6 +22,7 @@ from parsync.core.events import (
 )
 from parsync.core.node_side import NodeSide
 from parsync.metrics.record import Record
+from schedulers.interface import ChangeKind
 from schedulers.objective import native_columns
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog
 
@@ -52,6 +55,7 @@ class WorkerPool:
             np.ascontiguousarray(preference, np.int32),
             native_columns(catalog, cell),
             preferred_permille,
+            indexed=bool(node_sides),
         )
         self._node_sides = dict(node_sides)
         self._protocol_of = tuple(protocol_of)
@@ -71,14 +75,19 @@ class WorkerPool:
     def handle(self, now_us: int, event: Event) -> list[Effect]:
         match event:
             case TasksStarted():
-                return self._start(now_us, event)
+                self.execute(event)
+                if self._node_sides:
+                    return self._notify(now_us, event) + self._arm(now_us)
+                return self._arm(now_us)
             case HeartbeatDue():
                 return self._heartbeat(now_us)
             case TasksCancelled():
-                self._tasks.cancel(event.allocation)
+                self.execute(event)
                 return []
-            case Started():
-                return []
+            case AllocationsEnded():
+                return self._notify_ended(now_us, event)
+            case Started() | MachinesChanged():
+                return self._notify(now_us, event)
             case CommitReply(scheduler=scheduler):
                 kind = self._protocol_of[scheduler]
                 if kind in self._node_sides:
@@ -87,15 +96,41 @@ class WorkerPool:
                 return node_side.handle(now_us, event)
         raise TypeError(f"worker pool cannot handle {type(event).__name__}")
 
+    def execute(self, event: TasksStarted | TasksCancelled) -> None:
+        """Start or cancel tasks without notifying the queues at the machines."""
+        if isinstance(event, TasksCancelled):
+            self._tasks.cancel(event.allocation)
+        else:
+            self._tasks.start(
+                event.start_us, event.task, event.allocation, event.machine, event.owner
+            )
+
     def finish(self, now_us: int) -> list[Record]:
         """Hand out the measurements of the protocols' queues: the pool makes none."""
         return [
             record for node_side in self._node_sides.values() for record in node_side.finish(now_us)
         ]
 
-    def _start(self, now_us: int, event: TasksStarted) -> list[Effect]:
-        self._tasks.start(event.start_us, event.task, event.allocation, event.machine, event.owner)
-        return self._arm(now_us)
+    def _notify(self, now_us: int, event: Event) -> list[Effect]:
+        return [
+            effect
+            for node_side in self._node_sides.values()
+            for effect in node_side.handle(now_us, event)
+        ]
+
+    def _notify_ended(self, now_us: int, event: AllocationsEnded) -> list[Effect]:
+        """Notify the queues of the ends that they have not been notified of."""
+        new = self._tasks.forget(event.allocation) >= 0
+        if not new.any():
+            return []
+        ended = AllocationsEnded(
+            event.change,
+            event.task[new],
+            event.allocation[new],
+            event.machine[new],
+            event.owner[new],
+        )
+        return self._notify(now_us, ended)
 
     def _heartbeat(self, now_us: int) -> list[Effect]:
         self._armed_us = {at_us for at_us in self._armed_us if at_us > now_us}
@@ -103,8 +138,11 @@ class WorkerPool:
         effects: list[Effect] = []
         if len(allocation):
             effects.append(Send(MASTER, TasksFinished(allocation, owner, end_us)))
-            for node_side in self._node_sides.values():
-                effects += node_side.on_ended(now_us, machine)
+            if self._node_sides:
+                task = self._tasks.forget(allocation)
+                finished = int(ChangeKind.FINISHED)
+                ended = AllocationsEnded(finished, task, allocation, machine, owner)
+                effects += self._notify(now_us, ended)
         return effects + self._arm(now_us)
 
     def _arm(self, now_us: int) -> list[Effect]:

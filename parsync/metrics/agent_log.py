@@ -16,6 +16,8 @@ from shared_state.transaction import CONFLICTS, CommitResult
 
 ROUND_COLUMNS = tuple(TABLES["rounds"])[2:]
 
+_STALE, _FULL, _EVICTED = CONFLICTS
+
 
 class AgentLog:
     """Measurements of agent `agent`; see tables.py for what each column means."""
@@ -26,7 +28,7 @@ class AgentLog:
         self._agent = agent
         self._records = Measurements()
         self._busy_us = 0
-        self._wasted_us = 0  # of rounds with a conflict (Omega section 4.1)
+        self._wasted_us = 0  # of rounds with a conflict (as in Omega's simulator)
         self._outcomes = CommitLog(
             agent,
             np.ascontiguousarray(table.job, np.int64),
@@ -121,6 +123,6 @@ class AgentLog:
             len(task),
             *claims,
         )
-        if decision_us != NOT_KNOWN and any(claims[reason] for reason in CONFLICTS):
+        if decision_us != NOT_KNOWN and (claims[_STALE] or claims[_FULL] or claims[_EVICTED]):
             self._wasted_us += decision_us
         return claims, first_commits, delay_us

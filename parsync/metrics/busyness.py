@@ -14,7 +14,8 @@ from shared_state.tasks import Int64
 
 
 class BusynessFigures(Figures):
-    """Shares of the time between samples of one window. wasted: rounds with a conflict."""
+    """The shares of the time between samples of one window that schedulers spent on decisions.
+    Rounds with a conflict are wasted."""
 
     busy_useful_share: Number | None = quantity(
         "Deciding usefully",
@@ -68,7 +69,7 @@ class BusynessMetric(Metric):
 
 
 def _growth(counter: Int64) -> Int64:
-    """By how much a counter grew from sample to sample. One that fell began anew: its agent was
+    """The growth of a counter from sample to sample. One that fell began anew: its agent was
     restarted."""
     grown: Int64 = np.diff(counter)
     return np.where(grown < 0, counter[1:], grown)

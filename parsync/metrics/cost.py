@@ -13,7 +13,7 @@ from parsync.metrics.run_frame import RunFrame
 
 
 class CostFigures(Figures):
-    """Over first commits, by the window of the submission."""
+    """The cost of first commits, by the window of the submission."""
 
     cost_mean: Number | None = quantity(
         "Mean placement cost",

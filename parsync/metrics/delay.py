@@ -21,11 +21,13 @@ _PERCENTILES = {"delay_p50_us": 0.5, "delay_p90_us": 0.9, "delay_p99_us": 0.99}
 
 
 class DelayFigures(Figures):
-    """Delay is commit minus submission of a task's first commit, and belongs to the window of the
-    submission. `censored` tasks were submitted and not committed by the end of the run. Quantiles
-    are over all submitted tasks, the censored ones beyond every value; the mean is over committed
-    ones. incomplete: more than a negligible share of the tasks is censored. submitted and censored
-    are None where nobody recorded submissions."""
+    """The delay of first commits: commit minus submission, by the window of the submission.
+
+    `censored` tasks were submitted and not committed by the end of the run. Quantiles are over all
+    submitted tasks, the censored ones beyond every value; the mean is over committed ones. Figures
+    are `incomplete` if more than a negligible share of the tasks is censored. `submitted` and
+    `censored` are None where nobody recorded submissions.
+    """
 
     submitted: Count | None = quantity(
         "Tasks submitted",

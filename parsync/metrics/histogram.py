@@ -46,10 +46,11 @@ MIDDLE = (LOWER_EDGE[:-1] + LOWER_EDGE[1:] - 1) / 2
 
 def quantile(counts: Int64, fraction: float, beyond: int = 0) -> float | None:
     """The smallest value with at least `fraction` of the rows at or below it (the inverse of the
-    distribution function).
+    distribution function); None if that is beyond the counted values, or if there are no rows.
 
-    counts: int64[BUCKETS]. beyond: rows known to be larger than any counted value (censored ones).
-    None when the quantile falls among those, or when there are no rows.
+    Args:
+        counts: int64[BUCKETS].
+        beyond: Rows known to be larger than any counted value (censored ones).
     """
     total = int(counts.sum()) + beyond
     if total == 0:

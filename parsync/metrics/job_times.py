@@ -27,13 +27,18 @@ class JobTotals:
     """Sums over the jobs (and, for time, the tasks with preferences) of one slot and agent: each
     int64[agents, slots].
 
-    jobs: submitted; committed: all tasks committed, jsd_us their summed delays (submission of the
-    job to its last first commit); finished: all tasks ended, jct_us and stet_us alike (ParSync
-    section 6.4). ending: jobs that can end, all their tasks being such as end. uncommitted_us,
-    unfinished_us: of the jobs that were not all committed, and of those that can end and have not,
-    the time from submission until the run was last seen. prefers_us, preferred_us: time tasks with
-    preferences ran, and ran on a preferred machine, up to the end of the run. lost_us: time of
-    allocations that were evicted or whose machine failed.
+    Attributes:
+        jobs: Jobs submitted.
+        committed: Jobs with all tasks committed.
+        jsd_us: Their summed delays: from the submission of the job to its last first commit.
+        ending: Jobs that can end: all their tasks can.
+        finished: Jobs with all tasks ended.
+        jct_us, stet_us: Their summed JCT and STET (ParSync section 6.4).
+        uncommitted_us, unfinished_us: Of the jobs that were not all committed, and of those that
+            can end and have not, the time from submission until the run was last seen.
+        prefers_us, preferred_us: Time that tasks with preferences ran, and ran on a preferred
+            machine, up to the end of the run.
+        lost_us: Time of allocations that were evicted or whose machine failed.
     """
 
     jobs: Int64
@@ -51,8 +56,13 @@ class JobTotals:
 
 
 class JobTimes:
-    """Follows tasks by id. job_of: int64[tasks], NOT_IN_JOB for tasks to leave out (those running
-    before the run began). endless: bool[tasks], those that never end (default: none)."""
+    """The commits and ends of tasks, by task id.
+
+    Args:
+        job_of: int64[tasks], NOT_IN_JOB for tasks to leave out (those running before the run
+            began).
+        endless: bool[tasks], those that never end (default: none).
+    """
 
     def __init__(
         self, job_of: Int64, agents: int, slots: int, endless: NDArray[np.bool_] | None = None
@@ -130,8 +140,11 @@ class JobTimes:
             self._cut.setdefault(task, []).extend(ends)
 
     def totals(self, end_us: int) -> JobTotals:
-        """Add up. end_us: the end of the run, until which what has not ended is taken to run or to
-        wait."""
+        """Add up over the jobs.
+
+        Args:
+            end_us: The end of the run, until which what has not ended is taken to run or to wait.
+        """
         cells = self._agents * self._slots
         shape = (self._agents, self._slots)
         task = np.flatnonzero(self._job_of >= 0)

@@ -15,9 +15,12 @@ from parsync.metrics.run_frame import RunFrame
 
 
 class JobFigures(Figures):
-    """Means over the jobs that got there, which jobs_committed and jobs_finished count beside jobs;
-    jobs_ending: those that can end. By the window of the job's submission. All None where the
-    run's jobs are not known."""
+    """Mean times of jobs, by the window of the job's submission. All are None where the run's jobs
+    are not known.
+
+    The means are over the jobs that got there: jobs_committed of `jobs`, and jobs_finished of
+    jobs_ending, which are those that can end.
+    """
 
     jobs: Count | None
     jobs_ending: Count | None

@@ -35,13 +35,16 @@ class LiveFigure:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerLine:
-    """One scheduler over the window. None where nothing happened that the figure could rest on.
+    """One scheduler over the window. A figure is None where nothing happened that it could rest on.
 
-    queue: tasks submitted and not committed, at its last sample. delay: of first commits in the
-    window, whenever they were submitted.
-    preferred_share: of those with preferences, the share on a preferred machine. delays_below: how
-    many of the delays are below each of DELAY_BOUNDS_US, and how many there are. delay_sum_us:
-    their sum, to 0.4 %. others: what other metrics add.
+    Attributes:
+        queue: Tasks submitted and not committed, at its last sample.
+        delay: The delay of first commits in the window, whenever they were submitted.
+        preferred_share: Of those with preferences, the share on a preferred machine.
+        delays_below: How many of the delays are below each of DELAY_BOUNDS_US, and how many there
+            are.
+        delay_sum_us: Their sum, to 0.4 %.
+        others: What other metrics add.
     """
 
     agent: int
@@ -131,8 +134,11 @@ class LiveLine:
         agents: Iterable[int],
         others: Sequence[tuple[Quantity, LiveSums]] = (),
     ) -> Snapshot:
-        """Figures of `agents` since the last call; all counters begin anew. others: sums of other
-        metrics since the start."""
+        """Figures of `agents` since the last call; all counters begin anew.
+
+        Args:
+            others: Sums of other metrics since the start.
+        """
         window_us = max(at_us - self._since_us, 1)
         since = [(quantity, self._since_shown(quantity.key, sums)) for quantity, sums in others]
         lines = tuple(self._line(agent, window_us, since) for agent in agents)

@@ -32,7 +32,7 @@ class Measurements:
         }
 
     def buffer(self, table: str) -> RowBuffer:
-        """Where the rows of a table wait, for native code that adds to them."""
+        """The memory in which the rows of a table wait, for native code that adds to them."""
         return self._buffers[table]
 
     def add(self, table: str, rows: int, *columns: Any) -> None:
@@ -51,16 +51,16 @@ class Measurements:
         return records
 
     def held(self) -> tuple[tuple[str, int, tuple[NDArray[Any], ...]], ...]:
-        """(table, rows, columns) of what waits, in the order of the tables; it goes on waiting.
-        For a checkpoint, from which take_up() gets it."""
+        """The rows that wait, as (table, rows, columns) in the order of the tables: a checkpoint.
+        They stay."""
         return tuple(
             (table, len(buffer), tuple(self._read(table, buffer).values()))
             for table, buffer in self._buffers.items()
             if len(buffer)
         )
 
-    def take_up(self, held: Iterable[tuple[str, int, tuple[NDArray[Any], ...]]]) -> None:
-        """What waits is what another one held."""
+    def restore(self, held: Iterable[tuple[str, int, tuple[NDArray[Any], ...]]]) -> None:
+        """Replace the rows that wait by those that held() returned."""
         for buffer in self._buffers.values():
             buffer.clear()
         for table, rows, columns in held:

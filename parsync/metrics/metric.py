@@ -32,7 +32,7 @@ NEGLIGIBLE = 0.001  # of the tasks or jobs: so few may be missing from a mean
 
 
 class KeptRows:
-    """All rows of a table of samples, by time, then agent. slot: of each row's time."""
+    """All rows of a table of samples, by time, then agent, with the slot of each row's time."""
 
     def __init__(self, columns: Table, run: RunFrame) -> None:
         self._columns = columns
@@ -51,10 +51,11 @@ class KeptRows:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Some agents over some slots: what a set of figures is about.
+    """What a set of figures is about: some agents over some slots.
 
-    last_us: how far the run was seen; what had not happened by then took longer. kept: the rows of
-    the tables that metrics keep.
+    Attributes:
+        last_us: How far the run was seen; what had not happened by then took longer.
+        kept: The rows of the tables that metrics keep.
     """
 
     run: RunFrame
@@ -81,17 +82,21 @@ class MetricClass(ABCMeta):
 
 
 class Metric(metaclass=MetricClass):
-    """Adds up measurements of one run, and makes figures of the sums.
+    """A sum over the measurements of one run, and the figures made of it.
 
     A run has one object of each metric, or one in each actor; these are merged at the end. So sums
     must not depend on how rows are batched or which object got them, and objects are pickled.
 
-    kind: the name of the metric. description: one sentence. figures_model: its figures, each
-    declared with quantity() or a plain field. reads: the columns it reads, by table
-    (parsync.metrics.tables has their meanings). keeps: the columns of the tables `cell`, `agents`
-    and `rounds` that it needs row by row when figures are made; Scope.rows gives them. tables: the
-    schemas of the tables that it reads and that a protocol brings (ProtocolSpec.tables); those
-    with a column `at_us` may be kept, too. An arm without that protocol has no rows of them.
+    Attributes:
+        kind: The name of the metric.
+        description: One sentence.
+        figures_model: Its figures, each declared with quantity() or a plain field.
+        reads: The columns it reads, by table (parsync.metrics.tables has their meanings).
+        keeps: The columns of the tables `cell`, `agents` and `rounds` that it needs row by row when
+            figures are made; Scope.rows gives them.
+        tables: The schemas of the tables that it reads and that a protocol brings
+            (ProtocolSpec.tables). Those with a column `at_us` may be kept, too. An arm without that
+            protocol has no rows of them.
     """
 
     kind: ClassVar[str]
@@ -132,7 +137,11 @@ class Metric(metaclass=MetricClass):
         return {}
 
     def arrays(self, scope: Scope) -> Mapping[str, NDArray[Any]]:
-        """Other arrays that plots are drawn from. scope: all agents and all windows."""
+        """Other arrays that plots are drawn from.
+
+        Args:
+            scope: All agents and all windows.
+        """
         return {}
 
     def run_quantities(self) -> list[Quantity]:
@@ -147,7 +156,7 @@ class Metric(metaclass=MetricClass):
 
 
 def ratio(part: float, whole: float) -> float | None:
-    """part / whole, None where there is no whole."""
+    """The quotient part / whole; None where there is no whole."""
     return part / whole if whole else None
 
 

@@ -15,8 +15,8 @@ from shared_state.tasks import Int64
 
 
 class PreferenceFigures(Figures):
-    """Over submitted tasks that prefer some machine, by the window of their submission: one that
-    is never committed counts as not preferred."""
+    """The placement of submitted tasks that prefer some machine, by the window of their submission:
+    one that is never committed counts as not preferred."""
 
     submitted_prefers: Count
     preferred: Count

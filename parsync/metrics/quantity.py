@@ -123,7 +123,7 @@ def quantities_of(figures: type[BaseModel], metric: str = "") -> list[Quantity]:
 
 
 def headline(quantities: Iterable[Quantity]) -> list[Quantity]:
-    """Those of the first table."""
+    """The quantities of the first table."""
     return [one for one in quantities if one.headline]
 
 

@@ -44,7 +44,7 @@ class RecordBatch:
         return found
 
     def where(self, rows: NDArray[np.bool_]) -> RecordBatch:
-        """Some of the rows."""
+        """The rows that a mask selects."""
         if rows.all():
             return self
         return RecordBatch(
@@ -53,12 +53,12 @@ class RecordBatch:
 
     @cached_property
     def first_commits(self) -> RecordBatch:
-        """Of a batch of `tasks`: the first commits. A task that was evicted or lost its machine is
+        """The first commits of a batch of `tasks`. A task that was evicted or lost its machine is
         committed again."""
         return self.where(self["first"] == 1)
 
     @cached_property
     def delay_us(self) -> Int64:
-        """Of a batch of `tasks`: commit minus submission."""
+        """The delays of a batch of `tasks`: commit minus submission."""
         delay_us: Int64 = self["commit_us"] - self["submit_us"]
         return delay_us

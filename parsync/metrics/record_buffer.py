@@ -89,7 +89,7 @@ class RecordBuffer:
             raise AgoraError(f"table {table!r}: {error}") from error
 
     def drain(self) -> Iterator[tuple[str, Table]]:
-        """Everything held, table by table in the order of the tables."""
+        """Take everything held, table by table in the order of the tables."""
         for name in self._held:
             rows = self.take(name)
             if rows is not None:

@@ -51,8 +51,10 @@ _NEVER_US = sys.maxsize
 class DecisionRegret(Figures):
     """The regret of a sampled transaction.
 
-    tasks: placed by it or not, victims included. losers: of the tasks, those without a place.
-    exact: the regret is no upper bound.
+    Attributes:
+        tasks: Its tasks, placed or not, victims included.
+        losers: Those of them without a place.
+        exact: The regret is no upper bound.
     """
 
     at_us: Count
@@ -65,8 +67,13 @@ class DecisionRegret(Figures):
 
 
 class SystemRegret(Figures):
-    """The regret of the whole cell at an instant. running, waiting: tasks. cost: of all of them.
-    exact: neither regret is an upper bound."""
+    """The regret of the whole cell at an instant.
+
+    Attributes:
+        running, waiting: Numbers of tasks.
+        cost: The cost of all of them.
+        exact: Neither regret is an upper bound.
+    """
 
     at_us: Count
     running: Count
@@ -99,9 +106,10 @@ class Regret(Figures):
 class RegretMeans(Figures):
     """Regret in three numbers.
 
-    decision_regret: of all sampled transactions together, per task claimed. system_regret,
-    system_regret_moving: of the whole cell, mean over the instants, the running tasks staying where
-    they are or free to move.
+    Attributes:
+        decision_regret: The regret of all sampled transactions together, per task claimed.
+        system_regret, system_regret_moving: The regret of the whole cell, mean over the instants,
+            the running tasks staying where they are or free to move.
     """
 
     decision_regret: Number | None = quantity(
@@ -136,8 +144,11 @@ class _Moment(IntEnum):
 
 @dataclass(slots=True)
 class _Sample:
-    """A transaction, the room for it just before, int64[M, R], and the answer. victims: who its
-    evictions would end: (task, machine, allocation)."""
+    """A transaction, the room for it just before, int64[M, R], and the answer.
+
+    Attributes:
+        victims: The allocations that its evictions would end: (task, machine, allocation).
+    """
 
     at_us: int
     transaction: Transaction
@@ -278,7 +289,7 @@ class RegretWatch(CellObserver):
         return sample
 
     def _room(self) -> Int64:
-        """int64[M, R]: what claims may still take; below 0 on machines above their limit."""
+        """What claims may still take, int64[M, R]; below 0 on machines above their limit."""
         room: Int64 = self._limit - self._cell.used
         room[~self._cell.up] = 0
         return room

@@ -49,8 +49,8 @@ class PlacementValue(Protocol):
         ...
 
     def of(self, task: Int64, machine: Int32) -> tuple[Int64, Int64]:
-        """Of each task on its machine: (what it got, what there was), int64[n] each. The figure is
-        their sums' ratio."""
+        """What each task got on its machine and what there was to get, int64[n] each. The figure is
+        the ratio of their sums."""
         ...
 
 

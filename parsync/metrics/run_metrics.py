@@ -135,8 +135,8 @@ class RunMetrics:
             raise first
 
     def close(self) -> None:
-        """Nothing more will be added: flush, and let go of the tables that placement values rest
-        on, so that they are not sent along to another process."""
+        """Flush, and drop the tables that placement values rest on, so that they are not sent to
+        another process. Nothing may be added afterwards."""
         self.flush()
         self.run.values = ()
 
@@ -199,7 +199,8 @@ class RunMetrics:
         slots: Iterable[int] | None = None,
         kept: dict[str, KeptRows] | None = None,
     ) -> Scope:
-        """Some agents (default all) over some slots (default the windows of all phases)."""
+        """The scope of some agents (default all) over some slots (default the windows of all
+        phases)."""
         return Scope(
             self.run,
             tuple(range(self.run.agents) if agents is None else agents),

@@ -12,7 +12,7 @@ from parsync.metrics.quantity import Better, Unit, quantity
 
 
 class SolverRoundFigures(Figures):
-    """Over the rounds in the windows; None without any."""
+    """The times of the rounds in the windows; None without any."""
 
     rounds: Count | None
     solve_p50_us: Number | None = quantity(

@@ -13,13 +13,13 @@ from parsync.metrics.run_frame import RunFrame
 
 
 class StalenessFigures(Figures):
-    """Nothing by scope: ages are kept by partition (PartitionStaleness)."""
+    """No figures: ages are kept by partition, not by scope (PartitionStaleness)."""
 
 
 class PartitionStaleness(Figures):
-    """By partition, over all agents and windows: the age averaged over time (it grows from 0 to its
-    age at the next sync), average and largest age just before a sync, rows that a sync carried, and
-    the number of syncs."""
+    """The age of each partition, over all agents and windows: averaged over time (it grows from 0
+    to its age at the next sync), average and largest just before a sync; the rows that a sync
+    carried, and the number of syncs."""
 
     mean_us: list[Number | None]
     at_sync_us: list[Number | None]

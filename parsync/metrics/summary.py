@@ -60,9 +60,11 @@ class ScopeFigures(
 ):
     """The figures of some agents over some windows.
 
-    others: figures by key that are not fields of the base classes: those of metrics of other
-    packages, and of the values that the workload brings. at_least: lower bounds of figures that
-    leave out what did not get there, by key (Metric.lower_bounds).
+    Attributes:
+        others: Figures by key that are not fields of the base classes: those of metrics of other
+            packages, and of the values that the workload brings.
+        at_least: Lower bounds of figures that leave out what did not get there, by key
+            (Metric.lower_bounds).
     """
 
     others: dict[str, Number | None] = Field(default_factory=dict)
@@ -115,7 +117,11 @@ class StartFigures(PreferenceFigures, CostFigures, DelayFigures):
 
 class TotalFigures(Figures):
     """Counts of the whole run, within windows or not; see the metrics for their meanings.
-    last_commit_us: time of the last commit. last_us: how far the run was seen."""
+
+    Attributes:
+        last_commit_us: Time of the last commit.
+        last_us: How far the run was seen.
+    """
 
     submitted: Count
     submitted_prefers: Count
@@ -143,9 +149,14 @@ class TotalFigures(Figures):
 
 
 class ArmFigures(Figures):
-    """All figures of an arm. overall, phases, groups, agents: counting windows only. totals: the
-    whole run. rivals: conflicts of the row's agent with the column's; an agent's own column where
-    nobody else had claimed the machine, the last one where the rival is not known."""
+    """All figures of an arm.
+
+    Attributes:
+        overall, phases, groups, agents: Figures of the counting windows only.
+        totals: Counts of the whole run.
+        rivals: Conflicts of the row's agent with the column's; an agent's own column where nobody
+            else had claimed the machine, the last one where the rival is not known.
+    """
 
     overall: ScopeFigures
     phases: list[PhaseFigures]
@@ -264,11 +275,12 @@ def _totals(metrics: RunMetrics, kept: dict[str, KeptRows]) -> TotalFigures:
 
 
 def series(metrics: RunMetrics) -> dict[str, NDArray[Any]]:
-    """What the figures are drawn from, as arrays (saved beside the summary).
+    """The arrays that the figures are drawn from (saved next to the summary).
 
-    bucket_us: int64[1]; SERIES: int64[agents, buckets]; group_of: int64[agents]; delay_value_us,
-    delay_share: the distribution of delays; ages: int64[groups, Outcome, histogram buckets];
-    cell_*, agents_*, rounds_*: the columns of those tables.
+    Returns:
+        bucket_us: int64[1]; SERIES: int64[agents, buckets]; group_of: int64[agents];
+        delay_value_us, delay_share: the distribution of delays; ages: int64[groups, Outcome,
+        histogram buckets]; cell_*, agents_*, rounds_*: the columns of those tables.
     """
     scope: Scope = metrics.scope()
     counted: dict[str, Int64] = {}

@@ -80,7 +80,12 @@ SCHEMAS: Tables = {
         "One row per transaction, with the outcomes of its claims.",
         {
             "agent": _AGENT,
-            "sequence": Column("int64", "id", "number of the transaction, per scheduler from 1"),
+            "sequence": Column(
+                "int64",
+                "id",
+                "number of the transaction, per scheduler from 1; from 2^40 on where the claims "
+                "were made for it at the machines or beside the master",
+            ),
             "start_us": Column("int64", "us", "when its decision round began", _FROM_THE_LOG),
             "commit_us": Column(
                 "int64",

@@ -12,8 +12,12 @@ from parsync.metrics.run_frame import RunFrame
 
 
 class UnplaceableFigures(Figures):
-    """unplaceable: larger than every machine. abandoned: given up after too many attempts. Both
-    are among the censored tasks."""
+    """The tasks that left the queue unplaced; they are among the censored tasks.
+
+    Attributes:
+        unplaceable: Tasks larger than every machine.
+        abandoned: Tasks given up after too many attempts.
+    """
 
     unplaceable: Count
     abandoned: Count

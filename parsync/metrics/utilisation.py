@@ -10,7 +10,8 @@ from parsync.metrics.quantity import Better, Unit, quantity
 
 
 class UtilisationFigures(Figures):
-    """Of the cell's first resource, over the samples in the windows; the same for all agents."""
+    """The use of the cell's first resource, over the samples in the windows; the same for all
+    agents."""
 
     utilisation_mean: Number | None = quantity(
         "Utilisation",

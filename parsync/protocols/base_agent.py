@@ -13,6 +13,7 @@ from parsync.core.addresses import MASTER
 from parsync.core.effects import Effect, Send, SetTimer, StartDecision
 from parsync.core.event import Event
 from parsync.core.events import (
+    ClaimsSettled,
     CommitReply,
     CommitRequest,
     DecisionDone,
@@ -22,7 +23,7 @@ from parsync.core.events import (
     TasksEnded,
     TasksSubmitted,
 )
-from parsync.core.queued_tasks import QueuedTasks
+from parsync.core.queued_tasks import DelegatedTasks, QueuedTasks
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.metrics.tables import NOT_KNOWN
@@ -44,8 +45,19 @@ class _Claims:
 
 
 class BaseAgent(ABC):
-    """An agent that runs no scheduler. A subclass says what it does with queued tasks
-    (on_queued) and with the events of its protocol (on_event)."""
+    """An agent that runs no scheduler.
+
+    A subclass says what it does with queued tasks (on_queued) and with the events of its protocol
+    (on_event).
+
+    Attributes:
+        index: Its address.
+        name: E.g. lottery-3.
+        cell_side: The address of the protocol's participant beside the master, if it has one.
+        queued: Tasks that are submitted to it and not committed.
+        epoch: How often its host was restarted. A participant that answers later than at once
+            repeats it, so that an agent can drop the answers to its predecessor.
+    """
 
     def __init__(self, environment: AgentEnvironment) -> None:
         shared = environment.shared
@@ -53,12 +65,14 @@ class BaseAgent(ABC):
         self.name = environment.name
         self.cell_side = shared.cell_side
         self.queued = 0
+        self.epoch = 0
         self._table = shared.table
         self._clock = environment.clock
         self._sample_us = shared.sample_us
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
         self._undecided: deque[_Claims] = deque()  # the first of them is being decided
         self._committing: dict[int, _Claims] = {}  # by transaction
+        self._delegated = DelegatedTasks()
         self._transactions = 0
 
     @abstractmethod
@@ -85,6 +99,28 @@ class BaseAgent(ABC):
         self._undecided.append(_Claims(tasks, np.ascontiguousarray(machine, np.int32), known_us))
         return [StartDecision(self._transactions + 1)] if len(self._undecided) == 1 else []
 
+    def delegate(self, tasks: QueuedTasks) -> Int64:
+        """Leave it to the queues at the machines, or to a participant beside the master, to claim a
+        machine for each task. Returns the tasks' ids, int64[n], for a message to them.
+
+        The master sends the outcome of each claim to this agent, which records it as that of its
+        own claims. Tasks whose claims are rejected come to on_rejected().
+        """
+        self._delegated.add(tasks)
+        return tasks.task
+
+    def take_back(self, task: Int64) -> QueuedTasks:
+        """Take back delegated tasks that nobody claims a machine for any more, int64[n]. Tasks that
+        have been placed meanwhile, or were never delegated, are left out."""
+        tasks, known = self._delegated.take(task)
+        return tasks.take(known)
+
+    def on_rejected(self, now_us: int, tasks: QueuedTasks) -> list[Effect]:
+        """Handle delegated tasks whose claims the cell rejected: like queued ones, unless
+        overridden. Where the queue at the machine tries again, they are delegated again here, and
+        no message is due."""
+        return self.on_queued(now_us, tasks)
+
     def decide(self, decision: int, now_us: int) -> None:
         """Begin to decide on the first claims that wait; nothing is left to compute."""
         self._undecided[0].start_us = now_us
@@ -100,6 +136,8 @@ class BaseAgent(ABC):
         match event:
             case CommitReply():
                 return self._on_committed(now_us, event)
+            case ClaimsSettled():
+                return self._on_settled(now_us, event)
             case DecisionDone():
                 return self._on_decided()
             case TasksSubmitted(task):
@@ -114,7 +152,8 @@ class BaseAgent(ABC):
                     *self._log.flush(),
                     self._sample_timer(max(now_us, sample * self._sample_us)),
                 ]
-            case Started():
+            case Started(epoch):
+                self.epoch = epoch
                 return [self._sample_timer(now_us)]
             case TasksAdopted():
                 return []
@@ -184,6 +223,26 @@ class BaseAgent(ABC):
         self.queued -= counts[Reason.ACCEPTED] + counts[Reason.DUPLICATE]
         again = (result.reason != Reason.ACCEPTED) & (result.reason != Reason.DUPLICATE)
         return self.on_queued(now_us, claimed.take(again)) if again.any() else []
+
+    def _on_settled(self, now_us: int, event: ClaimsSettled) -> list[Effect]:
+        transaction, reason = event.transaction, event.result.reason
+        # Others are tasks that an agent before a restart of this host had delegated.
+        tasks, known = self._delegated.take(transaction.task)
+        claimed = QueuedTasks(tasks.task, tasks.attempts + 1, tasks.first)
+        self._log.commit(
+            now_us,
+            claimed.task,
+            transaction.machine,
+            claimed.attempts,
+            claimed.first,
+            event.result,
+            start_us=int(transaction.synced_us.max(initial=0)),
+            decision_us=0,
+        )
+        placed = (reason == Reason.ACCEPTED) | (reason == Reason.DUPLICATE)
+        self.queued -= int(np.count_nonzero(placed & known))
+        again = ~placed & known
+        return self.on_rejected(now_us, claimed.take(again)) if again.any() else []
 
     def _sample_timer(self, now_us: int) -> SetTimer:
         following = now_us // self._sample_us + 1

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any
 
-from parsync.core.effects import Effect
-from parsync.core.event import Event
-from parsync.core.events import Started
+import numpy as np
+
 from parsync.metrics.record import Record
+from parsync.protocols.cell_watcher import CellWatcher
 from parsync.protocols.spec import Environment
 from shared_state.cell import Cell
 
 
-class BaseCellSide(ABC):
+class BaseCellSide(CellWatcher):
     """A participant beside the master. A subclass says what it does with the events of its
-    protocol (on_event).
+    protocol (on_event). It is notified of starts, ends and machine changes if the protocol declares
+    ProtocolCapability.WATCHES_CELL; the cell shows them already then.
 
     Args:
         environment: The protocol's groups, the workload's tasks, the seed.
@@ -31,20 +31,6 @@ class BaseCellSide(ABC):
         self.cell = cell
         self.state: Any = 0
 
-    @abstractmethod
-    def on_event(self, now_us: int, event: Event) -> list[Effect]:
-        """Handle an event of the protocol, or a timer that it set."""
-
-    def on_started(self, now_us: int) -> list[Effect]:
-        """Set timers, at the start of the run and after each restart of the cell."""
-        return []
-
-    def handle(self, now_us: int, event: Event) -> list[Effect]:
-        match event:
-            case Started():
-                return self.on_started(now_us)
-        return self.on_event(now_us, event)
-
     def finish(self, now_us: int) -> list[Record]:
         """Hand out the measurements that it still holds: none."""
         return []
@@ -54,5 +40,12 @@ class BaseCellSide(ABC):
         return self.state
 
     def restore(self, state: Any) -> None:
-        """Take the state that checkpoint() returned."""
-        self.state = state
+        """Take the state that checkpoint() returned. Arrays become writable."""
+        self.state = _writable(state)
+
+
+def _writable(state: Any) -> Any:
+    """The same state, with copies of its arrays."""
+    if isinstance(state, tuple):
+        return tuple(map(_writable, state))
+    return state.copy() if isinstance(state, np.ndarray) else state

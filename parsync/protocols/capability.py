@@ -16,3 +16,7 @@ class ProtocolCapability(StrEnum):
     # The master tells its agents when their tasks finish (TasksEnded). Agents of schedulers that
     # want to know of ends are told in any case.
     WANTS_ENDS = "wants_ends"
+
+    # The master notifies the protocol's participant beside it of every start, end and machine
+    # change (TasksStarted, AllocationsEnded, MachinesChanged), at the same instant.
+    WATCHES_CELL = "watches_cell"

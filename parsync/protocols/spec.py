@@ -112,7 +112,8 @@ class ProtocolSpec:
         make_agent: Creates an agent of a group.
         cell_side: Creates the participant that lives beside the master, such as an allocator; it
             may read the cell and must not change it. None: the protocol has no such participant.
-        node_side: Creates the queues that the worker pool calls. None: it has none.
+        node_side: Creates the queues at the machines, which are part of the worker pool (see
+            base_node_side.py). None: it has none.
         events: The classes of the protocol's own events, numbered within it.
         capabilities: What a group with these options needs of the runtimes.
         check: Raises AgoraError if groups with these options cannot share an arm.

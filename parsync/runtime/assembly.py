@@ -67,7 +67,7 @@ class GroupSpec:
 
     @property
     def capabilities(self) -> Set[Capability]:
-        """Of its kind of scheduler; none if it has no scheduler."""
+        """The capabilities of its kind of scheduler; none if it has no scheduler."""
         return frozenset() if self.kind is None else registry.get(self.kind).capabilities
 
 
@@ -132,12 +132,24 @@ def members_of(arm: ArmSpec, kind: str) -> tuple[Member, ...]:
     return tuple(members)
 
 
+def _capabilities(group: GroupSpec) -> Set[ProtocolCapability]:
+    """Of its protocol, with its options."""
+    return protocols.get(group.protocol.kind).capabilities(group.protocol.options)
+
+
 def check_protocols(arm: ArmSpec) -> None:
-    """Raise AgoraError if the groups of an arm cannot share it, as their protocols say, or if there
-    are options of a protocol that no group uses."""
+    """Raise AgoraError if the groups of an arm cannot share it, as their protocols say, if there
+    are options of a protocol that no group uses, or if a protocol asks for what it cannot have."""
     for kind in arm.shared_options:
         if kind not in arm.protocols:
             raise AgoraError(f"options of protocol {kind!r}, which no group of the arm uses")
+    for group in arm.groups:
+        watches = ProtocolCapability.WATCHES_CELL in _capabilities(group)
+        if watches and protocols.get(group.protocol.kind).cell_side is None:
+            raise AgoraError(
+                f"protocol {group.protocol.kind!r}: {ProtocolCapability.WATCHES_CELL}: needs a "
+                "participant beside the master (cell_side)"
+            )
     for kind in arm.protocols:
         arm.options_of(kind)
         protocols.get(kind).check(members_of(arm, kind), arm.partitions)
@@ -206,7 +218,7 @@ class Assembly:
 
     def master(self) -> MasterCore:
         workload = self.workload
-        told = [self._is_told_of_ends(self.arm.group_of(i)) for i in range(self.arm.agents)]
+        wants_ends = [self._wants_ends(self.arm.group_of(i)) for i in range(self.arm.agents)]
         _, initial_owner = self.owners()
         return MasterCore(
             cell=Cell(workload.cell, self.partitioning),
@@ -214,9 +226,20 @@ class Assembly:
             initial_task=workload.initial.task,
             initial_machine=workload.initial.machine,
             initial_owner=initial_owner,
-            tells_ends=np.array(told),
+            wants_ends=np.array(wants_ends),
             sample_us=self.arm.sample_us,
+            watchers=self._watchers(),
         )
+
+    def _watchers(self) -> tuple[int, ...]:
+        """The addresses that the master notifies of every start, end and machine change."""
+        has_node_sides = any(protocols.get(kind).node_side is not None for kind in self.protocols)
+        watching = dict.fromkeys(
+            CELL_SIDE - self.protocols.index(group.protocol.kind)
+            for group in self.arm.groups
+            if ProtocolCapability.WATCHES_CELL in _capabilities(group)
+        )
+        return (*((WORKERS,) if has_node_sides else ()), *watching)
 
     def cell_side(self, cell: Cell) -> dict[int, CellSide]:
         """The participants of the arm's protocols that live beside the master, by address.
@@ -244,11 +267,10 @@ class Assembly:
         return frozenset((*range(self.arm.agents), *others, *cell_side))
 
     @staticmethod
-    def _is_told_of_ends(group: GroupSpec) -> bool:
-        protocol = protocols.get(group.protocol.kind)
+    def _wants_ends(group: GroupSpec) -> bool:
         return (
             Capability.WANTS_ENDS in group.capabilities
-            or ProtocolCapability.WANTS_ENDS in protocol.capabilities(group.protocol.options)
+            or ProtocolCapability.WANTS_ENDS in _capabilities(group)
         )
 
     @cached_property
@@ -316,7 +338,7 @@ class Assembly:
         return tuple(routes)
 
     def owners(self) -> tuple[Int32, Int32]:
-        """(agent of each arrival batch int32[B], agent of each initially running task int32[k]):
+        """The agent of each arrival batch, int32[B], and of each initially running task, int32[k]:
         one agent per job."""
         workload = self.workload
         tasks = workload.tasks

@@ -27,9 +27,16 @@ def write_assembly(
     workload_dir: Path | None = None,
     virtual: InVirtualTime | None = None,
 ) -> None:
-    """Into an existing directory. workload_dir: where the workload is written already, at most
-    three levels above; None: it is written into the directory, too. virtual: of a run in virtual
-    time. AgoraError naming the file that cannot be written."""
+    """Write an arm's assembly into an existing directory.
+
+    Args:
+        workload_dir: Where the workload is written already, at most three levels above; None: it is
+            written into the directory, too.
+        virtual: The settings of a run in virtual time.
+
+    Raises:
+        AgoraError: Names the file that cannot be written.
+    """
     if workload_dir is None:
         digest = write_workload(directory / WORKLOAD_DIR, workload, [arm.partitions])
     else:

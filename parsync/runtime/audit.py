@@ -19,8 +19,11 @@ from shared_state.transaction import CommitResult, PartitionDelta, Transaction
 
 
 class CellAuditor(CellObserver):
-    """Raises InvariantViolation at the first call that breaks an invariant. agent: who asked for
-    the deltas that are being read."""
+    """Raises InvariantViolation at the first call that breaks an invariant.
+
+    Attributes:
+        agent: The agent that asked for the deltas that are being read.
+    """
 
     def __init__(self, audit: CellAudit) -> None:
         self._audit = audit

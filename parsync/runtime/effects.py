@@ -33,6 +33,14 @@ class Runtime(Protocol):
         """Deliver the event to `address` at at_us, or at once if that is past."""
         ...
 
+    def record(self, record: Record) -> None:
+        """Keep a measurement."""
+        ...
+
+
+class DecidingRuntime(Runtime, Protocol):
+    """A runtime whose participants take decisions."""
+
     def finish_decision(
         self, now_us: int, decision: int, elapsed_ns: int, decision_us: int, address: int
     ) -> None:
@@ -47,28 +55,21 @@ class Runtime(Protocol):
         """
         ...
 
-    def record(self, record: Record) -> None:
-        """Keep a measurement."""
-        ...
-
 
 class EffectInterpreter:
     """Carries out the effects of participants, in the order in which they ask for them.
 
+    None of these participants may take decisions; see DecisionInterpreter.
+
     Args:
-        runtime: Where messages, timers, decisions and measurements go.
+        runtime: Where messages, timers and measurements go.
         addresses: Of all participants of the run, in this process or another.
-        deciders: The participants among those of the runtime that take decisions, by address.
     """
 
-    def __init__(
-        self, runtime: Runtime, addresses: Container[int], deciders: Mapping[int, Decider]
-    ) -> None:
+    def __init__(self, runtime: Runtime, addresses: Container[int]) -> None:
         self._addresses = addresses
-        self._deciders = deciders
         self._send = runtime.send
         self._set_timer = runtime.set_timer
-        self._finish_decision = runtime.finish_decision
         self._record = runtime.record
 
     def carry_out(self, now_us: int, address: int, effects: Iterable[Effect]) -> None:
@@ -91,10 +92,32 @@ class EffectInterpreter:
                 self._decide(now_us, address, effect.decision)
 
     def _decide(self, now_us: int, address: int, decision: int) -> None:
+        """Refuse the decision of a participant that is no decider."""
+        raise AgoraError(f"{address_name(address)}: starts a decision, but is no decider")
+
+
+class DecisionInterpreter(EffectInterpreter):
+    """Carries out the effects of participants of which some take decisions.
+
+    Args:
+        runtime: As for EffectInterpreter, and where finished decisions go.
+        addresses: Of all participants of the run.
+        deciders: The participants of the runtime that take decisions, by address.
+    """
+
+    def __init__(
+        self, runtime: DecidingRuntime, addresses: Container[int], deciders: Mapping[int, Decider]
+    ) -> None:
+        super().__init__(runtime, addresses)
+        self._deciders = deciders
+        self._finish_decision = runtime.finish_decision
+
+    def _decide(self, now_us: int, address: int, decision: int) -> None:
         """Compute the decision at once, on the state as it stands."""
         decider = self._deciders.get(address)
         if decider is None:
-            raise AgoraError(f"{address_name(address)}: starts a decision, but is no decider")
+            super()._decide(now_us, address, decision)
+            return
         begun_ns = time.perf_counter_ns()
         decider.decide(decision, now_us)
         elapsed_ns = time.perf_counter_ns() - begun_ns

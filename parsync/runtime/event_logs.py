@@ -24,8 +24,13 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
-    """A whole log. events: frames. digest: shared_state.journal.EventDigest, in hex. first_us,
-    last_us: run time of its first and last event; 0 if it has none."""
+    """The end of a whole log.
+
+    Attributes:
+        events: The number of its frames.
+        digest: Its shared_state.journal.EventDigest, in hex.
+        first_us, last_us: The run time of its first and last event; 0 if it has none.
+    """
 
     events: int
     digest: str
@@ -34,8 +39,14 @@ class LogEnd:
 
 
 def log_end(path: Path, time_of: Callable[[bytes], int | None]) -> LogEnd:
-    """What there is of a log; a torn tail does not count. time_of: the run time of a frame, None if
-    it has none. AgoraError naming the file if it cannot be read, or is corrupt before its tail."""
+    """The end of a log as it is on disk; a torn tail does not count.
+
+    Args:
+        time_of: Returns the run time of a frame, None if it has none.
+
+    Raises:
+        AgoraError: Names the file if it cannot be read, or is corrupt before its tail.
+    """
     digest = EventDigest()
     events, first_us, payload = 0, None, b""
     for payload in read_journal(path):
@@ -49,8 +60,13 @@ def log_end(path: Path, time_of: Callable[[bytes], int | None]) -> LogEnd:
 
 @dataclass(frozen=True, slots=True)
 class ArmEnd:
-    """How an arm ended. logs: every log by file name. stopped: why it did not get to its end, "" if
-    it did. arm: the digest of its arm.json."""
+    """How an arm ended.
+
+    Attributes:
+        logs: Every log by file name.
+        stopped: Why it did not get to its end, "" if it did.
+        arm: The digest of its arm.json.
+    """
 
     logs: Mapping[str, LogEnd]
     stopped: str
@@ -97,7 +113,11 @@ def seconds(at_us: int) -> str:
 
 def shortfall(name: str, found: LogEnd | None, expected: LogEnd) -> str | None:
     """What is missing from a log or differs in it, in one sentence; None if it is as it was when
-    the arm ended. found: None if there is no such file."""
+    the arm ended.
+
+    Args:
+        found: The end of the log as it is; None if there is no such file.
+    """
     n = expected.events
     if found is None:
         span = f"{seconds(expected.first_us)} to {seconds(expected.last_us)}"

@@ -82,7 +82,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def digest_of(data: Any) -> str:
-    """blake2b-128 of bytes, or of what holds them, in hex."""
+    """The blake2b-128 digest of bytes, or of what holds them, in hex."""
     return hashlib.blake2b(data, digest_size=DIGEST_BYTES).hexdigest()
 
 

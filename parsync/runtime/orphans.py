@@ -14,12 +14,14 @@ _LOOK_S = 0.5
 
 
 def end_with_parent(parent: int) -> None:
-    """Kill this process when its parent ends, even by SIGKILL. parent: the process id of the one
-    that started it.
+    """Kill this process when its parent ends, even by SIGKILL.
 
     On Linux the kernel does it, from the moment the parent's thread that started this process ends;
     elsewhere a thread looks for the parent twice a second. Call it as early as possible: a parent
     that has ended before ends this process here.
+
+    Args:
+        parent: The id of the process that started it.
     """
     if sys.platform == "linux" and _signal_at_death_of_parent():
         if os.getppid() != parent:
@@ -29,7 +31,7 @@ def end_with_parent(parent: int) -> None:
 
 
 def _signal_at_death_of_parent() -> bool:
-    """False where the kernel does not offer it."""
+    """Ask the kernel for a signal when the parent ends; False where it does not offer that."""
     return bool(ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0)
 
 

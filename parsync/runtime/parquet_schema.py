@@ -17,8 +17,11 @@ from parsync.schema import Column, TableSchema
 
 
 def arrow_schema(table: TableSchema, nullable: bool = True) -> Any:
-    """The schema of a table's files. nullable: as Arrow marks columns by default; no
-    value is ever missing."""
+    """The schema of a table's files.
+
+    Args:
+        nullable: Whether Arrow marks columns as nullable, its default; no value is ever missing.
+    """
     described = {name: _described(column) for name, column in table.columns.items()}
     fields = [
         pa.field(

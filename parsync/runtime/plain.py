@@ -30,8 +30,14 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: type[_T], plain: Any, where: str, readers: Readers) -> _T:
-    """The dataclass of which to_plain made `plain`; what is missing has its default. readers: for
-    fields of other types. AgoraError naming the first field at fault, which begins with `where`."""
+    """The dataclass of which to_plain made `plain`. Fields that are missing have their defaults.
+
+    Args:
+        readers: Functions that read fields of other types.
+
+    Raises:
+        AgoraError: Names the first field at fault, which begins with `where`.
+    """
     if not isinstance(plain, Mapping):
         raise AgoraError(f"{where}: expected an object")
     hints = get_type_hints(kind)

@@ -24,11 +24,14 @@ LONGEST_TICK_S = 1.0
 
 @contextlib.contextmanager
 def plan_limit(limit_s: float, call_under_way: Callable[[], int | None]) -> Iterator[None]:
-    """Inside, a call of a scheduler that takes longer than limit_s (to a quarter, at most a second,
-    more) raises Overdue. call_under_way: a number of the call, another one for each; None while
-    there is none.
+    """Raise Overdue in a call of a scheduler, within the block, that takes longer than limit_s (to
+    a quarter, at most a second, more).
 
     Takes SIGALRM. Only a process's main thread gets signals: elsewhere nothing is limited.
+
+    Args:
+        call_under_way: Returns the number of the call under way, another one for each; None while
+            there is none.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -32,10 +32,17 @@ class RecordSink:
     """Streams Record batches to `directory`, one file per table that got any rows, in row groups of
     about 64K rows (zstd).
 
-    directory: exists. part: this writer's name among several, e.g. an actor's. tables: those of the
-    run. Usable in a `with`: an exception inside leaves the files marked partial. Raises AgoraError
-    naming the file when the disk is full or the file cannot be written; the files then stay marked
-    partial. Raises AgoraError naming the table of rows that are not those of a table of the run.
+    An exception inside a `with` of it leaves the files marked partial.
+
+    Args:
+        directory: An existing directory.
+        part: This writer's name among several, e.g. an actor's.
+        tables: Those of the run.
+
+    Raises:
+        AgoraError: Names the file when the disk is full or the file cannot be written; the files
+            then stay marked partial. Names the table of rows that are not those of a table of the
+            run.
     """
 
     def __init__(self, directory: Path, part: str = "0", tables: Tables = SCHEMAS) -> None:
@@ -145,8 +152,8 @@ def remove_parts(directory: Path, part: str) -> None:
 
 
 def _arrow_table(schema: Any, rows: Table) -> Any:
-    """On the arrays' own memory: pa.table would look whether they are pandas', and import it for
-    that."""
+    """A table on the arrays' own memory: pa.table would look whether they are pandas', and import
+    it for that."""
     columns = [
         pa.Array.from_buffers(
             field.type, len(rows[field.name]), [None, pa.py_buffer(rows[field.name])]
@@ -157,8 +164,8 @@ def _arrow_table(schema: Any, rows: Table) -> Any:
 
 
 def _open_writer(path: Path, schema: TableSchema) -> Any:
-    """Without dictionaries, which nearly every column outgrows: they took half of the writing time
-    and made the files larger."""
+    """Open a writer without dictionaries, which nearly every column outgrows: they took half of the
+    writing time and made the files larger."""
     return pq.ParquetWriter(
         path, arrow_schema(schema), compression="zstd", compression_level=1, use_dictionary=False
     )

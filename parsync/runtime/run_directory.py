@@ -1,4 +1,4 @@
-"""Where the arms of a run lie, and what its summary says of them.
+"""The layout of a run directory: where its arms lie, and what its summary says of them.
 
 A run directory holds arms/<arm>/ and, once it has ended, summary.json; a live arm's logs lie in
 arms/<arm>/log.
@@ -23,8 +23,12 @@ LEVELS = 3  # from run/arms/<arm>/log to run
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """digests: of each arm that ended in some way, by the name of its folder. partial: why the run
-    did not get to its end, "" if it did."""
+    """What the summary of a run says of its arms.
+
+    Attributes:
+        digests: The digest of each arm that ended in some way, by the name of its folder.
+        partial: Why the run did not get to its end, "" if it did.
+    """
 
     digests: Mapping[str, str] = field(default_factory=dict)
     partial: str = ""
@@ -32,8 +36,14 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """label: its directory, as it was named. directory: with its arm.json. digest: of its events,
-    as the summary of its run has it; None if that does not name it, or there is none."""
+    """An arm to replay.
+
+    Attributes:
+        label: Its directory, as it was named.
+        directory: The directory with its arm.json.
+        digest: The digest of its events, as the summary of its run has it; None if the summary does
+            not name it, or there is none.
+    """
 
     label: str
     directory: Path
@@ -111,10 +121,10 @@ def _is_arm(directory: Path) -> bool:
 
 
 def _arm(directory: Path) -> Arm:
-    beside = any((directory / name).is_file() for name in (ARM_FILE, OLD_FILE))
-    where = directory if beside else directory / LOG
+    has_arm_file = any((directory / name).is_file() for name in (ARM_FILE, OLD_FILE))
+    where = directory if has_arm_file else directory / LOG
     own = directory.resolve()
-    if beside and own.name == LOG:
+    if has_arm_file and own.name == LOG:
         own = own.parent
     summary = read_summary(own.parents[1]) if own.parent.name == ARMS else None
     return Arm(str(directory), where, None if summary is None else summary.digests.get(own.name))

@@ -25,7 +25,7 @@ _SHOW_CURSOR = "\x1b[?25h"  # a live display may have hidden it
 
 
 def exit_on_stop_signals() -> None:
-    """From now on a stop signal ends this process at once, with one line on standard error.
+    """Let a stop signal end this process at once from now on, with one line on standard error.
 
     Nothing is unwound: for commands that have nothing to lose yet. Signals that the process was
     started with ignored (nohup) stay ignored. Main thread only.
@@ -38,9 +38,12 @@ def exit_on_stop_signals() -> None:
 
 
 def exit_at_once(number: int, note: str = "") -> NoReturn:
-    """End this process as the signal asks, with one line on standard error; note: ends that line.
+    """End this process as the signal asks, with one line on standard error.
 
     No `finally` runs and no `atexit`: processes of ours that are left end with their parent.
+
+    Args:
+        note: The end of that line.
     """
     line = STOP_TEXT[signal.Signals(number)] + (f"; {note}" if note else "") + "\n"
     with contextlib.suppress(OSError):  # the terminal may be gone

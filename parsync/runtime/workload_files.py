@@ -229,7 +229,7 @@ def _write_table(path: Path, schema: Any, columns: Columns) -> str:
 
 
 def _arrow_table(schema: Any, columns: Columns, stretch: slice) -> Any:
-    """Some rows of the columns, without a copy where the memory is contiguous."""
+    """Rows of the columns as a table, without a copy where the memory is contiguous."""
     arrays = []
     for column in schema:
         dtype = column.type.to_pandas_dtype()

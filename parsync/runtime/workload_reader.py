@@ -105,7 +105,7 @@ def _workload(
     permille: Sequence[int],
     table: Callable[[str], Columns],
 ) -> Workload:
-    """ValueError for columns that do not fit together."""
+    """The workload of these columns. Raises ValueError for columns that do not fit together."""
     machines = table("machines")
     capacity = np.stack([machines[capacity_column(name)] for name in dimensions], axis=1)
     cell = CellSpec(
@@ -194,7 +194,8 @@ def _catalog(
 
 
 def _offsets(table: str, of_row: NDArray[Any], sets: int) -> Int64:
-    """int64[sets + 1], from the set of each row. ValueError unless they ascend in [0, sets)."""
+    """The offsets int64[sets + 1] of rows by set. Raises ValueError unless the sets ascend in [0,
+    sets)."""
     if len(of_row) and not (of_row[0] >= 0 and of_row[-1] < sets and (np.diff(of_row) >= 0).all()):
         raise ValueError(f"{table}.preference: no such set, or not ascending")
     return np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=sets))]).astype(np.int64)

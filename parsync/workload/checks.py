@@ -19,8 +19,8 @@ MAX_COST = 1 << 38
 
 
 def larger_than_every_machine(cell: CellSpec, request: Int64) -> NDArray[np.bool_]:
-    """bool[n]: requests int64[n, R] that exceed the limit of every machine, up or down, in some
-    dimension."""
+    """Find requests, int64[n, R], that exceed the limit of every machine, up or down, in some
+    dimension: bool[n]."""
     # a broadcast column is one request
     distinct = request[:1] if request.strides[0] == 0 else request
     fits = np.zeros(len(distinct), np.bool_)
@@ -194,7 +194,7 @@ def _validate_tasks(workload: Workload) -> None:
 
 
 def _validate_types(workload: Workload) -> None:
-    """Of arrivals, initial placement and machine events."""
+    """Check the types of arrivals, initial placement and machine events."""
     for name in ("arrival_us", "arrival_offsets", "arrival_rows"):
         _require(_int64(getattr(workload, name)), f"{name}: int64[n]")
     initial, events = workload.initial, workload.machine_events

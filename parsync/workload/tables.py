@@ -39,7 +39,8 @@ def limit_column(dimension: str) -> str:
 def partition_column(partitions: int, counts: Sequence[int]) -> str:
     """The name of the column with the partition of each machine in arms with so many partitions.
 
-    counts: the different numbers of partitions of the run's arms.
+    Args:
+        counts: The different numbers of partitions of the run's arms.
     """
     return "partition" if len(counts) == 1 else f"partition_of_{partitions}"
 
@@ -49,8 +50,9 @@ def workload_schemas(
 ) -> dict[str, TableSchema]:
     """The tables by name.
 
-    dimensions: names of the cell's resource dimensions. partitions: the different numbers of
-    partitions of the run's arms.
+    Args:
+        dimensions: Names of the cell's resource dimensions.
+        partitions: The different numbers of partitions of the run's arms.
     """
     return {
         "tasks": TableSchema(

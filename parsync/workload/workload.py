@@ -41,15 +41,17 @@ class MachineEvents:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Everything that happens from outside. Open loop: arrivals never wait for the cell.
+    """Everything that happens from outside. The loop is open: arrivals never wait for the cell.
 
-    tasks: every task, row = id. duration_us: int64[n], true run time away from preferred machines
-    (a task on a preferred one runs preferred_permille/1000 of it); -1 = runs past the end of the
-    run. Arrivals: batch b holds the rows arrival_rows[arrival_offsets[b]: arrival_offsets[b+1]],
-    ascending and all of one job, submitted at arrival_us[b] (ascending). Rows of `initial` arrive
-    with no batch.
-    facts: counts and notes about how it came to be (trace rows dropped, tasks too large, ...), for
-    the report.
+    Batch b holds the rows arrival_rows[arrival_offsets[b]: arrival_offsets[b+1]], ascending and all
+    of one job, submitted at arrival_us[b] (ascending). The tasks of `initial` arrive with no batch.
+
+    Attributes:
+        tasks: Every task, row = id.
+        duration_us: int64[n], true run time away from preferred machines (a task on a preferred one
+            runs preferred_permille/1000 of it); -1: runs past the end of the run.
+        facts: Counts and notes about how it came to be (trace rows dropped, tasks too large, ...),
+            for the report.
     """
 
     name: str

@@ -8,8 +8,8 @@ from shared_state.tasks import Int64
 
 
 def ranges(begin: Int64, size: Int64) -> Int64:
-    """int64: begin[0], begin[0]+1, ... (size[0] of them), begin[1], ...: the entries of the named
-    rows of a CSR table."""
+    """The entries of the named rows of a CSR table: begin[0], begin[0]+1, ... (size[0] of them),
+    begin[1], ...; int64."""
     total = int(size.sum())
     if total == 0:
         return np.zeros(0, np.int64)
@@ -19,7 +19,7 @@ def ranges(begin: Int64, size: Int64) -> Int64:
 
 
 def rank_within(group: Int64) -> Int64:
-    """int64[n]: how many equal entries come before each. `group` is sorted."""
+    """The number of equal entries before each, int64[n]. `group` is sorted."""
     if len(group) == 0:
         return np.zeros(0, np.int64)
     starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])

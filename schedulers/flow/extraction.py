@@ -1,4 +1,5 @@
-"""From the optimal flow to placements (Firmament section 6.3, Listing 1), as array operations.
+"""The way from the optimal flow to placements (Firmament section 6.3, Listing 1), as array
+operations.
 
 Listing 1 walks back from the machines and hands each aggregator the machines its flow reached. Here
 the tasks walk forward, all of them one level per step: an aggregator's outgoing units of flow, in
@@ -19,12 +20,16 @@ from shared_state.tasks import Int32, Int64, PreferenceCatalog, TaskBatch
 
 
 def trace(head: Int64, arc_tail: Int64, arc_head: Int64, flow: Int64, aggregators: int) -> Int64:
-    """int64[n]: the machine each task's unit of flow passes.
+    """The machine that each task's unit of flow passes, int64[n].
 
-    head: int64[n], where it goes first, a machine row or to_aggregator(a). arc_tail, arc_head,
-    flow: int64[k], the arcs out of
-    aggregators: from which, where to (as head), and what they carry. RuntimeError if the flow of
-    some aggregator is less than the tasks sent to it: then this is no flow.
+    Args:
+        head: int64[n], where the flow of the task goes first, a machine row or to_aggregator(a).
+        arc_tail, arc_head, flow: int64[k], the arcs out of aggregators: from which, where to (as
+            head), and what they carry.
+
+    Raises:
+        RuntimeError: The flow of some aggregator is less than the tasks sent to it: then this is no
+            flow.
     """
     used = np.flatnonzero(flow > 0)
     used = used[np.argsort(arc_tail[used], kind="stable")]
@@ -47,9 +52,15 @@ def trace(head: Int64, arc_tail: Int64, arc_head: Int64, flow: Int64, aggregator
 
 
 def fit_together(tasks: TaskBatch, machine: Int64, free: Int64) -> NDArray[np.bool_]:
-    """bool[n]: a set of placements that fit together, by all resources. On one machine the more
-    important come first, then the lower id; who comes after one that does not fit is judged as if
-    it did. machine: int64[n]; free: int64[M, R]."""
+    """Choose placements that fit together, by all resources: bool[n].
+
+    On one machine the more important come first, then the lower id. Tasks after one that does not
+    fit are judged as if it did.
+
+    Args:
+        machine: int64[n].
+        free: int64[M, R].
+    """
     order = np.lexsort((tasks.task, -tasks.priority, machine))
     request = tasks.request[order]
     total = np.cumsum(request, axis=0)
@@ -68,12 +79,14 @@ def place_singly(
     rack: Int32,
     stream: int,
 ) -> Int64:
-    """int64[n]: a machine for each of a few tasks in turn, the cheapest that fits; -1 where none
-    does for less than waiting costs (int64[n]). Ties go to the first from a random row on. free:
-    int64[M, R].
+    """Place a few tasks in turn, each on the cheapest machine that fits: int64[n], -1 where none
+    does for less than waiting costs (int64[n]). Ties go to the first from a random row on.
 
-    For what the flow cannot express: tasks sent where they do not fit by some resource would be
-    sent there in every round.
+    This is for what the flow cannot express: tasks sent where they do not fit by some resource
+    would be sent there in every round.
+
+    Args:
+        free: int64[M, R].
     """
     chosen = np.full(len(tasks), -1, np.int64)
     column = np.ascontiguousarray(free.T)
@@ -99,11 +112,12 @@ def place_singly(
 
 
 def in_whole_gangs(gang: Int64, waiting_gang: Int64) -> NDArray[np.bool_]:
-    """bool[n]: which placements (of tasks of gang[n]) are not of a gang some of whose waiting tasks
-    found no place.
+    """Find the placements, of tasks of gang[n], whose gang has no waiting task without a place:
+    bool[n].
 
-    waiting_gang: int64[w], the gangs of all waiting tasks, the placed ones among them. Negative: no
-    gang.
+    Args:
+        waiting_gang: int64[w], the gangs of all waiting tasks, the placed ones among them.
+            Negative: no gang.
     """
     whole = np.ones(len(gang), bool)
     member = np.flatnonzero(gang >= 0)

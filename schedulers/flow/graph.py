@@ -39,7 +39,7 @@ MAX_COST = 1 << 40  # of one arc; keeps every path of a large graph within the s
 
 
 class InnerArcs(NamedTuple):
-    """The arcs out of aggregators, int64[k] each. arc: the solver's id."""
+    """The arcs out of aggregators, int64[k] each. `arc` is the solver's id."""
 
     tail: Int64
     head: Int64
@@ -138,7 +138,7 @@ class FlowGraph:
         table.next_hop[self._arcs.row_of_arc[arc[carries]]] = arc[carries]
 
     def _infeasibility(self, table: TaskTable) -> str:
-        """After INFEASIBLE, what the cut proves, and which tasks are on its side."""
+        """Describe an INFEASIBLE solve: what the cut proves, and which tasks are on its side."""
         cut = self.solver.cut
         if cut.size == 0:
             return ""
@@ -153,13 +153,14 @@ class FlowGraph:
         return self.solver.certify() if whole else self.solver.certify_touched()
 
     def destination(self, table: TaskTable, row: Int64) -> Int64:
-        """int64[n]: where the flow of these tasks of the graph goes first: a machine row,
+        """Where the flow of these tasks of the graph goes first, int64[n]: a machine row,
         to_aggregator(a), or UNSCHEDULED."""
         return self._arcs.head_of_arc[table.next_hop[row]]
 
     def trace(self, head: Int64) -> Int64:
-        """int64[n]: the machines to which the flow takes tasks that go to these machines and
-        aggregators first (all that do, or a task may be given a unit of flow that is another's)."""
+        """The machines to which the flow takes tasks that go to these machines and aggregators
+        first, int64[n]. All such tasks must be given, or a task may get a unit of flow that is
+        another's."""
         return trace(
             head,
             self.inner.tail,
@@ -193,7 +194,7 @@ class FlowGraph:
         return self._tasks
 
     def wait_cost(self, tasks: TaskBatch, now_us: int) -> Int64:
-        """int64[n]: what leaving these tasks waiting costs now."""
+        """The cost of leaving these tasks waiting now, int64[n]."""
         price = self._policy.wait_price
         waited: Int64 = now_us // price.quantum_us - tasks.submit_us // price.quantum_us
         return self._policy.unscheduled_cost(tasks) + price.cost * waited

@@ -85,7 +85,7 @@ class JobAggregators:
         self._graph.altered += len(place)
 
     def _reserve(self, n: int) -> Int64:
-        """n free places."""
+        """Reserve n free places."""
         short = n - len(self._free)
         if short > 0:
             old = len(self.node)

@@ -35,15 +35,18 @@ from shared_state.view import ClusterView
 
 
 class FlowOptions(BaseModel):
-    """What all policies share.
+    """The options that all policies share.
 
-    wait_cost per wait_quantum_us: how the price of leaving a task waiting rises (unset: by the
-    workload's price, of policies that place by the workload's costs). preemption: running tasks
-    stay in the graph, and may be evicted for others or to be placed better; an evicted task starts
-    over.
-    certify_every: rounds between checks of the whole optimality certificate (what a round touched
-    is checked in that round). repairs: tasks per round, at most, that are placed one at a time
-    because the flow cannot express what they ask for (only when requests differ).
+    The price of leaving a task waiting rises by wait_cost per wait_quantum_us. Unset, policies that
+    place by the workload's costs take the workload's price.
+
+    Attributes:
+        preemption: Whether running tasks stay in the graph, and may be evicted for others or to be
+            placed better; an evicted task starts over.
+        certify_every: Rounds between checks of the whole optimality certificate (what a round
+            touched is checked in that round).
+        repairs: Tasks per round, at most, that are placed one at a time because the flow cannot
+            express what they request (only when requests differ).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -271,7 +274,7 @@ class FlowScheduler:
         return row, machine, len(over), int(np.count_nonzero(found))
 
     def _needed(self, victim: Int64, free: Int64, row: Int64, machine: Int64) -> Int64:
-        """Of the running tasks the flow would rather have waiting, those whose place a claim
+        """The running tasks that the flow would rather have waiting and whose place a claim
         needs."""
         if len(victim) == 0:
             return victim
@@ -288,7 +291,11 @@ class FlowScheduler:
         request: Int64,
         machine: Int64,
     ) -> tuple[Int64, NDArray[np.int8]]:
-        """Which tasks of this call wait, and why; request, machine: what was claimed."""
+        """Which tasks of this call wait, and why.
+
+        Args:
+            request, machine: The claims of this call.
+        """
         left_over = np.flatnonzero(
             self.table.state[self.table.rows(tasks.task)] == TaskState.WAITING
         )

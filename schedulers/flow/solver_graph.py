@@ -26,12 +26,12 @@ class SolverGraph:
         self.altered = 0
 
     def add_nodes(self, n: int, supply: int = 0) -> Int64:
-        """int64[n]: the ids of n new nodes."""
+        """Add n nodes and return their ids, int64[n]."""
         self.added += n
         return self.solver.add_nodes(np.full(n, supply, np.int64))
 
     def add_arcs(self, tail: Int64, head: Int64, capacity: Int64, cost: Int64) -> Int64:
-        """int64[k]: the ids of k new arcs between nodes."""
+        """Add k arcs between nodes and return their ids, int64[k]."""
         arc = self.solver.add_arcs(tail, head, capacity, cost)
         self.added += len(arc)
         short = (int(arc.max()) + 1 if len(arc) else 0) - len(self.row_of_arc)
@@ -45,7 +45,8 @@ class SolverGraph:
     def add_task_arcs(
         self, row: Int64, node: Int64, head: Int64, head_node: Int64, cost: Int64
     ) -> Int64:
-        """int64[k]: the ids of k new arcs of one unit out of the nodes of tasks in these rows."""
+        """Add k arcs of one unit out of the nodes of tasks in these rows and return their ids,
+        int64[k]."""
         arc = self.add_arcs(node, head_node, np.ones(len(node), np.int64), cost)
         self.row_of_arc[arc] = row
         self.head_of_arc[arc] = head

@@ -63,7 +63,7 @@ class TaskTable:
         self._free: Int64 = np.zeros(0, np.int64)  # a stack of free rows
 
     def rows(self, task: Int64) -> Int64:
-        """int64[n]: the row of each task, NO_ROW if unknown."""
+        """The row of each task, int64[n]; NO_ROW if unknown."""
         row = np.full(len(task), NO_ROW, np.int64)
         known = (task >= 0) & (task < len(self._row_of))
         row[known] = self._row_of[task[known]]
@@ -116,7 +116,7 @@ class TaskTable:
         )
 
     def wanted_node_state(self, preemption: bool) -> NDArray[np.int8]:
-        """int8[C]: as what each task should stand in the graph."""
+        """The state that each task's node should have in the graph, int8[C]."""
         node_state: NDArray[np.int8] = (self.state == TaskState.WAITING).astype(np.int8)
         if preemption:
             node_state[self.state == TaskState.RUNNING] = TaskNodeState.RUNNING

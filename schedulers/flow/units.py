@@ -19,7 +19,7 @@ MAX_UNITS = 1 << 20  # of one machine; bounds tasks that ask for nothing
 
 
 def units_in(resources: Int64, unit: Int64) -> Int64:
-    """int64[M]: how many of `unit` (int64[R]) fit each row of `resources` (int64[M, R]); 0 where
+    """How many of `unit` (int64[R]) fit each row of `resources` (int64[M, R]): int64[M]; 0 where
     some resource is negative."""
     count = np.full(len(resources), MAX_UNITS, np.int64)
     for r in range(len(unit)):
@@ -33,7 +33,7 @@ def units_in(resources: Int64, unit: Int64) -> Int64:
 
 
 def fits_somewhere(request: Int64, free: Int64) -> NDArray[np.bool_]:
-    """bool[n]: whether some row of free (int64[M, R]) holds each request (int64[n, R])."""
+    """Whether some row of free (int64[M, R]) holds each request (int64[n, R]): bool[n]."""
     if len(request) == 0 or np.any(np.all(free >= request.max(axis=0), axis=1)):
         return np.ones(len(request), bool)
     distinct, which = np.unique(request, axis=0, return_inverse=True)

@@ -22,13 +22,19 @@ CACHED_BITS = 16  # graphs of fewer than 2^16 nodes and arcs stay in a processor
 class RoundWork:
     """Counts of one round.
 
-    rounds: 1. joining, placing: 1 if some task joined the graph, or was placed. machines: times
-    resources, which the statistics pass looks at.
-    table_rows: of the task table. waiting: tasks in the graph that are not running. added, removed:
-    nodes and arcs; altered: capacities and costs set. scanned, settled, augmented, repaired: the
-    solver's (flowsolver Stats). certified: arcs whose optimality was checked.
-    far: all nodes and arcs touched, times the binary orders of magnitude by which the graph exceeds
-    2^CACHED_BITS. tried: tasks that were placed one at a time, or not, times machines.
+    Attributes:
+        rounds: 1.
+        joining, placing: 1 if some task joined the graph, or was placed.
+        machines: Times resources, which the statistics pass looks at.
+        table_rows: Of the task table.
+        waiting: Tasks in the graph that are not running.
+        added, removed: Nodes and arcs.
+        altered: Capacities and costs set.
+        scanned, settled, augmented, repaired: The solver's (flowsolver Stats).
+        certified: Arcs whose optimality was checked.
+        far: All nodes and arcs touched, times the binary orders of magnitude by which the graph
+            exceeds 2^CACHED_BITS.
+        tried: Tasks that were placed one at a time, or not, times machines.
     """
 
     rounds: int

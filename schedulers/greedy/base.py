@@ -77,7 +77,7 @@ class GreedyScheduler:
         )
 
     def observe(self, changes: TaskChanges) -> None:
-        """Nothing to learn: every plan starts from the view."""
+        """Ignore the changes: every plan starts from the view."""
 
 
 def builder(kind: PlacementKind) -> Callable[[NoOptions, SchedulerEnvironment], GreedyScheduler]:

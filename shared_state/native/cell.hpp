@@ -7,11 +7,11 @@
 //   their limit take none; a task has at most one live allocation, and none after it was released
 //   (it ran to its end); versions[p] moves by one in each call that changes a row of p, and
 //   changed[m] is the version of m's partition at m's last change; seqnum[m] moves with each
-//   accepted (or loaded) claim on m and never otherwise (Omega, section 5.2); a call that throws
+//   accepted (or loaded) claim on m and never otherwise (as in Omega); a call that throws
 //   has changed nothing.
 // Not thread-safe.
 //
-// Commit (Schwarzkopf et al., "Omega", EuroSys 2013, sections 3.4 and 5.2), departing from the
+// Commit (Schwarzkopf et al., "Omega", EuroSys 2013), departing from the
 // authors' simulator: all claims are judged, a rejected group leaves no trace, and sequence numbers
 // are compared with the state before the transaction, so a transaction's claims on one machine do
 // not make one another stale.

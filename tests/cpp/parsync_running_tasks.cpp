@@ -1,5 +1,5 @@
 // Running tasks against a plain list: shortened on preferred machines, never ending ones left out,
-// input out of range refused whole.
+// input out of range refused whole, the task of each allocation known until it is forgotten.
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -19,7 +19,8 @@ int main() {
   const std::vector<int32_t> preference{0, 1, 1, 1, 0};
 
   for (const int64_t permille : {700, 1000}) {
-    agora::RunningTasks running(100, duration_us, preference, catalog, permille);
+    const bool indexed = permille == 700;
+    agora::RunningTasks running(100, duration_us, preference, catalog, permille, indexed);
     const std::vector<int64_t> task{0, 1, 2, 3, 4}, allocation{10, 11, 12, 13, 14};
     const std::vector<int32_t> placed{1, 6, 1, 2, 0}, owner{0, 1, 2, 3, 4};
     running.start(500, task, allocation.data(), placed, owner.data());
@@ -32,6 +33,12 @@ int main() {
     CHECK(end_us == (std::map<int64_t, int64_t>{
                         {10, 1500}, {11, 500 + 2001 * permille / 1000}, {13, 5500}, {14, 500}}));
 
+    for (size_t i = 0; i < 3; ++i) {
+      CHECK(running.forget(allocation[i]) == (indexed ? task[i] : -1));
+      CHECK(running.forget(allocation[i]) == -1);
+    }
+    CHECK(running.forget(99) == -1);
+
     const auto refused = [&](std::vector<int64_t> tasks, std::vector<int32_t> machines) {
       bool thrown = false;
       try {
@@ -42,9 +49,11 @@ int main() {
       CHECK(running.wheel.size() == 0);
       return thrown;
     };
+    CHECK(running.forget(13) == (indexed ? 3 : -1));
     CHECK(refused({0, 5}, {0, 0}));
     CHECK(refused({0, -1}, {0, 0}));
     if (permille != 1000) CHECK(refused({0, 1}, {0, 8}));
+    CHECK(running.forget(10) == -1 && running.forget(11) == -1);
   }
   return EXIT_SUCCESS;
 }

@@ -4,7 +4,7 @@ those of one sender to one receiver in order, whatever becomes of the cell and o
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from parsync.core.addresses import ARRIVALS, CELL_SIDE, COORDINATOR, MASTER, WORKERS
 from parsync.core.codec import Codec, decode, encode
-from parsync.core.effects import Send
+from parsync.core.effects import Effect, Send, StartDecision
+from parsync.core.event import Event
 from parsync.core.participant import Participant
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.actor_replay import ReplayedActor
@@ -67,16 +68,52 @@ def test_messages_in_virtual_time(message_us: int) -> None:
     check(counters)
 
 
+def test_messages_between_participants_beside_the_cell_take_no_time() -> None:
+    counters, arrived_us = new_counters(), dict[tuple[int, int], int]()
+    first = {address: Count(address, 0, 0) for address in ADDRESSES}
+
+    def note(address: int) -> Callable[[int, Event], list[Effect]]:
+        def handle(now_us: int, event: Event) -> list[Effect]:
+            if isinstance(event, Count):
+                arrived_us[event.sender, address] = now_us
+                return []
+            return [Send(to, first[address]) for to in ADDRESSES]
+
+        return handle
+
+    for address, counter in counters.items():
+        counter.handle = note(address)  # type: ignore
+    VirtualRuntime(counters, {}, ignore_record, CODEC, 1_700).run_until(5_000)
+    for (sender, to), at_us in arrived_us.items():
+        beside = sender in CELL_SIDES and to in CELL_SIDES
+        assert at_us == (0 if beside else 1_700), (sender, to)
+    assert len(arrived_us) == len(ADDRESSES) ** 2
+
+
+def test_only_deciders_start_decisions(tmp_path: Path) -> None:
+    counters = new_counters()
+    counters[CELL_SIDE].handle = lambda now_us, event: [StartDecision(1)]  # type: ignore
+    line = "^cell-side participant 0: starts a decision, but is no decider$"
+    with pytest.raises(AgoraError, match=line):
+        VirtualRuntime(counters, {}, ignore_record, CODEC).run_until(0)
+    service = CellService(new_runtime(counters), tmp_path / CELL_LOG, fsync=False)
+    service.start(0, ())
+    counters[CELL_SIDE].handle = lambda now_us, event: [StartDecision(1)]  # type: ignore
+    with pytest.raises(AgoraError, match=line):
+        service.step(Step(0, 1, 1, ((CELL_SIDE, CountDue()),)).to_bytes(CODEC), 10)
+    service.close()
+
+
 def new_runtime(counters: dict[int, Counter]) -> CellRuntime:
     """Its counters are those of `counters`, and take their places there."""
 
-    def make_beside(cell: Cell) -> dict[int, Counter]:
+    def make_cell_side(cell: Cell) -> dict[int, Counter]:
         made = {address: new_counters()[address] for address in CELL_SIDES}
         counters.update(made)
         return made
 
     return CellRuntime(
-        CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore_record, make_beside
+        CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore_record, make_cell_side
     )
 
 
@@ -237,12 +274,12 @@ def test_a_message_to_nobody_from_beside_the_cell_stops_the_cell(tmp_path: Path)
 def test_participants_beside_a_restored_cell_read_it_and_not_the_one_before() -> None:
     cells: list[Cell] = []
 
-    def make_beside(cell: Cell) -> dict[int, Counter]:
+    def make_cell_side(cell: Cell) -> dict[int, Counter]:
         cells.append(cell)
         return {}
 
     runtime = CellRuntime(
-        CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore_record, make_beside
+        CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore_record, make_cell_side
     )
     runtime.restore(runtime.checkpoint())
     assert len(cells) == 2 and cells[1] is runtime.master.cell is not cells[0]

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from parsync.core.events import CommitRequest
-from parsync.protocols.optimistic.choices import Cut
 from parsync.protocols.optimistic.events import SyncDue
 from schedulers.capability import Capability
 from tests.unit.agent_bench import POLICY, Bench, answer
@@ -34,7 +33,7 @@ def test_only_a_scheduler_that_plans_the_whole_queue_gets_all_batches_in_one_rou
     capability: Capability,
 ) -> None:
     whole = capability is Capability.PLANS_WHOLE_QUEUE
-    policy = replace(POLICY, cut=Cut.AT_SYNC)
+    policy = replace(POLICY, cut_at_sync=True)
     bench = Bench(machines=200, policy=policy, capabilities=[capability])
     bench.submit(9_000, 0)
     bench.submit(9_010, *range(1, 30))

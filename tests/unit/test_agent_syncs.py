@@ -9,7 +9,6 @@ import numpy as np
 from parsync.core import events
 from parsync.core.effects import SetTimer, StartDecision
 from parsync.core.events import CommitRequest, SyncRequest
-from parsync.protocols.optimistic.choices import Cut, FreedVisibility
 from parsync.protocols.optimistic.events import RetryDue, SyncDue
 from schedulers.interface import ChangeKind
 from tests.unit.agent_bench import POLICY, Bench
@@ -31,7 +30,7 @@ def test_an_agent_with_nothing_free_waits_for_its_view_to_change() -> None:
 
 
 def test_a_round_ends_at_the_next_sync_and_the_rest_sees_the_refreshed_view() -> None:
-    bench = Bench(policy=replace(POLICY, cut=Cut.AT_SYNC), machines=20)
+    bench = Bench(policy=replace(POLICY, cut_at_sync=True), machines=20)
     bench.submit(9_750, *range(10))
     assert bench.decide(9_750) == 300
     assert bench.scheduler.offered == [[0, 1, 2]]
@@ -44,8 +43,8 @@ def test_a_round_ends_at_the_next_sync_and_the_rest_sees_the_refreshed_view() ->
 
 
 def test_an_owner_sees_its_freed_room_at_once_only_if_so_chosen() -> None:
-    for freed, expected in ((FreedVisibility.AT_ONCE, 1), (FreedVisibility.AT_SYNC, 0)):
-        bench = Bench(policy=replace(POLICY, freed=freed))
+    for freed_at_once, expected in ((True, 1), (False, 0)):
+        bench = Bench(policy=replace(POLICY, freed_at_once=freed_at_once))
         bench.submit(100, 1)
         bench.decide(100)
         bench.commit(200)

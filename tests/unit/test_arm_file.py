@@ -140,7 +140,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "no kind": (group(lambda g: g.update(kind=None)), "groups[0].kind: expected a kind of"),
     "gap": (
         group(lambda g: g["protocol"].update(gap_s=1e-6)),
-        "arm: group 'random': gap_us: expected at least",
+        "arm: group 'random': gap_s: expected at least",
     ),
     "no groups": (lambda c: c["arm"].update(groups=[]), "arm.groups: expected at least one"),
     "groups": (lambda c: c["arm"].update(groups={}), "arm.groups: expected a list"),

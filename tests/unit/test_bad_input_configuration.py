@@ -24,7 +24,11 @@ from tests.fixtures.google2011_files import (
     write_trace,
 )
 
-CONFIG = """
+PARSYNC = 'protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05 }'
+GREEDY = f'groups = [{{ name = "greedy", kind = "random", count = 4, {PARSYNC} }}]'
+PROTOCOL = 'protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05 }'
+FLOW = f'groups = [{{ name = "flow", kind = "quincy", count = 1, {PROTOCOL} }}]'
+CONFIG = f"""
 seeds = 1
 drain_s = 5.0
 settle_s = 0.1
@@ -41,15 +45,13 @@ phase_s = 0.5
 [[arms]]
 name = "ParSync"
 partitions = 6
-groups = [{ name = "greedy", kind = "random", count = 4, protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05 } }]
+{GREEDY}
 
 [[arms]]
 name = "Flow"
 partitions = 7
-groups = [{ name = "flow", kind = "quincy", count = 1, protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05 } }]
+{FLOW}
 """
-PROTOCOL = 'protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05 }'
-FLOW = f'groups = [{{ name = "flow", kind = "quincy", count = 1, {PROTOCOL} }}]'
 Refusal = Callable[..., str]
 
 
@@ -73,59 +75,89 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
     ("old", "new", "says"),
     [
         ("seeds = 1", "sedes = 1", "sedes: unknown option"),
-        ("machines = 60", "mashines = 60", "workload: kind 'synthetic' has no option 'mashines'; its options: "),
+        ("machines = 60", "mashines = 60",
+         "workload: kind 'synthetic' has no option 'mashines'; its options: "),
         ("count = 4", "count = 4, cuont = 4", "arms.0.groups.0.cuont: unknown option"),
         ("seeds = 1", "seeds = = 1", "at line 2, column 9"),
         ("seeds = 1", 'seeds = "two"', "seeds: "),
         ("seeds = 1", "seeds = 0", "seeds: "),
         ('kind = "random"', 'kind = "oracle"', "unknown scheduler kind 'oracle'"),
-        ("count = 4", "count = 4, options = { depth = 1 }", "scheduler kind 'random' has no option 'depth'"),
-        ("diff_block", "diff_blok", "arms.0.groups.0.protocol: protocol 'optimistic': unknown sync policy 'diff_blok'"),
+        ("count = 4", "count = 4, options = { depth = 1 }",
+         "scheduler kind 'random' has no option 'depth'"),
+        ("diff_block", "diff_blok",
+         "arms.0.groups.0.protocol: protocol 'optimistic': unknown sync policy 'diff_blok'"),
         ("count = 4", "count = 4, share = 0.5", "arms.0: groups: shares sum to 0.5, not to 1"),
-        (FLOW, FLOW[:-1] + ', { name = "b", kind = "random", count = 1, share = 1.0, ' + PROTOCOL + " }]", "leave nothing for group 'flow'"),
-        ('"quincy"', '"quincy", task_class = "service"', "arm 'Flow': mix: the shares of batch jobs sum to 0"),
+        (FLOW,
+         FLOW[:-1] + ', { name = "b", kind = "random", count = 1, share = 1.0, ' + PROTOCOL + " }]",
+         "leave nothing for group 'flow'"),
+        ('"quincy"', '"quincy", task_class = "service"',
+         "arm 'Flow': mix: the shares of batch jobs sum to 0"),
         ("count = 4", "count = 0", "arms.0.groups.0.count: "),
-        ("count = 4", "count = 8", "partitions: expected at least 8, one for each scheduler, with diff_block (ParSync section 5.1), got 6"),
+        ("count = 4", "count = 8",
+         "partitions: expected at least 8, one for each scheduler, with diff_block (ParSync "
+         "section 5.1), got 6"),
         ("partitions = 7", "partitions = 61", "arm 'Flow': partitions: expected 1 to 60"),
-        ("phase_s = 0.5", "phase_s = 0.04", "phase_s: phases of 0.04 s are shorter than the gap G of 0.05 s"),
+        ("phase_s = 0.5", "phase_s = 0.04",
+         "phase_s: phases of 0.04 s are shorter than the gap G of 0.05 s"),
         ("phase_s = 0.5", "phase_s = inf", "workload.phase_s: "),
         ("gap_s = 0.05", "gap_s = inf", "protocol \'optimistic\', option \'gap_s\': "),
         ("gap_s = 0.05", "gap_s = 1e300", "protocol \'optimistic\', option \'gap_s\': "),
-        ("gap_s = 0.05", "gap_s = 1e-9", "gap_us: "),
+        ("gap_s = 0.05", "gap_s = 1e-9", "gap_s: "),
         ("gap_s = 0.05", "gap_s = nan", "protocol \'optimistic\', option \'gap_s\': "),
         ("settle_s = 0.1", "sample_s = 1e-9", "sample_s: "),
         ("settle_s = 0.1", "sample_s = 61", "sample_s: "),
         ("settle_s = 0.1", "settle_s = 0.5", "settle_s: 0.5 s leaves nothing of phases of 0.5 s"),
         ("machines = 60", "machines = -60", "workload.machines: "),
-        ("[workload]", '[google2011]\ndirectory = "x"\n[workload]', '[google2011]: now [workload] with kind = "google2011"'),
-        ('[workload]\nkind = "synthetic"', "[synthetic]", '[synthetic]: now [workload] with kind = "synthetic"'),
-        ('kind = "synthetic"', 'kind = "synthesis"', "workload: unknown workload kind 'synthesis'; known: google2011, synthetic"),
-        ('kind = "synthetic"', "", "workload: kind: missing; expected one of google2011, synthetic"),
-        ("gap_s = 0.05", "gap = 0.05", "arms.0.groups.0.protocol: protocol 'optimistic' has no option 'gap'; its options: "),
+        ("[workload]", '[google2011]\ndirectory = "x"\n[workload]',
+         '[google2011]: now [workload] with kind = "google2011"'),
+        ('[workload]\nkind = "synthetic"', "[synthetic]",
+         '[synthetic]: now [workload] with kind = "synthetic"'),
+        ('kind = "synthetic"', 'kind = "synthesis"',
+         "workload: unknown workload kind 'synthesis'; known: google2011, synthetic"),
+        ('kind = "synthetic"', "",
+         "workload: kind: missing; expected one of google2011, synthetic"),
+        ("gap_s = 0.05", "gap = 0.05",
+         "arms.0.groups.0.protocol: protocol 'optimistic' has no option 'gap'; its options: "),
         ("partitions = 7", "partitons = 7", "arms.1.partitons: unknown option"),
-        ('kind = "synthetic"', 'kind = "google2011"\ndirectry = "x"', "workload: kind 'google2011' has no option 'directry'; its options: "),
+        ('kind = "synthetic"', 'kind = "google2011"\ndirectry = "x"',
+         "workload: kind 'google2011' has no option 'directry'; its options: "),
         ('"Flow"', '"ParSync"', "two arms have the same name"),
         ("seeds = 1", "seed = true", "seed: Input should be a valid integer, got true"),
         ("seeds = 1", 'seed = "1"', "seed: Input should be a valid integer, got '1'"),
         ("seeds = 1", "seeds = 1.0", "seeds: Input should be a valid integer, got 1.0"),
         ("seeds = 1", "seeds = " + "9" * 5000, "a number has too many digits"),
-        ("seeds = 1", "seeds = " + "9" * 4000, "seeds: Input should be less than or equal to 1000, got an integer of 13288 bits"),
+        ("seeds = 1", "seeds = " + "9" * 4000,
+         "seeds: Input should be less than or equal to 1000, got an integer of 13288 bits"),
         ("seeds = 1", "seeds = " + "[" * 3000 + "]" * 3000, "nested too deeply"),
         ("drain_s = 5.0", "drain_s = true", "drain_s: Input should be a valid number, got true"),
-        ("settle_s = 0.1", "plan_limit_s = 0", "plan_limit_s: Input should be greater than or equal to 0.1, got 0"),
-        ("settle_s = 0.1", "live = { fsync = 1 }", "live.fsync: Input should be a valid boolean, got 1"),
-        ("settle_s = 0.1", 'live = { hosts = true }', "live.hosts: Input should be a valid integer, got true"),
-        ("settle_s = 0.1", "virtual = { message_us = false }", "virtual.message_us: Input should be a valid integer, got false"),
-        ("machines = 60", "machines = true", "workload.machines: Input should be a valid integer, got true"),
-        ("machines = 60", "load_percent = [50, true]", "workload.load_percent.1: Input should be a valid integer, got true"),
-        ("machines = 60", 'poisson_arrivals = "yes"', "workload.poisson_arrivals: Input should be a valid boolean, got 'yes'"),
-        ("count = 4", "count = true", "arms.0.groups.0.count: Input should be a valid integer, got true"),
-        ("count = 4", "count = 4, share = true", "arms.0.groups.0.share: Input should be a valid number, got true"),
-        ("gap_s = 0.05", "gap_s = 0.05, cut_at_sync = 0", "option 'cut_at_sync': Input should be a valid boolean"),
-        ("count = 4", "count = 4, decision = { clock = 'modelled', task_us = true }", "decision.modelled.task_us: Input should be a valid number, got true"),
-        (FLOW, FLOW[:-3] + ', options = { preemption = 1 } }]', "option 'preemption': Input should be a valid boolean"),
-        (FLOW, FLOW[:-3] + ', options = { repairs = true } }]', "option 'repairs': Input should be a valid integer"),
-        ("[workload]", '[workload]\nkind = "google2011"\ndirectory = 5\n[unused]', "workload.directory: "),
+        ("settle_s = 0.1", "plan_limit_s = 0",
+         "plan_limit_s: Input should be greater than or equal to 0.1, got 0"),
+        ("settle_s = 0.1", "live = { fsync = 1 }",
+         "live.fsync: Input should be a valid boolean, got 1"),
+        ("settle_s = 0.1", 'live = { hosts = true }',
+         "live.hosts: Input should be a valid integer, got true"),
+        ("settle_s = 0.1", "virtual = { message_us = false }",
+         "virtual.message_us: Input should be a valid integer, got false"),
+        ("machines = 60", "machines = true",
+         "workload.machines: Input should be a valid integer, got true"),
+        ("machines = 60", "load_percent = [50, true]",
+         "workload.load_percent.1: Input should be a valid integer, got true"),
+        ("machines = 60", 'poisson_arrivals = "yes"',
+         "workload.poisson_arrivals: Input should be a valid boolean, got 'yes'"),
+        ("count = 4", "count = true",
+         "arms.0.groups.0.count: Input should be a valid integer, got true"),
+        ("count = 4", "count = 4, share = true",
+         "arms.0.groups.0.share: Input should be a valid number, got true"),
+        ("gap_s = 0.05", "gap_s = 0.05, cut_at_sync = 0",
+         "option 'cut_at_sync': Input should be a valid boolean"),
+        ("count = 4", "count = 4, decision = { clock = 'modelled', task_us = true }",
+         "decision.modelled.task_us: Input should be a valid number, got true"),
+        (FLOW, FLOW[:-3] + ', options = { preemption = 1 } }]',
+         "option 'preemption': Input should be a valid boolean"),
+        (FLOW, FLOW[:-3] + ', options = { repairs = true } }]',
+         "option 'repairs': Input should be a valid integer"),
+        ("[workload]", '[workload]\nkind = "google2011"\ndirectory = 5\n[unused]',
+         "workload.directory: "),
     ],
 )  # fmt: skip
 def test_a_file_that_makes_no_sense(
@@ -156,10 +188,14 @@ def test_a_file_that_makes_no_sense(
         (["--mix", "latency_first=0"], "at least one scheduler"),
         (["--mix", "latency_first=-3"], "is not of the form"),
         (["--mix", "latency_first=1,latency_first=2"], "--mix: a name appears twice"),
-        (["--mix", "latency_first=99999999999"], "--mix latency_first=99999999999: expected at most 1,000,000 schedulers"),
-        (["--mix", "latency_first=" + "9" * 5000], "--mix: latency_first: a count of 5000 digits is too large"),
-        (["--mix", "9" * 5000 + "=1"], f"--mix: unknown '{'9' * 39}…', expected one of"),
-        (["--mix", "latency_first=²"], "--mix: 'latency_first=²' is not of the form [protocol:]kind=count"),
+        (["--mix", "latency_first=99999999999"],
+         "--mix latency_first=99999999999: expected at most 1,000,000 schedulers"),
+        (["--mix", "latency_first=" + "9" * 5000],
+         "--mix: latency_first: a count of 5000 digits is too large"),
+        (["--mix", "9" * 5000 + "=1"],
+         f"--mix: unknown '{'9' * 39}…', expected a strategy (optimistic, "),
+        (["--mix", "latency_first=²"],
+         "--mix: 'latency_first=²' is not of the form [protocol:]kind=count"),
         (["--mix", ",".join(f"latency_first{'_' * 30}=1" for _ in range(9))], "--mix: unknown"),
         (
             ["--mix", "latency_first=3000", "--runtime", "virtual"],

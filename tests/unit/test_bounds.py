@@ -137,7 +137,7 @@ def test_only_an_arm_that_left_many_more_than_another_is_said_to_win_nothing(
 ) -> None:
     arms = [arm("lazy", 100.0, 240), arm("less", 500.0, 50), arm("least", 500.0, 40)]
     write_run(tmp_path, build_summary(FACTS, workload(), arms), arms)
-    page = write_report(tmp_path).read_text("utf-8")
+    page = " ".join(write_report(tmp_path).read_text("utf-8").split())
     assert "24 % of tasks never placed: not ranked" in page
     assert (
         "5 % of tasks never placed</small>" in page and "4 % of tasks never placed</small>" in page
@@ -153,7 +153,7 @@ def test_page_terminal_and_tables_tell_of_it(tmp_path: Path) -> None:
     shown = capture.get()
     assert "24 % unplaced" in shown and "≥9.00 ms" in shown and "never placed are charged" in shown
     write_run(tmp_path, summary, arms)
-    page = write_report(tmp_path).read_text("utf-8")
+    page = " ".join(write_report(tmp_path).read_text("utf-8").split())
     assert "24 % of tasks never placed: not ranked" in page and "≥ 9.00 ms" in page
     rows = verdict(summary, [QUANTITIES["delay_mean_us"]])
     compared = Comparison.model_construct(**dict(summary), notes=[])

@@ -48,15 +48,14 @@ DELTA = PartitionDelta(
     np.array([True, False]),
     None,
 )
+RESULT = CommitResult(9, np.array([0, 2, 1], np.int8), I64, I32, I64, I64, I64[:0])
 EVENTS = [
     events.Started(3),
     events.TasksSubmitted(I64),
     events.SyncRequest(1, I32, I64, True),
     events.SyncReply(0, (DELTA, DELTA)),
     events.CommitRequest(1, TRANSACTION),
-    events.CommitReply(
-        1, 4, CommitResult(9, np.array([0, 2, 1], np.int8), I64, I32, I64, I64, I64[:0])
-    ),
+    events.CommitReply(1, 4, RESULT),
     events.DecisionDone(5, 1000),
     events.TasksStarted(77, I64, I64, I32, I32),
     events.TasksCancelled(I64),
@@ -69,6 +68,8 @@ EVENTS = [
     events.PhaseDue(1),
     events.ArrivalsDue(7),
     events.MachinesDue(0),
+    events.ClaimsSettled(TRANSACTION, RESULT),
+    events.AllocationsEnded(3, I64, I64, I32, I32),
 ]
 
 

@@ -88,7 +88,7 @@ def test_a_mix_shares_in_proportion_to_counts() -> None:
         ("latency_first", r"not of the form \[protocol:\]kind=count"),
         ("latency_first=0", "at least one scheduler"),
         ("latency_first=-3", "not of the form"),
-        ("wishful=3", "unknown 'wishful', expected one of optimistic"),
+        ("wishful=3", r"unknown 'wishful', expected a strategy \(optimistic"),
         ("telepathy:random=2", "unknown protocol 'telepathy'"),
         ("adaptive=1,adaptive=2", "appears twice"),
     ],

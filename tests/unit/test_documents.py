@@ -17,9 +17,14 @@ ROOT = Path(__file__).parents[2]
 FIRST = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
 PAGES = [ROOT / name for name in FIRST] + sorted((ROOT / "docs").glob("*.md"))
 
-BUILD_FILES = [ROOT / name for name in ("Makefile", "CMakeLists.txt", ".pre-commit-config.yaml")]
-for folder in ("shared_state", "schedulers", "parsync"):
-    BUILD_FILES += sorted((ROOT / folder).glob("**/CMakeLists.txt"))
+FOLDERS = ("experiments", "parsync", "schedulers", "shared_state", "flowsolver")
+SHORT_LINES = [
+    ROOT / name
+    for name in ("Makefile", "CMakeLists.txt", "pyproject.toml", ".pre-commit-config.yaml")
+]
+for folder in FOLDERS:
+    for pattern in ("CMakeLists.txt", "*.cmake", "*.j2", "*.css"):
+        SHORT_LINES += sorted((ROOT / folder).rglob(pattern))
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -67,8 +72,26 @@ def test_links_lead_to_files_and_lines_are_short(page: Path) -> None:
     assert [line for line in prose if len(line) > 100] == []
 
 
-@pytest.mark.parametrize("file", BUILD_FILES, ids=lambda file: str(file.relative_to(ROOT)))
-def test_lines_of_build_files_are_short(file: Path) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_paths_in_pages_exist(page: Path) -> None:
+    if page.name == "CHANGELOG.md":
+        return  # it also names what is no more
+    text = page.read_text(encoding="utf-8")
+    tops = "|".join((*FOLDERS, "tests", "docs", "examples"))
+    paths = re.findall(rf"`((?:{tops})/[\w./*-]*)`", text)
+    assert [path for path in paths if not [*ROOT.glob(path.rstrip("/"))]] == []
+
+
+def test_the_files_to_start_reading_at_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w/]+/)` \|.*\| ([^|]+) \|$", text, re.MULTILINE)
+    files = [ROOT / folder / name for folder, names in rows for name in names.split("`")[1::2]]
+    assert len(files) > 10
+    assert [file for file in files if not file.exists()] == []
+
+
+@pytest.mark.parametrize("file", SHORT_LINES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_lines_of_build_files_and_templates_are_short(file: Path) -> None:
     lines = file.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if len(line) > 100] == []
 
@@ -111,8 +134,7 @@ def test_the_glossary_is_in_order_names_its_sources_and_code_that_exists() -> No
     entries = re.findall(r"^\*\*(.+?)\*\* — (.+?)(?=\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
     terms = [term for term, _ in entries]
     assert terms == sorted(set(terms), key=str.lower) and len(terms) > 60
-    folders = ("experiments", "parsync", "schedulers", "shared_state", "flowsolver")
-    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
     code = "\n".join(path.read_text(encoding="utf-8") for path in files)
     used: set[str] = set()
     for term, meaning in entries:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from experiments.figures import FIGURES, FigureSpec, data, delay, draw_all, load
-from experiments.report.page import go_on
+from experiments.report.page import never_stop
 from experiments.summary import Run, read_run
 from experiments.summary_model import ArmSummary
 from parsync.metrics import histogram
@@ -98,7 +98,7 @@ def test_lines_hold_the_recorded_delays_and_throughput(run: Run) -> None:
 
 
 def test_every_figure_is_one_png_and_one_svg(run: Run, tmp_path: Path) -> None:
-    drawn = draw_all(run, tmp_path, go_on)
+    drawn = draw_all(run, tmp_path, never_stop)
     assert [figure.spec.name for figure in drawn] == [spec.name for spec in FIGURES]
     for figure in drawn:
         assert figure.png.read_bytes().startswith(b"\x89PNG")
@@ -118,4 +118,4 @@ def test_axes_say_what_they_show(run: Run, spec: FigureSpec) -> None:
 
 def test_a_folder_that_is_gone_is_named(run: Run, tmp_path: Path) -> None:
     with pytest.raises(AgoraError, match="cannot write the figure"):
-        draw_all(run, tmp_path / "gone", go_on)
+        draw_all(run, tmp_path / "gone", never_stop)

@@ -21,7 +21,7 @@ NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n]
 LOOP = re.compile(r"\b(?:(while|for)\s*\(|(do)\s*\{)")
 # A call that checks for cancellation, or the status that it returns.
 CHECK = re.compile(
-    r"\b(?:step|step_until_cancelled|check|count|go_on|may_continue|cancelled|for_each_block"
+    r"\b(?:step|step_until_cancelled|check|count|should_continue|may_continue|cancelled|for_each_block"
     r"|for_each_until_cancelled)\(|\bchecker_?\b|\bStatus::k\w+|\bstatus\b"
 )
 NOTE = re.compile(r"//.*\b(?:bounded|checks): \w")

@@ -78,12 +78,12 @@ class Cause(Exception):
 @pytest.mark.parametrize(
     ("error", "kind", "said"),
     [
-        (ActorDiedError(), ports.Gone, "process is gone"),
+        (ActorDiedError(), ports.ActorDied, "process is gone"),
         (
             ActorDiedError(
                 RayTaskError("f", "Traceback:\n at 1\nAgoraError: disk full\n", Cause())
             ),
-            ports.Gone,
+            ports.ActorDied,
             "AgoraError: disk full",
         ),
         (

@@ -13,12 +13,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from parsync.core.addresses import is_own
+from parsync.core.event import Event
 from parsync.metrics.delay import DelayMetric
 from parsync.metrics.jobs import JobMetric
 from parsync.metrics.record import Record
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from parsync.metrics.tables import NOT_KNOWN
+from parsync.protocols import registry
 from parsync.runtime import replay
 from parsync.runtime.assembly import ArmSpec
 from parsync.runtime.assembly_files import write_assembly
@@ -32,10 +35,11 @@ from parsync.runtime.live.steps import Unavailable
 from parsync.runtime.records import merge_parts
 from parsync.workload.workload import Workload
 from tests.fixtures.fake_ray import FakeRay
-from tests.fixtures.live_runs import mixed_arm, small_arm, small_workload
+from tests.fixtures.live_runs import mixed_arm, queues_arm, small_arm, small_workload
 from tests.fixtures.run_oracle import Truth, truth
 
 LIMIT_US = 10_000_000
+PACKAGES = Path(__file__).parents[1] / "fixtures" / "protocols"
 
 
 def cell_and_tasks() -> Workload:
@@ -103,6 +107,12 @@ def check(outcome: LiveOutcome, workload: Workload, directory: Path) -> Truth:
     return told
 
 
+def events_of(arm: ArmSpec) -> list[type[Event]]:
+    """Of its protocols."""
+    kinds = {group.protocol.kind for group in arm.groups}
+    return [event for kind in kinds for event in registry.get(kind).events]
+
+
 def hosts_of(outcome: LiveOutcome) -> set[str]:
     return {restart.actor for restart in outcome.restarts}
 
@@ -163,6 +173,65 @@ def test_figures_are_completed_from_the_cells_log(
         assert abs(restart.away_us - away_ms * 1000) <= 52_000
     lost = sum(recovered(outcome, host)[1] for host in hosts_of(outcome))
     assert (lost > 0) == (100 < expected[-1][1] < 2_500), "what there was to lose"
+    assert replay.replay(tmp_path / "log").divergence is None
+
+
+@pytest.mark.parametrize("kill", ["between steps", "in a step", "never"])
+def test_claims_made_at_the_machines_are_completed_from_the_cells_log(
+    kill: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queues claim for the agents of a killed host, before and after it is back. What these had
+    reserved still waits at the machines, and they reserve it again."""
+    monkeypatch.syspath_prepend(PACKAGES)
+    arm, workload = queues_arm(), cell_and_tasks()
+    small = replace(workload.cell, capacity=workload.cell.capacity // 2)
+    workload = replace(workload, cell=small)  # so that tasks wait in the second phase
+    ray = make_run(monkeypatch, tmp_path, arm, workload)
+    ray.pass_time(1_910_000)
+    host = "schedulers-0"
+    if kill == "in a step":
+        ray.dies_in_step = host
+        while host in ray.actors:
+            ray.pass_time(ray.clock.us + 1_000)
+    elif kill == "between steps":
+        ray.kill(host)
+    if kill != "never":
+        ray.pass_time(ray.clock.us + 100_000)
+        ray.restart(host)
+    outcome = to_the_end(ray)
+    told = truth(tmp_path / "log", events_of(arm))
+    metrics = outcome.metrics
+    count = {name: int(counts.sum()) for name, counts in metrics.count.items()}
+    arrivals = len(workload.arrival_rows)
+    assert not outcome.partial and len(told.commit_us) == arrivals
+    assert count["submitted"] == count["committed"] == count["accepted"] == arrivals
+    assert count["claims"] == told.claims and count["duplicate"] == told.duplicates
+    assert (told.duplicates > 0) == (kill != "never")
+    assert count["stale"] + count["full"] + count["evicted"] == told.conflicts > 0
+    assert count["attempts"] == sum(told.attempts.values())
+    assert merge_parts(tmp_path / "records") == []
+    rows = pq.read_table(tmp_path / "records" / "tasks.parquet").to_pydict()
+    assert len(rows["task"]) == arrivals and set(rows["first"]) == {1}
+    assert dict(zip(rows["task"], rows["machine"], strict=True)) == told.machine
+    assert dict(zip(rows["task"], rows["attempts"], strict=True)) == told.attempts
+    for task, at_us in zip(rows["task"], rows["commit_us"], strict=True):
+        assert 0 <= at_us - told.commit_us[task] <= 26_000, "it learns of it at its next step"
+    commits = pq.read_table(tmp_path / "records" / "commits.parquet").to_pydict()
+    assert sum(commits["claims"]) == told.claims
+    numbers = [
+        (agent, sequence)
+        for agent, sequence in zip(commits["agent"], commits["sequence"], strict=True)
+        if not is_own(sequence)
+    ]
+    assert len(set(numbers)) == len(numbers) > 100
+    assert {agent for agent, _ in numbers} == {0, 1}
+    if kill != "never":
+        assert recovered(outcome, host)[1] == sum(
+            claims
+            for claims, start_us in zip(commits["claims"], commits["start_us"], strict=True)
+            if start_us == NOT_KNOWN
+        )
+        assert recovered(outcome, host)[1] > 0
     assert replay.replay(tmp_path / "log").divergence is None
 
 

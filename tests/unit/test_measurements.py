@@ -94,7 +94,7 @@ def test_what_is_held_can_be_taken_up_by_another() -> None:
     one, other = Measurements(), Measurements()
     one.add("cell", 2, np.array([1, 2]), 3, 4, 5)
     other.add("syncs", 1, 0, 0, 0, 0, 0)
-    other.take_up(one.held())
+    other.restore(one.held())
     for records in (one, other):
         rows = flushed(records)
         assert list(rows) == ["cell"] and rows["cell"]["at_us"].tolist() == [1, 2]

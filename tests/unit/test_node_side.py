@@ -1,11 +1,12 @@
-"""Queues at the machines: a toy protocol whose agents send each task to a machine, where it waits
-for its turn. The queue claims the machine through the master, which answers the worker pool."""
+"""Queues at the machines, by a toy protocol: its tasks wait at their machine for room, and the
+queue claims it for their agent. The measurements are those of any other claims."""
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,115 +14,36 @@ import pytest
 from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime
 from experiments.presets import optimistic
 from experiments.workloads.synthetic import SyntheticOptions, generate
-from parsync.core.addresses import MASTER, WORKERS
-from parsync.core.effects import Effect, Send
-from parsync.core.event import Event, Priority
-from parsync.core.events import CommitReply, CommitRequest
-from parsync.core.queued_tasks import QueuedTasks
+from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS, is_own
+from parsync.core.effects import Effect
+from parsync.core.event import Event
+from parsync.core.events import (
+    AllocationsEnded,
+    HeartbeatDue,
+    TasksCancelled,
+    TasksStarted,
+)
+from parsync.core.workers import WorkerPool
 from parsync.metrics.record import Record
-from parsync.protocols import registry
-from parsync.protocols.base_agent import BaseAgent
-from parsync.protocols.spec import Environment, NoOptions, ProtocolSpec
+from parsync.metrics.run_metrics import RunMetrics
+from parsync.metrics.summary import summarise
+from parsync.protocols.base_node_side import BaseNodeSide
+from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
-from shared_state.tasks import Int32, Int64
-from shared_state.transaction import CommitMode, ConflictCheck, Transaction
-from tests.fixtures.outcome_digest import DigestObserver, OutcomeDigest
+from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.workload.workload import InitialPlacement, MachineEvents, Workload
+from schedulers.interface import ChangeKind
+from shared_state.cell import Cell
+from shared_state.observed_cell import CellObserver, ObservedCell
+from shared_state.tasks import CellSpec, Int64, PreferenceCatalog
+from shared_state.transaction import CommitResult, Transaction
+from tests.fixtures.overloaded_cell import arm as overloaded_arm
+from tests.fixtures.overloaded_cell import failing_workload, group
 
-KIND = "queues"
-
-
-@dataclass(frozen=True, slots=True)
-class Reserved(Event):
-    """Agent -> worker pool: each task waits at its machine."""
-
-    kind: ClassVar[str] = KIND
-    number: ClassVar[int] = 1
-    priority: ClassVar[Priority] = Priority.DECIDE
-    agent: int
-    task: Int64
-    machine: Int32
-
-
-@dataclass(frozen=True, slots=True)
-class Placed(Event):
-    """Worker pool -> agent: the task runs."""
-
-    kind: ClassVar[str] = KIND
-    number: ClassVar[int] = 2
-    priority: ClassVar[Priority] = Priority.COMMIT
-    task: int
-
-
-class Agent(BaseAgent):
-    """Deals its tasks out to the machines in turn."""
-
-    def on_queued(self, now_us: int, tasks: QueuedTasks) -> list[Effect]:
-        machine = (tasks.task % 8).astype(np.int32)
-        return [Send(WORKERS, Reserved(self.index, tasks.task, machine))]
-
-    def on_event(self, now_us: int, event: Event) -> list[Effect]:
-        assert isinstance(event, Placed)
-        self.queued -= 1
-        return []
-
-
-class Queues:
-    """First come, first served, one task at a time on each machine."""
-
-    def __init__(self, environment: Environment) -> None:
-        self.request = environment.table.request
-        self.waiting: dict[int, deque[tuple[int, int]]] = defaultdict(deque)
-        self.busy: set[int] = set()
-        self.claimed: dict[tuple[int, int], tuple[int, int]] = {}
-        self.sequence = 0
-
-    def handle(self, now_us: int, event: Event) -> list[Effect]:
-        if isinstance(event, Reserved):
-            for task, machine in zip(event.task.tolist(), event.machine.tolist(), strict=True):
-                self.waiting[machine].append((event.agent, task))
-            return self.serve(now_us, np.unique(event.machine))
-        assert isinstance(event, CommitReply)
-        machine, task = self.claimed.pop((event.scheduler, event.result.sequence))
-        if event.result.accepted.all():
-            return [Send(event.scheduler, Placed(task))]
-        self.busy.discard(machine)  # another scheduler's task is there: again when it ends
-        self.waiting[machine].appendleft((event.scheduler, task))
-        return []
-
-    def on_ended(self, now_us: int, machine: Int32) -> list[Effect]:
-        self.busy.difference_update(machine.tolist())
-        return self.serve(now_us, machine)
-
-    def finish(self, now_us: int) -> list[Record]:
-        return []
-
-    def serve(self, now_us: int, machines: Int32) -> list[Effect]:
-        effects: list[Effect] = []
-        for machine in dict.fromkeys(machines.tolist()):
-            if machine in self.busy or not self.waiting[machine]:
-                continue
-            agent, task = self.waiting[machine].popleft()
-            self.busy.add(machine)
-            self.sequence += 1
-            self.claimed[agent, self.sequence] = machine, task
-            transaction = Transaction(
-                scheduler=agent,
-                sequence=self.sequence,
-                task=np.array([task]),
-                machine=np.array([machine], np.int32),
-                request=np.ascontiguousarray(self.request[[task]]),
-                synced_us=np.array([now_us]),
-                commit_mode=CommitMode.INCREMENTAL,
-                conflict_check=ConflictCheck.RESOURCE_FIT,
-            )
-            effects.append(Send(MASTER, CommitRequest(WORKERS, transaction)))
-        return effects
-
-
-SPEC = ProtocolSpec(KIND, NoOptions, Agent, node_side=Queues, events=(Reserved, Placed))
+PACKAGES = Path(__file__).parents[1] / "fixtures" / "protocols"
 OPTIONS = SyntheticOptions(
     machines=8,
-    slots_per_machine=1,
+    slots_per_machine=2,
     mean_duration_s=0.05,
     batch_tasks=4,
     phase_s=0.5,
@@ -130,28 +52,72 @@ OPTIONS = SyntheticOptions(
 )
 
 
-class MostRunning(DigestObserver):
-    """The most tasks that ran on one machine at a time, and how often tasks ended."""
+@pytest.fixture(autouse=True)
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(PACKAGES)
 
-    def __init__(self, digest: OutcomeDigest) -> None:
-        super().__init__(digest)
-        self.most = 0
 
-    def on_commit(self, cell: Any, transaction: Any, result: Any, now_us: int) -> None:
-        super().on_commit(cell, transaction, result, now_us)
+class Oracle(CellObserver):
+    """What the cell sees of claims, task by task."""
+
+    def __init__(self) -> None:
+        self.most = 0  # tasks on one machine at a time
+        self.tries: Counter[int] = Counter()  # since the task was placed
+        self.commits: list[
+            tuple[int, int, int, int, int]
+        ] = []  # agent, task, machine, tries, first
+        self.rejected: list[tuple[int, int, int, int]] = []  # agent, task, machine, reason
+        self.transactions: list[tuple[int, int]] = []  # agent, sequence
+        self.placed: set[int] = set()
+
+    def on_commit(
+        self, cell: Cell, transaction: Transaction, result: CommitResult, now_us: int
+    ) -> None:
         self.most = max(self.most, int(cell.used.max()))
+        agent = transaction.scheduler
+        self.transactions.append((agent, transaction.sequence))
+        for task, machine, reason in zip(
+            transaction.task.tolist(),
+            transaction.machine.tolist(),
+            result.reason.tolist(),
+            strict=True,
+        ):
+            self.tries[task] += 1
+            if reason:
+                self.rejected.append((agent, task, machine, reason))
+                continue
+            first = task not in self.placed
+            self.commits.append((agent, task, machine, self.tries.pop(task), int(first)))
+            self.placed.add(task)
+
+
+def rows(records: list[Record], table: str, *columns: str) -> list[tuple[int, ...]]:
+    """The rows of a table, in no particular order."""
+    found = [record.columns for record in records if record.table == table]
+    return sorted(
+        row
+        for one in found
+        for row in zip(*(one[column].tolist() for column in columns), strict=True)
+    )
+
+
+def with_failures(workload: Workload) -> Workload:
+    """Half of the machines fail and come back."""
+    machine = np.arange(4, dtype=np.int32)
+    at_us = np.array([100_000, 100_000, 150_000, 150_000, 300_000, 300_000, 320_000, 320_000])
+    events = MachineEvents(at_us, np.concatenate([machine, machine]), np.arange(8) >= 4)
+    return replace(workload, machine_events=events)
 
 
 @pytest.mark.parametrize("message_us", [0, 300])
 @pytest.mark.parametrize("rivals", [0, 1])
+@pytest.mark.parametrize("fail", [False, True])
 def test_tasks_wait_at_their_machine_for_their_turn(
-    monkeypatch: pytest.MonkeyPatch, message_us: int, rivals: int
+    message_us: int, rivals: int, fail: bool
 ) -> None:
-    built_in = {**registry.BUILT_IN, KIND: f"{__name__}:SPEC"}
-    monkeypatch.setattr(registry, "_GROUP", replace(registry._GROUP, built_in=built_in))
     decision = ModelledTime(task_us=50)
     groups = [
-        GroupConfig(name="queues", count=2, protocol={"kind": KIND}, decision=decision),
+        GroupConfig(name="queues", count=2, protocol={"kind": "machine_queues"}, decision=decision),
         GroupConfig(
             name="rival",
             kind="random",
@@ -162,16 +128,161 @@ def test_tasks_wait_at_their_machine_for_their_turn(
     ][: 1 + rivals]
     arm = ArmConfig(name="arm", partitions=2, groups=tuple(groups))
     workload = generate(OPTIONS, 1)
-    observer = MostRunning(OutcomeDigest())
+    workload = with_failures(workload) if fail else workload
+    spec = arm.spec(1, 1000, 50_000, live=False)
+    records: list[Record] = []
+    oracle = Oracle()
     outcome = run_virtual(
-        arm.spec(1, 1000, 50_000, live=False),
-        workload,
-        20_000_000,
-        lambda _: None,
-        lambda _: None,
-        message_us,
-        observer,
+        spec, workload, 20_000_000, records.append, lambda _: None, message_us, oracle
     )
-    assert outcome.drained and observer.most == 1
-    assert observer._digest.commits > len(workload.tasks) / 2
-    assert bool(observer._digest.rejected) == bool(rivals), "only rivals take a queue's place"
+    assert outcome.drained and oracle.most == 2
+    if rivals or not (fail and message_us):  # the queues know all that the cell knows
+        assert bool(oracle.rejected) == bool(rivals), "only rivals take a queue's place"
+
+    assert rows(records, "tasks", "agent", "task", "machine", "attempts", "first") == sorted(
+        oracle.commits
+    )
+    assert oracle.placed == set(workload.arrival_rows.tolist())
+    assert any(first == 0 for *_, first in oracle.commits) == fail
+    assert rows(records, "rejections", "agent", "task", "machine", "reason") == sorted(
+        oracle.rejected
+    )
+    assert rows(records, "commits", "agent", "sequence") == sorted(oracle.transactions)
+    assert len(set(oracle.transactions)) == len(oracle.transactions)
+    for agent, sequence in oracle.transactions:
+        assert is_own(sequence) == (agent == 2), "the queues claim, not their agents"
+    for start_us, commit_us, decision_us in rows(
+        records, "commits", "start_us", "commit_us", "decision_us"
+    ):
+        assert 0 <= start_us <= commit_us - 2 * message_us and decision_us >= 0
+    last = {
+        agent: queued for _, agent, queued in rows(records, "agents", "at_us", "agent", "queued")
+    }
+    assert set(last.values()) == {0}
+    assert max(queued for _, queued in rows(records, "agents", "agent", "queued")) > 0
+
+    metrics = RunMetrics(workload.phases, spec.agents, partitions=2, job_of=workload.tasks.job)
+    for record in records:
+        metrics.add(record.table, record.columns)
+    metrics.flush()
+    totals = summarise(metrics).totals
+    assert totals.committed == totals.submitted == len(workload.arrival_rows)
+    count: Any = {name: int(values.sum()) for name, values in metrics.count.items()}
+    assert count["accepted"] == len(oracle.commits)
+    assert count["claims"] - count["accepted"] == len(oracle.rejected)
+
+
+def with_initial_tasks(workload: Workload) -> Workload:
+    """The tasks of the first batch run at time 0, on the first machines."""
+    count = int(workload.arrival_offsets[1])
+    return replace(
+        workload,
+        initial=InitialPlacement(
+            workload.arrival_rows[:count].copy(), np.arange(count, dtype=np.int32)
+        ),
+        arrival_us=workload.arrival_us[1:],
+        arrival_offsets=workload.arrival_offsets[1:] - count,
+        arrival_rows=workload.arrival_rows[count:],
+    )
+
+
+def test_the_queues_know_what_every_machine_holds() -> None:
+    """Beside a flow scheduler that evicts, with machines that fail and tasks that run at time 0:
+    whenever nothing is on its way, they know what the cell knows."""
+    config = overloaded_arm("state_aligned", group("quincy", 2, options={"preemption": True}))
+    queues = group("random", 2).model_copy(
+        update={"name": "queues", "kind": None, "protocol": {"kind": "machine_queues"}}
+    )
+    config = config.model_copy(update={"groups": (*config.groups, queues)})
+    workload = with_initial_tasks(failing_workload())
+    assembly = Assembly.of(config.spec(3, 1000, 50_000, live=False), workload)
+    agents = {index: assembly.agent(index) for index in range(assembly.arm.agents)}
+    master, workers = assembly.master(), assembly.workers()
+    oracle = Oracle()
+    cell = ObservedCell(master.cell, oracle)
+    master.cell = cell
+    node_side = workers._node_sides["machine_queues"]
+    assert isinstance(node_side, BaseNodeSide)
+    ended: Counter[int] = Counter()
+    changes: set[ChangeKind] = set()
+    on_tasks_ended = node_side.on_tasks_ended
+
+    def noted(now_us: int, change: ChangeKind, task: Any, allocation: Any, *rest: Any) -> Any:
+        ended.update(allocation.tolist())
+        changes.add(change)
+        return on_tasks_ended(now_us, change, task, allocation, *rest)
+
+    node_side.on_tasks_ended = noted  # type: ignore[method-assign]
+    participants = {
+        **agents,
+        MASTER: master,
+        WORKERS: workers,
+        COORDINATOR: assembly.coordinator(),
+        ARRIVALS: assembly.arrivals(),
+    }
+    runtime = VirtualRuntime(participants, agents, lambda _: None, assembly.codec)
+    runtime.run_until(0)
+    assert node_side.used.sum() == len(workload.initial.task) > 0
+    for at_us in range(0, 2_000_000, 10_000):
+        runtime.run_until(at_us)
+        assert np.array_equal(node_side.used, cell.used)
+        assert np.array_equal(node_side.up, cell.up)
+        assert not node_side.claimed.any()
+    assert changes == {ChangeKind.FINISHED, ChangeKind.EVICTED, ChangeKind.LOST}
+    assert set(ended.values()) == {1}
+    assert len(ended) == len(oracle.commits) + len(workload.initial.task) - master.running
+
+
+class Notified:
+    """A node side that tracks nothing but what it was notified of."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def handle(self, now_us: int, event: Event) -> list[Effect]:
+        self.events.append(event)
+        return []
+
+    def finish(self, now_us: int) -> list[Record]:
+        return []
+
+
+def ids(*numbers: int) -> Int64:
+    return np.array(numbers, np.int64)
+
+
+def test_each_end_is_notified_once_whoever_knows_of_it_first() -> None:
+    """Task 0 has finished when its machine is lost, task 1 is evicted while it runs, task 2 never
+    ends by itself."""
+    queues = Notified()
+    one_slot, none = np.ones((4, 1), np.int64), np.zeros(4, np.int64)
+    cell = CellSpec(("slots",), one_slot, none.astype(np.int32), none, ids(1000))
+    pool = WorkerPool(
+        cell,
+        PreferenceCatalog.empty(),
+        np.zeros(3, np.int32),
+        ids(5_000, 5_000, -1),
+        1000,
+        1000,
+        {"queues": queues},
+        ["queues"],
+    )
+    machine, owner = np.arange(3, dtype=np.int32), np.zeros(3, np.int32)
+    pool.handle(0, TasksStarted(0, ids(0, 1, 2), ids(70, 71, 72), machine, owner))
+
+    def end(now_us: int, change: ChangeKind, *rows: int) -> None:
+        task = ids(*rows)
+        pool.handle(now_us, TasksCancelled(task + 70))
+        ended = AllocationsEnded(int(change), task, task + 70, machine[task], owner[task])
+        pool.handle(now_us, ended)
+
+    end(2_000, ChangeKind.EVICTED, 1)
+    pool.handle(5_000, HeartbeatDue())
+    end(5_100, ChangeKind.LOST, 0, 2)
+    pool.handle(6_000, HeartbeatDue())
+    ends = [event for event in queues.events if isinstance(event, AllocationsEnded)]
+    assert [(event.change, event.task.tolist(), event.machine.tolist()) for event in ends] == [
+        (ChangeKind.EVICTED, [1], [1]),
+        (ChangeKind.FINISHED, [0], [0]),
+        (ChangeKind.LOST, [2], [2]),
+    ]

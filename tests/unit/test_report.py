@@ -95,7 +95,7 @@ def test_the_page_holds_every_arm_section_and_figure_and_loads_nothing(run: Path
         "dictionary",
         "config",
     ]
-    shown = " ".join(page.shown)
+    shown = " ".join(" ".join(page.shown).split())
     for name in NAMES:
         assert shown.count(name) > 5
     for figure in FIGURES:
@@ -297,7 +297,7 @@ def test_a_warm_up_shorter_than_a_task_is_warned_of_unless_the_cell_began_loaded
         changed = summary.workload.model_copy(update=update)
         summary = summary.model_copy(update={"workload": changed})
         write_run(directory, summary, arms)
-        page = write_report(directory).read_text("utf-8")
+        page = " ".join(write_report(directory).read_text("utf-8").split())
         assert f"({settle_us / 2e6:g} mean task lengths), and the drain" in page
         assert ("Short warm-up" in page) == warned
         assert not warned or "0.5 of a mean task length (2 s)" in page

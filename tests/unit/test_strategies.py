@@ -1,31 +1,61 @@
 """Strategies and the average they rest on."""
 
+from enum import Enum
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from parsync.protocols.optimistic.choices import LoserPolicy, StrategyKind
+from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.protocols.optimistic.strategies import DelayAverage, make_strategy
 from schedulers.interface import PartitionRanking
 from shared_state.errors import AgoraError
+from shared_state.transaction import CommitMode, ConflictCheck
 
 
 def test_adaptive_switches_at_tau() -> None:
-    adaptive = make_strategy("adaptive", 800_000)
+    adaptive = make_strategy(StrategyKind.ADAPTIVE, 800_000)
     assert adaptive.ranking(799_999) is PartitionRanking.QUALITY_FIRST
     assert adaptive.ranking(800_000) is PartitionRanking.LATENCY_FIRST
 
 
-@pytest.mark.parametrize("name", ["optimistic", "quality_first", "latency_first"])
-def test_fixed_strategies_ignore_the_delay(name: str) -> None:
-    strategy = make_strategy(name, 1)
-    assert strategy.ranking(0) is strategy.ranking(10**12) is PartitionRanking[name.upper()]
+@pytest.mark.parametrize("kind", [kind for kind in StrategyKind if kind != "adaptive"])
+def test_fixed_strategies_ignore_the_delay(kind: StrategyKind) -> None:
+    strategy = make_strategy(kind, 1)
+    assert strategy.ranking(0) is strategy.ranking(10**12) is PartitionRanking[kind.name]
 
 
-def test_bad_strategies_are_refused() -> None:
-    with pytest.raises(AgoraError, match="unknown 'hope'"):
-        make_strategy("hope", 1)
+def test_adaptive_needs_a_threshold() -> None:
     with pytest.raises(AgoraError, match="tau_us"):
-        make_strategy("adaptive", 0)
+        make_strategy(StrategyKind.ADAPTIVE, 0)
+
+
+def options(**given: object) -> OptimisticOptions:
+    return OptimisticOptions.model_validate({"sync": "diff_block", "gap_s": 0.5, **given})
+
+
+CHOICES: dict[str, type[Enum]] = {
+    "strategy": StrategyKind,
+    "losers": LoserPolicy,
+    "conflict_check": ConflictCheck,
+    "commit_mode": CommitMode,
+}
+
+
+@pytest.mark.parametrize(("field", "enum"), CHOICES.items(), ids=CHOICES)
+def test_a_choice_is_written_as_the_name_of_its_enum(field: str, enum: type[Enum]) -> None:
+    for member in enum:
+        chosen = options(**{field: member.name.lower()})
+        assert getattr(chosen, field) is member
+        assert chosen == options(**{field: member})
+        assert chosen.model_dump()[field] == member.name.lower()
+        assert OptimisticOptions.model_validate_json(chosen.model_dump_json()) == chosen
+    names = [repr(member.name.lower()) for member in enum]
+    for wrong in ("hope", next(iter(enum)).name, 0, True, None, ["block"]):
+        with pytest.raises(ValidationError, match=f"Input should be .*{' or '.join(names[-2:])}"):
+            options(**{field: wrong})
 
 
 @given(

@@ -34,7 +34,7 @@ class ForwardingEngine : public Engine {
   Status run(const Control& control, Stats& stats) override { return inner_->run(control, stats); }
   std::span<const NodeId> cut() const override { return inner_->cut(); }
   std::vector<NodeId> unrouted_nodes() const override { return inner_->unrouted_nodes(); }
-  bool makes_lasting_progress() const override { return inner_->makes_lasting_progress(); }
+  bool keeps_progress() const override { return inner_->keeps_progress(); }
 
   std::int64_t flow(ArcId arc, NodeId tail) const override { return inner_->flow(arc, tail); }
   std::int64_t price(NodeId v) const override { return inner_->price(v); }

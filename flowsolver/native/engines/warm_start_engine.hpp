@@ -11,15 +11,15 @@ namespace flowsolver {
 
 class WarmStartEngine final : public WarmStartState {
  public:
-  WarmStartEngine(Method method, const EngineStart& start, bool makes_lasting_progress = false)
-      : WarmStartState(start), method_(method), makes_lasting_progress_(makes_lasting_progress) {}
+  WarmStartEngine(Method method, const EngineStart& start, bool keeps_progress = false)
+      : WarmStartState(start), method_(method), keeps_progress_(keeps_progress) {}
 
   Status run(const Control& control, Stats& stats) override;
-  bool makes_lasting_progress() const override { return makes_lasting_progress_; }
+  bool keeps_progress() const override { return keeps_progress_; }
 
  private:
   Method method_;
-  bool makes_lasting_progress_;
+  bool keeps_progress_;
 };
 
 }  // namespace flowsolver

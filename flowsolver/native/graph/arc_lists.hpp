@@ -25,14 +25,16 @@ class ArcLists {
     erase<kIn>(a, head);
   }
 
-  // visit(arc) for each, as long as go_on().
-  template <class Visit, class GoOn>
-  void for_each_out(NodeId v, Visit visit, GoOn go_on) const {
-    for (ArcId a = first_[v][kOut]; a != kNone && go_on(); a = links_[a].next[kOut]) visit(a);
+  // visit(arc) for each, as long as should_continue().
+  template <class Visit, class Continue>
+  void for_each_out(NodeId v, Visit visit, Continue should_continue) const {
+    for (ArcId a = first_[v][kOut]; a != kNone && should_continue(); a = links_[a].next[kOut])
+      visit(a);
   }
-  template <class Visit, class GoOn>
-  void for_each_in(NodeId v, Visit visit, GoOn go_on) const {
-    for (ArcId a = first_[v][kIn]; a != kNone && go_on(); a = links_[a].next[kIn]) visit(a);
+  template <class Visit, class Continue>
+  void for_each_in(NodeId v, Visit visit, Continue should_continue) const {
+    for (ArcId a = first_[v][kIn]; a != kNone && should_continue(); a = links_[a].next[kIn])
+      visit(a);
   }
   template <class Visit>
   void for_each_out(NodeId v, Visit visit) const {

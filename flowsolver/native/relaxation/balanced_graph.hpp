@@ -28,6 +28,7 @@
 #include "graph/arc_graph.hpp"
 #include "graph/deficit_cancelling.hpp"
 #include "graph/dynamic_graph.hpp"
+#include "relaxation/node_marks.hpp"
 #include "relaxation/node_queue.hpp"
 #include "relaxation/residual_lists.hpp"
 
@@ -97,10 +98,10 @@ class BalancedGraph {
     const std::size_t n = network.num_nodes();
     nodes.reserve(n + n / 4);
     cut.reserve(n + n / 4);
-    marks_.reserve(n + n / 4);
+    marks.reserve(n + n / 4);
     nodes.assign(n, Node{});
     cut.assign(n, 0);
-    marks_.assign(n, 0);
+    marks.assign(n);
     for_each_until_cancelled(n, control, [&](std::size_t at) {
       const NodeId v = static_cast<NodeId>(at);
       if (!price.empty()) nodes[v].price = price[v];
@@ -171,7 +172,7 @@ class BalancedGraph {
   void forget_keys() { lists_.forget_keys(); }
   void note_price(NodeId v) {
     if constexpr (kIsDynamic) {
-      if (mark(v, kRepriced)) repriced_.push_back(v);
+      if (marks.set(v, NodeMark::kRepriced)) repriced_.push_back(v);
     }
   }
 
@@ -258,7 +259,7 @@ class BalancedGraph {
     if (v >= nodes.size()) {
       nodes.resize(v + 1);
       cut.resize(v + 1, 0);
-      marks_.resize(v + 1, 0);
+      marks.resize(v + 1);
     }
     Node& node = nodes[v];
     node.price = 0;
@@ -331,7 +332,7 @@ class BalancedGraph {
   void begin_round()
     requires kIsDynamic
   {
-    for (NodeId v : repriced_) unmark(v, kRepriced);
+    for (NodeId v : repriced_) marks.clear(v, NodeMark::kRepriced);
     repriced_.clear();
     arcs_.begin_round();
   }
@@ -344,15 +345,6 @@ class BalancedGraph {
     for (NodeId v : changed) note_excess(v);
     arcs_.drop_balanced();
   }
-  // the last two are set by the caller
-  enum Mark : std::uint8_t { kRepriced = 1, kNewNode = 2, kChanged = 4 };
-  bool mark(NodeId v, Mark what) {  // false: it was marked already
-    const bool is_new = !marked(v, what);
-    marks_[v] |= what;
-    return is_new;
-  }
-  bool marked(NodeId v, Mark what) const { return (marks_[v] & what) != 0; }
-  void unmark(NodeId v, Mark what) { marks_[v] &= static_cast<std::uint8_t>(~what); }
 
   // Nodes with excess are in one of the queues, except the one that was taken last.
   NodeId take(NodeQueue& queue) {
@@ -382,6 +374,7 @@ class BalancedGraph {
   std::vector<std::int64_t> cut;
   // untried: not tried since excess arrived. postponed: left for a multinode iteration.
   NodeQueue untried, postponed;
+  NodeMarks marks;  // if the graph is dynamic; all but kRepriced are set by the caller
 
  private:
   template <class Visit>
@@ -393,7 +386,6 @@ class BalancedGraph {
     }
     return Status::kOptimal;
   }
-  std::vector<std::uint8_t> marks_;  // per node, if the graph is dynamic
   std::vector<NodeId> repriced_;
   Arcs arcs_;
   ResidualLists<Arcs, Node> lists_{arcs_, nodes};

@@ -67,7 +67,7 @@ class MultinodeIteration {
     made_progress_ = false;
     steps_since_push_ = 0;
     add_member(root);
-    while (go_on() && excess_ > 0 && raise_ < Graph::kMaxPrice &&
+    while (should_continue() && excess_ > 0 && raise_ < Graph::kMaxPrice &&
            (!made_progress_ || steps_since_push_ < kMaxStepsSincePush)) {
       const NodeId w = next_candidate();
       if (w != kNone) {
@@ -120,7 +120,7 @@ class MultinodeIteration {
   // A search may stop after any step: the price changes and flow so far are consistent. If the
   // graph persists, it does not stop at a budget before it made progress, or the same budget again
   // and again would never suffice.
-  bool go_on() {
+  bool should_continue() {
     if (status_ != Status::kCancelled) {
       const Status status = checker_.step(stats_, stats_.scanned - checked_at_ + 1);
       if (status != Status::kOptimal) status_ = status;
@@ -271,7 +271,7 @@ class MultinodeIteration {
     raise_ = keys_.front().raise;
     made_progress_ = true;
     ++stats_.relabels;
-    while (!keys_.empty() && keys_.front().raise == raise_ && excess_ > 0 && go_on()) {
+    while (!keys_.empty() && keys_.front().raise == raise_ && excess_ > 0 && should_continue()) {
       std::pop_heap(keys_.begin(), keys_.end(), std::greater<>());
       const NodeId v = keys_.back().node;
       keys_.pop_back();
@@ -281,7 +281,7 @@ class MultinodeIteration {
   }
 
   void gather() {
-    for (std::size_t k = 0; k < graph_.postponed.size() && excess_ > 0 && go_on(); ++k) {
+    for (std::size_t k = 0; k < graph_.postponed.size() && excess_ > 0 && should_continue(); ++k) {
       const NodeId v = graph_.postponed[k];
       // A half-edge that is not visited may have the least reduced cost: a larger raise would
       // violate the invariant.

@@ -29,7 +29,7 @@ class RelaxationEngine final : public Engine {
 
   void add_node(NodeId v, std::int64_t supply) override {
     graph_.add_node(v, supply);
-    graph_.mark(v, Graph::kNewNode);
+    graph_.marks.set(v, NodeMark::kNewNode);
     note_changed(v);
   }
   void remove_node(NodeId v) override { graph_.remove_node(v); }
@@ -54,7 +54,7 @@ class RelaxationEngine final : public Engine {
   Status run(const Control& control, Stats& stats) override;
   std::vector<NodeId> unrouted_nodes() const override;
   // each raises the dual objective or routes excess to a deficit
-  bool makes_lasting_progress() const override { return true; }
+  bool keeps_progress() const override { return true; }
 
   std::int64_t flow(ArcId arc, NodeId tail) const override { return graph_.arcs().flow(arc, tail); }
   std::int64_t price(NodeId v) const override {
@@ -83,7 +83,7 @@ class RelaxationEngine final : public Engine {
   static constexpr std::int64_t kMaxScansFactor = 4;
 
   void note_changed(NodeId v) {
-    if (graph_.mark(v, Graph::kChanged)) changed_.push_back(v);
+    if (graph_.marks.set(v, NodeMark::kChanged)) changed_.push_back(v);
   }
   void note_changed(ArcId arc, NodeId tail) {
     changed_arcs_.push_back(arc);
@@ -154,7 +154,7 @@ Status RelaxationEngine<V>::restore_optimality(const Control& control, Stats& st
     return checker.step(stats, steps) == Status::kCancelled;
   };
   for (NodeId v : changed_) {
-    if (!graph_.marked(v, Graph::kNewNode)) continue;
+    if (!graph_.marks.has(v, NodeMark::kNewNode)) continue;
     if (v != graph_.root && !is_source(v)) price_new_node(v, stats);
     if (cancelled(arcs.end(v) - arcs.begin(v) + 1)) return Status::kCancelled;
   }
@@ -179,8 +179,8 @@ Status RelaxationEngine<V>::restore_optimality(const Control& control, Stats& st
     if (cancelled(1)) return Status::kCancelled;
   }
   for (NodeId v : changed_) {
-    graph_.unmark(v, Graph::kNewNode);
-    graph_.unmark(v, Graph::kChanged);
+    graph_.marks.clear(v, NodeMark::kNewNode);
+    graph_.marks.clear(v, NodeMark::kChanged);
     if (v == graph_.root || !is_source(v)) continue;
     for (std::uint32_t i = arcs.begin(v); i < arcs.end(v); ++i) saturate_both(i);
   }

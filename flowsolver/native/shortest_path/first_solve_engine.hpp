@@ -29,7 +29,7 @@ class FirstSolveEngine final : public ForwardingEngine {
                    MakeEngine make, const Control& control);
 
   Status run(const Control& control, Stats& stats) override;
-  bool makes_lasting_progress() const override { return !scaling_; }
+  bool keeps_progress() const override { return !scaling_; }
   // Not before the final engine is in place: what an earlier one touched is lost with it.
   bool local() const override { return is_final_ && inner().local(); }
 

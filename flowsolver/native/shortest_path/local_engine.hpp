@@ -18,7 +18,7 @@ class LocalEngine : public Engine, protected Pseudoflow<Value> {
  public:
   __int128 cost() const override { return cost_; }
   void adopt(const Engine&) override {}  // its own state is as good a start
-  bool makes_lasting_progress() const override { return true; }
+  bool keeps_progress() const override { return true; }
   std::uint64_t value_limit() const override {
     return static_cast<std::uint64_t>(sizeof(Value) == 4 ? kNarrowLimit : std::int64_t{1} << 56);
   }

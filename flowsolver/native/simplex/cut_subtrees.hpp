@@ -68,16 +68,16 @@ class CutSubtrees {
     });
     if (worst > -cut.moved) {
       each([&](NodeId v) {
-        const auto go_on = [&] { return left > 0 && worst > -cut.moved; };
+        const auto should_continue = [&] { return left > 0 && worst > -cut.moved; };
         lists_.for_each_in(
             v,
             [&](ArcId a) {
               consider(a);
               const NodeId tail = network_.tail[a];
               if (tree_.size(tail) == 0 && tree_.arc(tail).arc == a)
-                lists_.for_each_out(tail, consider, go_on);
+                lists_.for_each_out(tail, consider, should_continue);
             },
-            go_on);
+            should_continue);
       });
     }
     work.stats.scanned += kMaxArcsScanned - left;

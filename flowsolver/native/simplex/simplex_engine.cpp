@@ -141,7 +141,7 @@ class SimplexEngine final : public Engine {
     if (nodes.empty()) nodes.push_back(sink_);
     return nodes;
   }
-  bool makes_lasting_progress() const override { return true; }
+  bool keeps_progress() const override { return true; }
 
   std::int64_t flow(ArcId arc, NodeId) const override { return pivots_.flow(arc); }
   std::int64_t price(NodeId v) const override { return tree_.price(v) - tree_.price(sink_); }

@@ -26,10 +26,10 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> column_of(const std::vector<TimerWheel::E
 // With the arrays it borrows; the catalog is kept alive by nanobind.
 struct RunningTasks {
   RunningTasks(int64_t tick_us, nb::handle duration_us, nb::handle preference,
-               const CatalogColumns& catalog, int64_t preferred_permille)
+               const CatalogColumns& catalog, int64_t preferred_permille, bool indexed)
       : duration(duration_us, "duration_us", length_of(duration_us, "duration_us")),
         set(preference, "preference", length_of(preference, "preference")),
-        tasks(tick_us, duration.span(), set.span(), catalog.spans(), preferred_permille) {}
+        tasks(tick_us, duration.span(), set.span(), catalog.spans(), preferred_permille, indexed) {}
 
   void start(int64_t start_us, nb::handle task, nb::handle allocation, nb::handle machine,
              nb::handle owner) {
@@ -44,6 +44,15 @@ struct RunningTasks {
          Column<const int64_t>(allocation, "allocation", length_of(allocation, "allocation"))
              .span())
       tasks.wheel.cancel(id);
+  }
+
+  nb::ndarray<nb::numpy, int64_t, nb::ndim<1>> forget(nb::handle allocation) {
+    const Column<const int64_t> ids(allocation, "allocation", length_of(allocation, "allocation"));
+    const auto span = ids.span();
+    int64_t* task = new int64_t[span.size()];
+    nb::capsule owner(task, [](void* p) noexcept { delete[] static_cast<int64_t*>(p); });
+    for (size_t i = 0; i < span.size(); ++i) task[i] = tasks.forget(span[i]);
+    return {task, {span.size()}, owner};
   }
 
   nb::tuple take(int64_t now_us) {
@@ -64,16 +73,19 @@ struct RunningTasks {
 void bind_running_tasks(nb::module_& module) {
   nb::class_<RunningTasks>(module, "RunningTasks",
                            "What the worker pool runs; see running_tasks.hpp.")
-      .def(nb::init<int64_t, nb::handle, nb::handle, const CatalogColumns&, int64_t>(),
+      .def(nb::init<int64_t, nb::handle, nb::handle, const CatalogColumns&, int64_t, bool>(),
            nb::arg("tick_us"), nb::arg("duration_us"), nb::arg("preference"), nb::arg("catalog"),
-           nb::arg("preferred_permille"), nb::keep_alive<1, 5>())
+           nb::arg("preferred_permille"), nb::arg("indexed"), nb::keep_alive<1, 5>())
       .def("__len__", [](const RunningTasks& self) { return self.tasks.wheel.size(); })
       .def("start", &RunningTasks::start, nb::arg("start_us"), nb::arg("task"),
            nb::arg("allocation"), nb::arg("machine"), nb::arg("owner"))
       .def("cancel", &RunningTasks::cancel, nb::arg("allocation"))
       .def("take", &RunningTasks::take, nb::arg("now_us"),
            "Removes all entries due by now_us: (end_us int64[n], allocation int64[n], owner "
-           "int32[n]).")
+           "int32[n], machine int32[n]).")
+      .def("forget", &RunningTasks::forget, nb::arg("allocation"),
+           "The tasks of allocations that end, int64[n]; -1 where that was said before, or not "
+           "`indexed`.")
       .def(
           "next_us", [](const RunningTasks& self) { return self.tasks.wheel.next_us(); },
           "Time of the earliest occupied tick, -1 if empty.");

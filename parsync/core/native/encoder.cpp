@@ -223,8 +223,8 @@ void Encoder::pack_fields(const Class& cls, nb::handle event, std::string& out) 
     }
     where |= uint64_t{1} << i;
     if (agora::pack_array(field.ptr(), columns)) continue;
-    const nb::object tidy = contiguous_(field);
-    if (!agora::pack_array(tidy.ptr(), columns))
+    const nb::object contiguous = contiguous_(field);
+    if (!agora::pack_array(contiguous.ptr(), columns))
       throw nb::value_error("cannot encode: expected arrays [n] or [n, w] of integers or bools");
   }
   put_array_head(out, 3);
@@ -236,9 +236,10 @@ void Encoder::pack_fields(const Class& cls, nb::handle event, std::string& out) 
 }
 
 void Encoder::pack_array(nb::handle array, std::string& out) const {
-  const nb::object tidy = contiguous_(array);
+  const nb::object contiguous = contiguous_(array);
   Py_buffer buffer;
-  if (PyObject_GetBuffer(tidy.ptr(), &buffer, PyBUF_C_CONTIGUOUS) != 0) throw nb::python_error();
+  if (PyObject_GetBuffer(contiguous.ptr(), &buffer, PyBUF_C_CONTIGUOUS) != 0)
+    throw nb::python_error();
   const struct Release {
     Py_buffer* buffer;
     ~Release() { PyBuffer_Release(buffer); }

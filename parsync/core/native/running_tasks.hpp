@@ -6,6 +6,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "schedulers/native/catalog.hpp"
@@ -17,15 +18,17 @@ class RunningTasks {
  public:
   // duration_us: [tasks], -1 = never ends. preference: [tasks], sets of the catalog.
   // preferred_permille: of its duration a task takes on one of its preferred machines. Columns are
-  // borrowed. Throws std::invalid_argument for lengths that differ or a share that is negative.
+  // borrowed. With `indexed`, the task of every running allocation is kept, for forget(). Throws
+  // std::invalid_argument for lengths that differ or a share that is negative.
   RunningTasks(int64_t tick_us, std::span<const int64_t> duration_us,
                std::span<const int32_t> preference, const PreferenceColumns& catalog,
-               int64_t preferred_permille)
+               int64_t preferred_permille, bool indexed)
       : wheel(tick_us),
         duration_us_(duration_us),
         preference_(preference),
         catalog_(catalog),
-        preferred_permille_(preferred_permille) {
+        preferred_permille_(preferred_permille),
+        indexed_(indexed) {
     check_lengths(catalog);
     if (duration_us.size() != preference.size())
       throw std::invalid_argument("duration_us and preference differ in length");
@@ -50,12 +53,24 @@ class RunningTasks {
       placement_cost(catalog_, set_, machine, cost_.data(),
                      reinterpret_cast<bool*>(preferred_.data()));
     }
+    if (indexed_)
+      for (size_t i = 0; i < count; ++i) task_of_[allocation[i]] = task[i];
     for (size_t i = 0; i < count; ++i) {
       int64_t duration_us = duration_us_[static_cast<size_t>(task[i])];
       if (duration_us < 0) continue;
       if (preferred_[i]) duration_us = duration_us * preferred_permille_ / 1000;
       wheel.add(start_us + duration_us, allocation[i], owner[i], machine[i]);
     }
+  }
+
+  // The task of an allocation that ends, which is forgotten; -1 if it does not run or has been
+  // forgotten before.
+  int64_t forget(int64_t allocation) {
+    const auto found = task_of_.find(allocation);
+    if (found == task_of_.end()) return -1;
+    const int64_t task = found->second;
+    task_of_.erase(found);
+    return task;
   }
 
   TimerWheel wheel;
@@ -65,6 +80,8 @@ class RunningTasks {
   std::span<const int32_t> preference_;
   PreferenceColumns catalog_;
   int64_t preferred_permille_;
+  bool indexed_;
+  std::unordered_map<int64_t, int64_t> task_of_;  // allocation -> task
   std::vector<int32_t> set_;
   std::vector<int64_t> cost_;
   std::vector<uint8_t> preferred_;

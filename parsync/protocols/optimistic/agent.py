@@ -31,7 +31,6 @@ from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.protocols.optimistic.agent_view import AgentView
-from parsync.protocols.optimistic.choices import Cut, FreedVisibility
 from parsync.protocols.optimistic.events import RequeueDue, RetryDue, RoundDue, SyncDue
 from parsync.protocols.optimistic.options import AgentPolicy
 from parsync.protocols.optimistic.pending_queue import (
@@ -40,22 +39,19 @@ from parsync.protocols.optimistic.pending_queue import (
     QueueExits,
     make_queue,
 )
+from parsync.protocols.optimistic.round_planner import RoundPlanner
 from parsync.protocols.optimistic.rounds import Activity, Round
 from parsync.protocols.optimistic.strategies import DelayAverage, Strategy
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
 from parsync.protocols.optimistic.sync.schedule import SyncSchedule
+from parsync.protocols.optimistic.task_observer import TaskObserver
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.capability import Capability
 from schedulers.interface import (
     ChangeKind,
     ContractBroken,
     PartitionRanking,
-    PendingReason,
-    PlanContext,
-    TaskChanges,
 )
-from shared_state.random import stream_key
-from shared_state.tasks import Int32, Int64
 from shared_state.transaction import CONFLICTS, ConflictCheck, Reason
 
 # numpy compares with plain numbers three times as fast as with enums
@@ -89,21 +85,19 @@ class OptimisticAgent:
         self.scheduler = environment.scheduler
         self._checks_seqnum = policy.conflict_check is ConflictCheck.SEQUENCE_NUMBER
         self._view = AgentView(environment, context, self._checks_seqnum)
+        self._observer = TaskObserver(self.scheduler)
+        self._planner = RoundPlanner(environment, self.scheduler, self._view, self._checks_seqnum)
         self.view = self._view.cell
-        self._partition_of = shared.partitioning.of_each()
         self._sync = SyncSchedule(sync, context.partitions)
         self._syncs_at_every_attempt = sync.at_every_attempt
-        self._seed = shared.seed
         self._sample_us = shared.sample_us
-        self._table = shared.table
         self._strategy = strategy
-        self._clock = environment.clock
         self._policy = policy
         capabilities = environment.member.capabilities
         # A sync at every attempt has to show the last attempt's outcome, so it waits for that.
         waits = Capability.WAITS_FOR_OUTCOME in capabilities or sync.at_every_attempt
         self._pipelines = policy.commit_pipelining and not waits
-        self._cuts = policy.cut is Cut.AT_SYNC and Capability.PLANS_WHOLE_QUEUE not in capabilities
+        self._cuts = policy.cut_at_sync and Capability.PLANS_WHOLE_QUEUE not in capabilities
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
         self._activity = Activity.BLOCKED_ON_CAPACITY
         self._queue: PendingQueue = make_queue(policy, capabilities, shared.table.gang)
@@ -115,7 +109,7 @@ class OptimisticAgent:
         self._committing: dict[int, Round] = {}
         self._rounds = 0
         self._transactions = 0
-        self._looks_again = False  # the next round begins even if the view shows no change
+        self._view_may_have_changed = False  # a round may begin though the view shows no change
         self._average = DelayAverage(policy.average_permille)
         self.queued = 0
 
@@ -165,9 +159,7 @@ class OptimisticAgent:
             case TasksEnded():
                 return self._ended(now_us, event)
             case TasksAdopted():
-                self._observe(
-                    ChangeKind.ADOPTED, now_us, event.task, event.machine, event.allocation
-                )
+                self._observer.on_adopted(now_us, event)
                 return []
             case Started():
                 return self._start(now_us)
@@ -180,40 +172,17 @@ class OptimisticAgent:
         assert round_ is not None and round_.number == decision, (
             "StartDecision and the open round go together"
         )
-        context = PlanContext(
-            now_us,
-            stream_key(self._seed, self.name, decision),
-            round_.ranking,
-            self._view.order,
-        )
-        tasks = self._table.take(round_.offered.task)
-        plan = self.scheduler.plan(tasks, self.view, context)
-        round_.plan = plan
-        round_.in_full = plan.task is tasks.task
-        round_.synced_us = self.view.synced_us[self._partition_of[plan.machine]]
-        if self._checks_seqnum:
-            round_.seqnum = self.view.seqnum[plan.machine]
-        round_.ticket = self.view.claim(plan.machine, plan.request)
+        self._planner.plan(round_, now_us)
 
     def decision_us(self, elapsed_ns: int) -> int:
-        """How long the round just planned takes to decide. elapsed_ns: wall time of decide(), used
-        by Measured clocks only."""
+        """How long the round just planned takes to decide.
+
+        Args:
+            elapsed_ns: Wall time of decide(), used by Measured clocks only.
+        """
         round_ = self._round
         assert round_ is not None and round_.plan is not None, "decide() comes first"
-        plan = round_.plan
-        assert plan.partitions_scanned is not None, "CheckedScheduler counts where a plan does not"
-        if self._clock.charges_kept:
-            tasks = self.scheduler.tasks_considered(plan)
-        else:
-            too_large = plan.pending_reason == PendingReason.TOO_LARGE  # not offered to schedulers
-            tasks = len(round_.offered) - int(np.count_nonzero(too_large))
-        round_.decision_us = self._clock.duration_us(
-            tasks,
-            int(plan.partitions_scanned),
-            int(plan.operations),
-            elapsed_ns,
-        )
-        return round_.decision_us
+        return self._planner.decision_us(round_, elapsed_ns)
 
     def finish(self, now_us: int) -> list[Record]:
         """The measurements not yet handed out, at the end of a run."""
@@ -265,8 +234,8 @@ class OptimisticAgent:
         if not self._view.is_synced:
             self._activity = Activity.BLOCKED_ON_CAPACITY
             return []
-        self._looks_again = self._looks_again or may_have_changed
-        if not self._queue.has_next(self._view.changed or self._looks_again):
+        self._view_may_have_changed = self._view_may_have_changed or may_have_changed
+        if not self._queue.has_next(self._view.changed or self._view_may_have_changed):
             if self._queue.has_waiting:
                 return self._block_on_capacity(now_us)
             self._activity = Activity.IDLE
@@ -283,18 +252,15 @@ class OptimisticAgent:
 
     def _open_round(self, now_us: int) -> list[Effect]:
         """Compose the round's batch and ask for the decision."""
-        begun = self._queue.next_batch(self._view.changed or self._looks_again)
-        self._looks_again = False
+        begun = self._queue.next_batch(self._view.changed or self._view_may_have_changed)
+        self._view_may_have_changed = False
         assert begun is not None, "what has_next() saw is still there"
         if begun:
             self._batch_size = begun
             self._ranking = self._strategy.ranking(self._average.us)
         limit: int | None = None
         if self._cuts and self._sync.next_us is not None:
-            scanned = (
-                1 if self._ranking is PartitionRanking.LATENCY_FIRST else len(self._view.order)
-            )
-            limit = self._clock.tasks_within(max(0, self._sync.next_us - now_us), scanned)
+            limit = self._planner.tasks_within(self._sync.next_us - now_us, self._ranking)
         offered = self._queue.take(limit)
         self._rounds += 1
         self._round = Round(self._rounds, now_us, self._ranking, offered, self._batch_size)
@@ -308,7 +274,8 @@ class OptimisticAgent:
         plan = round_.plan
         self._log.round(now_us, plan, round_.decision_us)
         self._round = None
-        effects = self._record_exits(now_us, self._queue.on_planned(round_))
+        exits = self._queue.on_planned(round_)
+        effects = [] if exits is NO_EXITS else self._record_exits(now_us, exits)
         if len(plan.task) == 0 and len(plan.evict) == 0:
             return effects + self._end_round(now_us, round_, NO_TASKS)
         self._transactions += 1
@@ -343,49 +310,31 @@ class OptimisticAgent:
         )
         if self._sync.policy.wants_feedback:
             conflict = np.isin(result.reason, _CONFLICTS)
-            self._sync.on_committed(self._partition_of[plan.machine], conflict)
+            assert round_.partition is not None, "a round is planned before it is committed"
+            self._sync.on_committed(round_.partition, conflict)
         count = claims[_ACCEPTED]
         self._average.add(delay_sum_us, first_commits, round_.batch_size)
         self.queued -= count + claims[_DUPLICATE]
-        if count == len(plan.task):
-            self._observe(ChangeKind.COMMITTED, now_us, plan.task, plan.machine, result.allocation)
-            return self._end_round(now_us, round_, NO_TASKS)
-        rejected = (result.reason != _ACCEPTED) & (result.reason != _DUPLICATE)
-        self._observe(
-            ChangeKind.REJECTED,
-            now_us,
-            plan.task[rejected],
-            plan.machine[rejected],
-            result.allocation[rejected],
-        )
-        if count:
-            accepted = result.accepted
-            self._observe(
-                ChangeKind.COMMITTED,
-                now_us,
-                plan.task[accepted],
-                plan.machine[accepted],
-                result.allocation[accepted],
-            )
-        return self._end_round(now_us, round_, claimed.take(rejected))
+        rejected = self._observer.on_outcome(now_us, plan, result, count)
+        losers = NO_TASKS if rejected is None else claimed.take(rejected)
+        return self._end_round(now_us, round_, losers)
 
-    def _record_exits(self, now_us: int, aside: QueueExits) -> list[Effect]:
+    def _record_exits(self, now_us: int, exits: QueueExits) -> list[Effect]:
         """Record tasks that will never be placed, and set the timer of those that are requeued."""
-        if aside is NO_EXITS:
-            return []
-        for task, abandoned in ((aside.too_large, 0), (aside.abandoned, 1)):
+        for task, abandoned in ((exits.too_large, 0), (exits.abandoned, 1)):
             if len(task):
                 self.queued -= len(task)
                 self._log.unplaceable(now_us, task, abandoned)
         return (
-            [SetTimer(now_us + self._policy.requeue_us, RequeueDue(aside.retry))]
-            if aside.retry
+            [SetTimer(now_us + self._policy.requeue_us, RequeueDue(exits.retry))]
+            if exits.retry
             else []
         )
 
     def _end_round(self, now_us: int, round_: Round, losers: QueuedTasks) -> list[Effect]:
         """Put the losers where they belong, and go on unless the agent has done so already."""
-        effects = self._record_exits(now_us, self._queue.on_committed(round_, losers))
+        exits = self._queue.on_committed(round_, losers)
+        effects = [] if exits is NO_EXITS else self._record_exits(now_us, exits)
         if self._activity in (Activity.DECIDING, Activity.COMMITTING) and self._round is None:
             return effects + self._begin_next(now_us, round_)
         reopened = self._activity is Activity.BLOCKED_ON_CAPACITY and self._view.changed
@@ -408,21 +357,14 @@ class OptimisticAgent:
         return self._next(now_us) if self._activity is Activity.IDLE else []
 
     def _ended(self, now_us: int, event: TasksEnded) -> list[Effect]:
-        change = ChangeKind(event.change)
-        self._observe(change, now_us, event.task, event.machine, event.allocation)
-        if change is ChangeKind.FINISHED:
-            if self._policy.freed is FreedVisibility.AT_ONCE:
+        if self._observer.on_ended(now_us, event) is ChangeKind.FINISHED:
+            if self._policy.freed_at_once:
                 self.view.released(event.machine, event.request, event.version)
                 self._view.changed = True
                 if self._activity is Activity.BLOCKED_ON_CAPACITY:
                     return self._next(now_us)
             return []
         return self._submitted(now_us, QueuedTasks.new(event.task, 0))
-
-    def _observe(
-        self, kind: ChangeKind, now_us: int, task: Int64, machine: Int32, allocation: Int64
-    ) -> None:
-        self.scheduler.observe(TaskChanges(kind, now_us, task, machine, allocation))
 
     def _log_sample(self, now_us: int) -> None:
         latency_first = self._ranking is PartitionRanking.LATENCY_FIRST

@@ -53,7 +53,7 @@ class AgentView:
         return self._epoch >= 0
 
     def start(self, now_us: int) -> list[Effect]:
-        """Nothing is known before the agent's start; ask for everything."""
+        """Ask for everything: nothing is known before the agent's start."""
         self._known_us[:] = now_us
         return self.request_all()
 

@@ -1,21 +1,12 @@
 """Modelling choices that the papers leave open. Each changes results, and a run names its own."""
 
-from enum import IntEnum
+from __future__ import annotations
 
+from enum import Enum, IntEnum, StrEnum
+from typing import Any
 
-class Cut(IntEnum):
-    """Whether a decision round ends at the agent's next sync, the rest being planned on the
-    refreshed view."""
-
-    NONE = 0
-    AT_SYNC = 1
-
-
-class FreedVisibility(IntEnum):
-    """When the owner of an ended task sees its room in its own view."""
-
-    AT_SYNC = 0
-    AT_ONCE = 1
+from pydantic import BeforeValidator, PlainSerializer
+from pydantic_core import PydanticCustomError
 
 
 class LoserPolicy(IntEnum):
@@ -24,3 +15,32 @@ class LoserPolicy(IntEnum):
 
     BLOCK = 0
     REQUEUE = 1
+
+
+class StrategyKind(StrEnum):
+    """How an agent ranks partitions (ParSync section 5.2)."""
+
+    OPTIMISTIC = "optimistic"  # not at all: the whole view is one pool
+    QUALITY_FIRST = "quality_first"
+    LATENCY_FIRST = "latency_first"
+    ADAPTIVE = "adaptive"
+
+
+def named(enum: type[Enum]) -> tuple[BeforeValidator, PlainSerializer]:
+    """The annotations of a field that a configuration fills with the name of a member of `enum`,
+    in lower case. The field itself holds the member."""
+    members = {member.name.lower(): member for member in enum}
+    *first, last = (repr(name) for name in members)
+    expected = f"{', '.join(first)} or {last}"
+
+    def member(value: Any) -> Any:
+        if isinstance(value, enum):
+            return value
+        if not isinstance(value, str) or value not in members:
+            raise PydanticCustomError("enum", "Input should be {expected}", {"expected": expected})
+        return members[value]
+
+    return (
+        BeforeValidator(member),
+        PlainSerializer(lambda value: value.name.lower(), return_type=str),
+    )

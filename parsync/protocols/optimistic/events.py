@@ -28,7 +28,11 @@ class SyncDue(OptimisticEvent):
 
 @dataclass(frozen=True, slots=True)
 class RequeueDue(OptimisticEvent):
-    """The pause of requeued tasks is over. key: which tasks."""
+    """The pause of requeued tasks is over.
+
+    Attributes:
+        key: The number of the pause.
+    """
 
     number: ClassVar[int] = 2
     priority: ClassVar[Priority] = Priority.DECIDE

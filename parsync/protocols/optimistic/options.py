@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from parsync.protocols.optimistic.choices import Cut, FreedVisibility, LoserPolicy
+from parsync.protocols.optimistic.choices import LoserPolicy, StrategyKind, named
 from parsync.protocols.optimistic.strategies import Strategy, make_strategy
 from parsync.protocols.optimistic.sync import registry as sync_policies
 from shared_state.errors import AgoraError
 from shared_state.transaction import CommitMode, ConflictCheck
 
 LONGEST_S = 1e6  # of any time: far beyond use, far within int64 microseconds
-
-StrategyName = Literal["optimistic", "quality_first", "latency_first", "adaptive"]
 
 
 class OptimisticOptions(BaseModel):
@@ -38,7 +36,11 @@ class OptimisticOptions(BaseModel):
         description="groups that name the same set count together as the N schedulers of ParSync;"
         " unset: the group by itself",
     )
-    strategy: StrategyName = Field("optimistic", description="how partitions are ranked")
+    strategy: Annotated[StrategyKind, *named(StrategyKind)] = Field(
+        StrategyKind.OPTIMISTIC,
+        description="how partitions are ranked: optimistic (the whole view is one pool, as in"
+        " Omega), quality_first, latency_first or adaptive (between these two)",
+    )
     tau_s: float = Field(
         0.8,
         ge=1e-6,
@@ -65,8 +67,8 @@ class OptimisticOptions(BaseModel):
         description="begin the next round before the answer to the last commit has come; off: wait"
         " for it, as ParSync's slot simulation does",
     )
-    losers: Literal["block", "requeue"] = Field(
-        "block",
+    losers: Annotated[LoserPolicy, *named(LoserPolicy)] = Field(
+        LoserPolicy.BLOCK,
         description="what becomes of rejected tasks: decided again at once while the next batch"
         " waits (ParSync), or back to the tail of the queue after requeue_s (Omega)",
     )
@@ -85,13 +87,13 @@ class OptimisticOptions(BaseModel):
         le=1_000_000,
         description="the same where no task submitted with them got a place either (Omega's 100)",
     )
-    conflict_check: Literal["resource_fit", "sequence_number"] = Field(
-        "resource_fit",
+    conflict_check: Annotated[ConflictCheck, *named(ConflictCheck)] = Field(
+        ConflictCheck.RESOURCE_FIT,
         description="what the cell checks of a claim: that it fits, or also that nobody has claimed"
         " on the machine since the state it was planned on",
     )
-    commit_mode: Literal["incremental", "all_or_nothing"] = Field(
-        "incremental",
+    commit_mode: Annotated[CommitMode, *named(CommitMode)] = Field(
+        CommitMode.INCREMENTAL,
         description="incremental: every claim is accepted by itself, so that a gang may be torn;"
         " all_or_nothing: the claims of a gang are accepted together or not at all",
     )
@@ -115,11 +117,11 @@ class OptimisticOptions(BaseModel):
     def policy(self) -> AgentPolicy:
         """How the group's agents behave."""
         return AgentPolicy(
-            cut=Cut.AT_SYNC if self.cut_at_sync else Cut.NONE,
-            freed=FreedVisibility.AT_ONCE if self.freed_at_once else FreedVisibility.AT_SYNC,
-            losers=LoserPolicy[self.losers.upper()],
-            commit_mode=CommitMode[self.commit_mode.upper()],
-            conflict_check=ConflictCheck[self.conflict_check.upper()],
+            cut_at_sync=self.cut_at_sync,
+            freed_at_once=self.freed_at_once,
+            losers=self.losers,
+            commit_mode=self.commit_mode,
+            conflict_check=self.conflict_check,
             commit_pipelining=self.commit_pipelining,
             average_permille=self.average_permille,
             requeue_us=round(self.requeue_s * 1e6),
@@ -131,9 +133,12 @@ class OptimisticOptions(BaseModel):
 @dataclass(frozen=True, slots=True)
 class AgentPolicy:
     """How an agent behaves, whatever its scheduler: the choices of OptimisticOptions in the units
-    and enums of the agent.
+    of the agent.
 
     Args:
+        cut_at_sync: A decision round ends at the agent's next sync, and the rest is planned on the
+            refreshed view.
+        freed_at_once: The agent sees the room of its own tasks when they end, not at the next sync.
         commit_pipelining: Without effect for schedulers of Capability.WAITS_FOR_OUTCOME and for
             agents that synchronise at every attempt.
         average_permille: The weight of one batch in the delay average that adaptive switches on.
@@ -144,8 +149,8 @@ class AgentPolicy:
             (Omega's simulator abandons jobs so).
     """
 
-    cut: Cut
-    freed: FreedVisibility
+    cut_at_sync: bool
+    freed_at_once: bool
     losers: LoserPolicy
     commit_mode: CommitMode
     conflict_check: ConflictCheck

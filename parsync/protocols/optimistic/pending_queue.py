@@ -61,12 +61,16 @@ class PendingQueue(Protocol):
         ...
 
     def next_batch(self, view_changed: bool) -> int | None:
-        """Put the tasks of the next round at hand: the size of a batch begun now, 0 if that at hand
-        goes on, None if there is nothing to decide."""
+        """Choose the batch of the next round.
+
+        Returns:
+            The size of a batch begun now; 0 if the current batch continues; None if there is
+            nothing to decide.
+        """
         ...
 
     def take(self, limit: int | None) -> QueuedTasks:
-        """Take at most `limit` of the tasks at hand."""
+        """Take at most `limit` tasks of the current batch."""
         ...
 
     def claimed_tasks(self, round_: Round) -> QueuedTasks:
@@ -89,14 +93,18 @@ class PendingQueue(Protocol):
 
 
 class AgentQueue:
-    """The agent offers again what waits. Batches in order of submission; losers first (BLOCK), or
-    after a pause at the tail (REQUEUE).
+    """The queue of an agent that itself offers waiting tasks again. Batches are offered in order of
+    submission; losers first (BLOCK), or after a pause at the tail (REQUEUE).
 
     Under REQUEUE, as in Omega's simulator, all that a round left without a place pauses together,
     until attempts_max rounds have done so, or attempts_max_unplaced if none placed a task of the
-    batch. gang: of each task id, if any has one: no round parts a gang. whole_queue: all new tasks
-    join the next round (Capability.PLANS_WHOLE_QUEUE), instead of one batch at a time; a requeued
-    batch stays by itself, because its rounds are counted.
+    batch.
+
+    Args:
+        gang: The gang of each task id, int64[tasks]; None if no task has one. No round parts a
+            gang.
+        whole_queue: All new tasks join the next round (Capability.PLANS_WHOLE_QUEUE), instead of
+            one batch at a time; a requeued batch stays by itself, because its rounds are counted.
     """
 
     has_waiting = False
@@ -200,11 +208,13 @@ class AgentQueue:
 
 
 class SchedulerQueue:
-    """The scheduler remembers what waits: it is offered new tasks and losers only, and gets a
-    chance whenever its view has changed.
+    """The queue of an agent whose scheduler remembers the waiting tasks. The scheduler is offered
+    new tasks and losers only, and is called whenever its view has changed.
 
-    whole_queue: all new tasks join the next round (Capability.PLANS_WHOLE_QUEUE), instead of one
-    batch at a time. gang: as for AgentQueue.
+    Args:
+        whole_queue: All new tasks join the next round (Capability.PLANS_WHOLE_QUEUE), instead of
+            one batch at a time.
+        gang: As for AgentQueue.
     """
 
     def __init__(self, whole_queue: bool, gang: Int64 | None = None) -> None:
@@ -224,8 +234,8 @@ class SchedulerQueue:
         return len(self._kept) > 0
 
     def has_next(self, view_changed: bool) -> bool:
-        at_hand = len(self._current) > 0 or len(self._new) > 0
-        return at_hand or (view_changed and len(self._kept) > 0)
+        has_tasks = len(self._current) > 0 or len(self._new) > 0
+        return has_tasks or (view_changed and len(self._kept) > 0)
 
     def add(self, work: QueuedTasks) -> None:
         self._new.append(work)
@@ -306,7 +316,11 @@ def _by_task(work: QueuedTasks) -> dict[int, tuple[int, int]]:
 
 
 def make_queue(policy: AgentPolicy, capabilities: Set[Capability], gang: Int64) -> PendingQueue:
-    """The queue of an agent, by who remembers what waits. gang: of every task id, int64[tasks]."""
+    """The queue of an agent: a SchedulerQueue if its scheduler remembers the waiting tasks.
+
+    Args:
+        gang: The gang of every task id, int64[tasks].
+    """
     whole_queue = Capability.PLANS_WHOLE_QUEUE in capabilities
     gangs = gang if (gang != NO_GANG).any() else None
     if Capability.KEEPS_PENDING in capabilities:

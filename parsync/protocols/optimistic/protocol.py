@@ -75,7 +75,8 @@ def check(members: tuple[Member, ...], partitions: int) -> None:
 
 
 def capabilities(options: OptimisticOptions) -> Set[ProtocolCapability]:
-    """Agents that see the room of their ended tasks at once are told of every end."""
+    """The capabilities of a group. Agents that see the room of their ended tasks at once are sent
+    every end."""
     wants_ends = {ProtocolCapability.WANTS_ENDS} if options.freed_at_once else set()
     return {ProtocolCapability.RUNS_SCHEDULERS} | wants_ends
 

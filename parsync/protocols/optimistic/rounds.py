@@ -10,7 +10,7 @@ import numpy as np
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.protocols.optimistic.options import AgentPolicy
 from schedulers.interface import PartitionRanking, Plan
-from shared_state.tasks import NO_GANG, Int64
+from shared_state.tasks import NO_GANG, Int32, Int64
 from shared_state.transaction import CommitMode, Transaction
 
 
@@ -27,14 +27,16 @@ class Activity(IntEnum):
 
 @dataclass(slots=True)
 class Round:
-    """One decision round. synced_us int64[k] and seqnum are as of the plan; they go into the
-    transaction.
+    """One decision round.
 
-    batch_size: of the batch it is part of, when that was begun: the unit of the delay average.
-    blocked: the view had no room for some of its tasks.
-    claimed: the tasks that the plan claims, from the time that the backlog no longer has them.
-    in_full: known to claim all offered tasks in their order. left: what its plan left waiting, if
-    that is to be requeued with the losers.
+    Attributes:
+        partition: int32[k], of the machine of each claim.
+        synced_us, seqnum: int64[k] and uint32[k], as of the plan; they go into the transaction.
+        batch_size: The size of its batch when that was begun: the unit of the delay average.
+        blocked: The view had no room for some of its tasks.
+        claimed: The tasks that the plan claims, once the queue no longer has them.
+        in_full: Known to claim all offered tasks in their order.
+        left: What its plan left waiting, if that is to be requeued with the losers.
     """
 
     number: int
@@ -44,6 +46,7 @@ class Round:
     batch_size: int
     plan: Plan | None = None
     ticket: int = -1
+    partition: Int32 | None = None
     synced_us: Int64 | None = None
     seqnum: np.ndarray | None = None
     decision_us: int = 0

@@ -6,10 +6,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from parsync.protocols.optimistic.choices import StrategyKind
 from schedulers.interface import PartitionRanking
 from shared_state.errors import AgoraError
 
-STRATEGIES = ("optimistic", "quality_first", "latency_first", "adaptive")
+_FIXED = {
+    StrategyKind.OPTIMISTIC: PartitionRanking.OPTIMISTIC,
+    StrategyKind.QUALITY_FIRST: PartitionRanking.QUALITY_FIRST,
+    StrategyKind.LATENCY_FIRST: PartitionRanking.LATENCY_FIRST,
+}
 
 
 class Strategy(Protocol):
@@ -43,23 +48,16 @@ class AdaptiveStrategy:
         )
 
 
-def make_strategy(name: str, tau_us: int) -> Strategy:
-    """The strategy a configuration names. Raises AgoraError for an unknown name."""
-    fixed = {
-        "optimistic": PartitionRanking.OPTIMISTIC,
-        "quality_first": PartitionRanking.QUALITY_FIRST,
-        "latency_first": PartitionRanking.LATENCY_FIRST,
-    }
-    if name in fixed:
-        return FixedStrategy(fixed[name])
-    if name == "adaptive":
-        if tau_us <= 0:
-            raise AgoraError(
-                f"tau_us: {tau_us} is not positive; adaptive switches when the average delay "
-                "reaches it"
-            )
-        return AdaptiveStrategy(tau_us)
-    raise AgoraError(f"strategy: unknown '{name}', expected one of {', '.join(STRATEGIES)}")
+def make_strategy(kind: StrategyKind, tau_us: int) -> Strategy:
+    """The strategy that a configuration names. Raises AgoraError if adaptive has no positive
+    threshold tau."""
+    if kind != StrategyKind.ADAPTIVE:
+        return FixedStrategy(_FIXED[kind])
+    if tau_us <= 0:
+        raise AgoraError(
+            f"tau_us: {tau_us} is not positive; adaptive switches when the average delay reaches it"
+        )
+    return AdaptiveStrategy(tau_us)
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from parsync.core.event import Event, Priority
 from parsync.core.events import DecisionDone, Started
 from parsync.core.participant import Decider, Participant
 from parsync.metrics.record import Record
-from parsync.runtime.effects import EffectInterpreter, RecordListener
+from parsync.runtime.effects import DecisionInterpreter, RecordListener
 from parsync.runtime.live.clock import Clock
 from parsync.runtime.timers import TimerQueue
 
@@ -60,7 +60,7 @@ class ActorRuntime:
         on_handled: HandledListener,
     ) -> None:
         self.participants = dict(participants)
-        self._interpreter = EffectInterpreter(self, addresses, deciders)
+        self._interpreter = DecisionInterpreter(self, addresses, deciders)
         self._clock = clock
         self._on_record = on_record
         self._on_handled = on_handled
@@ -121,7 +121,7 @@ class ActorRuntime:
 
     @property
     def has_outgoing(self) -> bool:
-        """True if a participant sent something since take_outgoing."""
+        """Whether a participant sent something since take_outgoing."""
         return any(self._outgoing.values())
 
     def take_outgoing(self, rotation: int) -> list[Send]:
@@ -158,7 +158,7 @@ class ActorRuntime:
     def finish_decision(
         self, now_us: int, decision: int, elapsed_ns: int, decision_us: int, address: int
     ) -> None:
-        """As Runtime.finish_decision."""
+        """As DecidingRuntime.finish_decision."""
         start_us = now_us if self._decision_start_us is None else self._decision_start_us
         done = DecisionDone(decision, elapsed_ns)
         self._decisions_made += 1

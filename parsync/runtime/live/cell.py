@@ -36,7 +36,7 @@ from shared_state.journal import JournalWriter, read_journal
 DIGEST_BYTES = 16
 
 
-def nobody_beside(cell: Cell) -> Mapping[int, CellSide]:
+def no_cell_side(cell: Cell) -> Mapping[int, CellSide]:
     """The participants beside the master of an arm whose protocols have none."""
     return {}
 
@@ -63,7 +63,8 @@ class CellRuntime(CellSideLoop):
         host_of: The host of every address outside of the cell.
         tasks: How many the workload has.
         on_record: Called with every Record as it is made.
-        make_beside: Creates the other participants beside the cell, by address, which may read it.
+        make_cell_side: Creates the participants beside the master, by address; they may read the
+            cell.
         tables: Of the arm.
     """
 
@@ -74,14 +75,14 @@ class CellRuntime(CellSideLoop):
         host_of: Mapping[int, int],
         tasks: int,
         on_record: RecordListener,
-        make_beside: Callable[[Cell], Mapping[int, CellSide]] = nobody_beside,
+        make_cell_side: Callable[[Cell], Mapping[int, CellSide]] = no_cell_side,
         tables: Tables = SCHEMAS,
     ) -> None:
-        beside = make_beside(master.cell)
-        super().__init__({MASTER: master, **beside}, host_of, on_record)
-        self._make_beside = make_beside
+        cell_side = make_cell_side(master.cell)
+        super().__init__({MASTER: master, **cell_side}, host_of, on_record)
+        self._make_cell_side = make_cell_side
         self._measured = measured_tables(tables)
-        self._beside = dict(sorted(beside.items()))
+        self._cell_side = dict(sorted(cell_side.items()))
         self.codec = codec
         self.master = master
         self._host_of = dict(host_of)
@@ -129,7 +130,7 @@ class CellRuntime(CellSideLoop):
         messages = tuple((host, tuple(waiting)) for host, waiting in sorted(self._outbox.items()))
         own = (self.epoch, self.now_us, self.steps, self._timers.checkpoint())
         rest = self.codec.encode((self._deduplicator.checkpoint(), messages, own))
-        cell_side = (self.master, *self._beside.values())
+        cell_side = (self.master, *self._cell_side.values())
         states = [part for one in cell_side for part in _parts_of(self.codec, one.checkpoint())]
         return rest, self._placement_state.tobytes(), self._owner.tobytes(), *states
 
@@ -143,13 +144,13 @@ class CellRuntime(CellSideLoop):
         if (len(placement_state), len(owner)) != (self._placement_state.nbytes, self._owner.nbytes):
             raise AgoraError("cell checkpoint: of another workload")
         found = _states_of(self.codec, states)
-        if len(found) != 1 + len(self._beside):
+        if len(found) != 1 + len(self._cell_side):
             raise AgoraError("cell checkpoint: of another arm")
         self.master.restore(found[0])
         # they read the cell, which is another now
-        self._beside = dict(sorted(self._make_beside(self.master.cell).items()))
-        self.participants |= self._beside
-        for participant, state in zip(self._beside.values(), found[1:], strict=True):
+        self._cell_side = dict(sorted(self._make_cell_side(self.master.cell).items()))
+        self.participants |= self._cell_side
+        for participant, state in zip(self._cell_side.values(), found[1:], strict=True):
             participant.restore(state)
         deduplicator, messages, own = self.codec.decode(rest)
         self._deduplicator.restore(deduplicator)
@@ -160,7 +161,7 @@ class CellRuntime(CellSideLoop):
         self._owner = np.frombuffer(owner, np.int32).copy()
 
     def never_placed(self) -> np.ndarray:
-        """bool[tasks]: tasks that hold no place and never held one."""
+        """The tasks that hold no place and never held one, bool[tasks]."""
         never: np.ndarray = self._placement_state == TaskPlacementState.NEVER_PLACED
         return never
 

@@ -47,7 +47,7 @@ def replay_master(
     codec: Codec,
     log: Path,
     master: Participant,
-    beside: Mapping[int, Participant],
+    cell_side: Mapping[int, Participant],
     on_outgoing: Callable[[int, int, Event], None] = ignore_outgoing,
 ) -> Iterator[Handled]:
     """Feed a cell's log to a master as it was at the start of the run.
@@ -58,7 +58,7 @@ def replay_master(
         codec: Of the arm.
         log: The cell's.
         master: Handles the events.
-        beside: The other participants beside the cell, new, by address.
+        cell_side: The other participants beside the cell, new, by address.
         on_outgoing: Called with (time, address, event) of each message to other processes.
 
     Returns:
@@ -70,7 +70,7 @@ def replay_master(
     frames = read_cell_log(log)
     _, _, hosts = next(frames)
     host_of = hosts_of({host: agents for host, _, agents in hosts})
-    loop = _Loop({MASTER: master, **beside}, host_of, on_outgoing)
+    loop = _Loop({MASTER: master, **cell_side}, host_of, on_outgoing)
     for frame in frames:
         loop.epoch = -1
         if frame[0] == Frame.EPOCH:

@@ -79,7 +79,11 @@ class CellHost:
         return os.getpid()
 
     def start(self, origin_ns: int) -> None:
-        """Start. origin_ns: the wall-clock time of the run's time 0."""
+        """Start the participants and the clock.
+
+        Args:
+            origin_ns: The wall-clock time of the run's time 0.
+        """
         self._clock.begin(origin_ns)
         self._service.start(origin_ns, self._hosts)
 
@@ -101,13 +105,17 @@ class CellHost:
         return reply
 
     def never_placed(self) -> tuple[int, bytes]:
-        """(tasks, packed bits): those that hold no place and never held one."""
+        """The tasks that hold no place and never held one, as (number of tasks, packed bits)."""
         mask = self._service.runtime.never_placed()
         return len(mask), np.packbits(mask).tobytes()
 
     @once
     def finish(self, due_ends: DueEnds | None) -> Finished:
-        """Hand over what the figures need; no step may follow. due_ends: of the worker pool."""
+        """Hand over what the figures need; no step may follow.
+
+        Args:
+            due_ends: What the worker pool's actor handed over.
+        """
         if due_ends is not None:
             self._service.runtime.master.record_due_ends(due_ends.allocation, due_ends.end_us)
         for record in self._service.runtime.master.finish(self._clock.now_us()):

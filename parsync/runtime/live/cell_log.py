@@ -78,7 +78,8 @@ def frame_at_us(payload: bytes) -> int | None:
 
 
 def _is_host(entry: Any) -> bool:
-    """(id, name, agents) of a scheduler host; the name is part of its own log's."""
+    """Whether an entry is the (id, name, agents) of a scheduler host; the name is part of its own
+    log's."""
     if type(entry) is not tuple or tuple(map(type, entry)) != (int, str, tuple):
         return False
     _, name, agents = entry

@@ -43,7 +43,7 @@ class CellSideLoop:
         self._addresses = frozenset(addresses)
         self._on_record = on_record
         everyone = self._addresses | self.participants.keys()
-        self._interpreter = EffectInterpreter(self, everyone, {})
+        self._interpreter = EffectInterpreter(self, everyone)
         self._inbox: deque[tuple[int, Event]] = deque()
         self._timers = TimerQueue()
 
@@ -93,12 +93,6 @@ class CellSideLoop:
     def set_timer(self, now_us: int, at_us: int, event: Event, address: int) -> None:
         """As Runtime.set_timer."""
         self._timers.set(at_us, address, event)
-
-    def finish_decision(
-        self, now_us: int, decision: int, elapsed_ns: int, decision_us: int, address: int
-    ) -> None:
-        """As Runtime.finish_decision; never called, as there are no deciders beside the cell."""
-        raise NotImplementedError
 
     def record(self, record: Record) -> None:
         """As Runtime.record."""

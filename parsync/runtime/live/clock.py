@@ -23,12 +23,16 @@ class LiveClock:
         self._shift_ns: int | None = None
 
     def begin(self, origin_ns: int) -> None:
-        """origin_ns: wall-clock time (ns since the Unix epoch) of the run's time 0; it may lie
-        ahead."""
+        """Set the run's time 0, from which on times are run times.
+
+        Args:
+            origin_ns: The wall-clock time of the run's time 0, in ns since the Unix epoch; it may
+                lie ahead.
+        """
         self._shift_ns = time.time_ns() - time.monotonic_ns() - origin_ns
 
     def now_us(self) -> int:
-        """Negative before the run begins."""
+        """The run time, negative before the run begins."""
         if self._shift_ns is None:
             return self.BEFORE_US
         return (time.monotonic_ns() + self._shift_ns) // 1000

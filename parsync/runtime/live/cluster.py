@@ -90,12 +90,7 @@ def disconnect() -> None:
 
 @contextlib.contextmanager
 def _signal_handlers_kept() -> Iterator[None]:
-    """Inside, ray.init leaves this process's handlers of stop signals alone.
-
-    It would put two of its own in the place of SIGTERM's: one in Python that raises SystemExit
-    wherever the program is, and Abseil's, which prints a C++ stack and lets the process die. Nor do
-    the processes it starts get the SIGHUP of a closed terminal, which would end them at once.
-    """
+    """Keep ray.init in the block from changing this process's handlers of stop signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -150,10 +145,12 @@ class RunActors:
         self._in_turn = itertools.cycle(nodes_with_room(self._home))
 
     def create(self, name: str, cls: type, restarts: bool, spread: bool, *args: Any) -> Any:
-        """An actor of a plain class. restarts: after a crash it is built again from the same
-        arguments; calls are never repeated by Ray.
+        """Create an actor of a plain class.
 
-        spread: on the next of the cluster's nodes, else on the caller's.
+        Args:
+            restarts: Whether it is built again from the same arguments after a crash; calls are
+                never repeated by Ray.
+            spread: Whether it goes to the next of the cluster's nodes, else on the caller's.
         """
         node = next(self._in_turn) if spread else self._home
         options: dict[str, Any] = {

@@ -93,7 +93,11 @@ class CoordinatorHost:
         self._over = True
 
     def attach(self, origin_ns: int) -> None:
-        """Start. origin_ns: the wall-clock time of the run's time 0."""
+        """Start to follow the run.
+
+        Args:
+            origin_ns: The wall-clock time of the run's time 0.
+        """
         self._clock.begin(origin_ns)
         self._runtime.start()
         self._thread = LoopThread(COORDINATOR_NAME, self._live)

@@ -1,4 +1,5 @@
-"""Where to look at a running Ray, how to get in, and what the actors there are doing."""
+"""The view of a running Ray: where its dashboard is, how to get in, and what the actors are
+doing."""
 
 from __future__ import annotations
 

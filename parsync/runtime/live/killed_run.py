@@ -85,12 +85,12 @@ def _due_ends(log: Path, assembly: Assembly) -> DueEnds:
     """
     workers, master = assembly.workers(), assembly.master()
 
-    def tell(at_us: int, to: int, event: Event) -> None:
+    def on_outgoing(at_us: int, to: int, event: Event) -> None:
         if to == WORKERS and isinstance(event, TasksStarted | TasksCancelled):
-            workers.handle(at_us, event)
+            workers.execute(event)
 
-    beside = assembly.cell_side(master.cell)
-    for _ in replay_master(assembly.codec, log, master, beside, on_outgoing=tell):
+    cell_side = assembly.cell_side(master.cell)
+    for _ in replay_master(assembly.codec, log, master, cell_side, on_outgoing=on_outgoing):
         pass
     end_us, allocation, _ = workers.due_ends()
     return DueEnds(allocation, end_us)

@@ -22,8 +22,12 @@ def log_ends(directory: Path) -> dict[str, LogEnd]:
 def write_log_ends(directory: Path, stopped: str) -> tuple[str, str]:
     """Write down what each log is at the arm's end, for a replay to compare with.
 
-    stopped: why the arm did not get to its end, "" if it did. Returns the digest of the cell's log
-    ("" if there is none), and why this could not be written, "" if it could.
+    Args:
+        stopped: Why the arm did not get to its end, "" if it did.
+
+    Returns:
+        The digest of the cell's log ("" if there is none), and why this could not be written, "" if
+        it could.
     """
     digest = ""
     try:

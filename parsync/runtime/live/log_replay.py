@@ -209,7 +209,7 @@ class _Replay:
         return self._divergence is None
 
     def actors(self) -> list[tuple[str, int, Callable[[], ReplayedActor]]]:
-        """(name, id as a host, what makes its participants) of every actor but the cell's."""
+        """Every actor but the cell's, as (name, id as a host, what makes its participants)."""
         assembly = self._assembly
 
         def agents(indexes: tuple[int, ...]) -> ReplayedActor:

@@ -30,8 +30,14 @@ _ACTORS = "parsync.runtime.live.cell_host"  # imports whatever an actor does
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What a node says of itself. python, numpy: versions. problem: why its workers cannot import
-    the actors, or "". sees: the marker in the run directory; writes: beside it."""
+    """What a node says of itself.
+
+    Attributes:
+        python, numpy: Their versions.
+        problem: Why its workers cannot import the actors, or "".
+        sees: Whether it sees the marker in the run directory.
+        writes: Whether it can write next to the marker.
+    """
 
     python: str
     numpy: str
@@ -50,7 +56,7 @@ class ClockReading:
 
     @property
     def ahead_ns(self) -> int:
-        """By how much the node's clock is ahead of ours, at least; negative: behind; 0 if the
+        """How far the node's clock is at least ahead of ours; negative if it is behind, 0 if the
         readings do not tell."""
         if self.node_ns > self.after_ns:
             return self.node_ns - self.after_ns
@@ -97,10 +103,13 @@ def nodes_with_room(home: str) -> list[str]:
 def room(
     total: Mapping[str, Mapping[str, float]], free: Mapping[str, Mapping[str, float]], home: str
 ) -> list[str]:
-    """total, free: resources of each node; what is not free, other jobs have reserved.
+    """The nodes that have room for the actors, checked.
 
     Actors reserve no processor, but where others have reserved all of them, decisions would wait
     and the figures be false. A node without processors takes part only as `home`.
+
+    Args:
+        total, free: The resources of each node; other jobs have reserved those that are not free.
     """
     if free.get(home, {}).get("memory", 0) < ACTORS_BYTES:
         raise AgoraError(

@@ -23,16 +23,20 @@ COORDINATOR_NAME = "coordinator"
 class LiveOptions:
     """How an arm runs on Ray.
 
-    journal_dir: where the logs go; it must not hold those of another run, and every machine that
-    may host the cell must see it. records_dir: where the actors' Parquet parts go, None for none.
-    workload_dir: where the workload's tables are written already, at most three levels above
-    journal_dir; None: they go into it, too.
-    address: of a running cluster, None for an embedded one. hosts: scheduler processes (flow
-    schedulers have one more). tick_us: time between a host's regular steps. spacing_us: least time
-    between its steps when it has something to send. hold: the actors stay after the run and can be
-    asked for their status. fsync: the cell's log survives a crash of the machine. checkpoint_bytes:
-    least growth of that log between checkpoints. plan_limit_s: time in seconds after which a
-    scheduler's call counts as never returning.
+    Attributes:
+        journal_dir: Where the logs go; it must not hold those of another run, and every machine
+            that may host the cell must see it.
+        records_dir: Where the actors' Parquet parts go, None for none.
+        workload_dir: Where the workload's tables are written already, at most three levels above
+            journal_dir; None: they go into it, too.
+        address: The address of a running cluster, None for an embedded one.
+        hosts: The number of scheduler processes (flow schedulers have one more).
+        tick_us: Time between a host's regular steps.
+        spacing_us: Least time between its steps when it has something to send.
+        hold: Whether the actors stay after the run and can be asked for their status.
+        fsync: Whether the cell's log survives a crash of the machine.
+        checkpoint_bytes: Least growth of that log between checkpoints.
+        plan_limit_s: Time in seconds after which a scheduler's call counts as never returning.
     """
 
     journal_dir: Path

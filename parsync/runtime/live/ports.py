@@ -26,16 +26,20 @@ CALL_TIMEOUT_S = 10.0
 DELAY_LABELS = (*map(str, DELAY_BOUNDS_US), "+Inf")
 
 
-class Gone(Unavailable):
+class ActorDied(Unavailable):
     """The actor does not come back."""
 
 
 def answer(ref: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
-    """The value of a call. Raises Unavailable if the actor is away or slow: the call may or may not
-    have been carried out. Raises Gone if it does not come back, ActorFailed if it refused the call.
+    """The value of a call.
 
-    Messages are short and do not name the actor, which the caller knows: Ray's have paragraphs,
-    with ids, addresses and its guesses.
+    Messages of errors are short and do not name the actor, which the caller knows: Ray's have
+    paragraphs, with ids, addresses and its guesses.
+
+    Raises:
+        Unavailable: The actor is away or slow; the call may or may not have been carried out.
+        ActorDied: The actor does not come back.
+        ActorFailed: The actor refused the call.
     """
     try:
         return ray.get(ref, timeout=timeout_s)
@@ -44,7 +48,7 @@ def answer(ref: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
     except ActorDiedError as error:
         # its constructor failed: the last line of the traceback has the reason
         why = str(error).strip().splitlines()[-1] if error.actor_init_failed else "process is gone"
-        raise Gone(why) from error
+        raise ActorDied(why) from error
     except RayActorError as error:
         raise Unavailable("process is away") from error
     except RayTaskError as error:
@@ -73,7 +77,7 @@ class CellPort:
         return origin
 
     def never_placed(self) -> np.ndarray:
-        """bool[tasks]."""
+        """The tasks that hold no place and never held one, bool[tasks]."""
         tasks, bits = answer(self._handle.never_placed.remote())
         return np.unpackbits(np.frombuffer(bits, np.uint8), count=tasks).view(np.bool_)
 

@@ -41,7 +41,7 @@ class RayLiveness:
 
     @staticmethod
     def of_this_process() -> RayLiveness:
-        """Those of the Ray that this process is connected to."""
+        """The liveness of the Ray that this process is connected to."""
         context = ray.get_runtime_context()
         own = context.get_node_id()
         [home] = [node for node in living_nodes() if node["NodeID"] == own]
@@ -74,7 +74,7 @@ class RayLiveness:
         return not self.head_answers() and self._now_s() - self._head_seen_s >= HEAD_S
 
     def due(self) -> bool:
-        """True once per LOOK_S: it is time to look again."""
+        """Whether it is time to look again: True once per LOOK_S."""
         if self._now_s() - self._looked_s < LOOK_S:
             return False
         self._looked_s = self._now_s()

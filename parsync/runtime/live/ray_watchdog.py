@@ -38,15 +38,19 @@ class Watchdog:
         self._pipe = pipe
 
     def watch(self, session: Path, raylet: int) -> None:
-        """Ray has started. session: its directory, in which the output of its processes goes.
-        raylet: the process id of the raylet; with it the watchdog ends."""
+        """Watch the Ray that has started.
+
+        Args:
+            session: Its directory, which holds the output of its processes.
+            raylet: The process id of the raylet; the watchdog ends with it.
+        """
         os.write(self._pipe, f"{raylet} {session}\n".encode())
 
 
 @contextlib.contextmanager
 def watched() -> Iterator[Watchdog]:
-    """Inside, Ray is started. The pipe stays open until this process ends. Linux only: elsewhere
-    nothing is done (Ray has a reaper of its own there)."""
+    """Start Ray in the block under a watchdog. The pipe to it stays open until this process ends.
+    Linux only: elsewhere nothing is done (Ray has a reaper of its own there)."""
     ours, its = os.pipe()
     if sys.platform != "linux":
         yield Watchdog(its)
@@ -87,8 +91,8 @@ def main(mark: str) -> None:
 
 
 def _wait() -> str | None:
-    """Where the session's logs lie ("" if Ray had not started yet), once the process at the other
-    end is gone; None once Ray has ended before it."""
+    """Wait for the end of the process at the other end: where the session's logs lie ("" if Ray had
+    not started yet); None once Ray has ended."""
     received = b""
     raylet, logs = 0, ""
     while True:

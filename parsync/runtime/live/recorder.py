@@ -37,7 +37,7 @@ def epoch_log(directory: Path, host: str, epoch: int) -> Path:
 
 
 def epoch_logs(directory: Path, host: str) -> list[tuple[int, Path]]:
-    """(epoch, record log) of each epoch of a scheduler host, in order."""
+    """The record log of each epoch of a scheduler host, as (epoch, record log), in order."""
     found = (
         (path.name.removeprefix(f"{host}-").removesuffix(_SUFFIX), path)
         for path in directory.glob(f"{host}-*{_SUFFIX}")

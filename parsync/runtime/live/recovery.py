@@ -16,13 +16,13 @@ come. The measurements of a lost cell are made by its replay.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from parsync.core.addresses import is_own
 from parsync.core.effects import Send
 from parsync.core.events import (
     ArrivalsDue,
@@ -46,16 +46,21 @@ from parsync.runtime.records import RecordSink, remove_parts
 from shared_state.errors import AgoraError
 from shared_state.transaction import CommitResult, Transaction
 
+OF_OTHERS = -2  # no host's epoch
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The cell's answer to a transaction.
 
     Attributes:
+        claimant: The address that got the answer: the agent, unless another participant made the
+            claims for it.
         epoch: Of the host that sent the transaction.
         at_us: The cell's time.
     """
 
+    claimant: int
     epoch: int
     at_us: int
     transaction: Transaction
@@ -77,7 +82,7 @@ def answers(log: Path, assembly: Assembly) -> Iterator[Answer]:
                 for effect in handled.effects
                 if isinstance(effect, Send) and type(effect.event) is CommitReply
             )
-            yield Answer(handled.epoch, handled.at_us, event.transaction, result)
+            yield Answer(event.reply_to, handled.epoch, handled.at_us, event.transaction, result)
 
 
 class HostRecovery:
@@ -129,9 +134,14 @@ class HostRecovery:
         for record in self._missing[host.name]:
             yield record.table, record.columns
 
-    def _recorded(self) -> dict[tuple[int, int], set[int]]:
-        """(epoch, agent) -> sequence numbers of the transactions that are on record."""
-        recorded: dict[tuple[int, int], set[int]] = defaultdict(set)
+    def _recorded(self) -> set[tuple[int, int, int]]:
+        """(epoch, agent, sequence number) of the transactions that are on record.
+
+        An agent counts its own transactions anew in each epoch. The numbers of those that others
+        make for it are never used twice (sequence_of). They have the epoch OF_OTHERS here, because
+        the outcome may come to another epoch of the agent than the one that delegated the tasks.
+        """
+        recorded: set[tuple[int, int, int]] = set()
         for logs in self._logs.values():
             for epoch, path in logs:
                 for table, columns in read_records(path):
@@ -140,7 +150,8 @@ class HostRecovery:
                             columns["agent"].tolist(), columns["sequence"].tolist(), strict=True
                         )
                         for agent, sequence in rows:
-                            recorded[epoch, agent].add(sequence)
+                            own = is_own(sequence)
+                            recorded.add((epoch if own else OF_OTHERS, agent, sequence))
         return recorded
 
     def _follow(self, log: Path) -> None:
@@ -166,7 +177,8 @@ class HostRecovery:
             self._committed[first] = True
             self._placed_us[task[accepted]] = answer.at_us
             attempts[task[accepted]] = 0
-            if transaction.sequence not in recorded[answer.epoch, agent]:
+            epoch = answer.epoch if answer.claimant == agent else OF_OTHERS
+            if (epoch, agent, transaction.sequence) not in recorded:
                 logs[agent].commit(
                     answer.at_us, task, transaction.machine, claims_made, first_time, result
                 )

@@ -72,7 +72,11 @@ def restarts(directory: Path, lost: Collection[str]) -> tuple[Restart, ...]:
 
 
 def _first_epoch(directory: Path, name: str, stepped: int) -> int:
-    """The actor's first epoch. stepped: the first from which the cell had a step."""
+    """The actor's first epoch.
+
+    Args:
+        stepped: The first epoch from which the cell had a step.
+    """
     return min((epoch for epoch, _ in handled_logs(directory, name)), default=stepped)
 
 

@@ -34,7 +34,7 @@ from parsync.runtime.live.plan import (
     RunInputs,
     plan_run,
 )
-from parsync.runtime.live.ports import Gone, answer
+from parsync.runtime.live.ports import ActorDied, answer
 from parsync.runtime.live.ray_liveness import HEAD_S, RayLiveness
 from parsync.runtime.live.recorder import remove_records
 from parsync.runtime.live.restarts import Restart
@@ -355,7 +355,8 @@ class _LiveRun:
     def _finish_one(self, name: str, actor: Any, *arguments: Any, first: Any = None) -> Any:
         """What an actor hands over; None if it cannot. One that is being restarted is waited for.
 
-        first: A call to it that is under way.
+        Args:
+            first: A call to it that is under way.
         """
         if not connected():
             self._lost.append(name)
@@ -371,7 +372,7 @@ class _LiveRun:
                 self._notes.append(f"{name}: {error}")
                 return None
             except Unavailable as error:
-                if isinstance(error, Gone) or time.monotonic() > patience_s:
+                if isinstance(error, ActorDied) or time.monotonic() > patience_s:
                     self._lost.append(name)
                     self._notes.append(f"{name}: {error}")
                     if not self._headless:

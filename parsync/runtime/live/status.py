@@ -22,7 +22,11 @@ class StatusLine:
         return self._status_line
 
     def status(self, now_us: int, finished: bool, doing: str) -> str:
-        """One line. now_us: run time, negative before the run begins."""
+        """The status in one line.
+
+        Args:
+            now_us: Run time, negative before the run begins.
+        """
         at = f"{now_us / 1e6:.1f} s into the run" if now_us >= 0 else "before the run"
         return f"{self._status_line}, {'finished' if finished else at}: {doing}"
 

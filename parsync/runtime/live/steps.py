@@ -82,7 +82,7 @@ def _is_message(value: Any) -> bool:
 
 
 def head_of(data: bytes) -> tuple[int, int, int]:
-    """(host, epoch, number) of an encoded step, whose events are not decoded."""
+    """The (host, epoch, number) of an encoded step, whose events are not decoded."""
     unpacker = msgpack.Unpacker()
     unpacker.feed(data)
     unpacker.read_array_header()
@@ -90,11 +90,11 @@ def head_of(data: bytes) -> tuple[int, int, int]:
 
 
 class Steps(Protocol):
-    """Where an actor's loop sends its messages: a StepClient, or what stands before one."""
+    """The receiver of an actor loop's messages: a StepClient, or what takes its place."""
 
     @property
     def number(self) -> int:
-        """Of the last step."""
+        """The number of the last step."""
         ...
 
     def step(self, sends: Iterable[Send]) -> list[tuple[int, Event]]:
@@ -210,7 +210,7 @@ class StepDeduplicator:
         self._last[step.host] = (step.epoch, step.number, reply)
 
     def checkpoint(self) -> tuple[tuple[int, int, int, bytes], ...]:
-        """(host, epoch, number, reply) of each host's last step."""
+        """The last step of each host, as (host, epoch, number, reply)."""
         return tuple((host, *last) for host, last in sorted(self._last.items()))
 
     def restore(self, known: tuple[tuple[int, int, int, bytes], ...]) -> None:

@@ -173,7 +173,7 @@ class SubmittingSteps:
 
     @property
     def number(self) -> int:
-        """Of the last step."""
+        """The number of the last step."""
         return self._steps.number
 
     def step(self, sends: Iterable[Send]) -> list[tuple[int, Event]]:

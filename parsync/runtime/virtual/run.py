@@ -58,7 +58,8 @@ def run_virtual(
         on_record: Called with every Record as it is made.
         on_progress: Called with the virtual time once per sample interval.
         message_us: How long a message takes from one participant to another (0 as in the reference
-            model of ParSync section 4.3).
+            model of ParSync section 4.3). The master and the participants beside it share a
+            process: a message between two of them takes no time.
         observer: Learns of every call to the cell (parsync.metrics.regret).
         plan_limit_s: Wall time after which a scheduler's call counts as never returning.
 
@@ -112,10 +113,11 @@ def _record_due_ends(runtime: VirtualRuntime, master: MasterCore, workers: Worke
     Messages that are under way count: starts and cancellations that the worker pool has not
     handled, and ends that the master has not handled.
     """
-    for at_us, event in runtime.under_way(TasksStarted, TasksCancelled):
-        workers.handle(at_us, event)
+    for _, event in runtime.under_way(WORKERS, TasksStarted, TasksCancelled):
+        assert isinstance(event, TasksStarted | TasksCancelled)
+        workers.execute(event)
     due_us, allocation, _ = workers.due_ends()
-    for at_us, event in runtime.under_way(TasksFinished):
+    for at_us, event in runtime.under_way(MASTER, TasksFinished):
         assert isinstance(event, TasksFinished)
         allocation = np.concatenate([allocation, event.allocation])
         due_us = np.concatenate([due_us, np.full(len(event.allocation), at_us)])

@@ -3,15 +3,16 @@ same event log on any machine."""
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping
+from heapq import heappop, heappush
 
+from parsync.core.addresses import is_beside_cell
 from parsync.core.codec import Codec
-from parsync.core.event import Event, Priority
+from parsync.core.event import Event
 from parsync.core.events import DecisionDone, Started
 from parsync.core.participant import Decider, Participant
 from parsync.metrics.record import Record
-from parsync.runtime.effects import EffectInterpreter, RecordListener
+from parsync.runtime.effects import DecisionInterpreter, RecordListener
 
 
 class VirtualRuntime:
@@ -25,7 +26,8 @@ class VirtualRuntime:
         deciders: Those of them that take decisions.
         on_record: Called with every Record as it is made.
         codec: Encodes the events of the arm's protocols.
-        message_us: How long a message takes from one participant to another.
+        message_us: How long a message takes from one participant to another. Those that live
+            beside the cell share a process, so a message between two of them takes no time.
     """
 
     def __init__(
@@ -37,16 +39,17 @@ class VirtualRuntime:
         message_us: int = 0,
     ) -> None:
         self._message_us = message_us
+        self._beside_cell = frozenset(filter(is_beside_cell, participants))
         self._participants = participants
         self._on_record = on_record
         self._heap: list[tuple[int, int, int, int, Event]] = []
         self._sequence = 0
         self._digest = codec.log_digest()
-        self._interpreter = EffectInterpreter(self, participants, deciders)
+        self._interpreter = DecisionInterpreter(self, participants, deciders)
         self.now_us = 0
         self.events = 0
         for address in sorted(participants):
-            self._push(0, Priority.FREE, address, Started(epoch=0))
+            self.set_timer(0, 0, Started(epoch=0), address)
 
     @property
     def digest(self) -> str:
@@ -63,7 +66,7 @@ class VirtualRuntime:
         heap, participants = self._heap, self._participants
         digest, carry_out = self._digest.update, self._interpreter.carry_out
         while heap and heap[0][0] <= until_us:
-            at_us, _, _, address, event = heapq.heappop(heap)
+            at_us, _, _, address, event = heappop(heap)
             self.now_us = at_us
             self.events += 1
             digest(address, at_us, event)
@@ -72,13 +75,13 @@ class VirtualRuntime:
                 carry_out(at_us, address, effects)
         self.now_us = until_us
 
-    def under_way(self, *kinds: type) -> list[tuple[int, Event]]:
-        """The messages of these kinds that are sent and not delivered, with the times they would
-        be, in that order."""
+    def under_way(self, to: int, *kinds: type) -> list[tuple[int, Event]]:
+        """The messages of these kinds to a participant that are sent and not delivered, with the
+        times they would be, in that order."""
         return [
             (at_us, event)
-            for at_us, _, _, _, event in sorted(self._heap)
-            if isinstance(event, kinds)
+            for at_us, _, _, address, event in sorted(self._heap)
+            if address == to and isinstance(event, kinds)
         ]
 
     def finish(self) -> None:
@@ -88,25 +91,26 @@ class VirtualRuntime:
                 self._on_record(record)
 
     def send(self, now_us: int, to: int, event: Event, sender: int) -> None:
-        """As Runtime.send: the message takes message_us."""
-        self._push(now_us + self._message_us, event.priority, to, event)
+        """As Runtime.send: the message takes message_us, or no time beside the cell."""
+        message_us = self._message_us
+        if message_us and sender in self._beside_cell and to in self._beside_cell:
+            message_us = 0
+        self._sequence += 1
+        heappush(self._heap, (now_us + message_us, event.priority, self._sequence, to, event))
 
     def set_timer(self, now_us: int, at_us: int, event: Event, address: int) -> None:
         """As Runtime.set_timer."""
-        self._push(max(at_us, now_us), event.priority, address, event)
+        self._sequence += 1
+        due_us = at_us if at_us > now_us else now_us
+        heappush(self._heap, (due_us, event.priority, self._sequence, address, event))
 
     def finish_decision(
         self, now_us: int, decision: int, elapsed_ns: int, decision_us: int, address: int
     ) -> None:
-        """As Runtime.finish_decision."""
+        """As DecidingRuntime.finish_decision."""
         # The measured time stays out of the event: a virtual run repeats, log and all.
-        done = DecisionDone(decision, 0)
-        self._push(now_us + decision_us, Priority.DECIDE, address, done)
+        self.set_timer(now_us, now_us + decision_us, DecisionDone(decision, 0), address)
 
     def record(self, record: Record) -> None:
         """As Runtime.record."""
         self._on_record(record)
-
-    def _push(self, at_us: int, priority: Priority, address: int, event: Event) -> None:
-        self._sequence += 1
-        heapq.heappush(self._heap, (at_us, priority, self._sequence, address, event))

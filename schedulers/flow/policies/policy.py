@@ -39,7 +39,7 @@ def to_aggregator(aggregator: Int64 | int) -> Int64:
 
 @dataclass(frozen=True, slots=True)
 class TaskArcs:
-    """k arcs of one unit out of tasks.
+    """The arcs of one unit out of tasks, k of them.
 
     Attributes:
         row: int64[k], which task of the batch asked about.
@@ -60,7 +60,7 @@ class TaskArcs:
 
 @dataclass(frozen=True, slots=True)
 class AggregatorArcs:
-    """k arcs out of aggregators. Their costs never change.
+    """The arcs out of aggregators, k of them. Their costs never change.
 
     Attributes:
         tail: int64[k], aggregators.

@@ -1,4 +1,5 @@
-"""check_sync_policy(SPEC, options): tests whether a sync policy keeps the contract of policy.py.
+"""A check of sync policies, check_sync_policy(SPEC, options): does a policy keep the contract of
+policy.py?
 
 The function makes policies for several gaps, numbers of partitions P and of agents N, and asks each
 for its synchronisations as an agent does: with timers that are on time and late, and, if the policy
@@ -131,8 +132,8 @@ def _suits(spec: SyncPolicySpec, options: BaseModel, context: SyncContext) -> bo
     except AgoraError as error:
         text = str(error)
         case.require(
-            "\n" not in text and ("gap_us" in text or "partitions" in text),
-            "make: expected an AgoraError of one line that names gap_us or partitions, "
+            "\n" not in text and ("gap_s" in text or "partitions" in text),
+            "make: expected an AgoraError of one line that names gap_s or partitions, "
             f"got {text!r}",
         )
         return False

@@ -1,4 +1,4 @@
-"""Omega's synchronisation: the whole state before every decision round (Omega section 3.4)."""
+"""Omega's synchronisation: the whole state before every decision round (ParSync section 1)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parsync.protocols.optimistic.sync.limits import seconds
 from parsync.protocols.optimistic.sync.policy import PeriodicSync, SyncContext
 from parsync.protocols.optimistic.sync.registry import NoOptions, SyncPolicySpec
 from shared_state.errors import AgoraError
@@ -39,7 +40,10 @@ class EveryAttemptSync(PeriodicSync):
 
 def _make(options: NoOptions, context: SyncContext) -> EveryAttemptSync:
     if context.gap_us < 1:
-        raise AgoraError(f"gap_us: expected at least 1 with every_attempt, got {context.gap_us}")
+        raise AgoraError(
+            f"gap_s: expected at least {seconds(1)} with every_attempt, got "
+            f"{seconds(context.gap_us)}"
+        )
     return EveryAttemptSync(context)
 
 

@@ -6,13 +6,19 @@ from parsync.protocols.optimistic.sync.policy import SyncContext
 from shared_state.errors import AgoraError
 
 
+def seconds(us: int) -> str:
+    """A time as a configuration writes it, in seconds without an exponent."""
+    whole, rest = divmod(us, 1_000_000)
+    return f"{whole}.{rest:06}".rstrip("0").rstrip(".")
+
+
 def check_gap(context: SyncContext) -> None:
     """Raise AgoraError if the gap leaves no time between two synchronisations."""
     least_us = max(context.agents, context.partitions)
     if context.gap_us < least_us:
         raise AgoraError(
-            f"gap_us: expected at least {least_us}, one for each scheduler and partition, "
-            f"got {context.gap_us}"
+            f"gap_s: expected at least {seconds(least_us)}, a microsecond for each scheduler and "
+            f"partition, got {seconds(context.gap_us)}"
         )
 
 

@@ -68,8 +68,8 @@ class SyncPolicy(Protocol):
 
     @property
     def at_every_attempt(self) -> bool:
-        """Whether the agent also refreshes everything before each decision round (Omega section
-        3.4)."""
+        """Whether the agent also refreshes everything before each decision round, as in
+        Omega."""
         ...
 
     @property

@@ -49,7 +49,7 @@ class SyncPolicySpec:
     Args:
         kind: Its name in configurations.
         make: Creates the policy of one agent from validated options. It raises AgoraError naming
-            `gap_us` or `partitions` where they do not suit the policy.
+            `gap_s` or `partitions` where they do not suit the policy.
         options: A pydantic model that forbids unknown fields.
     """
 

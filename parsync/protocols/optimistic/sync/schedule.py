@@ -34,8 +34,12 @@ class SyncSchedule:
         self, now_us: int, k: int, delay_us: int, queued: int, load: Callable[[], Int64]
     ) -> tuple[Int32, list[Effect]]:
         """The partitions to refresh at the k-th synchronisation and at all later ones that are due,
-        and the timer of the next. delay_us, queued, load: for SyncFeedback; load() is asked for
-        used_permille only if the policy wants feedback."""
+        and the timer of the next.
+
+        Args:
+            delay_us, queued, load: Values for SyncFeedback; load() is asked for used_permille only
+                if the policy wants feedback.
+        """
         policy = self.policy
         if policy.wants_feedback:
             policy.observe(self._take_feedback(now_us, delay_us, queued, load()))

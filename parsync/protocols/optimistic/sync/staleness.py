@@ -10,7 +10,7 @@ from shared_state.tasks import Int32, Int64
 
 
 def freshness_order(synced_us: Int64, latest: int) -> Int32:
-    """int32[P]: partitions from the freshest to the stalest.
+    """The partitions from the freshest to the stalest, int32[P].
 
     Partitions synced at the same instant follow `latest`, the last one of the agent's own rotation,
     backwards and wrapping around. Agents rotate from different places, so that equally fresh
@@ -22,16 +22,10 @@ def freshness_order(synced_us: Int64, latest: int) -> Int32:
 
 @lru_cache(maxsize=4096)
 def _backwards(latest: int, count: int) -> Int64:
-    """int64[count]: how far each partition is from `latest`, going backwards."""
+    """How far each partition is from `latest`, going backwards: int64[count]."""
     return (latest - np.arange(count)) % count
 
 
 def average_staleness_us(synced_us: Int64, now_us: int) -> int:
     """Mean over partitions of the time since each was synced (ParSync section 5.1), floored."""
     return int(now_us - synced_us.sum() // len(synced_us))
-
-
-def average_staleness_bounds_us(gap_us: int, agents: int) -> tuple[float, float]:
-    """Least and greatest average staleness under DiffSyn with blocks: G(N-1)/2N and G(N+1)/2N
-    (derived in section 5.1 for N = 2)."""
-    return gap_us * (agents - 1) / (2 * agents), gap_us * (agents + 1) / (2 * agents)

@@ -1,0 +1,84 @@
+"""The planning of a decision round: what the scheduler does with the tasks that it is offered, and
+how long that takes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parsync.protocols.optimistic.agent_view import AgentView
+from parsync.protocols.optimistic.rounds import Round
+from parsync.protocols.spec import AgentEnvironment
+from schedulers.checked import CheckedScheduler
+from schedulers.interface import PartitionRanking, PendingReason, PlanContext
+from shared_state.random import stream_key
+
+
+class RoundPlanner:
+    """Plans the rounds of one agent on its view.
+
+    Args:
+        environment: The agent's environment.
+        scheduler: The agent's scheduler.
+        view: The agent's view.
+        checks_seqnum: Whether claims carry the sequence numbers of their machines.
+    """
+
+    def __init__(
+        self,
+        environment: AgentEnvironment,
+        scheduler: CheckedScheduler,
+        view: AgentView,
+        checks_seqnum: bool,
+    ) -> None:
+        self._scheduler = scheduler
+        self._view = view
+        self._checks_seqnum = checks_seqnum
+        self._clock = environment.clock
+        self._name = environment.name
+        self._seed = environment.shared.seed
+        self._table = environment.shared.table
+        self._partition_of = environment.shared.partitioning.of_each()
+
+    def tasks_within(self, time_us: int, ranking: PartitionRanking) -> int | None:
+        """How many tasks can be decided in this time; None if that is not known beforehand."""
+        scanned = 1 if ranking is PartitionRanking.LATENCY_FIRST else len(self._view.order)
+        return self._clock.tasks_within(max(0, time_us), scanned)
+
+    def plan(self, round_: Round, now_us: int) -> None:
+        """Plan the round on the view as it stands, and take its claims out of the view."""
+        view = self._view.cell
+        context = PlanContext(
+            now_us,
+            stream_key(self._seed, self._name, round_.number),
+            round_.ranking,
+            self._view.order,
+        )
+        tasks = self._table.take(round_.offered.task)
+        plan = self._scheduler.plan(tasks, view, context)
+        round_.plan = plan
+        round_.in_full = plan.task is tasks.task
+        round_.partition = self._partition_of[plan.machine]
+        round_.synced_us = view.synced_us[round_.partition]
+        if self._checks_seqnum:
+            round_.seqnum = view.seqnum[plan.machine]
+        round_.ticket = view.claim(plan.machine, plan.request)
+
+    def decision_us(self, round_: Round, elapsed_ns: int) -> int:
+        """How long the round takes to decide, once it is planned.
+
+        Args:
+            elapsed_ns: The wall time of plan(), used by Measured clocks only.
+        """
+        plan = round_.plan
+        assert plan is not None, "a round is planned before it is timed"
+        assert plan.partitions_scanned is not None, "CheckedScheduler counts where a plan does not"
+        if self._clock.charges_kept:
+            tasks = self._scheduler.tasks_considered(plan)
+        else:
+            tasks = len(round_.offered)
+            if len(plan.pending):  # those too large for every machine the scheduler never saw
+                tasks -= int(np.count_nonzero(plan.pending_reason == PendingReason.TOO_LARGE))
+        round_.decision_us = self._clock.duration_us(
+            tasks, int(plan.partitions_scanned), int(plan.operations), elapsed_ns
+        )
+        return round_.decision_us

@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "huge_pages.hpp"
 #include "slab.hpp"
 
 namespace agora {
@@ -169,10 +170,10 @@ class Cell {
   // not of a cell of this shape.
   void restore(std::span<const char> bytes);
 
-  const std::vector<int64_t>& used() const { return used_; }
+  const HugePageVector<int64_t>& used() const { return used_; }
   const std::vector<int64_t>& limit() const { return limit_; }
-  const std::vector<RowState>& rows() const { return rows_; }
-  const std::vector<int64_t>& changed() const { return changed_; }
+  const HugePageVector<RowState>& rows() const { return rows_; }
+  const HugePageVector<int64_t>& changed() const { return changed_; }
   const std::vector<int64_t>& versions() const { return versions_; }
 
  private:
@@ -236,9 +237,9 @@ class Cell {
   std::vector<int64_t> limit_;  // [M, R]
   std::vector<int64_t> offsets_;
 
-  std::vector<int64_t> used_;  // [M, R]
-  std::vector<RowState> rows_;
-  std::vector<int64_t> changed_;
+  HugePageVector<int64_t> used_;  // [M, R]
+  HugePageVector<RowState> rows_;
+  HugePageVector<int64_t> changed_;
   std::vector<int64_t> versions_;
   std::vector<uint64_t> placed_;    // a bit per task: it runs, or ran to its end
   std::vector<int64_t> loaded_{0};  // one entry: the sum of all requests ever loaded

@@ -20,8 +20,8 @@ namespace {
 struct Writer {
   std::string bytes;
 
-  template <class T>
-  void operator()(std::vector<T>& column) {
+  template <class T, class Allocator>
+  void operator()(std::vector<T, Allocator>& column) {
     const uint64_t length = column.size();
     bytes.append(reinterpret_cast<const char*>(&length), sizeof length);
     bytes.append(reinterpret_cast<const char*>(column.data()), length * sizeof(T));
@@ -31,8 +31,8 @@ struct Writer {
 struct Reader {
   std::span<const char> bytes;
 
-  template <class T>
-  void operator()(std::vector<T>& column) {
+  template <class T, class Allocator>
+  void operator()(std::vector<T, Allocator>& column) {
     uint64_t length = 0;
     read(&length, sizeof length);
     if (length > bytes.size() / sizeof(T)) throw std::invalid_argument("checkpoint: truncated");
@@ -74,7 +74,7 @@ std::string Cell::checkpoint() {
 
 void Cell::restore(std::span<const char> bytes) {
   const std::vector<uint64_t> shape{machines(), dimensions_, partitions()};
-  const std::vector<RowState> fresh = rows_;
+  const HugePageVector<RowState> fresh = rows_;
   Reader reader{bytes};
   std::vector<uint64_t> found;
   reader(found);

@@ -29,6 +29,7 @@
 #include <span>
 #include <vector>
 
+#include "huge_pages.hpp"
 #include "static_cell_state.hpp"
 #include "weighted_index.hpp"
 
@@ -150,10 +151,10 @@ class ClusterView {
 
   std::shared_ptr<const StaticCellState> static_state_;
   size_t dimensions_;
-  std::vector<int64_t> free_;           // [M, R]
-  std::vector<int64_t> overlay_;        // [M, R]
-  std::vector<uint8_t> up_;             // [M], bool
-  std::vector<uint32_t> seqnum_;        // [M] or empty
+  HugePageVector<int64_t> free_;        // [M, R]
+  HugePageVector<int64_t> overlay_;     // [M, R]
+  HugePageVector<uint8_t> up_;          // [M], bool
+  HugePageVector<uint32_t> seqnum_;     // [M] or empty
   std::vector<uint32_t> closed_;        // [M] or empty: for how many reasons
   const std::vector<int64_t> closing_;  // [R]: kClosed
   std::vector<int64_t> synced_us_;

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "huge_pages.hpp"
 #include "random.hpp"
 
 namespace agora {
@@ -70,12 +71,12 @@ struct IndexLayout {
   size_t rows() const { return weight.size(); }
   size_t partitions() const { return offsets.size() - 1; }
 
-  std::vector<int64_t> weight;     // [M]
-  std::vector<int64_t> offsets;    // [P+1]
-  std::vector<int32_t> partition;  // [M]
-  std::vector<uint32_t> group;     // [M]: partition * 32 + class
-  std::vector<uint32_t> start;     // [P*32+1]: where the group's list begins
-  std::vector<int64_t> heaviest;   // [P*32]
+  std::vector<int64_t> weight;        // [M]
+  std::vector<int64_t> offsets;       // [P+1]
+  HugePageVector<int32_t> partition;  // [M]
+  HugePageVector<uint32_t> group;     // [M]: partition * 32 + class
+  std::vector<uint32_t> start;        // [P*32+1]: where the group's list begins
+  std::vector<int64_t> heaviest;      // [P*32]
 };
 
 class WeightedIndex {
@@ -265,12 +266,12 @@ class WeightedIndex {
   }
 
   const IndexLayout* layout_;
-  std::vector<int32_t> list_;      // [M]: open rows, group by group
-  std::vector<int32_t> position_;  // [M]: place in the group's list, where open
-  std::vector<uint64_t> open_;     // bitmap of M rows
-  std::vector<Sum> groups_;        // [P*32]
-  std::vector<Sum> partitions_;    // [P]
-  std::vector<Sum> blocks_;        // [P/8]
+  HugePageVector<int32_t> list_;      // [M]: open rows, group by group
+  HugePageVector<int32_t> position_;  // [M]: place in the group's list, where open
+  std::vector<uint64_t> open_;        // bitmap of M rows
+  std::vector<Sum> groups_;           // [P*32]
+  std::vector<Sum> partitions_;       // [P]
+  std::vector<Sum> blocks_;           // [P/8]
   Sum total_;
 };
 

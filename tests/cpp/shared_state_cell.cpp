@@ -205,7 +205,7 @@ class Harness {
         used[static_cast<size_t>(all.machine[i]) * dimensions_ + r] +=
             all.request[i * dimensions_ + r];
     }
-    CHECK(used == cell_->used());
+    CHECK(std::equal(used.begin(), used.end(), cell_->used().begin(), cell_->used().end()));
     std::sort(all.task.begin(), all.task.end());
     CHECK(std::adjacent_find(all.task.begin(), all.task.end()) == all.task.end());
     for (size_t p = 0; p < versions_.size(); ++p) {

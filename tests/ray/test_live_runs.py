@@ -99,7 +99,6 @@ def test_a_run_places_everything_and_replays(tmp_path: Path) -> None:
         == len(workload.arrival_rows)
     )
     assert ended_or_due(metrics) == len(workload.arrival_rows)
-    assert {status.phase for status in seen} >= {0, 1}
     assert any(
         status.snapshot is not None and len(status.snapshot.schedulers) == arm.agents
         for status in seen

@@ -1,0 +1,283 @@
+#include "flow_placements.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <tuple>
+
+#include "shared_state/native/random.hpp"
+
+namespace agora {
+
+namespace {
+
+constexpr int64_t kNoArc = -1;
+
+size_t at(int64_t index) { return static_cast<size_t>(index); }
+size_t aggregator(int64_t head) { return static_cast<size_t>(-1 - head); }
+
+void check(const ClusterView& view, const SolvedFlow& in) {
+  const size_t machines = view.static_state().machines();
+  const auto require = [](bool holds, const char* what) {
+    if (!holds) throw std::invalid_argument(what);
+  };
+  const auto leads_somewhere = [&](int64_t head) {
+    return head < 0 ? aggregator(head) < in.first.size() : at(head) < machines;
+  };
+  require(in.arc_task.size() == in.arc_head.size() && in.arc_task.size() == in.arc_cost.size(),
+          "arcs of tasks: expected columns of one length");
+  require(in.first.size() == in.end.size(), "first, end: expected one of each per aggregator");
+  const size_t inner = in.inner_head.size();
+  require(in.inner_cost.size() == inner && in.inner_flow.size() == inner &&
+              in.inner_capacity.size() == inner,
+          "arcs out of aggregators: expected columns of one length");
+  require(in.machine_flow.size() == machines && in.machine_capacity.size() == machines,
+          "machine_flow, machine_capacity: expected one of each per machine");
+  for (size_t a = 0; a < in.first.size(); ++a)
+    require(0 <= in.first[a] && in.first[a] <= in.end[a] && at(in.end[a]) <= inner,
+            "first, end: expected rows of the arcs out of aggregators");
+  require(std::all_of(in.head.begin(), in.head.end(), leads_somewhere) &&
+              std::all_of(in.inner_head.begin(), in.inner_head.end(), leads_somewhere) &&
+              std::all_of(in.arc_head.begin(), in.arc_head.end(), leads_somewhere),
+          "an arc leads to a machine or aggregator that does not exist");
+  require(std::all_of(in.arc_task.begin(), in.arc_task.end(),
+                      [&](int64_t task) { return 0 <= task && at(task) < in.head.size(); }),
+          "an arc of a task that does not exist");
+}
+
+// A machine that may be chosen, and the arc out of an aggregator that leads there.
+struct Option {
+  int64_t rank;  // the room that is taken, up to a constant: the lowest first
+  uint64_t tie;  // then the lowest first
+  int64_t machine;
+  int64_t arc;  // kNoArc: an arc of the task's own
+
+  bool operator>(const Option& other) const {
+    return std::tie(rank, tie, arc) > std::tie(other.rank, other.tie, other.arc);
+  }
+};
+
+// Tasks that go to one aggregator and pay the same from there.
+struct Class {
+  size_t aggregator;
+  int64_t cost;
+  std::span<const uint32_t> tasks;
+  std::vector<int64_t> arcs;  // into the machines they may choose from
+};
+
+class TieBreaking {
+ public:
+  TieBreaking(const ClusterView& view, const SolvedFlow& in, uint64_t stream)
+      : view_(view),
+        in_(in),
+        stream_(stream),
+        dimensions_(view.static_state().dimensions()),
+        inner_room_(in.inner_head.size()),
+        machine_room_(in.machine_flow.size()),
+        placed_(in.machine_flow.size()),
+        arc_(in.head.size(), kNoArc),
+        paid_(in.head.size()) {
+    for (size_t e = 0; e < inner_room_.size(); ++e)
+      inner_room_[e] = in.inner_capacity[e] - in.inner_flow[e];
+    for (size_t m = 0; m < machine_room_.size(); ++m)
+      machine_room_[m] = in.machine_capacity[m] - in.machine_flow[m];
+  }
+
+  FlowPlacements run() {
+    decompose();
+    choose_directly();
+    choose_by_class();
+    return std::move(out_);
+  }
+
+ private:
+  // One path per task: the units that leave an aggregator, in the order of its arcs, go to the
+  // tasks that reach it.
+  void decompose() {
+    out_.solved.assign(in_.head.begin(), in_.head.end());
+    std::vector<int64_t> next(in_.first.begin(), in_.first.end());
+    std::vector<int64_t> taken(in_.first.size());  // of the flow of arc next[a]
+    for (size_t i = 0; i < out_.solved.size(); ++i) {
+      int64_t& head = out_.solved[i];
+      while (head < 0) {
+        const size_t a = aggregator(head);
+        while (next[a] < in_.end[a] && taken[a] >= in_.inner_flow[at(next[a])]) {
+          ++next[a];
+          taken[a] = 0;
+        }
+        if (next[a] == in_.end[a])
+          throw std::runtime_error("more tasks flow into an aggregator than out of it");
+        ++taken[a];
+        arc_[i] = next[a];
+        paid_[i] += in_.inner_cost[at(next[a])];
+        head = in_.inner_head[at(next[a])];
+      }
+    }
+    out_.chosen = out_.solved;
+  }
+
+  void choose_directly() {
+    const size_t n = in_.head.size();
+    std::vector<uint32_t> begin(n + 1);
+    for (const int64_t task : in_.arc_task) ++begin[at(task) + 1];
+    std::partial_sum(begin.begin(), begin.end(), begin.begin());
+    std::vector<uint32_t> arcs(in_.arc_task.size());
+    std::vector<uint32_t> filled(begin.begin(), begin.end() - 1);
+    for (size_t k = 0; k < arcs.size(); ++k)
+      arcs[filled[at(in_.arc_task[k])]++] = static_cast<uint32_t>(k);
+
+    for (size_t i = 0; i < n; ++i) {
+      if (in_.head[i] < 0) continue;
+      const int64_t solved = in_.head[i];
+      const std::span own(arcs.data() + begin[i], arcs.data() + begin[i + 1]);
+      int64_t cost = std::numeric_limits<int64_t>::max();  // of the arc that carries its flow
+      for (const uint32_t k : own)
+        if (in_.arc_head[k] == solved) cost = std::min(cost, in_.arc_cost[k]);
+      ++machine_room_[at(solved)];
+      Option best = option(solved, kNoArc);
+      for (const uint32_t k : own) {
+        const int64_t machine = in_.arc_head[k];
+        if (machine < 0 || in_.arc_cost[k] != cost || machine_room_[at(machine)] <= 0) continue;
+        const Option other = option(machine, kNoArc);
+        if (best > other) best = other;
+      }
+      place(i, best);
+    }
+  }
+
+  void choose_by_class() {
+    std::vector<uint32_t> tasks;
+    for (size_t i = 0; i < in_.head.size(); ++i)
+      if (in_.head[i] < 0) tasks.push_back(static_cast<uint32_t>(i));
+    std::stable_sort(tasks.begin(), tasks.end(), [&](uint32_t a, uint32_t b) {
+      return std::tie(in_.head[a], paid_[a]) < std::tie(in_.head[b], paid_[b]);
+    });
+    std::vector<Class> classes;
+    for (auto first = tasks.begin(); first != tasks.end();) {
+      auto end = first + 1;
+      while (end != tasks.end() && in_.head[*end] == in_.head[*first] &&
+             paid_[*end] == paid_[*first])
+        ++end;
+      classes.push_back({aggregator(in_.head[*first]), paid_[*first], {first, end}, {}});
+      first = end;
+    }
+    for (auto first = classes.begin(); first != classes.end();) {
+      auto end = first + 1;
+      while (end != classes.end() && end->aggregator == first->aggregator) ++end;
+      find_arcs({first, end}, first->aggregator, 0);
+      first = end;
+    }
+    std::stable_sort(classes.begin(), classes.end(),
+                     [](const Class& a, const Class& b) { return a.arcs.size() < b.arcs.size(); });
+    for (const Class& each : classes) choose_for(each);
+  }
+
+  // Adds the arcs into machines that are reached from here at a class's cost, with room or not.
+  // classes: in ascending order of cost.
+  void find_arcs(std::span<Class> classes, size_t from, int64_t paid) {
+    for (int64_t e = in_.first[from]; e < in_.end[from]; ++e) {
+      const int64_t head = in_.inner_head[at(e)], cost = paid + in_.inner_cost[at(e)];
+      if (head < 0) {
+        find_arcs(classes, aggregator(head), cost);
+        continue;
+      }
+      if (in_.inner_capacity[at(e)] <= 0) continue;
+      const auto found =
+          std::lower_bound(classes.begin(), classes.end(), cost,
+                           [](const Class& each, int64_t wanted) { return each.cost < wanted; });
+      if (found != classes.end() && found->cost == cost) found->arcs.push_back(e);
+    }
+  }
+
+  void choose_for(const Class& each) {
+    for (const uint32_t i : each.tasks) {
+      ++inner_room_[at(arc_[i])];
+      ++machine_room_[at(out_.solved[i])];
+    }
+    size_t done = 0;
+    while (done < each.tasks.size()) {
+      gather(each, each.tasks.size() - done);
+      while (done < each.tasks.size() && !heap_.empty()) {
+        std::pop_heap(heap_.begin(), heap_.end(), std::greater<>{});
+        const Option option = heap_.back();
+        heap_.pop_back();
+        if (!has_room(option)) continue;
+        if (option.rank != rank(option.machine)) {  // it was chosen over another arc
+          push(option);
+          continue;
+        }
+        --inner_room_[at(option.arc)];
+        place(each.tasks[done++], option);
+        push(option);
+      }
+    }
+  }
+
+  // The best options of a class, as many as there are tasks to place: no task can need another, as
+  // each placed leaves one of these as it was.
+  void gather(const Class& each, size_t wanted) {
+    heap_.clear();
+    for (const int64_t e : each.arcs) {
+      const int64_t machine = in_.inner_head[at(e)];
+      if (inner_room_[at(e)] > 0 && machine_room_[at(machine)] > 0)
+        heap_.push_back(option(machine, e));
+    }
+    if (heap_.empty()) throw std::logic_error("a class of tasks has lost its places");
+    if (heap_.size() > wanted) {
+      const auto last = heap_.begin() + static_cast<std::ptrdiff_t>(wanted);
+      std::nth_element(heap_.begin(), last, heap_.end(),
+                       [](const Option& a, const Option& b) { return b > a; });
+      heap_.erase(last, heap_.end());
+    }
+    std::make_heap(heap_.begin(), heap_.end(), std::greater<>{});
+  }
+
+  void push(const Option& stale) {
+    if (!has_room(stale)) return;
+    heap_.push_back(option(stale.machine, stale.arc));
+    std::push_heap(heap_.begin(), heap_.end(), std::greater<>{});
+  }
+
+  bool has_room(const Option& option) const {
+    return inner_room_[at(option.arc)] > 0 && machine_room_[at(option.machine)] > 0;
+  }
+
+  void place(size_t task, const Option& option) {
+    out_.chosen[task] = option.machine;
+    --machine_room_[at(option.machine)];
+    placed_[at(option.machine)] +=
+        view_.static_state().normalised(in_.request + task * dimensions_);
+  }
+
+  int64_t rank(int64_t machine) const {
+    return placed_[at(machine)] -
+           view_.static_state().normalised(view_.free(static_cast<int32_t>(machine)));
+  }
+
+  Option option(int64_t machine, int64_t arc) const {
+    return {rank(machine), hash64(machine, stream_), machine, arc};
+  }
+
+  const ClusterView& view_;
+  const SolvedFlow& in_;
+  const uint64_t stream_;
+  const size_t dimensions_;
+  std::vector<int64_t> inner_room_;    // residual capacities of arcs out of aggregators
+  std::vector<int64_t> machine_room_;  // and of machines to the sink
+  std::vector<int64_t> placed_;        // [M]: what this call has placed, as shares of room
+  std::vector<int64_t> arc_;           // [n]: the last arc of each task's path
+  std::vector<int64_t> paid_;          // [n]: what the path costs from its first aggregator on
+  std::vector<Option> heap_;
+  FlowPlacements out_;
+};
+
+}  // namespace
+
+FlowPlacements flow_placements(const ClusterView& view, const SolvedFlow& flow, uint64_t stream) {
+  check(view, flow);
+  return TieBreaking(view, flow, stream).run();
+}
+
+}  // namespace agora

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <stdexcept>
 #include <tuple>
+#include <unordered_map>
+#include <utility>
 
 #include "shared_state/native/random.hpp"
 
@@ -18,14 +20,13 @@ constexpr int64_t kNoArc = -1;
 size_t at(int64_t index) { return static_cast<size_t>(index); }
 size_t aggregator(int64_t head) { return static_cast<size_t>(-1 - head); }
 
+void require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+// What is looked up by row is checked where it is used: a round touches few of the aggregators.
 void check(const ClusterView& view, const SolvedFlow& in) {
   const size_t machines = view.static_state().machines();
-  const auto require = [](bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(what);
-  };
-  const auto leads_somewhere = [&](int64_t head) {
-    return head < 0 ? aggregator(head) < in.first.size() : at(head) < machines;
-  };
   require(in.arc_task.size() == in.arc_head.size() && in.arc_task.size() == in.arc_cost.size(),
           "arcs of tasks: expected columns of one length");
   require(in.first.size() == in.end.size(), "first, end: expected one of each per aggregator");
@@ -35,13 +36,6 @@ void check(const ClusterView& view, const SolvedFlow& in) {
           "arcs out of aggregators: expected columns of one length");
   require(in.machine_flow.size() == machines && in.machine_capacity.size() == machines,
           "machine_flow, machine_capacity: expected one of each per machine");
-  for (size_t a = 0; a < in.first.size(); ++a)
-    require(0 <= in.first[a] && in.first[a] <= in.end[a] && at(in.end[a]) <= inner,
-            "first, end: expected rows of the arcs out of aggregators");
-  require(std::all_of(in.head.begin(), in.head.end(), leads_somewhere) &&
-              std::all_of(in.inner_head.begin(), in.inner_head.end(), leads_somewhere) &&
-              std::all_of(in.arc_head.begin(), in.arc_head.end(), leads_somewhere),
-          "an arc leads to a machine or aggregator that does not exist");
   require(std::all_of(in.arc_task.begin(), in.arc_task.end(),
                       [&](int64_t task) { return 0 <= task && at(task) < in.head.size(); }),
           "an arc of a task that does not exist");
@@ -93,27 +87,45 @@ class TieBreaking {
   }
 
  private:
+  std::pair<int64_t, int64_t> arcs_of(size_t aggregator) const {
+    require(aggregator < in_.first.size(), "an arc leads to an aggregator that does not exist");
+    const int64_t first = in_.first[aggregator], end = in_.end[aggregator];
+    require(0 <= first && first <= end && at(end) <= in_.inner_head.size(),
+            "first, end: expected rows of the arcs out of aggregators");
+    return {first, end};
+  }
+
+  void require_machine(int64_t machine) const {
+    require(at(machine) < machine_room_.size(), "an arc leads to a machine that does not exist");
+  }
+
   // One path per task: the units that leave an aggregator, in the order of its arcs, go to the
   // tasks that reach it.
   void decompose() {
     out_.solved.assign(in_.head.begin(), in_.head.end());
-    std::vector<int64_t> next(in_.first.begin(), in_.first.end());
-    std::vector<int64_t> taken(in_.first.size());  // of the flow of arc next[a]
+    struct Cursor {
+      int64_t arc;
+      int64_t taken;  // of its flow
+    };
+    std::unordered_map<size_t, Cursor> cursors;  // by aggregator
     for (size_t i = 0; i < out_.solved.size(); ++i) {
       int64_t& head = out_.solved[i];
       while (head < 0) {
         const size_t a = aggregator(head);
-        while (next[a] < in_.end[a] && taken[a] >= in_.inner_flow[at(next[a])]) {
-          ++next[a];
-          taken[a] = 0;
+        const auto [first, end] = arcs_of(a);
+        auto& [arc, taken] = cursors.try_emplace(a, Cursor{first, 0}).first->second;
+        while (arc < end && taken >= in_.inner_flow[at(arc)]) {
+          ++arc;
+          taken = 0;
         }
-        if (next[a] == in_.end[a])
+        if (arc == end)
           throw std::runtime_error("more tasks flow into an aggregator than out of it");
-        ++taken[a];
-        arc_[i] = next[a];
-        paid_[i] += in_.inner_cost[at(next[a])];
-        head = in_.inner_head[at(next[a])];
+        ++taken;
+        arc_[i] = arc;
+        paid_[i] += in_.inner_cost[at(arc)];
+        head = in_.inner_head[at(arc)];
       }
+      require_machine(head);
     }
     out_.chosen = out_.solved;
   }
@@ -139,7 +151,9 @@ class TieBreaking {
       Option best = option(solved, kNoArc);
       for (const uint32_t k : own) {
         const int64_t machine = in_.arc_head[k];
-        if (machine < 0 || in_.arc_cost[k] != cost || machine_room_[at(machine)] <= 0) continue;
+        if (machine < 0 || in_.arc_cost[k] != cost) continue;
+        require_machine(machine);
+        if (machine_room_[at(machine)] <= 0) continue;
         const Option other = option(machine, kNoArc);
         if (best > other) best = other;
       }
@@ -177,12 +191,14 @@ class TieBreaking {
   // Adds the arcs into machines that are reached from here at a class's cost, with room or not.
   // classes: in ascending order of cost.
   void find_arcs(std::span<Class> classes, size_t from, int64_t paid) {
-    for (int64_t e = in_.first[from]; e < in_.end[from]; ++e) {
+    const auto [first, end] = arcs_of(from);
+    for (int64_t e = first; e < end; ++e) {
       const int64_t head = in_.inner_head[at(e)], cost = paid + in_.inner_cost[at(e)];
       if (head < 0) {
         find_arcs(classes, aggregator(head), cost);
         continue;
       }
+      require_machine(head);
       if (in_.inner_capacity[at(e)] <= 0) continue;
       const auto found =
           std::lower_bound(classes.begin(), classes.end(), cost,

@@ -132,29 +132,38 @@ class TieBreaking {
 
   void choose_directly() {
     const size_t n = in_.head.size();
+    std::vector<int64_t> cost(n, std::numeric_limits<int64_t>::max());  // of the arc with the flow
+    for (size_t k = 0; k < in_.arc_task.size(); ++k) {
+      const size_t i = at(in_.arc_task[k]);
+      if (in_.head[i] >= 0 && in_.arc_head[k] == in_.head[i])
+        cost[i] = std::min(cost[i], in_.arc_cost[k]);
+    }
+    const auto is_option = [&](size_t k) {
+      const size_t i = at(in_.arc_task[k]);
+      return in_.head[i] >= 0 && in_.arc_head[k] >= 0 && in_.arc_cost[k] == cost[i];
+    };
     std::vector<uint32_t> begin(n + 1);
-    for (const int64_t task : in_.arc_task) ++begin[at(task) + 1];
+    for (size_t k = 0; k < in_.arc_task.size(); ++k)
+      if (is_option(k)) ++begin[at(in_.arc_task[k]) + 1];
     std::partial_sum(begin.begin(), begin.end(), begin.begin());
-    std::vector<uint32_t> arcs(in_.arc_task.size());
+    std::vector<int64_t> machines(begin.back());
     std::vector<uint32_t> filled(begin.begin(), begin.end() - 1);
-    for (size_t k = 0; k < arcs.size(); ++k)
-      arcs[filled[at(in_.arc_task[k])]++] = static_cast<uint32_t>(k);
+    for (size_t k = 0; k < in_.arc_task.size(); ++k)
+      if (is_option(k)) machines[filled[at(in_.arc_task[k])]++] = in_.arc_head[k];
 
-    for (size_t i = 0; i < n; ++i) {
-      if (in_.head[i] < 0) continue;
-      const int64_t solved = in_.head[i];
-      const std::span own(arcs.data() + begin[i], arcs.data() + begin[i + 1]);
-      int64_t cost = std::numeric_limits<int64_t>::max();  // of the arc that carries its flow
-      for (const uint32_t k : own)
-        if (in_.arc_head[k] == solved) cost = std::min(cost, in_.arc_cost[k]);
-      ++machine_room_[at(solved)];
-      Option best = option(solved, kNoArc);
-      for (const uint32_t k : own) {
-        const int64_t machine = in_.arc_head[k];
-        if (machine < 0 || in_.arc_cost[k] != cost) continue;
-        require_machine(machine);
-        if (machine_room_[at(machine)] <= 0) continue;
-        const Option other = option(machine, kNoArc);
+    std::vector<uint32_t> order;
+    for (size_t i = 0; i < n; ++i)
+      if (in_.head[i] >= 0) order.push_back(static_cast<uint32_t>(i));
+    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+      return begin[a + 1] - begin[a] < begin[b + 1] - begin[b];
+    });
+    for (const uint32_t i : order) {
+      ++machine_room_[at(in_.head[i])];
+      Option best = option(in_.head[i], kNoArc);
+      for (uint32_t k = begin[i]; k < begin[i + 1]; ++k) {
+        require_machine(machines[k]);
+        if (machine_room_[at(machines[k])] <= 0) continue;
+        const Option other = option(machines[k], kNoArc);
         if (best > other) best = other;
       }
       place(i, best);

@@ -153,7 +153,7 @@ def test_tasks_reach_the_machines_exactly_as_often_as_flow_does(data: st.DataObj
 def test_breaking_ties_keeps_costs_and_capacities(data: st.DataObject) -> None:
     flow = SolvedFlow(data)
     free = data.draw(st.lists(st.integers(0, 9), min_size=6, max_size=6))
-    solved, chosen = flow.placements(view_with(free), stream=data.draw(st.integers(0, 99)))
+    _, chosen = flow.placements(view_with(free), stream=data.draw(st.integers(0, 99)))
     assert np.all(np.bincount(chosen, minlength=6) <= flow.room)
     own = {(i, machine): cost for i, machine, cost in flow.arcs}
     for i, head in enumerate(flow.start.tolist()):

@@ -108,7 +108,7 @@ def test_no_task_waits_beside_a_free_place_unless_it_may() -> None:
 def test_a_service_competes_with_tasks_that_have_input_data() -> None:
     """For a place that is nobody's preferred one, under the workload's own catalog."""
     spec = slot_cell(machines=4, slots=1, rack_size=1)
-    catalog = input_catalog(np.array([2]), spec.rack, 500, Stream(5))
+    catalog = input_catalog(np.array([1]), spec.rack, 500, Stream(5))
     world = FlowWorld(spec, quincy(spec, catalog))
     world.rival_claims(catalog.machine.tolist(), 1_000)
     free = 4 - len(catalog.machine)

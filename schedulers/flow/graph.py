@@ -178,13 +178,12 @@ class FlowGraph:
             int64[n], machine rows. Where paths of the same cost lead to several machines, the
             emptiest in the view; of equals one drawn at random.
         """
-        tasks = table.batch(row)
         direct = np.flatnonzero(head >= 0)
-        arcs = self._policy.task_arcs(tasks.take(direct))
+        arcs = self._policy.task_arcs(table.batch(row[direct]))
         _, chosen = flow_placements(
             view,
             head,
-            tasks.request,
+            table.request[row],
             TaskArcs(direct[arcs.row], arcs.head, arcs.cost),
             AggregatorFlow(
                 *self._inner_of_aggregator,

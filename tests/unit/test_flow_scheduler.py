@@ -111,6 +111,7 @@ def test_a_service_competes_with_tasks_that_have_input_data() -> None:
     catalog = input_catalog(np.array([1]), spec.rack, 500, Stream(5))
     world = FlowWorld(spec, quincy(spec, catalog))
     world.rival_claims(catalog.machine.tolist(), 1_000)
+    world.sync()
     free = 4 - len(catalog.machine)
     world.offer(tasks_of(np.arange(free + 1), preference=np.array([1] * free + [0])))
     plan = world.plan()

@@ -1,4 +1,4 @@
-"""From the optimal flow to placements (Firmament section 6.3, Listing 1).
+"""The way from the optimal flow to placements (Firmament section 6.3, Listing 1).
 
 Listing 1 walks back from the machines and hands each aggregator the machines its flow reached. Here
 the tasks walk forward: an aggregator's outgoing units of flow, in the order of its arcs, are dealt

@@ -12,11 +12,8 @@ from schedulers import registry
 from schedulers.conformance import check_conformance
 from schedulers.flow.kinds import QuincyOptions
 from schedulers.flow.task_table import TaskState, TaskTable
-from schedulers.flow.work import WEIGHTS_PS, RoundWork
-from schedulers.interface import ChangeKind, PendingReason, Plan, SchedulerEnvironment
-from shared_state.partition import Partitioning
+from schedulers.interface import ChangeKind, PendingReason
 from shared_state.random import Stream
-from shared_state.tasks import CellSpec, PreferenceCatalog
 from tests.flow_world import FLOW, FlowWorld, catalog_of, cell_of, slot_cell, tasks_of
 from tests.unit.flow_schedulers import LOCAL, placed, quincy, spreading
 

@@ -60,7 +60,8 @@ class CellSpec:
 class PreferenceCatalog:
     """Integer placement costs by preference set: the one model of what a placement is worth.
 
-    There are K sets. Set 0 is "no preference": empty, with all costs 0. A task of set k placed on
+    There are K sets. Set 0 is "no preference": empty, and every machine costs 0. To leave its tasks
+    waiting costs no less than to leave others waiting. A task of set k placed on
     machine m costs the machine's cost if m is listed for k, else its rack's cost if the rack is
     listed, else elsewhere_cost[k]. Left waiting it costs unscheduled_cost[k] plus wait_cost for
     each wait_quantum_us of run time that it has waited. The machines listed are the *preferred*

@@ -98,6 +98,9 @@ def input_catalog(
 ) -> PreferenceCatalog:
     """The catalog of tasks that read input; set k + 1 is of the k-th input.
 
+    Waiting costs a task without input, of set 0, as much as the task for which it costs most: such
+    a task does not give way to others.
+
     Args:
         blocks: int64[K], the size of each input.
         rack: int32[M], the rack of each machine.
@@ -130,7 +133,7 @@ def input_catalog(
     rack_kept = rack_blocks * PREFERRED_PART >= blocks[rack_set]
     elsewhere = np.concatenate([np.zeros(1, np.int64), 2 * COST_PER_GB * blocks])
     unscheduled = np.maximum(elsewhere + unscheduled_margin, 0)
-    unscheduled[0] = 0
+    unscheduled[0] = unscheduled.max()
     return PreferenceCatalog(
         machine_offsets=_offsets(machine_set[machine_kept], sets),
         machine=machine[machine_kept].astype(np.int32),

@@ -37,7 +37,7 @@ def group_catalog(
         rack: int32[M], the rack of each machine.
         rack_cost: of the other machines of racks that hold preferred ones; None: elsewhere_cost.
         elsewhere_cost: of all other machines.
-        unscheduled_cost: of waiting.
+        unscheduled_cost: of waiting, with preferences or without.
     """
     racks = [
         np.unique(rack[group]) if rack_cost is not None else np.zeros(0, np.int32)
@@ -54,7 +54,7 @@ def group_catalog(
         rack=listed_rack,
         rack_cost=np.full(len(listed_rack), rack_cost or 0, np.int64),
         elsewhere_cost=prefers * elsewhere_cost,
-        unscheduled_cost=prefers * unscheduled_cost,
+        unscheduled_cost=np.full(len(groups) + 1, unscheduled_cost, np.int64),
     )
 
 

@@ -2,11 +2,11 @@
 // which gets all changes and continues from the last answer (a warm start).
 //
 // Both are estimated in counted operations, never timed, so that the same history is solved in the
-// same way in every run. The estimate of a cold start is what the last one counted, in proportion
-// to the network's size. The estimate of a warm start is a lower bound from the changes: applying
-// them, and rerouting the displaced flow. If that exceeds a cold start, or if most sources have
-// become sinks, the engine does not even get the changes. Otherwise it runs. In a round of many
-// changes it gives up once it has counted as much as a cold start, or expects to
+// same way in every run. The estimate of a cold start is what the last one counted, and reading the
+// network, in proportion to the network's size. The estimate of a warm start is a lower bound from
+// the changes: applying them, and rerouting the displaced flow. If that exceeds a cold start, or if
+// most sources have become sinks, the engine does not even get the changes. Otherwise it runs. In a
+// round of many changes it gives up once it has counted as much as a cold start, or expects to
 // (Control::give_up_when_slower_than), so that a round takes at most twice as long. If much flow is
 // displaced it gives up much earlier, because most engines do not know how far they are from the
 // end.
@@ -36,8 +36,9 @@ class ColdStartRule {
   void note_cold_start(const Stats& stats, std::size_t size) {
     by_searches_ = stats.pushes + stats.relabels + stats.pivots == 0;
     const bool is_hybrid = !by_searches_ && stats.searches > 0;
-    operations_ = stats.operations() / (is_hybrid ? kOperationsPerSearchStep : 1);
     size_ = std::max<std::size_t>(size, 1);
+    operations_ = stats.operations() / (is_hybrid ? kOperationsPerSearchStep : 1) +
+                  kReadings * static_cast<std::int64_t>(size_);
   }
 
   bool is_known() const { return size_ > 0; }
@@ -69,6 +70,9 @@ class ColdStartRule {
   // Counted operations per unit of search work, for the algorithms that shortest paths fall back on
   // (incremental_ssp.hpp): theirs take less time.
   static constexpr std::int64_t kOperationsPerSearchStep = 3;
+  // A cold start reads the whole network twice, however little there is to solve: to solve it, and
+  // to make the engine of the next round from the answer.
+  static constexpr std::int64_t kReadings = 2;
   static constexpr std::int64_t kPerValue = 1, kPerStructure = 8, kPerDisplaced = 8;
   static constexpr std::int64_t kStepsPerSearchStep = 2;
   static constexpr std::int64_t kDropFactor = 1, kManyDisplacedFactor = 8, kEarlyGiveUpFactor = 20;

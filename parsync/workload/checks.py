@@ -142,9 +142,7 @@ def _validate_catalog(catalog: PreferenceCatalog, cell: CellSpec) -> None:
         "catalog.wait_quantum_us: not positive, or a negative wait_cost",
     )
     _require(len(catalog.unscheduled_cost) == sets, "catalog.unscheduled_cost: int64[K]")
-    _require(
-        catalog.elsewhere_cost[0] == catalog.unscheduled_cost[0] == 0, "catalog: set 0 has a cost"
-    )
+    _require(catalog.elsewhere_cost[0] == 0, "catalog: set 0 has a cost")
     _require(
         catalog.wait_cost >= 0 and catalog.wait_quantum_us > 0, "catalog.wait_cost: not a price"
     )
@@ -155,6 +153,13 @@ def _validate_catalog(catalog: PreferenceCatalog, cell: CellSpec) -> None:
     _require(
         _costs(catalog.elsewhere_cost) and _costs(catalog.unscheduled_cost),
         f"catalog: elsewhere_cost and unscheduled_cost: int64[K], at most {MAX_COST}",
+    )
+    # Or a scheduler that minimises costs would let tasks without preferences wait first.
+    dearest = int(catalog.unscheduled_cost.max())
+    _require(
+        catalog.unscheduled_cost[0] == dearest,
+        f"catalog.unscheduled_cost[0], of tasks without preferences: expected at least that of "
+        f"every other set, {dearest}, got {catalog.unscheduled_cost[0]}",
     )
 
 

@@ -1,54 +1,90 @@
-"""The way from the optimal flow to placements (Firmament section 6.3, Listing 1), as array
-operations.
+"""The way from the optimal flow to placements (Firmament section 6.3, Listing 1).
 
 Listing 1 walks back from the machines and hands each aggregator the machines its flow reached. Here
-the tasks walk forward, all of them one level per step: an aggregator's outgoing units of flow, in
-the order of its arcs, are dealt to the tasks that reach it. Flow is conserved, so units and tasks
-match exactly. Only tasks whose placement changes are walked.
+the tasks walk forward: an aggregator's outgoing units of flow, in the order of its arcs, are dealt
+to the tasks that reach it. Flow is conserved, so units and tasks match exactly. Only tasks whose
+placement changes are walked. Where the flow could take other paths at the same cost, the task goes
+to the emptiest machine that they lead to (native/flow_placements.hpp).
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from schedulers import _native
 from schedulers.flow.arrays import rank_within
-from schedulers.flow.policies.policy import to_aggregator
+from schedulers.flow.policies.policy import TaskArcs
 from schedulers.objective import placement_cost
 from shared_state.random import Stream
 from shared_state.tasks import Int32, Int64, PreferenceCatalog, TaskBatch
+from shared_state.view import ClusterView
 
 
-def trace(head: Int64, arc_tail: Int64, arc_head: Int64, flow: Int64, aggregators: int) -> Int64:
-    """The machine that each task's unit of flow passes, int64[n].
+class AggregatorFlow(NamedTuple):
+    """The arcs out of A aggregators, k in all: those of aggregator a are rows first[a]:end[a].
+
+    Attributes:
+        first: int64[A].
+        end: int64[A].
+        head: int64[k], a machine row or to_aggregator(a).
+        cost: int64[k].
+        flow: int64[k], in units, which are tasks.
+        capacity: int64[k], likewise; read where the arc leads to a machine.
+    """
+
+    first: Int64
+    end: Int64
+    head: Int64
+    cost: Int64
+    flow: Int64
+    capacity: Int64
+
+
+class MachineFlow(NamedTuple):
+    """The arcs from machines to the sink, int64[M] each, in units."""
+
+    flow: Int64
+    capacity: Int64
+
+
+def flow_placements(
+    view: ClusterView,
+    head: Int64,
+    request: Int64,
+    arcs: TaskArcs,
+    inner: AggregatorFlow,
+    machines: MachineFlow,
+    stream: int,
+) -> tuple[Int64, Int64]:
+    """Decompose an optimal flow into a path per task, and break ties towards the emptier machine.
 
     Args:
-        head: int64[n], where the flow of the task goes first, a machine row or to_aggregator(a).
-        arc_tail, arc_head, flow: int64[k], the arcs out of aggregators: from which, where to (as
-            head), and what they carry.
+        view: Says how much room machines have.
+        head: int64[n], where each task's flow goes first: a machine row or to_aggregator(a). Of
+            every aggregator named, all tasks that go to it.
+        request: int64[n, R].
+        arcs: The arcs of these tasks, `row` counting from 0 to n - 1. A task that goes straight to
+            a machine may take any of its arcs to machines of the same cost; the others may take
+            any machine that is reached from the same aggregator at the same cost.
+        inner: The arcs out of aggregators.
+        machines: The arcs from machines to the sink.
+        stream: The key of the draws among equally empty machines.
+
+    Returns:
+        Two machines per task, int64[n] each: the one to which the solver's flow takes it, and the
+        one chosen. Both cost the same, summed over all tasks, and respect all capacities.
 
     Raises:
-        RuntimeError: The flow of some aggregator is less than the tasks sent to it: then this is no
-            flow.
+        RuntimeError: More tasks enter an aggregator than flow leaves it: this is no flow.
+        ValueError: An arc leads nowhere, or columns are of different lengths.
     """
-    used = np.flatnonzero(flow > 0)
-    used = used[np.argsort(arc_tail[used], kind="stable")]
-    unit_head = np.repeat(arc_head[used], flow[used])
-    begin = np.searchsorted(np.repeat(arc_tail[used], flow[used]), np.arange(aggregators + 1))
-    taken = np.zeros(aggregators, np.int64)
-    at = head.copy()
-    while True:
-        moving = np.flatnonzero(at < 0)
-        if len(moving) == 0:
-            return at
-        aggregator = to_aggregator(at[moving])
-        order = np.argsort(aggregator, kind="stable")
-        moving, aggregator = moving[order], aggregator[order]
-        unit = begin[aggregator] + taken[aggregator] + rank_within(aggregator)
-        if np.any(unit >= begin[aggregator + 1]):
-            raise RuntimeError("more tasks flow into an aggregator than out of it")
-        at[moving] = unit_head[unit]
-        taken += np.bincount(aggregator, minlength=aggregators)
+    solved, chosen = _native.flow_placements(
+        view, head, request, arcs.row, arcs.head, arcs.cost, *inner, *machines, stream
+    )
+    return solved, chosen
 
 
 def fit_together(tasks: TaskBatch, machine: Int64, free: Int64) -> NDArray[np.bool_]:

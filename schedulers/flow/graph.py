@@ -20,7 +20,7 @@ import numpy as np
 from flowsolver import Certificate, Stats, Status
 from flowsolver.solution import describe_cut
 from schedulers.flow.arrays import ranges
-from schedulers.flow.extraction import trace
+from schedulers.flow.extraction import AggregatorFlow, MachineFlow, flow_placements
 from schedulers.flow.job_aggregators import JobAggregators
 from schedulers.flow.policies.policy import (
     UNBOUNDED,
@@ -28,21 +28,25 @@ from schedulers.flow.policies.policy import (
     MachineLoad,
     Policy,
     PolicyError,
+    TaskArcs,
     to_aggregator,
 )
 from schedulers.flow.solver_graph import SolverGraph
 from schedulers.flow.task_table import NO_NODE, NO_ROW, TaskNodeState, TaskTable
 from shared_state.random import Stream
 from shared_state.tasks import Int64, TaskBatch
+from shared_state.view import ClusterView
 
 MAX_COST = 1 << 40  # of one arc; keeps every path of a large graph within the solver's arithmetic
 
 
 class InnerArcs(NamedTuple):
-    """The arcs out of aggregators, int64[k] each. `arc` is the solver's id."""
+    """The arcs out of aggregators, int64[k] each; those of one aggregator in consecutive rows. arc:
+    the solver's id."""
 
     tail: Int64
     head: Int64
+    cost: Int64
     level: Int64
     arc: Int64
     capacity: Int64
@@ -70,7 +74,12 @@ class FlowGraph:
         self._room = zero
         self._aggregator_node = np.full(policy.aggregators, NO_NODE, np.int64)
         none = np.zeros(0, np.int64)
-        self.inner = InnerArcs(none, none, none, none, none)
+        self.inner = InnerArcs(none, none, none, none, none, none)
+        # Their rows by tail: the first, and the one after the last.
+        self._inner_of_aggregator = (
+            np.zeros(policy.aggregators, np.int64),
+            np.zeros(policy.aggregators, np.int64),
+        )
         self._inner_of_machine = (np.zeros(machines + 1, np.int64), none)
         self._jobs = JobAggregators(self._arcs, self._sink, policy.wait_price)
         self._quantum = 0
@@ -157,17 +166,36 @@ class FlowGraph:
         to_aggregator(a), or UNSCHEDULED."""
         return self._arcs.head_of_arc[table.next_hop[row]]
 
-    def trace(self, head: Int64) -> Int64:
-        """The machines to which the flow takes tasks that go to these machines and aggregators
-        first, int64[n]. All such tasks must be given, or a task may get a unit of flow that is
-        another's."""
-        return trace(
+    def placements(
+        self, table: TaskTable, row: Int64, head: Int64, view: ClusterView, stream: int
+    ) -> Int64:
+        """Place tasks whose flow goes to these machines and aggregators first, int64[n] each.
+
+        Of each aggregator all tasks that go to it must be among them, or a task may be given a unit
+        of flow that is another's.
+
+        Returns:
+            int64[n], machine rows. Where paths of the same cost lead to several machines, the
+            emptiest in the view; of equals one drawn at random.
+        """
+        direct = np.flatnonzero(head >= 0)
+        arcs = self._policy.task_arcs(table.batch(row[direct]))
+        _, chosen = flow_placements(
+            view,
             head,
-            self.inner.tail,
-            self.inner.head,
-            self.solver.flow(self.inner.arc),
-            len(self._aggregator_node),
+            table.request[row],
+            TaskArcs(direct[arcs.row], arcs.head, arcs.cost),
+            AggregatorFlow(
+                *self._inner_of_aggregator,
+                self.inner.head,
+                self.inner.cost,
+                self.solver.flow(self.inner.arc),
+                self.inner.capacity,
+            ),
+            MachineFlow(self.solver.flow(self._machine_arc), self._room),
+            stream,
         )
+        return chosen
 
     @property
     def added(self) -> int:
@@ -306,6 +334,7 @@ class FlowGraph:
             return
         arcs = AggregatorArcs.join(new)
         order = Stream(stream).permutation(len(arcs.tail))
+        order = order[np.argsort(arcs.tail[order], kind="stable")]
         tail, head, cost, level = (
             arcs.tail[order],
             arcs.head[order],
@@ -316,10 +345,15 @@ class FlowGraph:
         self.inner = InnerArcs(
             tail=np.concatenate([old.tail, tail]),
             head=np.concatenate([old.head, head]),
+            cost=np.concatenate([old.cost, cost]),
             level=np.concatenate([old.level, level]),
             arc=old.arc,
             capacity=np.concatenate([old.capacity, np.full(len(tail), UNBOUNDED, np.int64)]),
         )
+        first, end = self._inner_of_aggregator
+        opened = np.unique(tail)
+        first[opened] = len(old.tail) + np.searchsorted(tail, opened, side="left")
+        end[opened] = len(old.tail) + np.searchsorted(tail, opened, side="right")
         into = len(old.tail) + np.flatnonzero(head >= 0)
         self.inner.capacity[into] = self._capacity_into_machines(into, load)
         arc = self._arcs.add_arcs(

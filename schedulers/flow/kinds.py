@@ -35,10 +35,13 @@ class QuincyOptions(FlowOptions):
     """Options of Quincy's policy.
 
     Attributes:
+        may_wait: Whether a task waits while that costs less than its best free place. If not, a
+            task is placed whenever there is room.
         max_task_arcs: A preference set of more machines and racks than this gets an aggregator that
             its tasks share.
     """
 
+    may_wait: bool = False
     max_task_arcs: int = Field(16, ge=0)
 
 
@@ -67,7 +70,7 @@ def _wait_price(options: FlowOptions, otherwise: TimePrice) -> TimePrice:
 def build_quincy(options: QuincyOptions, environment: SchedulerEnvironment) -> FlowScheduler:
     catalog = environment.catalog
     price = _wait_price(options, TimePrice(catalog.wait_cost, catalog.wait_quantum_us))
-    policy = Quincy(environment.cell, catalog, options.max_task_arcs, price)
+    policy = Quincy(environment.cell, catalog, options.max_task_arcs, price, options.may_wait)
     return FlowScheduler(policy, options, environment)
 
 

@@ -212,7 +212,13 @@ class FlowScheduler:
             moved = running[table.next_hop[running] != table.running_arc[running]]
             moved_to = graph.destination(table, moved)
         on = moved_to != FlowGraph.UNSCHEDULED
-        found = graph.trace(np.concatenate([machine, moved_to[on]]))
+        found = graph.placements(
+            table,
+            np.concatenate([row, moved[on]]),
+            np.concatenate([machine, moved_to[on]]),
+            view,
+            context.stream,
+        )
         machine, moved_to[on] = found[: len(row)], found[len(row) :]
         moved, moved_to = (
             moved[moved_to != table.machine[moved]],

@@ -1,4 +1,5 @@
-"""The row that fits with the most room, summed over dimensions as shares of the largest machine.
+"""The row that fits with the most room, summed over dimensions as shares of the largest machine:
+also among preferred machines of equal cost, where the other kinds draw.
 
 Ties are broken in a random order drawn anew for each plan, so that schedulers that share a view do
 not all choose the same rows.

@@ -215,7 +215,8 @@ int32_t Placer::prefer_level(uint32_t number, const Pool& pool) {
       gather(members, out);
     }
   };
-  if (rows <= kGatherAtOnce) {
+  const bool spreading = input_.kind == PlacementKind::LoadSpreading;
+  if (rows <= kGatherAtOnce && !spreading) {
     gather_into(scratch_);
     return draw_candidate(scratch_);
   }
@@ -224,18 +225,21 @@ int32_t Placer::prefer_level(uint32_t number, const Pool& pool) {
   if (kept == candidates_.end()) {
     // A draw that fits is uniform among those that fit; most often one does, and nothing need be
     // gathered.
+    // Of load spreading one that no row can have more room than.
     for (int i = 0; i < kTries && !level.racks; ++i) {
       const int32_t row = members[stream_.below(rows)];
       ++work_.looked_at;
-      if (open(row) && fits(row)) return row;
+      if (open(row) && fits(row) && (!spreading || has_most_room(row))) return row;
     }
     kept = candidates_.try_emplace(key).first;
   }
-  if (kept->second.epoch != epoch_) {
-    gather_into(kept->second.rows);
-    kept->second.epoch = epoch_;
+  Candidates& candidates = kept->second;
+  if (candidates.epoch != epoch_) {
+    gather_into(candidates.rows);
+    if (spreading) rank(candidates.rows, candidates.ranked);
+    candidates.epoch = epoch_;
   }
-  return draw_candidate(kept->second.rows);
+  return spreading ? emptiest_candidate(candidates.ranked) : draw_candidate(candidates.rows);
 }
 
 void Placer::gather(std::span<const int32_t> members, std::vector<int32_t>& out) {
@@ -272,6 +276,30 @@ int32_t Placer::draw_candidate(std::vector<int32_t>& rows) {
   return kNone;
 }
 
+void Placer::rank(const std::vector<int32_t>& rows, RankedRows& out) {
+  out.clear();
+  for (const int32_t row : rows) out.add(ranked(row));
+  out.build();
+  work_.ranked += static_cast<int64_t>(rows.size());
+}
+
+// Between the epochs of a plan rows only lose room: a row that has lost some is ranked again when
+// it comes first.
+int32_t Placer::emptiest_candidate(RankedRows& rows) {
+  while (!rows.empty()) {
+    const RankedRow first = rows.first();
+    ++work_.looked_at;
+    const bool opened = open(first.row);
+    const RankedRow now = opened ? ranked(first.row) : first;
+    const bool current = now.rank == first.rank;
+    if (opened && current && fits(first.row)) return first.row;
+    rows.pop();
+    if (opened && !current) rows.push(now);
+    if (opened && current) exclude(first.row);
+  }
+  return kNone;
+}
+
 // --- the kinds ---
 
 int32_t Placer::choose(const Pool& pool) {
@@ -301,6 +329,10 @@ RankedRow Placer::ranked(int32_t row) const {
   const int64_t room = view_.static_state().normalised(view_.free(row));
   if (input_.kind == PlacementKind::BestFit) return {room, 0, row};
   return {-room, hash64(row, input_.stream), row};
+}
+
+bool Placer::has_most_room(int32_t row) const {
+  return view_.static_state().normalised(view_.free(row)) == view_.static_state().most_room();
 }
 
 int32_t Placer::choose_ranked(const Pool& pool) {

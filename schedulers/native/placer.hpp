@@ -10,7 +10,8 @@
 //                  the next freshest.
 // "Preferred" are the levels of the task's set in ascending cost: listed machines, then listed
 // racks; within a level uniformly among the rows that fit, so that schedulers with the same state
-// spread. Which row of a pool is the kind's:
+// spread. LOAD_SPREADING takes the row with the most room there too. Which row of a pool is the
+// kind's:
 //   RANDOM                uniform among the rows that fit;
 //   RANDOMIZED_FIRST_FIT  Omega's: draw among the remaining candidates; one that fits is taken and
 //                         stays a candidate, another is set aside until a task of another request;
@@ -109,6 +110,7 @@ class Placer {
   struct Candidates {
     uint64_t epoch = 0;
     std::vector<int32_t> rows;
+    RankedRows ranked;  // the rows of load spreading
   };
 
   Pool pool(size_t partition) const;
@@ -117,6 +119,8 @@ class Placer {
   int32_t prefer(int32_t set, const Pool& pool);
   int32_t prefer_level(uint32_t number, const Pool& pool);
   int32_t draw_candidate(std::vector<int32_t>& rows);
+  int32_t emptiest_candidate(RankedRows& rows);
+  void rank(const std::vector<int32_t>& rows, RankedRows& out);
   void gather(std::span<const int32_t> members, std::vector<int32_t>& out);
   void gather(std::span<const Catalog::RowRange> ranges, const Pool& pool,
               std::vector<int32_t>& out);
@@ -125,6 +129,7 @@ class Placer {
   int32_t choose_by_score();
   OpenSum open_sum(size_t partition) const;
   RankedRow ranked(int32_t row) const;
+  bool has_most_room(int32_t row) const;
   void push_ranked(int32_t row);
 
   void begin_request(const int64_t* request);

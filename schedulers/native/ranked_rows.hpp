@@ -18,6 +18,12 @@ struct RankedRow {
   int32_t row;
 };
 
+inline bool before(const RankedRow& a, const RankedRow& b) {
+  if (a.rank != b.rank) return a.rank < b.rank;
+  if (a.tie != b.tie) return a.tie < b.tie;
+  return a.row < b.row;
+}
+
 class RankedRows {
  public:
   bool built() const { return built_; }
@@ -43,11 +49,7 @@ class RankedRows {
   }
 
  private:
-  static bool later(const RankedRow& a, const RankedRow& b) {
-    if (a.rank != b.rank) return a.rank > b.rank;
-    if (a.tie != b.tie) return a.tie > b.tie;
-    return a.row > b.row;
-  }
+  static bool later(const RankedRow& a, const RankedRow& b) { return before(b, a); }
 
   std::vector<RankedRow> rows_;
   bool built_ = false;

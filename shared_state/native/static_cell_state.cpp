@@ -68,7 +68,9 @@ StaticCellState::StaticCellState(size_t dimensions, std::vector<int64_t> limits,
     int64_t& most = scale_[i % dimensions];
     most = std::max(most, limit[i]);
   }
+  const std::vector<int64_t> most = scale_;
   for (int64_t& scale : scale_) scale = scale > 0 ? (int64_t{1} << 60) / scale : 0;
+  most_room_ = normalised(most.data());
   scored_ = std::adjacent_find(index.weight.begin(), index.weight.end(), std::not_equal_to<>()) !=
             index.weight.end();
   largest_ = largest_machines(limit, dimensions);

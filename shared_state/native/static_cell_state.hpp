@@ -32,6 +32,8 @@ class StaticCellState {
       sum += static_cast<int64_t>(static_cast<Int128>(free[r]) * scale_[r] >> 4);
     return sum;
   }
+  // normalised() of a machine as large as the largest in every dimension, when it is empty.
+  int64_t most_room() const { return most_room_; }
 
   const IndexLayout index;
   const std::vector<int64_t> limit;
@@ -39,6 +41,7 @@ class StaticCellState {
  private:
   size_t dimensions_;
   bool scored_;
+  int64_t most_room_ = 0;
   // [k, R]: the limits that no other machine's limits reach in every dimension
   std::vector<int64_t> largest_;
   std::vector<int64_t> scale_;  // [R]: 2^60 / the largest limit (0 where no machine has any)

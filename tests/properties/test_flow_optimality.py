@@ -40,6 +40,7 @@ class Oracle:
     sets: list[dict[str, object]]
     rack: Int64
     wait_cost: int
+    may_wait: bool
 
     def place(self, tasks: TaskBatch) -> Int64:
         cost = np.empty((len(tasks), len(self.rack)), np.int64)
@@ -54,6 +55,16 @@ class Oracle:
 
     def wait(self, tasks: TaskBatch, now_us: int) -> Int64:
         base = np.array([self.sets[k]["unscheduled"] for k in tasks.preference.tolist()], np.int64)
+        if not self.may_wait:
+            base += max(
+                cost
+                for each in self.sets
+                for cost in (
+                    each["elsewhere"],
+                    *each["machine"].values(),
+                    *each["rack"].values(),
+                )
+            )
         return base + 1 + self.wait_cost * (now_us // QUANTUM_US - tasks.submit_us // QUANTUM_US)
 
 
@@ -97,16 +108,17 @@ def test_every_round_is_optimal(data: st.DataObject) -> None:
     spec = slot_cell(machines, slots, rack_size)
     sets = data.draw(preference_sets(machines, int(spec.rack[-1]) + 1))
     preemption = data.draw(st.booleans())
-    wait_cost = data.draw(st.integers(0, 4))
+    wait_cost, may_wait = data.draw(st.integers(0, 4)), data.draw(st.booleans())
     options = QuincyOptions(
         preemption=preemption,
         wait_cost=wait_cost,
+        may_wait=may_wait,
         max_task_arcs=data.draw(st.sampled_from([0, 2, 16])),
         certify_every=1,
     )
     world = FlowWorld(spec, build_quincy(options, environment(sets, spec)))
     nowhere = {"machine": {}, "rack": {}, "elsewhere": 0, "unscheduled": 0}
-    oracle = Oracle([nowhere, *sets], spec.rack.astype(np.int64), wait_cost)
+    oracle = Oracle([nowhere, *sets], spec.rack.astype(np.int64), wait_cost, may_wait)
     stream = Stream(data.draw(st.integers(0, 2**32)))
 
     known = TaskBatch.empty(1)
@@ -152,6 +164,8 @@ def test_every_round_is_optimal(data: st.DataObject) -> None:
                 + oracle.wait(left, world.now_us).sum()
             )
             assert paid == optimum
+            if not may_wait:
+                assert len(claimed) == min(len(waiting), room.sum())
 
         victims = world.cell.describe(plan.evict).task
         result = world.commit(plan)

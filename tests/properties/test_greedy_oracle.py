@@ -72,12 +72,15 @@ class Oracle:
         for cost in sorted(set(machines.values())):
             level = {m for m, c in machines.items() if c == cost} & fitting
             if level:
-                return level
+                return self.of_level(level)
         for cost in sorted(set(racks.values())):
             level = {row for row in fitting if racks.get(int(self.spec.rack[row])) == cost}
             if level:
-                return level
+                return self.of_level(level)
         return set()
+
+    def of_level(self, level):
+        return self.by_kind(level) if self.kind == "load_spreading" else level
 
     def weights(self):
         return np.maximum(self.spec.slot_score, 1).tolist()

@@ -6,45 +6,245 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ortools.graph.python import min_cost_flow
+from scipy.stats import chisquare
 
-from schedulers.flow.extraction import fit_together, in_whole_gangs, place_singly, trace
-from schedulers.flow.policies.policy import to_aggregator
-from shared_state.tasks import PreferenceCatalog
-from tests.flow_world import catalog_of, tasks_of
+from schedulers.flow.extraction import (
+    AggregatorFlow,
+    MachineFlow,
+    fit_together,
+    flow_placements,
+    in_whole_gangs,
+    place_singly,
+)
+from schedulers.flow.policies.policy import TaskArcs, to_aggregator
+from shared_state.partition import Partitioning
+from shared_state.tasks import Int64, PreferenceCatalog
+from shared_state.transaction import PartitionDelta
+from shared_state.view import ClusterView
+from tests.flow_world import catalog_of, slot_cell, tasks_of
+
+
+def view_with(free: list[int]) -> ClusterView:
+    """A view of machines of 9 slots each, of which so many are free."""
+    spec = slot_cell(len(free), 9, rack_size=len(free))
+    view = ClusterView(spec, Partitioning.by_topology(spec, 1))
+    used = 9 - np.array(free, np.int64)[:, None]
+    row = np.arange(len(free), dtype=np.uint32)
+    view.apply(PartitionDelta(0, 0, 1, 0, row, used, np.ones(len(free), bool), None))
+    return view
+
+
+def no_arcs() -> TaskArcs:
+    none = np.zeros(0, np.int64)
+    return TaskArcs(none, none, none)
+
+
+def aggregators(
+    count: int,
+    tail: list[int],
+    head: list[int],
+    cost: list[int],
+    flow: list[int],
+    capacity: list[int],
+) -> AggregatorFlow:
+    """The arcs sorted by tail, as columns."""
+    order = np.argsort(tail, kind="stable")
+    columns = [np.array(column, np.int64)[order] for column in (tail, head, cost, flow, capacity)]
+    first, end = (
+        np.searchsorted(columns[0], np.arange(count), side=side) for side in ("left", "right")
+    )
+    return AggregatorFlow(first, end, *columns[1:])
+
+
+class SolvedFlow:
+    """Units sent from given starts down random arcs of a small graph: X = 0 leads to racks 1 and 2
+    and to a set 3; the set leads to machines and to rack 2; racks lead to machines."""
+
+    MACHINES = 6
+    TAIL = (0, 0, 0, 3, 3, 1, 1, 2, 2, 2)
+    HEAD = (-2, -3, -4, 4, -3, 0, 1, 2, 3, 1)
+
+    def __init__(self, data: st.DataObject) -> None:
+        size = len(self.TAIL)
+        numbers = st.integers(0, 1)
+        self.cost = data.draw(st.lists(numbers, min_size=size, max_size=size))
+        self.start = np.array(
+            data.draw(st.lists(st.sampled_from([-1, -2, -3, -4, 5, 1]), max_size=20)), np.int64
+        )
+        self.flow, self.paid = [0] * size, 0
+        into = np.zeros(self.MACHINES, np.int64)
+        for at in self.start.tolist():
+            while at < 0:
+                arc = data.draw(
+                    st.sampled_from([k for k, tail in enumerate(self.TAIL) if tail == -1 - at])
+                )
+                self.flow[arc] += 1
+                self.paid += self.cost[arc]
+                at = self.HEAD[arc]
+            into[at] += 1
+        self.into = into
+        spare = st.integers(0, 3)
+        self.capacity = [
+            f + data.draw(spare) if head >= 0 else 1 << 30
+            for f, head in zip(self.flow, self.HEAD, strict=True)
+        ]
+        self.room = into + np.array(
+            data.draw(st.lists(spare, min_size=self.MACHINES, max_size=self.MACHINES)), np.int64
+        )
+        # Tasks that go straight to a machine may choose among up to three.
+        self.arcs = [
+            (i, machine, data.draw(numbers))
+            for i, head in enumerate(self.start.tolist())
+            if head >= 0
+            for machine in {head, *data.draw(st.lists(st.integers(0, 5), max_size=2))}
+        ]
+
+    def placements(self, view: ClusterView, stream: int) -> tuple[Int64, Int64]:
+        columns = np.array(self.arcs, np.int64).reshape(-1, 3).T.copy()
+        return flow_placements(
+            view,
+            self.start,
+            np.ones((len(self.start), 1), np.int64),
+            TaskArcs(*columns),
+            aggregators(4, self.TAIL, self.HEAD, self.cost, self.flow, self.capacity),
+            MachineFlow(self.into, self.room),
+            stream,
+        )
+
+    def cheapest_for(self, machine: Int64) -> int:
+        """By OR-tools: what it costs to take each task to its machine within the capacities of the
+        arcs out of aggregators."""
+        problem = min_cost_flow.SimpleMinCostFlow()
+        tasks = len(self.start)
+        nodes = [*range(tasks, tasks + 4)]
+        first_machine, sink = tasks + 4, tasks + 4 + self.MACHINES
+
+        def node(head: int) -> int:
+            return first_machine + head if head >= 0 else nodes[-1 - head]
+
+        for tail, head, cost, capacity in zip(
+            self.TAIL, self.HEAD, self.cost, self.capacity, strict=True
+        ):
+            problem.add_arc_with_capacity_and_unit_cost(nodes[tail], node(head), capacity, cost)
+        for i, head in enumerate(self.start.tolist()):
+            if head < 0:
+                problem.add_arc_with_capacity_and_unit_cost(i, node(head), 1, 0)
+        for i, head, cost in self.arcs:
+            problem.add_arc_with_capacity_and_unit_cost(i, node(head), 1, cost)
+        for m, into in enumerate(np.bincount(machine, minlength=self.MACHINES).tolist()):
+            problem.add_arc_with_capacity_and_unit_cost(first_machine + m, sink, into, 0)
+        for i in range(tasks):
+            problem.set_node_supply(i, 1)
+        problem.set_node_supply(sink, -tasks)
+        assert problem.solve() == problem.OPTIMAL
+        return int(problem.optimal_cost())
 
 
 @given(st.data())
 def test_tasks_reach_the_machines_exactly_as_often_as_flow_does(data: st.DataObject) -> None:
-    # X = 0 leads to racks 1 and 2 and to a set 3; the set leads to machines and to rack 2; racks
-    # lead to machines.
-    tails = np.array([0, 0, 0, 3, 3, 1, 1, 2, 2], np.int64)
-    heads = np.concatenate(
-        [to_aggregator(np.array([1, 2, 3])), [4], to_aggregator(np.array([2])), [0, 1, 2, 3]]
+    flow = SolvedFlow(data)
+    solved, _ = flow.placements(view_with([9] * 6), stream=1)
+    assert np.bincount(solved, minlength=6).tolist() == flow.into.tolist()
+    assert all(m == s for s, m in zip(flow.start.tolist(), solved.tolist(), strict=True) if s >= 0)
+
+
+@given(st.data())
+def test_breaking_ties_keeps_costs_and_capacities(data: st.DataObject) -> None:
+    flow = SolvedFlow(data)
+    free = data.draw(st.lists(st.integers(0, 9), min_size=6, max_size=6))
+    _, chosen = flow.placements(view_with(free), stream=data.draw(st.integers(0, 99)))
+    assert np.all(np.bincount(chosen, minlength=6) <= flow.room)
+    own = {(i, machine): cost for i, machine, cost in flow.arcs}
+    for i, head in enumerate(flow.start.tolist()):
+        if head >= 0:
+            assert own[i, int(chosen[i])] == own[i, head]
+    # The machines chosen can be reached within all capacities, for what the solver's flow costs.
+    paid = flow.paid + sum(own[i, h] for i, h in enumerate(flow.start.tolist()) if h >= 0)
+    assert flow.cheapest_for(chosen) <= paid
+
+
+@given(st.data())
+def test_interchangeable_tasks_fill_the_emptiest_machines(data: st.DataObject) -> None:
+    """By brute force: no other distribution over the same machines is more even."""
+    machines = 5
+    numbers = st.lists(st.integers(0, 4), min_size=machines, max_size=machines)
+    free, flow = data.draw(numbers), data.draw(numbers)
+    free = [max(a, b) for a, b in zip(free, flow, strict=True)]
+    tasks = sum(flow)
+    arcs = [(0, m, 0, f, r) for m, (f, r) in enumerate(zip(flow, free, strict=True))]
+    _, chosen = flow_placements(
+        view_with(free),
+        np.full(tasks, to_aggregator(0)),
+        np.ones((tasks, 1), np.int64),
+        no_arcs(),
+        aggregators(1, *map(list, zip(*arcs, strict=True))),
+        MachineFlow(np.array(flow, np.int64), np.array(free, np.int64)),
+        stream=data.draw(st.integers(0, 99)),
     )
-    flow = np.zeros(9, np.int64)
-    start = data.draw(st.lists(st.sampled_from([-1, -2, -3, -4, 5]), max_size=20))
-    for at in start:  # send one unit from each start down random arcs
-        while at < 0:
-            arc = data.draw(st.sampled_from(np.flatnonzero(tails == -1 - at).tolist()))
-            flow[arc] += 1
-            at = int(heads[arc])
-    machine = trace(np.array(start, np.int64), tails, heads, flow, 4)
-    direct = np.bincount(np.array([s for s in start if s >= 0], np.int64), minlength=6)
-    into = direct + np.bincount(heads[heads >= 0], weights=flow[heads >= 0], minlength=6).astype(
-        np.int64
+    most_even = list(free)
+    for _ in range(tasks):
+        most_even[most_even.index(max(most_even))] -= 1
+    left = np.array(free) - np.bincount(chosen, minlength=machines)
+    assert sorted(left.tolist()) == sorted(most_even)
+
+
+def test_equally_empty_machines_are_drawn_evenly() -> None:
+    free = [3, 5, 5, 5, 4]
+    arcs = [(0, m, 0, int(m == 0), 9) for m in range(5)]
+    firsts, view = np.zeros(5, np.int64), view_with(free)
+    for stream in range(3000):
+        _, chosen = flow_placements(
+            view,
+            to_aggregator(np.zeros(1, np.int64)),
+            np.ones((1, 1), np.int64),
+            no_arcs(),
+            aggregators(1, *map(list, zip(*arcs, strict=True))),
+            MachineFlow(np.array([1, 0, 0, 0, 0]), np.full(5, 9)),
+            stream,
+        )
+        firsts[chosen[0]] += 1
+    assert firsts[[0, 4]].sum() == 0
+    assert chisquare(firsts[1:4]).pvalue > 1e-6
+
+
+def test_a_task_takes_the_emptiest_of_its_machines_of_one_cost() -> None:
+    arcs = TaskArcs(np.zeros(4, np.int64), np.array([0, 1, 2, 3]), np.array([7, 7, 7, 8]))
+    _, chosen = flow_placements(
+        view_with([2, 3, 9, 9]),
+        np.array([0]),
+        np.ones((1, 1), np.int64),
+        arcs,
+        aggregators(0, [], [], [], [], []),
+        MachineFlow(np.array([1, 0, 4, 0]), np.array([2, 3, 4, 9])),  # the flow fills machine 2
+        stream=1,
     )
-    assert np.bincount(machine, minlength=6).tolist() == into.tolist()
-    assert all(m == s for s, m in zip(start, machine.tolist(), strict=True) if s >= 0)
+    assert chosen.tolist() == [1]
 
 
 def test_flow_that_is_none_is_noticed() -> None:
     with pytest.raises(RuntimeError, match="aggregator"):
-        trace(
+        flow_placements(
+            view_with([9] * 4),
             to_aggregator(np.zeros(2, np.int64)),
-            np.zeros(1, np.int64),
-            np.array([3]),
-            np.array([1]),
-            1,
+            np.ones((2, 1), np.int64),
+            no_arcs(),
+            aggregators(1, [0], [3], [0], [1], [9]),
+            MachineFlow(np.array([0, 0, 0, 1]), np.full(4, 9)),
+            stream=1,
+        )
+
+
+def test_arcs_that_lead_nowhere_are_refused() -> None:
+    with pytest.raises(ValueError, match="machine that does not exist"):
+        flow_placements(
+            view_with([9] * 4),
+            to_aggregator(np.zeros(1, np.int64)),
+            np.ones((1, 1), np.int64),
+            no_arcs(),
+            aggregators(1, [0], [4], [0], [1], [9]),
+            MachineFlow(np.zeros(4, np.int64), np.full(4, 9)),
+            stream=1,
         )
 
 

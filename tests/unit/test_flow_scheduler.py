@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from experiments.workloads.input_data import input_catalog
 from schedulers import registry
 from schedulers.conformance import check_conformance
 from schedulers.flow.kinds import QuincyOptions
 from schedulers.flow.task_table import TaskState, TaskTable
 from schedulers.interface import ChangeKind, PendingReason
+from shared_state.random import Stream
 from tests.flow_world import FLOW, FlowWorld, catalog_of, cell_of, slot_cell, tasks_of
 from tests.unit.flow_schedulers import LOCAL, placed, quincy, spreading
 
@@ -76,7 +78,7 @@ def test_retained_tasks_are_placed_without_being_offered_again() -> None:
 def test_waiting_is_worth_more_than_a_bad_place_until_its_price_has_risen() -> None:
     spec = slot_cell(machines=2, slots=1, rack_size=1)
     catalog = catalog_of([{"machine": {0: 0}, "elsewhere": 10, "unscheduled": 4}])
-    world = FlowWorld(spec, quincy(spec, catalog))
+    world = FlowWorld(spec, quincy(spec, catalog, may_wait=True))
     world.offer(tasks_of(np.arange(2), preference=1))
     plan = world.plan()
     assert list(placed(plan).values()) == [0]
@@ -88,6 +90,30 @@ def test_waiting_is_worth_more_than_a_bad_place_until_its_price_has_risen() -> N
         world.now_us += 1_000_000
     assert list(placed(plan).values()) == [1]
     assert waited_s == 6  # 4 + 1 + waited exceeds 10; at 5 it is a tie, and nothing moves
+
+
+def test_no_task_waits_beside_a_free_place_unless_it_may() -> None:
+    spec = slot_cell(machines=2, slots=1, rack_size=1)
+    catalog = catalog_of([{"machine": {0: 0}, "elsewhere": 10, "unscheduled": 4}])
+    world = FlowWorld(spec, quincy(spec, catalog))
+    world.offer(tasks_of(np.arange(3), preference=1))
+    plan = world.plan()
+    assert sorted(placed(plan).values()) == [0, 1]
+    assert plan.pending_reason.tolist() == [PendingReason.NO_ROOM]
+
+
+def test_a_service_competes_with_tasks_that_have_input_data() -> None:
+    """For a place that is nobody's preferred one, under the workload's own catalog."""
+    spec = slot_cell(machines=4, slots=1, rack_size=1)
+    catalog = input_catalog(np.array([1]), spec.rack, 500, Stream(5))
+    world = FlowWorld(spec, quincy(spec, catalog))
+    world.rival_claims(catalog.machine.tolist(), 1_000)
+    world.sync()
+    free = 4 - len(catalog.machine)
+    world.offer(tasks_of(np.arange(free + 1), preference=np.array([1] * free + [0])))
+    plan = world.plan()
+    assert len(plan.task) == free > 0
+    assert free in plan.task  # the service
 
 
 def test_rejected_claims_are_planned_elsewhere() -> None:

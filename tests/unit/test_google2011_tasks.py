@@ -252,7 +252,7 @@ def test_batch_tasks_have_input_data_and_services_none(tmp_path: Path) -> None:
         0,
         2000,
         4000,
-    ] and catalog.unscheduled_cost.tolist() == [0, 2500, 4500]
+    ] and catalog.unscheduled_cost.tolist() == [4500, 2500, 4500]
 
 
 def test_the_seed_moves_the_data_only(tmp_path: Path) -> None:

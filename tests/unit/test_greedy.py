@@ -106,6 +106,38 @@ def test_load_spreading_breaks_ties_at_random():
     assert sorted(greedy.plan(tasks_of([1] * 4)).machine.tolist()) == [0, 1, 2, 4]
 
 
+@pytest.mark.parametrize("listed", [60, 500])
+def test_load_spreading_takes_the_emptiest_of_the_preferred_machines(listed):
+    machines, slots = 600, 10
+    rng = np.random.default_rng(4)
+    used = rng.integers(1, slots, machines)
+    preferred = np.sort(rng.choice(machines, listed, replace=False))
+    greedy = Greedy(
+        "load_spreading",
+        cell_of([slots] * machines),
+        used=used,
+        catalog=catalog_of((dict.fromkeys(preferred.tolist(), 1), {})),
+    )
+    requests = [1, 2, 1, 1, 3, 1, 2, 1] * 12
+    plan = greedy.plan(tasks_of(requests, preference=1), QUALITY)
+    free = slots - used
+    for request, machine in zip(requests, plan.machine.tolist(), strict=True):
+        assert machine in preferred
+        assert free[machine] == free[preferred].max() >= request
+        free[machine] -= request
+
+
+def test_load_spreading_breaks_ties_among_preferred_machines_at_random():
+    preferred = {0: 1, 2: 1, 3: 1, 4: 1}
+    greedy = Greedy("load_spreading", cell_of([2, 2, 2, 1, 2]), catalog=catalog_of((preferred, {})))
+    batch = tasks_of([1], preference=1)
+    firsts = np.bincount(
+        [int(greedy.plan(batch, QUALITY, stream=s).machine[0]) for s in range(3_000)], minlength=5
+    )
+    assert firsts[[1, 3]].sum() == 0
+    assert stats.chisquare(firsts[[0, 2, 4]]).pvalue > SIGNIFICANCE
+
+
 def test_best_fit_fills_a_machine_before_it_opens_another():
     greedy = Greedy("best_fit", cell_of([8, 3, 8, 3]))
     assert greedy.plan(tasks_of([1, 2, 2, 1, 8])).machine.tolist() == [1, 1, 3, 3, 0]

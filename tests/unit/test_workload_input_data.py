@@ -134,8 +134,13 @@ def test_no_inputs() -> None:
     assert (
         catalog.sets == 1
         and catalog.machine_offsets.tolist() == [0, 0]
-        and catalog.unscheduled_cost.tolist() == [0]
+        and catalog.unscheduled_cost.tolist() == [5]
     )
+
+
+def test_waiting_is_never_cheaper_for_a_task_without_input() -> None:
+    catalog = input_catalog(np.array([1, 20, 3]), RACKS["one rack"], 500, stream("services"))
+    assert catalog.unscheduled_cost.tolist() == [40_500, 2_500, 40_500, 6_500]
 
 
 def test_tables_are_the_distributions() -> None:

@@ -63,6 +63,9 @@ BREACHES: dict[str, Callable[[], Workload]] = {
         machine_cost=changed(SOUND.catalog.machine_cost, 0, -1)
     ),
     "catalog: set 0": lambda: catalog(elsewhere_cost=changed(SOUND.catalog.elsewhere_cost, 0, 1)),
+    "catalog.unscheduled_cost[0], of tasks without preferences": lambda: catalog(
+        unscheduled_cost=changed(SOUND.catalog.unscheduled_cost, 0, 0)
+    ),
     "catalog: negative": lambda: catalog(
         elsewhere_cost=changed(SOUND.catalog.elsewhere_cost, 1, -1)
     ),

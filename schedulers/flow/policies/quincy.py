@@ -23,6 +23,14 @@ from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
 TIE_TOWARDS_PLACING = 1
 
 
+def dearest_place(catalog: PreferenceCatalog) -> int:
+    """The cost of the most expensive placement that a catalog knows."""
+    return max(
+        int(cost.max(initial=0))
+        for cost in (catalog.machine_cost, catalog.rack_cost, catalog.elsewhere_cost)
+    )
+
+
 class Quincy(Policy):
     """The workload's placement costs as arcs.
 
@@ -30,17 +38,26 @@ class Quincy(Policy):
         T --rack_cost--> R --0--> M                     preferred racks
         T --elsewhere_cost--> X --0--> R                anywhere
         T --0--> K --machine_cost, rack_cost--> M, R    large sets, instead of the first two
-        T --unscheduled + 1--> U_j --waiting--> S
+        T --unscheduled + 1 (+ dearest)--> U_j --waiting--> S
         running T --(cost here - 1 - progress)--> M     under preemption
 
     A set K of more than `max_task_arcs` machines and racks is an equivalence class: its tasks share
     one aggregator with the set's arcs, and the cost of every path is the same as with arcs of their
     own. The flow takes the cheapest path, so catalogs should list machines at no more than their
     rack, and racks at no more than elsewhere.
+
+    may_wait: a task waits while that costs less than its best free place. Without it, waiting costs
+    as much more as the dearest place of the catalog, so tasks wait only where there is no room; who
+    waits then is decided as before, because all cost the same more.
     """
 
     def __init__(
-        self, cell: CellSpec, catalog: PreferenceCatalog, max_task_arcs: int, wait_price: TimePrice
+        self,
+        cell: CellSpec,
+        catalog: PreferenceCatalog,
+        max_task_arcs: int,
+        wait_price: TimePrice,
+        may_wait: bool,
     ) -> None:
         self.wait_price = wait_price
         # In whole seconds: a finer quantum would change the arcs of all running tasks every round.
@@ -48,6 +65,7 @@ class Quincy(Policy):
             catalog.wait_cost * 1_000_000 // catalog.wait_quantum_us, 1_000_000
         )
         self._catalog = catalog
+        self._waiting_surcharge = TIE_TOWARDS_PLACING + (0 if may_wait else dearest_place(catalog))
         self._rack = cell.rack
         self._racks = int(self._rack[-1]) + 1 if cell.machines else 0
         self._rack_begin = np.searchsorted(self._rack, np.arange(self._racks + 1))
@@ -88,7 +106,7 @@ class Quincy(Policy):
         return TaskArcs.join(parts)
 
     def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
-        return self._catalog.unscheduled_cost[tasks.preference] + TIE_TOWARDS_PLACING
+        return self._catalog.unscheduled_cost[tasks.preference] + self._waiting_surcharge
 
     def running_arc_cost(self, tasks: TaskBatch, machine: Int64) -> Int64:
         """One below the cost of placing it there anew, so that ties never move a task."""

@@ -34,6 +34,9 @@ CAPACITY = 2
 # adaptive never leaves quality-first; from 0.75 Figs. 5, 7b and 8 follow.
 PARSYNC_SCAN_COST = 0.75
 GREEDY: tuple[str, ...] = tuple(StrategyKind)
+# Takes the emptier of equally good machines, as flow schedulers do: so a comparison of the two does
+# not rest on ties.
+MAIN_KIND = "load_spreading"
 FLOW_SHARE = 0.25
 TOGETHER = "all"  # the sync set of groups that count together as ParSync's N schedulers
 MOST_SCHEDULERS = 1_000_000  # of one kind
@@ -90,7 +93,7 @@ def greedy_group(
     strategy: str,
     count: int,
     sync: str = "diff_block",
-    kind: str = "random",
+    kind: str = MAIN_KIND,
     decision: DecisionTime | None = None,
     **options: Any,
 ) -> GroupConfig:

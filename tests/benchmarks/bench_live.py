@@ -76,7 +76,7 @@ def configuration(decision: DecisionTime | None) -> tuple[RunConfig, ArmConfig]:
     """The issue's run; decision None: the modelled times of the paper's cell."""
     scale = paper_scale()
     synthetic = scale.synthetic.model_copy(update={"load_percent": (95,), "phase_s": SECONDS})
-    group = greedy_group(scale, "latency_first", scale.schedulers)
+    group = greedy_group(scale, "latency_first", scale.schedulers, kind="random")
     if decision is not None:
         group = group.model_copy(update={"decision": decision})
     arm = ArmConfig(

@@ -32,6 +32,12 @@ class LiveConfig(Strict):
     """
 
     address: str | None = None
+    arms: tuple[Name, ...] | None = Field(
+        None,
+        strict=False,
+        description="the arms that run on Ray; the others run in virtual time, before them."
+        " Unset: all",
+    )
     hosts: int = Field(2, ge=1, le=64)
     tick_ms: int = Field(25, ge=1, le=10_000)
     fsync: bool = False
@@ -95,8 +101,16 @@ class RunConfig(Strict):
             tables_of(kind for arm in self.arms for kind in arm.protocol_kinds)
         except AgoraError as error:
             raise ValueError(str(error)) from error
+        unknown = [name for name in self.live.arms or () if name not in names]
+        if unknown:
+            raise ValueError(f"live.arms: there is no arm {unknown[0]!r}; arms: {', '.join(names)}")
         self.workload.check_phases(self.settle_s, {arm.name: arm.gap_s for arm in self.arms})
         return self
+
+    def is_live(self, arm: ArmConfig) -> bool:
+        """Whether the arm runs on Ray."""
+        chosen = self.live.arms
+        return self.runtime == "ray" and (chosen is None or arm.name in chosen)
 
 
 def first_error(error: ValidationError) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -18,7 +19,7 @@ from experiments import restarts
 from experiments.arm_config import ArmConfig
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
-from experiments.finishing import arm_result, finish_run
+from experiments.finishing import arm_result, finish_run, preview
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.kept_arms import keep_arm
 from experiments.killed_runs import run_in_progress
@@ -125,6 +126,8 @@ def run(
 ) -> int:
     """Run every arm, then all of them over the paired seeds, then write the report.
 
+    Where only some arms run on Ray, all run in virtual time first, and their table is shown.
+
     A run that ends early writes what it has, marked partial. If it has nothing, its directory is
     removed. If a scheduler breaks its contract, its arm ends; the other arms still run, the paired
     seeds do not.
@@ -138,27 +141,35 @@ def run(
     interruption.note = _report_later(directory)
     facts, version = workload_facts(workload), version_text()
     results: list[ArmRun] = []
+    in_virtual_time: list[ArmRun] = []
     seeds: dict[int, dict[str, SeedFigures]] = {}
     broken: list[str] = []  # arms that one of their schedulers ended
     reason, status = "", 0
+    jobs = _jobs(config, directory, run_arm)
+    shown = sum(job.runner is run_arm_virtual for job in jobs) if config.runtime == "ray" else 0
     try:
-        for arm, slug in zip(config.arms, slugs([arm.name for arm in config.arms]), strict=True):
-            folder = directory / "arms" / slug
+        for number, job in enumerate(jobs, start=1):
+            arm = job.arm
             reason = f"'{arm.name}': interrupted"
-            result = _run_arm(
-                config, arm, workload, folder, len(results) + 1, console, run_arm, interruption
-            )
-            results.append(result)
-            if result.broken:
+            title = f"{number}/{len(jobs)} {arm.name}{job.where}"
+            result = _run_arm(config, job, workload, title, console, interruption)
+            if job.runner is run_arm_virtual and not result.stopped:
+                in_virtual_time.append(result)
+            if job.folder is not None:
+                results.append(result)
+            if result.broken and job.folder is not None:
                 broken.append(f"'{arm.name}': {result.stopped}")
-            elif result.stopped:
+            elif result.stopped and not result.broken:
                 reason = f"'{arm.name}': {result.stopped}"
                 status = interruption.exit_status if result.interrupted else BAD_INPUT
                 break
-            so_far = arm_result(config, result, {})
-            keep_arm(directory, so_far, slug, facts, version, result.stopped)
+            if job.folder is not None:
+                so_far = arm_result(config, result, {}, config.is_live(arm))
+                keep_arm(directory, so_far, job.slug, facts, version, result.stopped)
+            if number == shown and in_virtual_time:
+                console.print(preview(config, workload, in_virtual_time))
             reason = "interrupted"
-            if len(results) < len(config.arms) or config.seeds > 1:
+            if number < len(jobs) or config.seeds > 1:
                 interruption.check()
             reason = ""
         if broken and not reason:
@@ -177,6 +188,8 @@ def run(
             raise AgoraError(reason)
         console.print("Stopped before the first arm ended; nothing was written.")
         return status
+    place = {arm.name: number for number, arm in enumerate(config.arms)}
+    results.sort(key=lambda result: place[result.arm.name])
     reason = "; ".join([*broken, *([reason] if reason else [])])
     missing = len(config.arms) - len(results)
     if reason and missing:
@@ -192,22 +205,49 @@ def run(
     return status
 
 
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A run of an arm. folder: where it leaves its files; None: only its figures are shown."""
+
+    arm: ArmConfig
+    slug: str
+    runner: ArmRunner
+    folder: Path | None
+    where: str
+
+
+def _jobs(config: RunConfig, directory: Path, run_arm: ArmRunner) -> list[_Job]:
+    """The runs of all arms. Where only some arms run on Ray, every arm runs in virtual time first:
+    that takes seconds, and the live runs confirm or contradict it."""
+    arms = list(zip(config.arms, slugs([arm.name for arm in config.arms]), strict=True))
+    folder = directory / "arms"
+    live = [arm for arm in config.arms if config.is_live(arm)]
+    if len(live) in (0, len(arms)):
+        return [_Job(arm, slug, run_arm, folder / slug, "") for arm, slug in arms]
+    virtual = [
+        _Job(arm, slug, run_arm_virtual, None if arm in live else folder / slug, ", virtual time")
+        for arm, slug in arms
+    ]
+    return virtual + [
+        _Job(arm, slug, run_arm, folder / slug, ", live") for arm, slug in arms if arm in live
+    ]
+
+
 def _run_arm(
     config: RunConfig,
-    arm: ArmConfig,
+    job: _Job,
     workload: Workload,
-    folder: Path,
-    number: int,
+    title: str,
     console: Console,
-    run_arm: ArmRunner,
     interruption: Interruption,
 ) -> ArmRun:
     """Run one arm and show its live table."""
+    arm, folder = job.arm, job.folder
     try:
-        folder.mkdir()
+        if folder is not None:
+            folder.mkdir()
     except OSError as error:
         raise AgoraError(f"{folder}: {error.strerror}") from error
-    title = f"{number}/{len(config.arms)} {arm.name}"
     names = [f"{group.name}-{place}" for group in arm.groups for place in range(group.count)]
     with Live(console=console, refresh_per_second=4, transient=True) as live:
         begun_s = time.monotonic()
@@ -217,7 +257,7 @@ def _run_arm(
             left_s = elapsed_s * (workload.end_us - snapshot.at_us) / max(1, snapshot.at_us)
             live.update(live_table(title, names, snapshot, workload.end_us, left_s))
 
-        result = run_arm(config, arm, workload, config.seed, folder, show, interruption)
+        result = job.runner(config, arm, workload, config.seed, folder, show, interruption)
     end = (
         "interrupted after"
         if result.interrupted

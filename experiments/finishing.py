@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.text import Text
 
 from experiments.arm_config import decision_clock
@@ -47,35 +47,48 @@ def finish_run(
         if not known:
             interruption.check()
 
-    facts = RunFacts(
-        seed=config.seed,
-        version=version_text(),
-        runtime=config.runtime,
-        settle_us=settle_us(config),
-        config=config.model_dump(mode="json"),
-        partial=partial,
-    )
-    arms = [arm_result(config, run, seeds) for run in runs]
+    facts = _facts(config, config.runtime, partial)
+    arms = [arm_result(config, run, seeds, config.is_live(run.arm)) for run in runs]
     summary = build_summary(facts, workload, arms)
     write_run(directory, summary, arms)
     Console().print(comparison_table(summary))
     console.print(Text(f"report: {write_report(directory, check)}"), soft_wrap=True)
 
 
+def preview(config: RunConfig, workload: Workload, runs: Sequence[ArmRun]) -> Group:
+    """The comparison of arms that have all run in virtual time, for the terminal."""
+    facts = _facts(config, "virtual", "")
+    arms = [arm_result(config, run, {}, live=False) for run in runs]
+    return comparison_table(build_summary(facts, workload, arms))
+
+
+def _facts(config: RunConfig, runtime: str, partial: str) -> RunFacts:
+    return RunFacts(
+        seed=config.seed,
+        version=version_text(),
+        runtime=runtime,
+        settle_us=settle_us(config),
+        config=config.model_dump(mode="json"),
+        partial=partial,
+    )
+
+
 def arm_result(
-    config: RunConfig, run: ArmRun, seeds: Mapping[int, Mapping[str, SeedFigures]]
+    config: RunConfig, run: ArmRun, seeds: Mapping[int, Mapping[str, SeedFigures]], live: bool
 ) -> ArmResult:
     """An arm's run in figures.
 
     Args:
         seeds: The seeds of all arms, by seed and arm name.
+        live: Whether the run was on Ray.
     """
-    arm, live = run.arm, config.runtime == "ray"
+    arm = run.arm
     outline = config.workload.outline()
     capacity = [] if outline is None else decision_capacity(arm, outline)
     results = {seed: figures[arm.name] for seed, figures in seeds.items() if arm.name in figures}
     return ArmResult(
         name=arm.name,
+        runtime="ray" if live else "virtual",
         mix=[group.model_dump(mode="json", exclude_none=True) for group in arm.groups],
         sync=arm.sync,
         strategy=arm.strategy,

@@ -203,7 +203,7 @@ class _Found:
             regret=Regret(),
             restarts=measured.restarts,
         )
-        result = arm_result(self._config, run, {})
+        result = arm_result(self._config, run, {}, self._config.is_live(arm))
         write_series(folder, result.series)
         if not measured.stopped:
             self.lacks.append(f"'{arm.name}': its regret was not computed")
@@ -268,10 +268,10 @@ def _from_parquet(config: RunConfig, arm: ArmConfig, workload: Workload, folder:
     for table, rows in read_records(files, metrics.tables):
         metrics.add(table, rows)
     metrics.flush()
-    end = read_end(folder / _LOG if config.runtime == "ray" else folder)
+    end = read_end(folder / _LOG if config.is_live(arm) else folder)
     if end is None or end.stopped:
         return _Measured(metrics, {"ended_us": metrics.last_us}, _stopped(metrics.last_us), "")
-    log = end.logs.get(CELL_LOG if config.runtime == "ray" else VIRTUAL_LOG)
+    log = end.logs.get(CELL_LOG if config.is_live(arm) else VIRTUAL_LOG)
     return _Measured(metrics, {"ended_us": metrics.last_us}, "", log.digest if log else "")
 
 

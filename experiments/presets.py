@@ -37,6 +37,8 @@ GREEDY: tuple[str, ...] = tuple(StrategyKind)
 # Takes the emptier of equally good machines, as flow schedulers do: so a comparison of the two does
 # not rest on ties.
 MAIN_KIND = "load_spreading"
+# The arms of the main comparison that also run live: one of each kind.
+LIVE_ARMS = ("ParSync adaptive", "Omega", "Greedy, one scheduler", "Flow at own speed")
 FLOW_SHARE = 0.25
 TOGETHER = "all"  # the sync set of groups that count together as ParSync's N schedulers
 MOST_SCHEDULERS = 1_000_000  # of one kind
@@ -205,8 +207,8 @@ def mix_arm(text: str, scale: Scale) -> ArmConfig:
     counts, all schedulers have the same modelled decision times and together decide CAPACITY times
     what arrives at 100 % load, and those of the optimistic protocol are one sync set.
 
-    A kind is a strategy of ParSync (a random placer that ranks partitions so) or any registered
-    kind of scheduler; a protocol that runs no schedulers stands by itself ("lottery=2").
+    A kind is a strategy of ParSync (a load-spreading placer that ranks partitions so) or any
+    registered kind of scheduler. A protocol that runs no schedulers stands by itself ("lottery=2").
 
     Raises:
         AgoraError: Names what is wrong.

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from experiments.config import RunConfig, first_error, load_config, validated
-from experiments.presets import Scale, default_arms, demo_scale, mix_arm, paper_scale
+from experiments.presets import LIVE_ARMS, Scale, default_arms, demo_scale, mix_arm, paper_scale
 from experiments.run_options import RunOptions, RuntimeName, ScaleName
 from experiments.workload_flags import changed_workload, settled, trace_workload
 from shared_state.errors import AgoraError
@@ -35,6 +35,7 @@ def resolve(options: RunOptions) -> RunConfig:
         tree = load_config(options.config).model_dump(mode="json")
     if options.mix is not None:
         tree["arms"] = [_mix(options.mix, preset)]
+        tree["live"] = {**tree.get("live", {}), "arms": None}
     if options.trace is not None:
         tree["workload"] = trace_workload(options.trace)
         if options.config is None:
@@ -77,6 +78,7 @@ def _preset_tree(options: RunOptions, preset: Scale) -> dict[str, Any]:
         "workload": {"kind": "synthetic", **preset.synthetic.model_dump(mode="json")},
         "arms": [arm.model_dump(mode="json") for arm in default_arms(preset)],
         "runtime": RuntimeName.RAY.value,
+        "live": {"arms": list(LIVE_ARMS)},
     }
 
 

@@ -127,7 +127,7 @@ class ArmRunner(Protocol):
         arm: ArmConfig,
         workload: Workload,
         seed: int,
-        directory: Path,
+        directory: Path | None,
         on_snapshot: Callable[[Snapshot], None],
         interruption: Interruption,
     ) -> ArmRun: ...

@@ -30,7 +30,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,7 @@ class ArmResult:
     """
 
     name: str
+    runtime: Literal["ray", "virtual"]
     mix: Sequence[Mapping[str, Any]]
     sync: str
     strategy: str
@@ -340,6 +341,7 @@ def describe(arm: ArmResult, slug: str) -> ArmSummary:
     overall = figures.overall.model_copy(update=arm.regret.means().model_dump())
     return ArmSummary(
         name=arm.name,
+        runtime=arm.runtime,
         slug=slug,
         mix=[_plain(group) for group in arm.mix],
         sync=arm.sync,

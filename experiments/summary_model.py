@@ -106,6 +106,7 @@ class ArmSummary(ArmFigures):
     """An arm of a run.
 
     Args:
+        runtime: Where it ran: in real time on Ray, or in virtual time.
         slug: The name of its folder.
         mix: The configuration of each scheduler group, e.g. name, kind, count, strategy.
         basis: What its delays rest on, and so which arms it is ranked beside.
@@ -117,6 +118,7 @@ class ArmSummary(ArmFigures):
     """
 
     name: str
+    runtime: Literal["ray", "virtual"]
     slug: str = Field(pattern=r"^[a-z0-9-]+$")
     mix: list[Settings]
     sync: str

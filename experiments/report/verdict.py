@@ -43,6 +43,7 @@ class Cell:
     value: str
     spread: str
     run: str
+    runtime: str
     change: str
     change_interval: str
     certain: bool
@@ -123,6 +124,7 @@ def _row(summary: ComparedArms, quantity: Quantity) -> Row:
                 run=quantity.text(arm.overall.value(key), arm.overall.is_bound(key))
                 if seeds
                 else "",
+                runtime=arm.runtime,
                 change=_change(quantity, change),
                 change_interval=_change_interval(quantity, change),
                 certain=bool(change and change.certain),
@@ -310,9 +312,11 @@ def _is(names: Sequence[str]) -> str:
 def _other_clock(summary: ComparedArms, quantity: Quantity, best: str | None) -> str:
     """Whether the one run in real time agrees with the seeds in virtual time about the best arm.
     Empty for a run of one clock."""
-    if best is None or not summary.paired.seeds or summary.runtime != "ray":
+    if best is None or not summary.paired.seeds:
         return ""
-    own = {arm.slug: arm.overall for arm in summary.arms if not arm.partial}
+    own = {
+        arm.slug: arm.overall for arm in summary.arms if arm.runtime == "ray" and not arm.partial
+    }
     whole = {slug: figures.value(quantity.key) for slug, figures in own.items()}
     ranked_arms = ranked_by({slug: [figures] for slug, figures in own.items()}, quantity.key)
     best_live = _best(
@@ -320,12 +324,14 @@ def _other_clock(summary: ComparedArms, quantity: Quantity, best: str | None) ->
     )
     if best_live is None or whole.get(best) is None:
         return ""
+    among = "" if len(own) == len(summary.arms) else f" of {len(own)} arms"
     if best_live == best:
-        return f" So it is in the live run ({quantity.text(whole[best])})."
+        return f" So it is in the live run{among} ({quantity.text(whole[best])})."
     names = {arm.slug: arm.name for arm in summary.arms}
     return (
-        f" That is virtual time: in the one live run it comes to {quantity.text(whole[best])}, "
-        f"and {names[best_live]} is best at {quantity.text(whole[best_live])}."
+        f" That is virtual time: in the one live run{among} it comes to "
+        f"{quantity.text(whole[best])}, and {names[best_live]} is best at "
+        f"{quantity.text(whole[best_live])}."
     )
 
 

@@ -83,6 +83,7 @@ def arm_result(name: str, seed: int, seeds: Sequence[int], step_us: int) -> ArmR
     kinds = [("greedy", "weighted_sampling", AGENTS - flow), ("firmament", "firmament", flow)]
     return ArmResult(
         name=name,
+        runtime="virtual",
         mix=[
             {"name": group, "kind": kind, "count": count} for group, kind, count in kinds if count
         ],

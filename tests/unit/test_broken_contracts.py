@@ -129,7 +129,7 @@ def test_a_call_that_never_returns_ends_its_arm(run: Run, tmp_path: Path, fault:
     assert status == 2
     call = "observe" if fault == "observe_hangs" else "plan"
     assert re.search(
-        rf"error: 'Bad': scheduler 'mine-\d' of kind 'bad', round 3: {call}\(\) has not returned "
+        rf"error: 'Bad': scheduler 'mine-\d' of kind 'bad', round [1-9]\d*: {call}\(\) has not returned "
         r"after 0\.2 s\n$",
         said,
     )

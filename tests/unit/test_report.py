@@ -238,7 +238,8 @@ def test_a_live_run_that_contradicts_the_virtual_seeds_is_said(
     arms = [bare_arm("A", seeds={1: 100.0, 2: 101.0}), bare_arm("B", seeds={1: 50.0, 2: 51.0})]
     summary = build_summary(FACTS, workload(), arms)
     summary = with_overall(summary, delay_mean_us=live_us)
-    live = summary.model_copy(update={"runtime": "ray"})
+    on_ray = [arm.model_copy(update={"runtime": "ray"}) for arm in summary.arms]
+    live = summary.model_copy(update={"runtime": "ray", "arms": on_ray})
     assert told in verdict(live, [QUANTITIES["delay_mean_us"]])[0].sentence
     assert "live" not in verdict(summary, [QUANTITIES["delay_mean_us"]])[0].sentence
 

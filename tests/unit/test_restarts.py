@@ -11,7 +11,7 @@ from rich.console import Console
 
 from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
-from experiments.execution import _run_arm
+from experiments.execution import _Job, _run_arm
 from experiments.interruption import Interruption
 from experiments.restarts import Restart, count, sentence
 from experiments.running import ArmRun
@@ -49,7 +49,14 @@ def test_each_is_told_as_its_arm_ends(tmp_path: Path) -> None:
 
     with (tmp_path / "terminal").open("w") as terminal:
         console = Console(record=True, file=terminal)
-        _run_arm(config, arm, workload, tmp_path / "arm", 1, console, run_arm, Interruption())
+        _run_arm(
+            config,
+            _Job(arm, "arm", run_arm, tmp_path / "arm", ""),
+            workload,
+            "1/1 [ParSync]",
+            console,
+            Interruption(),
+        )
     assert console.export_text().splitlines()[-3:] == [
         "1/1 [ParSync]: done in 3.0 s",
         f"  {sentence(BACK)}",

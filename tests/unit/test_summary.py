@@ -39,6 +39,7 @@ def bare_arm(name: str, digest: str = "d", seeds: dict[int, float] | None = None
     figures = summarise(metrics)
     return ArmResult(
         name=name,
+        runtime="virtual",
         mix=[{"name": "greedy", "kind": "random", "count": 2}],
         sync="statesync aligned",
         strategy="quality_first",

@@ -34,6 +34,7 @@ plan_limit_s = {limit_s}
 
 [workload]
 kind = "synthetic"
+start = "cold"
 machines = 30
 slots_per_machine = 2
 mean_duration_s = 0.1

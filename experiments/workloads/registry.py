@@ -31,6 +31,7 @@ from shared_state.errors import AgoraError
 Result = TypeVar("Result")
 
 ENTRY_POINTS = "agora.workloads"
+WARM_UP_S = "warm_up_s"  # the fact that says how long each arm runs before time 0
 ATTRIBUTION = "attribution"  # the fact of a workload that says whose data it is
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(

@@ -1,7 +1,7 @@
 """The warm-up of generated workloads: what an arm runs in virtual time before time 0.
 
 It begins in a cell in equilibrium (equilibrium.py), drawn without regard to any scheduler, and goes
-on for WARM_UP_LENGTHS mean run times at the first phase's load. After it the cell is as the arm's
+on for five mean run times at the first phase's load. After it the cell is as the arm's
 own schedulers fill it.
 """
 
@@ -38,8 +38,6 @@ from shared_state.tasks import (
     TaskClass,
 )
 
-WARM_UP_LENGTHS = 5  # mean run times
-
 
 def warm_up(options: SyntheticOptions, seed: int) -> Workload | None:
     """The warm-up before the workload of these options and this seed, on its cell.
@@ -49,10 +47,8 @@ def warm_up(options: SyntheticOptions, seed: int) -> Workload | None:
     that the run begins at the first phase's load. None for a cold start, for a first phase without
     load, and where arrivals are so rare that none falls into the warm-up.
     """
-    load = options.load_percent[0]
-    length_s = WARM_UP_LENGTHS * options.mean_duration_s
-    tasks_arriving = options.tasks_per_s * length_s * load / 100
-    if options.start == "cold" or tasks_arriving < options.batch_tasks:
+    length_s, load = options.warm_up_s, options.load_percent[0]
+    if not length_s:
         return None
     cell = make_cell(options, seed)
     catalog = make_catalog(options, cell, seed)

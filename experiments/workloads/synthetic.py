@@ -17,7 +17,7 @@ from experiments.strict_model import Strict
 from experiments.workloads.arrivals import WorkClock, even_arrivals, poisson_arrivals
 from experiments.workloads.draws import bounded_pareto_table, draw, exponential, zipf_table
 from experiments.workloads.preference_groups import group_catalog, spread_machines
-from experiments.workloads.registry import Outline
+from experiments.workloads.registry import WARM_UP_S, Outline
 from experiments.workloads.resources import MachineType, Resources, TaskShape
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.random import Stream, stream_key
@@ -35,6 +35,7 @@ from shared_state.tasks import (
 SLOT_SCORE_ONE = 1 << 20
 SERVICE_PRIORITY = 1
 SLOTS_PER_MACHINE = 10
+WARM_UP_LENGTHS = 5  # mean run times
 
 
 class SyntheticOptions(Strict):
@@ -190,6 +191,14 @@ class SyntheticOptions(Strict):
             self.machines, self.machine_types or (slots,), self.task_shapes or (one,)
         )
 
+    @property
+    def warm_up_s(self) -> float:
+        """How long each arm's warm-up before time 0 lasts; 0 where it begins in an empty cell:
+        where it shall, no load is offered, or hardly any task would arrive."""
+        length_s = WARM_UP_LENGTHS * self.mean_duration_s
+        arriving = self.tasks_per_s * length_s * self.load_percent[0] / 100
+        return 0.0 if self.start == "cold" or arriving < self.batch_tasks else length_s
+
     def outline(self) -> Outline:
         """What is known before any task is drawn."""
         return Outline(
@@ -298,6 +307,7 @@ def arriving_tasks(
             "jobs": int(job[-1]) + 1,
             "tasks_in_gangs": int(np.count_nonzero(gang != NO_GANG)),
             "tasks_larger_than_every_machine": 0,
+            **({WARM_UP_S: options.warm_up_s} if options.warm_up_s else {}),
             **resources.facts(),
         },
     )

@@ -310,7 +310,7 @@ def test_a_steady_start_is_said_and_not_warned_of(tmp_path: Path) -> None:
     update = {"mean_duration_us": 2_000_000, "facts": {"warm_up_s": 10.0}}
     summary = summary.model_copy(update={"workload": summary.workload.model_copy(update=update)})
     write_run(tmp_path, summary, arms)
-    page = write_report(tmp_path).read_text("utf-8")
+    page = " ".join(write_report(tmp_path).read_text("utf-8").split())
     assert "Short warm-up" not in page
     assert "each arm ran for 10 s (5 mean task lengths) in virtual time before" in page
 
@@ -326,7 +326,7 @@ def test_transient_phases_are_named_in_report_and_terminal(tmp_path: Path) -> No
     says = "Transient phase, in which backlog or utilisation drifted: 1 (B)."
     assert transient_phases(summary) == says
     write_run(tmp_path, summary, arms)
-    page = write_report(tmp_path).read_text("utf-8")
+    page = " ".join(write_report(tmp_path).read_text("utf-8").split())
     assert says in page and page.count("<small>transient</small>") == 1
     console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     console.print(comparison_table(read_summary(tmp_path)))

@@ -18,10 +18,10 @@ from experiments.report.transient import transient_phases
 from experiments.report.verdict import SAME, Row, is_ranked, unplaced_share, verdict
 from experiments.restarts import count, sentence
 from experiments.summary import Run, read_run
-from experiments.summary_model import ArmSummary, ComparedArms, RunSummary, Settings
+from experiments.summary_model import ArmSummary, ComparedArms, RunSummary, Settings, WorkloadFacts
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
-from experiments.workloads.registry import ATTRIBUTION
+from experiments.workloads.registry import ATTRIBUTION, WARM_UP_S
 from parsync.metrics.quantity import Quantity, counted, duration, share
 from parsync.metrics.summary import ScopeFigures, StartFigures
 from shared_state.errors import AgoraError
@@ -319,6 +319,12 @@ def _clock(notes: Settings) -> str:
     return "; ".join(parts) or "exact"
 
 
+def _running_at_start(workload: WorkloadFacts) -> str:
+    if workload.warm_up_us:
+        return "and each arm's own running at the start"
+    return f"{workload.initial_tasks:,} running at the start"
+
+
 def _workload_facts(summary: RunSummary) -> list[tuple[str, str]]:
     workload = summary.workload
     rows = [
@@ -331,8 +337,7 @@ def _workload_facts(summary: RunSummary) -> list[tuple[str, str]]:
         ),
         (
             "Tasks",
-            f"{workload.tasks:,} ({workload.arrivals:,} arriving, {workload.initial_tasks:,} "
-            "running at the start)",
+            f"{workload.tasks:,} ({workload.arrivals:,} arriving, {_running_at_start(workload)})",
         ),
         (
             "Run time on a preferred machine",
@@ -340,8 +345,10 @@ def _workload_facts(summary: RunSummary) -> list[tuple[str, str]]:
         ),
         ("Length", duration(workload.end_us)),
     ]
+    if workload.warm_up_us:
+        rows.append(("Warm-up of each arm", duration(workload.warm_up_us)))
     for name, value in workload.facts.items():
-        if name == ATTRIBUTION:
+        if name in (ATTRIBUTION, WARM_UP_S):
             continue
         shown = (
             f"{value:,}"

@@ -313,6 +313,7 @@ def test_a_steady_start_is_said_and_not_warned_of(tmp_path: Path) -> None:
     page = " ".join(write_report(tmp_path).read_text("utf-8").split())
     assert "Short warm-up" not in page
     assert "each arm ran for 10 s (5 mean task lengths) in virtual time before" in page
+    assert "arriving, and each arm" in page and "<dt>Warm-up of each arm</dt><dd>10 s</dd>" in page
 
 
 def test_transient_phases_are_named_in_report_and_terminal(tmp_path: Path) -> None:

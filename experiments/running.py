@@ -22,6 +22,7 @@ from experiments.placement_values import placement_values
 from experiments.regret import regret_watch, settle_us
 from experiments.restarts import Restart
 from experiments.summary_model import SeedFigures
+from experiments.warm_up import warmed_up
 from experiments.workloads.inspection import digest
 from parsync.metrics.job_times import NOT_IN_JOB
 from parsync.metrics.live import Snapshot
@@ -145,7 +146,6 @@ def run_arm_virtual(
     """Run one arm in virtual time. With directory None only the figures are kept. Ctrl-C and a full
     disk yield a partial result."""
     metrics = make_metrics(config, arm, workload)
-    watch = regret_watch(config, workload, seed)
     sink = None if directory is None else RecordSink(directory, tables=metrics.tables)
 
     def take(record: Record) -> None:
@@ -170,12 +170,16 @@ def run_arm_virtual(
     drain_us = round(config.drain_s * 1e6)
     message_us = config.virtual.message_us
     try:
+        begins = warmed_up(config, arm, workload, seed, lambda _: interruption.check())
+        metrics = make_metrics(config, arm, begins)
+        watch = regret_watch(config, begins, seed)
         if directory is not None:
             virtual = InVirtualTime(drain_us, message_us)
-            write_assembly(directory, spec, workload, workload_folder(directory), virtual)
+            shared = workload_folder(directory) if begins is workload else None
+            write_assembly(directory, spec, begins, shared, virtual)
         outcome = run_virtual(
             spec,
-            workload,
+            begins,
             drain_us,
             take,
             progress,

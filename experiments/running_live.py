@@ -17,6 +17,7 @@ from experiments.interruption import Interruption
 from experiments.regret import regret_of_log, regret_watch
 from experiments.restarts import Restart
 from experiments.running import ArmRun, make_metrics, workload_folder
+from experiments.warm_up import warmed_up
 from parsync.metrics.delay import DelayMetric
 from parsync.metrics.live import Snapshot
 from parsync.metrics.regret import Regret
@@ -28,6 +29,7 @@ from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.records import merge_parts
 from parsync.workload.workload import Workload
+from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 
 OBJECT_STORE_MB = 150
@@ -63,10 +65,15 @@ def run_arm_live(
         directory: Receives its measurements, and its logs in directory/log for `agora replay`.
         held: Receives the actors of the last arm, which live as long as the list; None to end them.
     """
+    try:
+        begins = warmed_up(config, arm, workload, seed, lambda _: interruption.check())
+    except ContractBroken as error:
+        empty = make_metrics(config, arm, workload)
+        return ArmRun(arm, empty, "", {}, str(error), 0.0, Regret(), broken=True)
     options = LiveOptions(
         journal_dir=directory / "log",
         records_dir=directory,
-        workload_dir=workload_folder(directory),
+        workload_dir=workload_folder(directory) if begins is workload else None,
         address=config.live.address,
         hosts=config.live.hosts,
         tick_us=config.live.tick_ms * 1000,
@@ -86,8 +93,8 @@ def run_arm_live(
     spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=True)
     # A copy each of the same empty accumulators: with make_metrics itself, every actor would import
     # this package to start.
-    metrics_maker = partial(copy.deepcopy, make_metrics(config, arm, workload))
-    outcome = run_live(spec, workload, options, round(config.drain_s * 1e6), metrics_maker, show)
+    metrics_maker = partial(copy.deepcopy, make_metrics(config, arm, begins))
+    outcome = run_live(spec, begins, options, round(config.drain_s * 1e6), metrics_maker, show)
     if outcome.held is not None and held is not None:
         held.append(outcome.held)
     stopped = _brief(outcome.notes) if outcome.partial else ""
@@ -96,8 +103,8 @@ def run_arm_live(
     try:
         merge_parts(directory, outcome.metrics.tables)
         if not stopped:
-            assembly = Assembly.of(spec, workload)
-            watch = regret_watch(config, workload, seed)
+            assembly = Assembly.of(spec, begins)
+            watch = regret_watch(config, begins, seed)
             regret = regret_of_log(assembly, log, watch, outcome.ended_us)
     except AgoraError as error:  # the figures are kept
         stopped = stopped or str(error)

@@ -62,6 +62,12 @@ class WorkloadFacts(Figures):
     facts: Settings
 
     @property
+    def warm_up_us(self) -> int:
+        """How long each arm ran before time 0, in virtual time."""
+        warm_up_s = self.facts.get("warm_up_s", 0)
+        return round(warm_up_s * 1e6) if isinstance(warm_up_s, int | float) else 0
+
+    @property
     def pending_at_start(self) -> int:
         """Tasks of a trace that wait as it begins."""
         pending = self.facts.get("tasks_pending_at_start", 0)

@@ -83,6 +83,11 @@ class WorkloadConfig(Strict):
         """The workload, checked. AgoraError naming what cannot be read."""
         return self.spec.make(self.options, seed)
 
+    def make_warm_up(self, seed: int) -> Workload | None:
+        """What each arm runs before time 0 of the workload, checked; None if nothing. AgoraError as
+        make."""
+        return self.spec.make_warm_up(self.options, seed)
+
     def values(self, workload: Workload) -> Sequence[PlacementValue]:
         """What this kind's placements are worth beyond their cost."""
         return self.spec.call(self.spec.values, workload)

@@ -14,13 +14,14 @@ from experiments.decision_basis import basis_text
 from experiments.figures import RenderedFigure, draw_all, style
 from experiments.report.data_dictionary import data_dictionary
 from experiments.report.differences import differences, settings
+from experiments.report.transient import transient_phases
 from experiments.report.verdict import SAME, Row, is_ranked, unplaced_share, verdict
 from experiments.restarts import count, sentence
 from experiments.summary import Run, read_run
-from experiments.summary_model import ArmSummary, ComparedArms, RunSummary, Settings
+from experiments.summary_model import ArmSummary, ComparedArms, RunSummary, Settings, WorkloadFacts
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
-from experiments.workloads.registry import ATTRIBUTION
+from experiments.workloads.registry import ATTRIBUTION, WARM_UP_S
 from parsync.metrics.quantity import Quantity, counted, duration, share
 from parsync.metrics.summary import ScopeFigures, StartFigures
 from shared_state.errors import AgoraError
@@ -114,6 +115,8 @@ def render(run: Run, drawn: Sequence[RenderedFigure]) -> str:
         workload_facts=_workload_facts(summary),
         settled=_settled(summary),
         short_settling=_short_settling(summary),
+        transient=transient_phases(summary),
+        warm_up=_warm_up(summary),
         start=_start(summary),
         attribution=summary.workload.facts.get(ATTRIBUTION, ""),
         config=toml_text(summary.config),
@@ -170,12 +173,21 @@ def _settled(summary: RunSummary) -> str:
     return f"the first {duration(settle_us)} {stretch}{lengths}"
 
 
+def _warm_up(summary: RunSummary) -> str:
+    """How long each arm ran before time 0; "" if it did not."""
+    length_us, mean_us = summary.workload.warm_up_us, summary.workload.mean_duration_us
+    if not length_us:
+        return ""
+    lengths = f" ({length_us / mean_us:.2g} mean task lengths)" if mean_us else ""
+    return f"{duration(length_us)}{lengths}"
+
+
 def _short_settling(summary: RunSummary) -> str:
     """A warning, if a cell that began empty, or with another load, was still filling when counting
-    began."""
+    began. After a warm-up transient phases tell it (_transient)."""
     settle_us, workload = summary.settle_us, summary.workload
     length_us = workload.mean_duration_us or 0
-    if workload.initial_tasks or settle_us >= length_us:
+    if workload.initial_tasks or workload.warm_up_us or settle_us >= length_us:
         return ""
     return (
         f"Short warm-up: only {duration(settle_us)} of each phase are left out, "
@@ -307,6 +319,12 @@ def _clock(notes: Settings) -> str:
     return "; ".join(parts) or "exact"
 
 
+def _running_at_start(workload: WorkloadFacts) -> str:
+    if workload.warm_up_us:
+        return "and each arm's own running at the start"
+    return f"{workload.initial_tasks:,} running at the start"
+
+
 def _workload_facts(summary: RunSummary) -> list[tuple[str, str]]:
     workload = summary.workload
     rows = [
@@ -319,8 +337,7 @@ def _workload_facts(summary: RunSummary) -> list[tuple[str, str]]:
         ),
         (
             "Tasks",
-            f"{workload.tasks:,} ({workload.arrivals:,} arriving, {workload.initial_tasks:,} "
-            "running at the start)",
+            f"{workload.tasks:,} ({workload.arrivals:,} arriving, {_running_at_start(workload)})",
         ),
         (
             "Run time on a preferred machine",
@@ -328,8 +345,10 @@ def _workload_facts(summary: RunSummary) -> list[tuple[str, str]]:
         ),
         ("Length", duration(workload.end_us)),
     ]
+    if workload.warm_up_us:
+        rows.append(("Warm-up of each arm", duration(workload.warm_up_us)))
     for name, value in workload.facts.items():
-        if name == ATTRIBUTION:
+        if name in (ATTRIBUTION, WARM_UP_S):
             continue
         shown = (
             f"{value:,}"

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.decision_basis import basis_text
+from experiments.report.transient import transient_phases
 from experiments.report.verdict import Cell, Row, unplaced_share, verdict
 from experiments.restarts import count
 from experiments.summary_model import ArmSummary, ComparedArms
@@ -76,7 +77,10 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
             name = _name(arm, shares[arm.slug])
             table.add_row(name, *(_text(row.cells[index_of[arm.slug]]) for row in rows))
         tables.append(table)
-    return Group(*tables, Text(legend, style="dim italic"))
+    notes = [Text(legend, style="dim italic")]
+    if drifted := transient_phases(summary):
+        notes.append(Text(drifted))
+    return Group(*tables, *notes)
 
 
 def _capitalised(text: str) -> str:

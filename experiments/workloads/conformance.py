@@ -64,6 +64,7 @@ def check_workload(
         )
     _check_outline(spec, parsed, workload)
     _check_values(spec, workload)
+    _check_warm_up(spec, parsed, seed, workload)
     _check_files(workload)
     return workload
 
@@ -106,6 +107,17 @@ def _check_values(spec: WorkloadSpec, workload: Workload) -> None:
             )
         names.append(value.quantity.key)
     _require(len(set(names)) == len(names), "values: two have one name")
+
+
+def _check_warm_up(spec: WorkloadSpec, options: BaseModel, seed: int, workload: Workload) -> None:
+    before = spec.make_warm_up(options, seed)
+    if before is None:
+        return
+    _require(not len(workload.initial.task), "warm_up: the workload says itself what runs at 0")
+    other = _difference(before.cell, workload.cell) or _difference(before.catalog, workload.catalog)
+    _require(not other, f"warm_up: not the workload's {other}")
+    changed = _difference(before, spec.make_warm_up(options, seed))
+    _require(not changed, f"warm_up: the same options and seed gave another {changed}")
 
 
 def _check_files(workload: Workload) -> None:

@@ -31,12 +31,13 @@ from shared_state.errors import AgoraError
 Result = TypeVar("Result")
 
 ENTRY_POINTS = "agora.workloads"
+WARM_UP_S = "warm_up_s"  # the fact that says how long each arm runs before time 0
 ATTRIBUTION = "attribution"  # the fact of a workload that says whose data it is
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "google2011": "experiments.workloads.google2011:SPEC",
-        "synthetic": "experiments.workloads.synthetic:SPEC",
+        "synthetic": "experiments.workloads.synthetic_spec:SPEC",
     }
 )
 
@@ -66,6 +67,10 @@ def _no_values(workload: Workload) -> Sequence[PlacementValue]:
     return ()
 
 
+def _no_warm_up(options: Any, seed: int) -> Workload | None:
+    return None
+
+
 def _no_outline(options: Any) -> Outline | None:
     return None
 
@@ -85,6 +90,10 @@ class WorkloadSpec:
         outline: what is known before the workload is made; None if only reading it tells.
         with_duration: options to change so that arrivals last this many seconds (`--duration`);
             None if that cannot be chosen.
+        warm_up: what each arm runs in virtual time before time 0 of the workload, of the same
+            options and seed: a workload on the same cell, with tasks, jobs and times of its own.
+            What runs or waits at its end, does so at time 0 (parsync.workload.start). None where
+            the run begins as the workload says.
     """
 
     kind: str
@@ -94,6 +103,7 @@ class WorkloadSpec:
     values: Callable[[Workload], Sequence[PlacementValue]] = _no_values
     outline: Callable[[Any], Outline | None] = _no_outline
     with_duration: Callable[[Any, float], Mapping[str, Any]] | None = None
+    warm_up: Callable[[Any, int], Workload | None] = _no_warm_up
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
         """The options, validated. AgoraError naming the first that is unknown or wrong."""
@@ -107,19 +117,30 @@ class WorkloadSpec:
     def make(self, options: BaseModel, seed: int) -> Workload:
         """The workload of validated options and a seed, checked, with its attribution among its
         facts. AgoraError naming what cannot be read, or what is wrong with the loader."""
-        workload = self.call(self.load, options, seed)
+        workload = self._checked(self.call(self.load, options, seed), "")
+        if not self.attribution:
+            return workload
+        return replace(workload, facts={**workload.facts, ATTRIBUTION: self.attribution})
+
+    def make_warm_up(self, options: BaseModel, seed: int) -> Workload | None:
+        """The warm-up before the workload of validated options and a seed, checked; None if there
+        is none. Errors as make."""
+        workload = self.call(self.warm_up, options, seed)
+        return None if workload is None else self._checked(workload, "warm-up: ")
+
+    def _checked(self, workload: Workload, what: str) -> Workload:
         if not isinstance(workload, Workload):
             got = type(workload).__name__
-            raise AgoraError(f"workload kind {self.kind!r}: load: expected a Workload, got a {got}")
+            raise AgoraError(
+                f"workload kind {self.kind!r}: {what or 'load: '}expected a Workload, got a {got}"
+            )
         try:
             validate(workload)
         except ValueError as error:
             raise AgoraError(
-                f"workload kind {self.kind!r}: not a valid workload: {error}"
+                f"workload kind {self.kind!r}: {what}not a valid workload: {error}"
             ) from error
-        if not self.attribution:
-            return workload
-        return replace(workload, facts={**workload.facts, ATTRIBUTION: self.attribution})
+        return workload
 
     def call(self, function: Callable[..., Result], *arguments: object) -> Result:
         """Call a function of this spec. What it raises becomes an AgoraError that names the line of
@@ -165,6 +186,7 @@ def _wrong(spec: WorkloadSpec) -> str:
             ("values", callable(spec.values), "a callable"),
             ("outline", callable(spec.outline), "a callable"),
             ("with_duration", with_duration is None or callable(with_duration), "a callable"),
+            ("warm_up", callable(spec.warm_up), "a callable"),
         ),
     )
     if not wrong and "kind" in spec.options.model_fields:

@@ -7,7 +7,7 @@ nothing but what it names. The same options and seed give the same workload on a
 from __future__ import annotations
 
 import math
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,9 @@ from experiments.strict_model import Strict
 from experiments.workloads.arrivals import WorkClock, even_arrivals, poisson_arrivals
 from experiments.workloads.draws import bounded_pareto_table, draw, exponential, zipf_table
 from experiments.workloads.preference_groups import group_catalog, spread_machines
-from experiments.workloads.registry import Outline, WorkloadSpec
+from experiments.workloads.registry import WARM_UP_S, Outline
 from experiments.workloads.resources import MachineType, Resources, TaskShape
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
-from shared_state.errors import AgoraError
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import (
     NO_GANG,
@@ -36,6 +35,7 @@ from shared_state.tasks import (
 SLOT_SCORE_ONE = 1 << 20
 SERVICE_PRIORITY = 1
 SLOTS_PER_MACHINE = 10
+WARM_UP_LENGTHS = 5  # mean run times
 
 
 class SyntheticOptions(Strict):
@@ -95,6 +95,11 @@ class SyntheticOptions(Strict):
         strict=False,
         description="offered load of each phase, in per cent of the tasks that the cell holds at "
         "once (of the tightest resource, with mean requests) / mean duration",
+    )
+    start: Literal["steady", "cold"] = Field(
+        "steady",
+        description="steady: each arm begins in a cell in equilibrium at the first phase's load, "
+        "after a warm-up of its own in virtual time; cold: the cell is empty",
     )
     arrival_jitter_percent: int = Field(
         100,
@@ -186,6 +191,14 @@ class SyntheticOptions(Strict):
             self.machines, self.machine_types or (slots,), self.task_shapes or (one,)
         )
 
+    @property
+    def warm_up_s(self) -> float:
+        """How long each arm's warm-up before time 0 lasts; 0 where it begins in an empty cell:
+        where it shall, no load is offered, or hardly any task would arrive."""
+        length_s = WARM_UP_LENGTHS * self.mean_duration_s
+        arriving = self.tasks_per_s * length_s * self.load_percent[0] / 100
+        return 0.0 if self.start == "cold" or arriving < self.batch_tasks else length_s
+
     def outline(self) -> Outline:
         """What is known before any task is drawn."""
         return Outline(
@@ -200,12 +213,17 @@ class SyntheticOptions(Strict):
     def with_duration(self, duration_s: float) -> SyntheticOptions:
         """These options with the phases scaled so that together they take duration_s."""
         return SyntheticOptions.model_validate(
-            {**self.model_dump(), **_phase_length(self, duration_s)}
+            {**self.model_dump(), **self.phase_length(duration_s)}
         )
+
+    def phase_length(self, duration_s: float) -> dict[str, float]:
+        """The option to change so that all phases together take duration_s."""
+        return {"phase_s": duration_s / len(self.load_percent)}
 
 
 def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> Workload:
-    """The workload of these options and this seed.
+    """The workload of these options and this seed, in a cell that is empty at time 0; what else
+    runs then, options.start says (steady_state.py).
 
     Offered load counts run times away from preferred machines: with preferred_permille = 700 and
     every task on a preferred machine, a load of 100 % occupies 70 % of the slots. Jobs arrive one
@@ -216,6 +234,14 @@ def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> W
     Raises:
         ValueError: no batch or more than 2^31 tasks would arrive.
     """
+    cell = make_cell(options, seed)
+    return arriving_tasks(options, cell, make_catalog(options, cell, seed), seed, name)
+
+
+def arriving_tasks(
+    options: SyntheticOptions, cell: CellSpec, catalog: PreferenceCatalog, seed: int, name: str
+) -> Workload:
+    """As generate, on a cell that is made already."""
     resources = options.resources()
     at_once = resources.tasks_at_once()[1]
     # Arrivals are counted in integers: whole tasks, or hundredths where they do not divide evenly.
@@ -236,9 +262,7 @@ def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> W
             "phase_s: no batch arrives in phases this short; lengthen them or make batches smaller"
         )
 
-    cell = _cell(options, resources, seed)
-    catalog = _catalog(options, cell, seed)
-    job, preference, service, in_gangs = _jobs(options, batches, catalog.sets - 1, seed)
+    job, preference, service, in_gangs = draw_jobs(options, batches, catalog.sets - 1, seed)
     rows = np.arange(batches * options.batch_tasks, dtype=np.int64)
     duration_us = _durations(options, mean_us, len(rows), seed)
     task_class = np.broadcast_to(np.int8(TaskClass.BATCH), len(rows))
@@ -283,6 +307,7 @@ def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> W
             "jobs": int(job[-1]) + 1,
             "tasks_in_gangs": int(np.count_nonzero(gang != NO_GANG)),
             "tasks_larger_than_every_machine": 0,
+            **({WARM_UP_S: options.warm_up_s} if options.warm_up_s else {}),
             **resources.facts(),
         },
     )
@@ -295,8 +320,9 @@ def _arrivals(options: SyntheticOptions, clock: WorkClock, work_per_batch: int, 
     return even_arrivals(clock, work_per_batch, options.arrival_jitter_percent, stream)
 
 
-def _cell(options: SyntheticOptions, resources: Resources, seed: int) -> CellSpec:
-    machines = options.machines
+def make_cell(options: SyntheticOptions, seed: int) -> CellSpec:
+    """The machines."""
+    resources, machines = options.resources(), options.machines
     score = np.zeros(machines, np.int64)
     if options.slot_score_variance > 0:
         # exp(N(0, V)) is lognormal of mean exp(V / 2) and median 1.
@@ -314,7 +340,8 @@ def _cell(options: SyntheticOptions, resources: Resources, seed: int) -> CellSpe
     )
 
 
-def _catalog(options: SyntheticOptions, cell: CellSpec, seed: int) -> PreferenceCatalog:
+def make_catalog(options: SyntheticOptions, cell: CellSpec, seed: int) -> PreferenceCatalog:
+    """What jobs prefer."""
     chosen = max(1, round(options.preferred_fraction * options.machines))
     groups = [
         spread_machines(
@@ -327,7 +354,7 @@ def _catalog(options: SyntheticOptions, cell: CellSpec, seed: int) -> Preference
     )
 
 
-def _jobs(
+def draw_jobs(
     options: SyntheticOptions, batches: int, groups: int, seed: int
 ) -> tuple[Int64, Int32, NDArray[np.bool_], NDArray[np.bool_]]:
     """Draw the jobs: the job of each batch int64[batches]; of each job its preference set
@@ -363,23 +390,3 @@ def _durations(options: SyntheticOptions, mean_us: int, n: int, seed: int) -> In
         n, mean_us, options.duration_sigma
     )
     return np.maximum(duration, 1, out=duration)
-
-
-def _load(options: SyntheticOptions, seed: int) -> Workload:
-    try:
-        return generate(options, seed)
-    except ValueError as error:
-        raise AgoraError(f"workload: {error}") from error
-
-
-def _phase_length(options: SyntheticOptions, duration_s: float) -> dict[str, float]:
-    return {"phase_s": duration_s / len(options.load_percent)}
-
-
-SPEC = WorkloadSpec(
-    "synthetic",
-    SyntheticOptions,
-    _load,
-    outline=SyntheticOptions.outline,
-    with_duration=_phase_length,
-)

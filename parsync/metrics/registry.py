@@ -39,6 +39,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "unplaceable": "parsync.metrics.unplaceable:UnplaceableMetric",
         "utilisation": "parsync.metrics.utilisation:UtilisationMetric",
         "backlog": "parsync.metrics.backlog:BacklogMetric",
+        "stationarity": "parsync.metrics.stationarity:StationarityMetric",
         "busyness": "parsync.metrics.busyness:BusynessMetric",
         "solver_rounds": "parsync.metrics.solver_rounds:SolverRoundMetric",
         "staleness": "parsync.metrics.staleness:StalenessMetric",

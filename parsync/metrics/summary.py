@@ -25,6 +25,7 @@ from parsync.metrics.regret import RegretMeans
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.solver_rounds import SolverRoundFigures
 from parsync.metrics.staleness import PartitionStaleness, StalenessMetric
+from parsync.metrics.stationarity import StationarityFigures
 from parsync.metrics.throughput import ThroughputFigures
 from parsync.metrics.unplaceable import UnplaceableFigures
 from parsync.metrics.utilisation import UtilisationFigures
@@ -48,6 +49,7 @@ class ScopeFigures(
     RegretMeans,
     SolverRoundFigures,
     BusynessFigures,
+    StationarityFigures,
     BacklogFigures,
     UtilisationFigures,
     UnplaceableFigures,

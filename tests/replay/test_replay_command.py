@@ -32,6 +32,7 @@ runtime = "virtual"
 
 [workload]
 kind = "synthetic"
+start = "cold"
 machines = 40
 slots_per_machine = 2
 mean_duration_s = 0.2

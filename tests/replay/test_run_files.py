@@ -39,6 +39,7 @@ virtual = { message_us = 300 }
 
 [workload]
 kind = "synthetic"
+start = "cold"
 machines = 60
 slots_per_machine = 4
 machines_per_rack = 10

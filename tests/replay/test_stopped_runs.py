@@ -25,6 +25,7 @@ runtime = "virtual"
 
 [workload]
 kind = "synthetic"
+start = "cold"
 machines = 400
 mean_duration_s = 0.5
 batch_tasks = 20

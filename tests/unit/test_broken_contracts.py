@@ -34,6 +34,7 @@ plan_limit_s = {limit_s}
 
 [workload]
 kind = "synthetic"
+start = "cold"
 machines = 30
 slots_per_machine = 2
 mean_duration_s = 0.1
@@ -232,3 +233,16 @@ def test_a_process_that_was_stopped_meanwhile_has_not_exceeded_the_limit() -> No
     process.send_signal(signal.SIGCONT)
     out, _ = process.communicate("go on\n", timeout=30)
     assert out == "returned\n" and process.returncode == 0
+
+
+@pytest.mark.usefixtures("no_figures", "packages")
+def test_a_contract_broken_in_the_warm_up_ends_its_arm_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steady = configuration("raises").replace('start = "cold"\n', "")
+    (tmp_path / "bad.toml").write_text(steady)
+    assert exit_status(app, "--config", tmp_path / "bad.toml", "--out", tmp_path / "run") == 2
+    assert "error: 'Bad': scheduler 'mine-" in capsys.readouterr().err
+    before, bad, after = read_summary(tmp_path / "run").arms
+    assert bad.partial and bad.totals.submitted == 0
+    assert before.totals.committed == after.totals.committed > 0

@@ -14,6 +14,7 @@ from rich.console import Console
 from experiments.figures import FIGURES
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
+from experiments.report.transient import transient_phases
 from experiments.report.verdict import verdict
 from experiments.restarts import Restart
 from experiments.summary import build_summary, read_summary, write_run
@@ -302,6 +303,39 @@ def test_a_warm_up_shorter_than_a_task_is_warned_of_unless_the_cell_began_loaded
         assert f"({settle_us / 2e6:g} mean task lengths), and the drain" in page
         assert ("Short warm-up" in page) == warned
         assert not warned or "0.5 of a mean task length (2 s)" in page
+
+
+def test_a_steady_start_is_said_and_not_warned_of(tmp_path: Path) -> None:
+    arms = [bare_arm("A")]
+    summary = build_summary(replace(FACTS, settle_us=1_000_000), workload(), arms)
+    update = {"mean_duration_us": 2_000_000, "facts": {"warm_up_s": 10.0}}
+    summary = summary.model_copy(update={"workload": summary.workload.model_copy(update=update)})
+    write_run(tmp_path, summary, arms)
+    page = " ".join(write_report(tmp_path).read_text("utf-8").split())
+    assert "Short warm-up" not in page
+    assert "each arm ran for 10 s (5 mean task lengths) in virtual time before" in page
+    assert "arriving, and each arm" in page and "<dt>Warm-up of each arm</dt><dd>10 s</dd>" in page
+
+
+def test_transient_phases_are_named_in_report_and_terminal(tmp_path: Path) -> None:
+    arms = [bare_arm("A"), bare_arm("B")]
+    summary = build_summary(FACTS, workload(), arms)
+    assert transient_phases(summary) == ""
+    drifting = summary.arms[1].phases[0].model_copy(update={"transient": True})
+    phases = [drifting, *summary.arms[1].phases[1:]]
+    second = summary.arms[1].model_copy(update={"phases": phases})
+    summary = summary.model_copy(update={"arms": [summary.arms[0], second]})
+    says = "Transient phase, in which backlog or utilisation drifted: 1 (B)."
+    assert transient_phases(summary) == says
+    write_run(tmp_path, summary, arms)
+    page = " ".join(write_report(tmp_path).read_text("utf-8").split())
+    assert says in page and page.count("<small>transient</small>") == 1
+    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(comparison_table(read_summary(tmp_path)))
+    assert says in console.export_text()
+    first = summary.arms[0].model_copy(update={"phases": phases})
+    both = summary.model_copy(update={"arms": [first, second]})
+    assert transient_phases(both).endswith("drifted: 1 (all arms).")
 
 
 def test_the_report_says_how_long_tasks_waited_for_steps_and_never_more_than_they_waited_in_all(

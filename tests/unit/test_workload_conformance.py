@@ -127,6 +127,33 @@ BROKEN = {
     "outline: a shortest phase of 1.0 s": WorkloadSpec(
         "made", Options, made, outline=outline(phase_s=1.0)
     ),
+    "warm_up: not the workload's capacity": WorkloadSpec(
+        "made",
+        Options,
+        made,
+        warm_up=lambda options, seed: change(cell=replace(CELL, capacity=CELL.capacity * 2))(
+            options, seed
+        ),
+    ),
+    "warm_up: the same options and seed gave another duration_us": WorkloadSpec(
+        "made",
+        Options,
+        made,
+        warm_up=lambda options, seed: change(
+            duration_us=BASE.duration_us + np.random.randint(1, 1 << 30)  # noqa: NPY002
+        )(options, seed),
+    ),
+    "warm_up: the workload says itself what runs at 0": WorkloadSpec(
+        "made",
+        Options,
+        change(
+            initial=InitialPlacement(np.arange(3), np.zeros(3, np.int32)),
+            arrival_us=BASE.arrival_us[1:],
+            arrival_offsets=BASE.arrival_offsets[1:] - 3,
+            arrival_rows=BASE.arrival_rows[3:],
+        ),
+        warm_up=made,
+    ),
 }
 
 

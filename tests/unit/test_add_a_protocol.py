@@ -14,11 +14,11 @@ from experiments.summary import read_summary
 from parsync.protocols import registry
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
-from tests.fixtures.installed import install, install_project
+from tests.fixtures.installed import install
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "protocols"
-SOURCE = (EXAMPLE / "lottery.py").read_text(encoding="utf-8")
+SOURCE = (EXAMPLE / "lottery" / "__init__.py").read_text(encoding="utf-8")
 CONFIG = """
 runtime = "virtual"
 settle_s = 0.05
@@ -82,12 +82,12 @@ def test_the_page_shows_the_example_whole_and_it_is_short() -> None:
 
 @pytest.mark.usefixtures("no_figures")
 def test_the_example_shares_a_cell_with_parsync_and_is_replayed(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run,
+    tmp_path: Path,
+    example_site: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    site = tmp_path / "site"
-    site.mkdir()
-    install_project(site, EXAMPLE)
-    monkeypatch.syspath_prepend(site)
+    monkeypatch.syspath_prepend(example_site("protocols"))
     assert run() == 0
     [arm] = read_summary(tmp_path / "run").arms
     assert arm.totals.committed == arm.totals.submitted > 100
@@ -134,13 +134,10 @@ def test_a_mistake_is_one_line(
 
 
 def test_unknown_protocols_and_options_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    example_site: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(AgoraError, match="unknown protocol 'lottery'; known: optimistic"):
         registry.get("lottery")
-    site = tmp_path / "site"
-    site.mkdir()
-    install_project(site, EXAMPLE)
-    monkeypatch.syspath_prepend(site)
+    monkeypatch.syspath_prepend(example_site("protocols"))
     with pytest.raises(AgoraError, match="protocol 'lottery' has no option 'price'"):
         registry.get("lottery").parse_options({"price": 3})

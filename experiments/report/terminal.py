@@ -8,6 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from experiments.report.fitted_table import FittedTable
 from experiments.report.verdict import Cell, Row, unplaced_share, verdict
 from experiments.restarts import count
 from experiments.summary_model import ComparedArms
@@ -53,7 +54,7 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Table:
         if any(shares.values())
         else ""
     )
-    table = Table(
+    table = FittedTable(
         title=title,
         title_justify="left",
         caption="★ best, green: no certain difference to the best." + waiting + cut + bounds,

@@ -12,7 +12,7 @@ from experiments.workloads.synthetic import SyntheticOptions
 
 
 @pytest.mark.parametrize("scale", [demo_scale(False), paper_scale()])
-def test_quality_first_decides_2_over_1_75_of_what_comes_and_adaptive_up_to_almost_2(scale) -> None:  # type: ignore[no-untyped-def]
+def test_quality_first_decides_2_over_1_75_of_what_comes_and_adaptive_up_to_almost_2(scale):
     arms = {
         arm.name: decision_capacity(arm, scale.synthetic.outline()) for arm in default_arms(scale)
     }

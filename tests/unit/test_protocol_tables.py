@@ -371,7 +371,10 @@ def test_only_tables_that_are_measured_by_the_clock_are_left_out_of_digests() ->
         ({"cell": ONE}, "'cell' is a table of every run already"),
         ({"own": {}}, "own: expected a TableSchema, got {}"),
         ({"own": TableSchema("", {})}, "own: expected at least one column"),
-        ({"own": TableSchema("", {"a": "int64"})}, "own: column 'a': expected a Column"),  # type: ignore[dict-item]
+        (
+            {"own": TableSchema("", {"a": "int64"})},  # type: ignore[dict-item]
+            "own: column 'a': expected a Column",
+        ),
         (
             {"own": TableSchema("", {"a": Column("bool", "", "")})},
             "own: column 'a': expected a dtyp",

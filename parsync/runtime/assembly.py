@@ -134,12 +134,13 @@ def members_of(arm: ArmSpec, kind: str) -> tuple[Member, ...]:
 
 def _capabilities(group: GroupSpec) -> Set[ProtocolCapability]:
     """Of its protocol, with its options."""
-    return protocols.get(group.protocol.kind).capabilities(group.protocol.options)
+    return protocols.get(group.protocol.kind).capabilities_of(group.protocol.options)
 
 
 def check_protocols(arm: ArmSpec) -> None:
     """Raise AgoraError if the groups of an arm cannot share it, as their protocols say, if there
-    are options of a protocol that no group uses, or if a protocol asks for what it cannot have."""
+    are options of a protocol that no group uses, or if a protocol asks for what is unknown or what
+    it cannot have."""
     for kind in arm.shared_options:
         if kind not in arm.protocols:
             raise AgoraError(f"options of protocol {kind!r}, which no group of the arm uses")

@@ -3,6 +3,7 @@ line."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from experiments.config import first_error
 from experiments.workloads.parsync_cells import demo_options, paper_options
 from experiments.workloads.synthetic import SyntheticOptions
 from parsync.protocols import registry as protocols
+from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.choices import StrategyKind
 from schedulers import registry
 from schedulers.capability import Capability
@@ -168,6 +170,8 @@ def _mix_group(part: str, scale: Scale) -> GroupConfig:
     if count < 1:
         raise AgoraError(f"--mix: {name}={number}: a group holds at least one scheduler")
     protocol, colon, kind = name.rpartition(":")
+    if colon and not (protocol and kind):
+        raise AgoraError(f"--mix: '{part.strip()}' is not of the form [protocol:]kind=count")
     if not colon and kind not in (*GREEDY, *registry.names()) and kind in protocols.kinds():
         protocol, kind = kind, ""
     if protocol not in ("", "optimistic", *protocols.kinds()):
@@ -181,13 +185,26 @@ def _mix_group(part: str, scale: Scale) -> GroupConfig:
         return greedy_group(scale, kind, count, sync_set=TOGETHER)
     if kind not in registry.names():
         raise AgoraError(
-            f"--mix: unknown '{_shortened(kind)}', expected a strategy ({', '.join(GREEDY)}) or a "
-            f"kind of scheduler ({registry.listing()})"
+            f"--mix: unknown '{_shortened(kind)}', expected a strategy ({', '.join(GREEDY)}), a "
+            f"kind of scheduler ({registry.listing()}) or a protocol that runs no schedulers "
+            f"({', '.join(_without_schedulers()) or 'none is installed'})"
         )
     if Capability.MEASURED_WHEN_LIVE in registry.get(kind).capabilities:
         return flow_group(scale, kind, count, "diff_block", sync_set=TOGETHER)
     group = greedy_group(scale, "optimistic", count, kind=kind, sync_set=TOGETHER)
     return group.model_copy(update={"name": kind})
+
+
+def _without_schedulers() -> list[str]:
+    """The protocols that run no schedulers, by their default options."""
+    found: list[str] = []
+    for kind in protocols.kinds():
+        with suppress(AgoraError):  # one that cannot be loaded is not to be had
+            spec = protocols.get(kind)
+            capabilities = spec.capabilities_of(spec.parse_options({}))
+            if ProtocolCapability.RUNS_SCHEDULERS not in capabilities:
+                found.append(kind)
+    return found
 
 
 def _mix_group_of(protocol: str, kind: str, count: int, scale: Scale) -> GroupConfig:

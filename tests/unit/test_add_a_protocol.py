@@ -133,6 +133,48 @@ def test_a_mistake_is_one_line(
     assert says.replace("lottery:SPEC", f"{module}:SPEC") in line
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--quick", "--runtime", "virtual"],
+        ["--mix", "lottery=2"],
+        ["--mix", "random=2"],
+        ["--mix", "latency_first=2"],
+    ],
+)
+def test_two_protocols_of_one_name_are_one_line_for_presets_and_mixes(
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for module in ("one", "two"):
+        site = tmp_path / module
+        name = f"twin_lottery_{module}"
+        install(site, "lottery", f"{name}:SPEC", {f"{name}.py": SOURCE}, "agora.protocols")
+        (site / "lottery-1.0.dist-info").rename(site / f"{module}-1.0.dist-info")
+        monkeypatch.syspath_prepend(site)
+    assert exit_status(app, *arguments, "--out", tmp_path / "run") == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "protocol 'lottery' is registered twice: twin_lottery_" in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_mix_lists_the_protocols_that_stand_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    install_project(site, EXAMPLE)
+    monkeypatch.syspath_prepend(site)
+    for mix, says in (
+        ("nope=3", "or a protocol that runs no schedulers (lottery)"),
+        ("lottery:=3", "'lottery:=3' is not of the form [protocol:]kind=count"),
+    ):
+        assert exit_status(app, "--mix", mix, "--out", tmp_path / "run") == 2
+        assert says in capsys.readouterr().err
+
+
 def test_unknown_protocols_and_options_are_named(
     example_site: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -89,7 +90,7 @@ _OPTIONS_NOW = {
     "tau_s": "tau_s",
     "cut_at_sync": "cut_at_sync",
     "freed_at_once": "freed_at_once",
-    "waits_for_commit": "commit_pipelining (its opposite)",
+    "waits_for_commit": "commit_pipelining, with the opposite meaning",
     "losers": "losers",
     "requeue_s": "requeue_s",
     "attempts_max": "attempts_max",
@@ -98,6 +99,16 @@ _OPTIONS_NOW = {
     "check": "conflict_check",
     "commit": "commit_mode",
 }
+
+
+_PROTOCOL_FORM = 'protocol = {kind = "optimistic", sync = "...", gap_s = ..., ...}'
+
+
+def _now(names: Iterable[str]) -> str:
+    """The names of options of older versions, with those that they have now."""
+    return ", ".join(
+        name if (new := _OPTIONS_NOW[name]) == name else f"{name} (now {new})" for name in names
+    )
 
 
 class GroupConfig(Strict):
@@ -133,14 +144,23 @@ class GroupConfig(Strict):
     def _of_this_version(cls, given: Any) -> Any:
         moved = [name for name in _OPTIONS_NOW if isinstance(given, dict) and name in given]
         if moved:
-            now = ", ".join(
-                name if (new := _OPTIONS_NOW[name]) == name else f"{name} (now {new})"
-                for name in moved
-            )
             raise ValueError(
-                f"moved to the options of the group's protocol: {now}; expected protocol = {{kind ="
-                ' "optimistic", sync = "...", gap_s = ..., ...}'
+                f"moved to the options of the group's protocol: {_now(moved)}; expected "
+                f"{_PROTOCOL_FORM}"
             )
+        if (
+            isinstance(given, dict)
+            and "protocol" not in given
+            and given.keys() <= cls.model_fields.keys()
+        ):
+            raise ValueError(f"protocol: missing; expected {_PROTOCOL_FORM}")
+        return given
+
+    @field_validator("protocol", mode="before")
+    @classmethod
+    def _a_table(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            raise ValueError('expected a table, protocol = {kind = "optimistic", ...}')
         return given
 
     @field_validator("protocol")
@@ -153,9 +173,11 @@ class GroupConfig(Strict):
     @model_validator(mode="after")
     def _known(self) -> Self:
         choice = self.protocol_choice()
-        runs_schedulers = ProtocolCapability.RUNS_SCHEDULERS in protocols.get(
-            choice.kind
-        ).capabilities(choice.options)
+        try:
+            capabilities = protocols.get(choice.kind).capabilities_of(choice.options)
+        except AgoraError as error:
+            raise ValueError(str(error)) from error
+        runs_schedulers = ProtocolCapability.RUNS_SCHEDULERS in capabilities
         if runs_schedulers and self.kind is None:
             raise ValueError(f"kind: missing; protocol {choice.kind!r} runs schedulers")
         if not runs_schedulers and self.kind is not None:
@@ -179,6 +201,9 @@ def _protocol(given: dict[str, Any]) -> ProtocolChoice:
     kind = options.pop("kind", None)
     if not isinstance(kind, str):
         raise ValueError(f"kind: expected one of {', '.join(protocols.kinds())}")
+    renamed = [name for name in options if _OPTIONS_NOW.get(name, name) != name]
+    if kind == "optimistic" and renamed:
+        raise ValueError(f"protocol 'optimistic': renamed options: {_now(renamed)}")
     try:
         return ProtocolChoice(kind, protocols.get(kind).parse_options(options))
     except AgoraError as error:

@@ -3,6 +3,7 @@ line."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from experiments.config import first_error
 from experiments.workloads.parsync_cells import demo_options, paper_options
 from experiments.workloads.synthetic import SyntheticOptions
 from parsync.protocols import registry as protocols
+from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.choices import StrategyKind
 from schedulers import registry
 from schedulers.capability import Capability
@@ -247,6 +249,8 @@ def _mix_part(part: str) -> tuple[str, int]:
 
 def _mix_group(name: str, count: int, scale: Scale, decision: ModelledTime) -> GroupConfig:
     protocol, colon, kind = name.rpartition(":")
+    if colon and not (protocol and kind):
+        raise AgoraError(f"--mix: '{name}={count}' is not of the form [protocol:]kind=count")
     if not colon and kind not in (*GREEDY, *registry.names()) and kind in protocols.kinds():
         protocol, kind = kind, ""
     if protocol not in ("", "optimistic", *protocols.kinds()):
@@ -260,8 +264,9 @@ def _mix_group(name: str, count: int, scale: Scale, decision: ModelledTime) -> G
         return greedy_group(scale, kind, count, decision=decision, sync_set=TOGETHER)
     if kind not in registry.names():
         raise AgoraError(
-            f"--mix: unknown '{_shortened(kind)}', expected a strategy ({', '.join(GREEDY)}) or a "
-            f"kind of scheduler ({registry.listing()})"
+            f"--mix: unknown '{_shortened(kind)}', expected a strategy ({', '.join(GREEDY)}), a "
+            f"kind of scheduler ({registry.listing()}) or a protocol that runs no schedulers "
+            f"({', '.join(_without_schedulers()) or 'none is installed'})"
         )
     if Capability.MEASURED_WHEN_LIVE in registry.get(kind).capabilities:
         return flow_group(scale, kind, count, "diff_block", decision, sync_set=TOGETHER)
@@ -269,6 +274,18 @@ def _mix_group(name: str, count: int, scale: Scale, decision: ModelledTime) -> G
         scale, "optimistic", count, kind=kind, decision=decision, sync_set=TOGETHER
     )
     return group.model_copy(update={"name": kind})
+
+
+def _without_schedulers() -> list[str]:
+    """The protocols that run no schedulers, by their default options."""
+    found: list[str] = []
+    for kind in protocols.kinds():
+        with suppress(AgoraError):  # one that cannot be loaded is not to be had
+            spec = protocols.get(kind)
+            capabilities = spec.capabilities_of(spec.parse_options({}))
+            if ProtocolCapability.RUNS_SCHEDULERS not in capabilities:
+                found.append(kind)
+    return found
 
 
 def _mix_group_of(protocol: str, kind: str, count: int, decision: ModelledTime) -> GroupConfig:

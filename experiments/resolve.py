@@ -24,7 +24,10 @@ def resolve(options: RunOptions) -> RunConfig:
     """
     preset = paper_scale() if options.scale is ScaleName.PAPER else demo_scale(options.quick)
     if options.config is None:
-        tree = _preset_tree(options, preset)
+        try:
+            tree = _preset_tree(options, preset)
+        except ValidationError as error:  # of what is installed beside us
+            raise AgoraError(first_error(error)) from error
     else:
         if options.mix is None:
             refuse_given(

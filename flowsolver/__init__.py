@@ -1,4 +1,4 @@
-"""Min-cost max-flow on integer networks, from scratch and incrementally.
+"""Min-cost flow on integer networks, from scratch and incrementally.
 
 The package is independent of clusters and schedulers. Each name is imported when it is first used,
 because `python -m flowsolver` imports this module before it can handle stop signals, and importing

@@ -104,9 +104,18 @@ class EntryPointGroup(Generic[Spec]):
 
 
 def parse_options(
-    what: str, kind: str, model: type[BaseModel], options: Mapping[str, Any]
+    what: str,
+    kind: str,
+    model: type[BaseModel],
+    options: Mapping[str, Any],
+    option: str = "option",
 ) -> BaseModel:
-    """The options of a kind, validated. AgoraError naming the first that is unknown or wrong."""
+    """The options of a kind, validated. AgoraError naming the first that is unknown or wrong.
+
+    Args:
+        what: What a kind is called in messages.
+        option: What an option is called in messages.
+    """
     try:
         return model.model_validate(dict(options))
     except ValidationError as error:
@@ -115,13 +124,13 @@ def parse_options(
         if first["type"] == "extra_forbidden":
             known = ", ".join(sorted(model.model_fields)) or "none"
             raise AgoraError(
-                f"{what} {kind!r} has no option {name!r}; its options: {known}"
+                f"{what} {kind!r} has no {option} {name!r}; its {option}s: {known}"
             ) from error
-        place = f", option {name!r}" if name else ""
+        place = f", {option} {name!r}" if name else ""
         message = first["msg"].removeprefix("Value error, ")
         raise AgoraError(f"{what} {kind!r}{place}: {message}") from error
     except Exception as error:  # of a validator that is somebody else's
-        raise AgoraError(f"{what} {kind!r}, options: {type(error).__name__}: {error}") from error
+        raise AgoraError(f"{what} {kind!r}, {option}s: {type(error).__name__}: {error}") from error
 
 
 def first_problem(error: ValidationError) -> ErrorDetails:

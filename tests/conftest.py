@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from tests.fixtures.commands import without_figures
+from tests.fixtures.installed import pip_install
 
 # A busy machine is no failure. Where CI is set, properties are tried on the same examples every
 # time, and none is remembered from earlier runs.
 settings.register_profile("anywhere", deadline=None)
 settings.register_profile("ci", derandomize=True, deadline=None, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "anywhere")
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -32,3 +37,16 @@ def no_figures() -> Iterator[None]:
     """Reports are made without their figures."""
     with without_figures():
         yield
+
+
+@pytest.fixture(scope="session")
+def example_site(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The directory into which pip has installed a package of examples/, given its folder there."""
+
+    @cache
+    def install(folder: str) -> Path:
+        target = tmp_path_factory.mktemp(folder)
+        pip_install(target, EXAMPLES / folder)
+        return target
+
+    return install

@@ -3,6 +3,8 @@ oracles of the optimum."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from ortools.graph.python import min_cost_flow
@@ -63,7 +65,8 @@ def catalog_of(sets: list[dict[str, object]]) -> PreferenceCatalog:
     rows = [{"machine": {}, "rack": {}, "elsewhere": 0, "unscheduled": 0}, *sets]
 
     def csr(field: str) -> tuple[Int64, NDArray[np.int32], Int64]:
-        parts = [sorted(dict(row.get(field, {})).items()) for row in rows]  # type: ignore[call-overload]
+        fields: list[Any] = [row.get(field, {}) for row in rows]
+        parts = [sorted(dict(entries).items()) for entries in fields]
         offsets = np.cumsum([0, *map(len, parts)]).astype(np.int64)
         flat = [entry for part in parts for entry in part]
         return (

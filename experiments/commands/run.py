@@ -102,7 +102,9 @@ def run_command(
     address: Annotated[
         str | None,
         typer.Option(
-            metavar="HOST:PORT", help="Ray cluster to attach to. Default: start Ray for this run."
+            metavar="HOST:PORT",
+            help="Ray cluster to attach to; auto: the one that this machine is a node of. "
+            "Default: start Ray for this run.",
         ),
     ] = None,
     hold: Annotated[
@@ -124,7 +126,8 @@ def run_command(
     Without options, six arms place the same tasks: they compare ParSync's synchronisation with flow
     scheduling. Results go to a new run directory; open its report.html.
 
-    Exit status 0 if everything ran; 2 for bad input, or if an arm failed; 130 for Ctrl-C.
+    Exit status 0 if everything ran; 2 for bad input, or if an arm failed; 130 after Ctrl-C,
+    143 after SIGTERM, 129 after SIGHUP.
     """
     from experiments.execution import start
 

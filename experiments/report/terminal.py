@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from experiments.decision_basis import basis_text
+from experiments.report.fitted_table import FittedTable
 from experiments.report.transient import transient_phases
 from experiments.report.verdict import Cell, Row, unplaced_share, verdict
 from experiments.restarts import count
@@ -63,7 +63,7 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
     index_of = {arm.slug: index for index, arm in enumerate(summary.arms)}
     tables: list[RenderableType] = [title]
     for one in sets:
-        table = Table(
+        table = FittedTable(
             title=Text(_capitalised(basis_text(one.arms[0].basis))) if len(sets) > 1 else None,
             title_justify="left",
             box=box.SIMPLE_HEAD,

@@ -105,8 +105,9 @@ def bench_command(
     and SVG; progress goes to standard error. All of it takes half an hour or
     more.
 
-    Exit status: 0; 1 if an answer was wrong or a solver failed; 2 for bad
-    input; 130 for Ctrl-C and 143 for SIGTERM; the results so far are kept.
+    Exit status 0 if all answers were right; 1 if one was wrong or a solver
+    failed; 2 for bad input; 130 after Ctrl-C, 143 after SIGTERM and 129 after
+    SIGHUP, and then the results so far are kept.
     """
     from flowsolver.benchmark.cases import series_of
     from flowsolver.benchmark.peers import PEERS

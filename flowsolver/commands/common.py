@@ -22,10 +22,15 @@ OVER_BUDGET = 3
 INTERRUPTED = 130
 
 
+def print_error(message: str) -> int:
+    """Print an error to standard error. Return the exit status for bad input."""
+    print(f"error: {message}", file=sys.stderr)
+    return BAD_INPUT
+
+
 def refuse(message: str) -> NoReturn:
-    """Print a message to standard error and exit with status 2 (bad input)."""
-    print(message, file=sys.stderr)
-    raise typer.Exit(BAD_INPUT)
+    """Print an error to standard error and exit with status 2 (bad input)."""
+    raise typer.Exit(print_error(message))
 
 
 def algorithm_of(option: str, text: str) -> list[str]:

@@ -43,5 +43,5 @@ def address_name(address: int) -> str:
     if address >= 0:
         return f"agent {address}"
     if address <= CELL_SIDE:
-        return f"cell-side participant {CELL_SIDE - address}"
+        return f"participant {CELL_SIDE - address} beside the master"
     return _NAMES.get(address, f"address {address}")

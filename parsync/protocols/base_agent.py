@@ -27,6 +27,7 @@ from parsync.core.queued_tasks import DelegatedTasks, QueuedTasks
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.metrics.tables import NOT_KNOWN
+from parsync.protocols.claim_checks import check_machines
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.interface import ChangeKind, ContractBroken
 from shared_state.tasks import Int32, Int64
@@ -67,6 +68,7 @@ class BaseAgent(ABC):
         self.queued = 0
         self.epoch = 0
         self._table = shared.table
+        self._machines = shared.cell.machines
         self._clock = environment.clock
         self._sample_us = shared.sample_us
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
@@ -92,11 +94,16 @@ class BaseAgent(ABC):
 
         Args:
             tasks: The tasks; they come back to on_queued() if the cell rejects their claims.
-            machine: int32[n].
+            machine: int32[n], of the cell.
             synced_us: The cell's time of the state that the claims rest on, int64[n]; unset: now.
+
+        Raises:
+            ValueError: There is no such machine, or not one for each task.
         """
+        machine = np.ascontiguousarray(machine, np.int32)
+        check_machines(machine, len(tasks), self._machines)
         known_us = np.full(len(tasks), now_us, np.int64) if synced_us is None else synced_us
-        self._undecided.append(_Claims(tasks, np.ascontiguousarray(machine, np.int32), known_us))
+        self._undecided.append(_Claims(tasks, machine, known_us))
         return [StartDecision(self._transactions + 1)] if len(self._undecided) == 1 else []
 
     def delegate(self, tasks: QueuedTasks) -> Int64:

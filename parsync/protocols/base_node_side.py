@@ -20,6 +20,7 @@ from parsync.core.events import (
 )
 from parsync.metrics.record import Record
 from parsync.protocols.cell_watcher import CellWatcher
+from parsync.protocols.claim_checks import check_machines
 from parsync.protocols.spec import Environment
 from shared_state.tasks import Int32, Int64
 from shared_state.transaction import CommitResult, Transaction
@@ -81,13 +82,19 @@ class BaseNodeSide(CellWatcher):
 
     def claim(self, now_us: int, agent: int, task: Int64, machine: Int32) -> list[Effect]:
         """Claim a machine for each of an agent's tasks, int64[n] and int32[n], on the state as it
-        is here. The outcome comes to on_claimed()."""
+        is here. The outcome comes to on_claimed().
+
+        Raises:
+            ValueError: There is no such machine, or not one for each task.
+        """
+        machine = np.ascontiguousarray(machine, np.int32)
+        check_machines(machine, len(task), len(self.up))
         self._transactions += 1
         transaction = Transaction(
             scheduler=agent,
             sequence=sequence_of(WORKERS, self._transactions),
             task=np.ascontiguousarray(task, np.int64),
-            machine=np.ascontiguousarray(machine, np.int32),
+            machine=machine,
             request=np.ascontiguousarray(self._request[task]),
             synced_us=np.full(len(task), now_us, np.int64),
         )

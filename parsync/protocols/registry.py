@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from parsync.core.event import Event, Priority
 from parsync.metrics.tables import wrong_tables
-from parsync.protocols.spec import ProtocolSpec
+from parsync.protocols.spec import ProtocolSpec, wrong_capabilities
 from schedulers.entry_points import EntryPointGroup, is_model, wrong_field
 
 ENTRY_POINTS = "agora.protocols"
@@ -48,11 +48,12 @@ def _wrong(spec: ProtocolSpec) -> str:
             ("cell_side", optional[0] is None or callable(optional[0]), "a callable or None"),
             ("node_side", optional[1] is None or callable(optional[1]), "a callable or None"),
             ("events", isinstance(spec.events, tuple), "a tuple of event classes"),
-            ("capabilities", callable(spec.capabilities), "a callable"),
             ("check", callable(spec.check), "a callable"),
         ),
     )
     wrong = wrong or next(filter(None, (_wrong_event(spec, cls) for cls in spec.events)), "")
+    if not wrong and not callable(spec.capabilities):
+        wrong = wrong_capabilities(spec.capabilities)
     if not wrong and (of_tables := wrong_tables(spec.tables)):
         wrong = f"tables: {of_tables}"
     return wrong

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict
 
@@ -13,12 +13,14 @@ from parsync.core.event import Event
 from parsync.core.node_side import NodeSide
 from parsync.core.participant import CellSide
 from parsync.metrics.tables import Tables
+from parsync.protocols.broken import raised
 from parsync.protocols.capability import ProtocolCapability
 from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import DecisionClock
-from schedulers.entry_points import parse_options
+from schedulers.entry_points import parse_options, unknown_member
 from shared_state.cell import Cell
+from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
 from shared_state.view import StaticCellState
@@ -115,7 +117,8 @@ class ProtocolSpec:
         node_side: Creates the queues at the machines, which are part of the worker pool (see
             base_node_side.py). None: it has none.
         events: The classes of the protocol's own events, numbered within it.
-        capabilities: What a group with these options needs of the runtimes.
+        capabilities: What its groups need of the runtimes: a set, or a function that returns one
+            for the options of a group. To be asked for by capabilities_of().
         check: Raises AgoraError if groups with these options cannot share an arm.
         tables: The schemas of the protocol's own tables of measurements, by name. Its participants
             add rows by the effect Record; the tables are then kept, written and described as those
@@ -130,7 +133,9 @@ class ProtocolSpec:
     cell_side: Callable[[Environment, Cell], CellSide] | None = None
     node_side: Callable[[Environment], NodeSide] | None = None
     events: tuple[type[Event], ...] = ()
-    capabilities: Callable[[Any], Set[ProtocolCapability]] = lambda options: NO_CAPABILITIES
+    capabilities: Callable[[Any], Set[ProtocolCapability]] | Set[ProtocolCapability] = (
+        NO_CAPABILITIES
+    )
     check: Callable[[tuple[Member, ...], int], None] = any_groups
     tables: Tables = field(default_factory=dict)
     shared_options: type[BaseModel] = NoOptions
@@ -142,4 +147,30 @@ class ProtocolSpec:
     def parse_shared_options(self, options: Mapping[str, Any]) -> BaseModel:
         """The options of the protocol as a whole, validated. AgoraError naming the first that is
         unknown or wrong."""
-        return parse_options("as a whole, protocol", self.kind, self.shared_options, options)
+        return parse_options("protocol", self.kind, self.shared_options, options, "shared option")
+
+    def capabilities_of(self, options: Any) -> Set[ProtocolCapability]:
+        """What a group with these options needs of the runtimes.
+
+        Raises:
+            AgoraError: A capability is unknown, or the protocol's function raises or returns no
+                set.
+        """
+        given: object = self.capabilities
+        if callable(given):
+            try:
+                given = given(options)
+            except Exception as error:  # whatever somebody else's code raises
+                raise AgoraError(
+                    f"protocol {self.kind!r}: capabilities {raised(error, self.capabilities)}"
+                ) from error
+        if wrong := wrong_capabilities(given):
+            raise AgoraError(f"protocol {self.kind!r}: {wrong}")
+        return cast(Set[ProtocolCapability], given)
+
+
+def wrong_capabilities(given: object) -> str:
+    """What is wrong with the capabilities that a protocol declares, "" if nothing."""
+    if not isinstance(given, Set):
+        return f"capabilities: expected a set of ProtocolCapability, got a {type(given).__name__}"
+    return unknown_member("capability", given, ProtocolCapability)

@@ -129,9 +129,11 @@ def _check(path: Path, spec: ArmSpec) -> None:
 
 def _check_group(path: Path, where: str, group: GroupSpec) -> None:
     _require(path, group.count > 0, f"{where}.count: expected 1 or more")
-    runs_schedulers = ProtocolCapability.RUNS_SCHEDULERS in protocols.get(
-        group.protocol.kind
-    ).capabilities(group.protocol.options)
+    try:
+        capabilities = protocols.get(group.protocol.kind).capabilities_of(group.protocol.options)
+    except AgoraError as error:
+        raise AgoraError(f"{path}: arm.{where}: {error}") from error
+    runs_schedulers = ProtocolCapability.RUNS_SCHEDULERS in capabilities
     _require(
         path,
         runs_schedulers == (group.kind is not None),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from parsync.core.arrivals import ArrivalSource
 from parsync.core.codec import Codec
 from parsync.core.coordinator import Coordinator
 from parsync.core.master import MasterCore
+from parsync.core.node_side import NodeSide
 from parsync.core.participant import CellSide
 from parsync.core.routing import Route, route_jobs
 from parsync.core.workers import WorkerPool
@@ -24,6 +25,7 @@ from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.spec import AgentEnvironment, Environment, Member
 from parsync.protocols.tables import tables_of
+from parsync.runtime.protocol_faults import CheckedNodeSide, ProtocolPart, made
 from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.capability import Capability
@@ -134,12 +136,13 @@ def members_of(arm: ArmSpec, kind: str) -> tuple[Member, ...]:
 
 def _capabilities(group: GroupSpec) -> Set[ProtocolCapability]:
     """Of its protocol, with its options."""
-    return protocols.get(group.protocol.kind).capabilities(group.protocol.options)
+    return protocols.get(group.protocol.kind).capabilities_of(group.protocol.options)
 
 
 def check_protocols(arm: ArmSpec) -> None:
     """Raise AgoraError if the groups of an arm cannot share it, as their protocols say, if there
-    are options of a protocol that no group uses, or if a protocol asks for what it cannot have."""
+    are options of a protocol that no group uses, or if a protocol asks for what is unknown or what
+    it cannot have."""
     for kind in arm.shared_options:
         if kind not in arm.protocols:
             raise AgoraError(f"options of protocol {kind!r}, which no group of the arm uses")
@@ -179,6 +182,22 @@ class Assembly:
         """The tables of measurements: those of every run and those of the arm's protocols."""
         return tables_of(self.protocols)
 
+    @cached_property
+    def parts(self) -> Mapping[int, ProtocolPart]:
+        """The participants, by address, of protocols that users brought."""
+        parts = {
+            CELL_SIDE - place: ProtocolPart(kind, "participant beside the master")
+            for place, kind in enumerate(self.protocols)
+        }
+        for agent in range(self.arm.agents):
+            kind = self.arm.group_of(agent).protocol.kind
+            parts[agent] = ProtocolPart(kind, f"agent '{self.arm.agent_name(agent)}'")
+        return {
+            address: part
+            for address, part in parts.items()
+            if part.protocol not in protocols.BUILT_IN
+        }
+
     def static_state(self) -> StaticCellState:
         """What the views of agents in one process share."""
         return StaticCellState(self.workload.cell, self.partitioning)
@@ -193,17 +212,17 @@ class Assembly:
             for member in environment.members
             if member.first_agent <= index < member.first_agent + member.count
         )
-        return protocols.get(group.protocol.kind).make_agent(
-            AgentEnvironment(
-                environment,
-                index,
-                self.arm.agent_name(index),
-                member,
-                None if group.kind is None else self.scheduler(index),
-                group.clock,
-                static_state,
-            )
+        of_agent = AgentEnvironment(
+            environment,
+            index,
+            self.arm.agent_name(index),
+            member,
+            None if group.kind is None else self.scheduler(index),
+            group.clock,
+            static_state,
         )
+        make = protocols.get(group.protocol.kind).make_agent
+        return made(self.parts.get(index), lambda: make(of_agent), make)
 
     def scheduler(self, index: int) -> CheckedScheduler:
         """The scheduler of an agent, by itself. Raises ContractBroken if it cannot be made."""
@@ -252,7 +271,9 @@ class Assembly:
             make = protocols.get(kind).cell_side
             if make is not None:
                 environment = self._environment(kind)
-                participants[environment.cell_side] = make(environment, cell)
+                address = environment.cell_side
+                call = partial(make, environment, cell)
+                participants[address] = made(self.parts.get(address), call, make)
         return participants
 
     @cached_property
@@ -294,9 +315,10 @@ class Assembly:
 
     def workers(self) -> WorkerPool:
         workload = self.workload
-        made = {kind: protocols.get(kind).node_side for kind in self.protocols}
         node_sides = {
-            kind: make(self._environment(kind)) for kind, make in made.items() if make is not None
+            kind: self._node_side(kind, make)
+            for kind in self.protocols
+            if (make := protocols.get(kind).node_side) is not None
         }
         return WorkerPool(
             workload.cell,
@@ -308,6 +330,12 @@ class Assembly:
             node_sides,
             [self.arm.group_of(agent).protocol.kind for agent in range(self.arm.agents)],
         )
+
+    def _node_side(self, kind: str, make: Callable[[Environment], NodeSide]) -> NodeSide:
+        """The queues at the machines of a protocol."""
+        part = None if kind in protocols.BUILT_IN else ProtocolPart(kind, "queues at the machines")
+        node_side = made(part, partial(make, self._environment(kind)), make)
+        return node_side if part is None else CheckedNodeSide(node_side, part)
 
     def arrivals(self) -> ArrivalSource:
         workload, events = self.workload, self.workload.machine_events

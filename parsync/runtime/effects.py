@@ -22,6 +22,27 @@ from shared_state.errors import AgoraError
 RecordListener = Callable[[Record], None]
 
 
+class WrongEffect(AgoraError):
+    """A participant asked for what cannot be carried out.
+
+    Args:
+        sender: The participant, for people.
+        what: What it did.
+    """
+
+    def __init__(self, sender: str, what: str) -> None:
+        super().__init__(sender, what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return ": ".join(self.args)
+
+    @staticmethod
+    def none(sender: str) -> WrongEffect:
+        """The error of a participant that returned None."""
+        return WrongEffect(sender, "returned None, expected a list of effects")
+
+
 class Runtime(Protocol):
     """What the interpreter asks of a runtime. now_us is the time of the event that led to it."""
 
@@ -76,8 +97,8 @@ class EffectInterpreter:
         """Carry out what the participant at `address` asked for at now_us.
 
         Raises:
-            AgoraError: It sends to an address without a participant, or starts a decision and is no
-                decider.
+            WrongEffect: It sends to an address without a participant, or starts a decision and is
+                no decider.
         """
         for effect in effects:
             if isinstance(effect, Send):
@@ -93,7 +114,7 @@ class EffectInterpreter:
 
     def _decide(self, now_us: int, address: int, decision: int) -> None:
         """Refuse the decision of a participant that is no decider."""
-        raise AgoraError(f"{address_name(address)}: starts a decision, but is no decider")
+        raise WrongEffect(address_name(address), "starts a decision, but is no decider")
 
 
 class DecisionInterpreter(EffectInterpreter):
@@ -125,7 +146,7 @@ class DecisionInterpreter(EffectInterpreter):
         self._finish_decision(now_us, decision, elapsed_ns, decision_us, address)
 
 
-def no_receiver(sender: str, to: int, event: Event) -> AgoraError:
+def no_receiver(sender: str, to: int, event: Event) -> WrongEffect:
     """The error of a message to an address without a participant."""
     name = type(event).__name__
-    return AgoraError(f"{sender}: sent {name} to address {to}, which no participant has")
+    return WrongEffect(sender, f"sent {name} to address {to}, which no participant has")

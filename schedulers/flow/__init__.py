@@ -1,4 +1,4 @@
-"""The flow scheduler (Firmament, OSDI 2016): placement as a min-cost max-flow problem that is
+"""The flow scheduler (Firmament, OSDI 2016): placement as a min-cost-flow problem that is
 re-optimised from round to round.
 
 policies/      what the graph looks like and costs, one vectorised method per arc class

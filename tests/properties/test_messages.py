@@ -93,7 +93,7 @@ def test_messages_between_participants_beside_the_cell_take_no_time() -> None:
 def test_only_deciders_start_decisions(tmp_path: Path) -> None:
     counters = new_counters()
     counters[CELL_SIDE].handle = lambda now_us, event: [StartDecision(1)]  # type: ignore
-    line = "^cell-side participant 0: starts a decision, but is no decider$"
+    line = "^participant 0 beside the master: starts a decision, but is no decider$"
     with pytest.raises(AgoraError, match=line):
         VirtualRuntime(counters, {}, ignore_record, CODEC).run_until(0)
     service = CellService(new_runtime(counters), tmp_path / CELL_LOG, fsync=False)
@@ -262,7 +262,7 @@ def test_a_message_to_nobody_from_beside_the_cell_stops_the_cell(tmp_path: Path)
     service.start(0, ())
     allocator = counters[CELL_SIDE]
     allocator.handle = lambda now_us, event: [Send(99, CountDue())]  # type: ignore[method-assign]
-    line = "cell-side participant 0: sent CountDue to address 99, which no participant has"
+    line = "participant 0 beside the master: sent CountDue to address 99, which no participant has"
     request = Step(0, 1, 1, ((CELL_SIDE, CountDue()),)).to_bytes(CODEC)
     for data in (request, request, Step(1, 1, 1, ()).to_bytes(CODEC)):
         with pytest.raises(AgoraError, match=f"^{line}$"):

@@ -63,7 +63,7 @@ def test_every_log_replays(directory: Path, capsys: pytest.CaptureFixture[str]) 
 def test_a_protocol_with_a_participant_beside_the_cell_replays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The lottery of examples/ beside a flow scheduler; its office reads the cell."""
+    """The lottery of examples/ shares the cell with a flow scheduler."""
     built_in = {**protocols.BUILT_IN, "lottery": "examples.protocols.lottery:SPEC"}
     monkeypatch.setattr(protocols, "_GROUP", replace(protocols._GROUP, built_in=built_in))
     arm = mixed_arm()

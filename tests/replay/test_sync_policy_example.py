@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +14,17 @@ import pytest
 
 from experiments.commands.run import app
 from tests.fixtures.commands import exit_status
-from tests.fixtures.installed import install_project
 from tests.unit.test_add_a_sync_policy import EXAMPLE, ROOT, install_mistaken, site_of
 
 
-def test_the_example_runs_from_its_toml_file(tmp_path: Path) -> None:
-    site = site_of(tmp_path)
-    install_project(site, EXAMPLE)
+def test_the_example_runs_from_its_toml_file(
+    example_site: Callable[[str], Path], tmp_path: Path
+) -> None:
     command = [sys.executable, "-m", "experiments.parsync_vs_flow"]
     done = subprocess.run(
         [*command, "--config", EXAMPLE / "run.toml", "--out", tmp_path / "run"],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(site)},
+        env={**os.environ, "PYTHONPATH": str(example_site("sync_policies"))},
         capture_output=True,
         text=True,
     )

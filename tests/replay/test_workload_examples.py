@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,15 @@ from experiments.workload_config import WorkloadConfig
 from experiments.workloads import registry
 from experiments.workloads.synthetic import SyntheticOptions
 from tests.fixtures.commands import exit_status
-from tests.fixtures.installed import install_project
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 
 
 def test_a_reader_of_another_package_runs_from_its_toml_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    example_site: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site, run, toml = tmp_path / "site", tmp_path / "run", EXAMPLES / "workloads" / "run.toml"
-    site.mkdir()
-    install_project(site, EXAMPLES / "workloads")
+    site, run, toml = example_site("workloads"), tmp_path / "run", EXAMPLES / "workloads/run.toml"
     done = subprocess.run(
         [sys.executable, "-m", "experiments.parsync_vs_flow", "--config", toml, "--out", run],
         cwd=ROOT,

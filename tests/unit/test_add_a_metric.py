@@ -7,6 +7,7 @@ import io
 import json
 import pickle
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from parsync.metrics.conformance import check_metric
 from parsync.metrics.run_metrics import RunMetrics
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
-from tests.fixtures.installed import install, install_project
+from tests.fixtures.installed import install
 from tests.unit.record_factory import PHASES
 from tests.unit.test_bad_input_configuration import CONFIG
 
@@ -39,6 +40,11 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def installed(example_site: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(example_site("metrics"))
+
+
 def one_commit(agent: int, commit_us: int) -> dict[str, list[int]]:
     """A row of the table of tasks."""
     zero = {name: [0] for name in ("task", "job", "machine", "prefers", "preferred", "cost")}
@@ -49,21 +55,19 @@ def one_commit(agent: int, commit_us: int) -> dict[str, list[int]]:
 def test_the_page_shows_the_example() -> None:
     page = (ROOT / "docs" / "add_a_metric.md").read_text("utf-8")
     code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
-    assert code == (EXAMPLE / "long_waits.py").read_text("utf-8")
+    assert code == (EXAMPLE / "long_waits" / "__init__.py").read_text("utf-8")
     assert len(code.splitlines()) < 60
     entry_point = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0]
     assert entry_point in (EXAMPLE / "pyproject.toml").read_text("utf-8")
 
 
-@pytest.mark.usefixtures("no_figures")
+@pytest.mark.usefixtures("installed", "no_figures")
 def test_its_figure_is_in_summary_report_and_comparison(
-    site: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    install_project(site, EXAMPLE)
     check_metric(registry.get("long_waits"))
     (tmp_path / "small.toml").write_text(CONFIG)
     run = tmp_path / "run"
@@ -90,8 +94,8 @@ def test_its_figure_is_in_summary_report_and_comparison(
     assert exit_status(compare_app, run, "--metric", "long_wait_share") == 0
 
 
-def test_actors_of_a_live_run_copy_pickle_and_merge_it(site: Path) -> None:
-    install_project(site, EXAMPLE)
+@pytest.mark.usefixtures("installed")
+def test_actors_of_a_live_run_copy_pickle_and_merge_it() -> None:
     empty = RunMetrics(PHASES, 2, partitions=2)
     parts = [pickle.loads(pickle.dumps(copy.deepcopy(empty))) for _ in range(2)]
     for number, part in enumerate(parts):
@@ -104,8 +108,8 @@ def test_actors_of_a_live_run_copy_pickle_and_merge_it(site: Path) -> None:
     assert whole.count["waited_long"].sum() == 2
 
 
-def test_its_column_in_the_live_table_covers_the_time_since_the_last_one(site: Path) -> None:
-    install_project(site, EXAMPLE)
+@pytest.mark.usefixtures("installed")
+def test_its_column_in_the_live_table_covers_the_time_since_the_last_one() -> None:
     metrics = RunMetrics(PHASES, 2, partitions=2)
     for commit_us, shown in ((200_005, "100 %"), (10, "0 %"), (None, "-")):
         if commit_us is not None:

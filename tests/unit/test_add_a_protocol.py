@@ -14,11 +14,11 @@ from experiments.summary import read_summary
 from parsync.protocols import registry
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
-from tests.fixtures.installed import install, install_project
+from tests.fixtures.installed import install
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "protocols"
-SOURCE = (EXAMPLE / "lottery.py").read_text(encoding="utf-8")
+SOURCE = (EXAMPLE / "lottery" / "__init__.py").read_text(encoding="utf-8")
 CONFIG = """
 runtime = "virtual"
 settle_s = 0.05
@@ -82,12 +82,12 @@ def test_the_page_shows_the_example_whole_and_it_is_short() -> None:
 
 @pytest.mark.usefixtures("no_figures")
 def test_the_example_shares_a_cell_with_parsync_and_is_replayed(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run,
+    tmp_path: Path,
+    example_site: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    site = tmp_path / "site"
-    site.mkdir()
-    install_project(site, EXAMPLE)
-    monkeypatch.syspath_prepend(site)
+    monkeypatch.syspath_prepend(example_site("protocols"))
     assert run() == 0
     [arm] = read_summary(tmp_path / "run").arms
     assert arm.totals.committed == arm.totals.submitted > 100
@@ -133,14 +133,53 @@ def test_a_mistake_is_one_line(
     assert says.replace("lottery:SPEC", f"{module}:SPEC") in line
 
 
-def test_unknown_protocols_and_options_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--quick", "--runtime", "virtual"],
+        ["--mix", "lottery=2"],
+        ["--mix", "random=2"],
+        ["--mix", "latency_first=2"],
+    ],
+)
+def test_two_protocols_of_one_name_are_one_line_for_presets_and_mixes(
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with pytest.raises(AgoraError, match="unknown protocol 'lottery'; known: optimistic"):
-        registry.get("lottery")
+    for module in ("one", "two"):
+        site = tmp_path / module
+        name = f"twin_lottery_{module}"
+        install(site, "lottery", f"{name}:SPEC", {f"{name}.py": SOURCE}, "agora.protocols")
+        (site / "lottery-1.0.dist-info").rename(site / f"{module}-1.0.dist-info")
+        monkeypatch.syspath_prepend(site)
+    assert exit_status(app, *arguments, "--out", tmp_path / "run") == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "protocol 'lottery' is registered twice: twin_lottery_" in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_mix_lists_the_protocols_that_stand_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     site = tmp_path / "site"
     site.mkdir()
     install_project(site, EXAMPLE)
     monkeypatch.syspath_prepend(site)
+    for mix, says in (
+        ("nope=3", "or a protocol that runs no schedulers (lottery)"),
+        ("lottery:=3", "'lottery:=3' is not of the form [protocol:]kind=count"),
+    ):
+        assert exit_status(app, "--mix", mix, "--out", tmp_path / "run") == 2
+        assert says in capsys.readouterr().err
+
+
+def test_unknown_protocols_and_options_are_named(
+    example_site: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(AgoraError, match="unknown protocol 'lottery'; known: optimistic"):
+        registry.get("lottery")
+    monkeypatch.syspath_prepend(example_site("protocols"))
     with pytest.raises(AgoraError, match="protocol 'lottery' has no option 'price'"):
         registry.get("lottery").parse_options({"price": 3})

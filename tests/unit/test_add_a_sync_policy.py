@@ -4,6 +4,7 @@ contract, and a mistake in it is told in one line."""
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +16,13 @@ from parsync.protocols.optimistic.sync.conformance import check_sync_policy
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncFeedback
 from parsync.runtime.virtual.run import run_virtual
 from shared_state.errors import AgoraError
-from tests.fixtures.installed import install, install_project
+from tests.fixtures.installed import install
 from tests.fixtures.overloaded_cell import failing_workload
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "sync_policies"
 PAGE = ROOT / "docs" / "add_a_sync_policy.md"
-SOURCE = (EXAMPLE / "conflicts_first.py").read_text(encoding="utf-8")
+SOURCE = (EXAMPLE / "conflicts_first" / "__init__.py").read_text(encoding="utf-8")
 
 
 def site_of(tmp_path: Path) -> Path:
@@ -31,10 +32,10 @@ def site_of(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> registry.SyncPolicySpec:
-    site = site_of(tmp_path)
-    install_project(site, EXAMPLE)
-    monkeypatch.syspath_prepend(site)
+def spec(
+    example_site: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> registry.SyncPolicySpec:
+    monkeypatch.syspath_prepend(example_site("sync_policies"))
     monkeypatch.delitem(sys.modules, "conflicts_first", raising=False)
     return registry.get("conflicts_first")
 

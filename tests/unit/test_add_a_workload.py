@@ -4,6 +4,7 @@ and says what is wrong with a file in one line."""
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,6 @@ import pytest
 from experiments.workloads import registry
 from experiments.workloads.conformance import check_workload
 from shared_state.errors import AgoraError
-from tests.fixtures.installed import install_project
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "workloads"
@@ -20,20 +20,19 @@ PAGE = ROOT / "docs" / "add_a_workload.md"
 
 
 @pytest.fixture
-def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> registry.WorkloadSpec:
-    site = tmp_path / "site"
-    site.mkdir()
-    install_project(site, EXAMPLE)
-    monkeypatch.syspath_prepend(site)
+def spec(
+    example_site: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> registry.WorkloadSpec:
+    monkeypatch.syspath_prepend(example_site("workloads"))
     monkeypatch.delitem(sys.modules, "csv_trace", raising=False)
     return registry.get("csv_trace")
 
 
 def test_the_page_shows_the_example_whole_and_it_is_short() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    for name in ("csv_trace.py", "pyproject.toml"):
+    for name in ("csv_trace/__init__.py", "pyproject.toml"):
         assert (EXAMPLE / name).read_text(encoding="utf-8") in page
-    assert len((EXAMPLE / "csv_trace.py").read_text().splitlines()) < 60
+    assert len((EXAMPLE / "csv_trace" / "__init__.py").read_text().splitlines()) < 60
 
 
 def test_the_example_keeps_the_contract(spec: registry.WorkloadSpec) -> None:

@@ -77,7 +77,12 @@ class Options(BaseModel):
     pass
 
 
-FOREIGN = SchedulerSpec("foreign", Options, lambda *_: None, Slow())  # type: ignore[arg-type,return-value]
+FOREIGN = SchedulerSpec(
+    "foreign",
+    Options,
+    lambda *_: None,  # type: ignore[arg-type,return-value]
+    Slow(),  # type: ignore[arg-type]
+)
 
 
 def test_the_clock_of_another_packages_kind_is_found_by_the_kind(

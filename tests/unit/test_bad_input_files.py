@@ -98,7 +98,8 @@ def solving_into(output: int | str, tmp_path: Path) -> subprocess.CompletedProce
 
 def test_an_answer_that_does_not_fit_on_the_disk(tmp_path: Path) -> None:
     done = solving_into("/dev/full", tmp_path)
-    assert done.returncode == 2 and done.stderr == "standard output: No space left on device\n"
+    line = "error: standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, line)
 
 
 def test_an_answer_nobody_reads(tmp_path: Path) -> None:

@@ -89,7 +89,8 @@ def test_a_module_is_the_same_command(command: str, module: str) -> None:
         (["report", "gone"], "error: gone: no such directory"),
         (["replay", "gone"], "error: gone: no such directory"),
         (["actors", "--address", "nowhere"], "error: --address nowhere: "),
-        (["solve", "gone.min"], "gone.min: No such file or directory"),
+        (["solve"], "error: expected a FILE or a command (--help lists the options)"),
+        (["solve", "gone.min"], "error: gone.min: No such file or directory"),
         (["solve", "convert"], "error: Missing argument 'IN'"),
     ],
 )
@@ -105,6 +106,8 @@ def test_solve_takes_a_file_or_a_command_of_the_solver(tmp_path: Path) -> None:
     assert agora("solve", "generate", "quincy", "--machines", "5", "--out", str(file)).stdout == ""
     short, long = agora("solve", str(file), "--certify"), agora("solve", "solve", str(file))
     assert short.returncode == 0 and short.stdout.startswith("s ") and short.stdout == long.stdout
+    usage = agora("solve", str(file), "--help").stdout.partition("\n")[0]
+    assert usage == "Usage: agora solve [OPTIONS] [FILE]"
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,10 @@ def test_a_cut_round_holds_the_tasks_whose_decision_begins_before_the_sync(
 ):
     clock = Modelled(job_us, task_ns, partition_ns)
     held = clock.tasks_within(window_us, partitions)
-    begins_us = lambda nth: clock.job_us + (task_ns + partition_ns * partitions) * nth / 1000  # noqa: E731
+
+    def begins_us(nth):
+        return clock.job_us + (task_ns + partition_ns * partitions) * nth / 1000
+
     assert held >= 1
     assert held == 1 or begins_us(held - 1) < window_us
     assert begins_us(held) >= window_us

@@ -153,7 +153,7 @@ def test_bad_arguments_are_one_line(arguments, says, capsys, tmp_path, monkeypat
 @pytest.mark.skipif(PEERS["networkx"].importable, reason="networkx is installed")
 def test_a_peer_that_is_absent_is_refused_by_name(capsys, tmp_path):
     assert run(["bench", "--peers", "networkx", "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == "--peers: networkx is not installed\n"
+    assert capsys.readouterr().err == "error: --peers: networkx is not installed\n"
 
 
 def result(solver, costs, certified=None, outcome=Outcome.OK, seconds=(2.0,)):

@@ -49,13 +49,13 @@ def test_bad_arrays_name_the_file_and_the_field(tmp_path, capsys, data, says):
     assert run(["convert", str(path)]) == 2
     said = capsys.readouterr()
     (line,) = said.err.splitlines()
-    assert line.startswith(f"{path}: ") and says in line and said.out == ""
+    assert line.startswith(f"error: {path}: ") and says in line and said.out == ""
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "Missing command"),
+        ([], "expected a FILE or a command (--help lists the options)"),
         (["generate"], "Missing command"),
         (["generate", "torus"], "No such command 'torus'"),
         (["generate", "cold", "--machines", "0"], "'--machines'"),
@@ -77,7 +77,7 @@ def test_bad_arrays_name_the_file_and_the_field(tmp_path, capsys, data, says):
 def test_bad_arguments_are_one_line(arguments, says, capsys):
     assert run(arguments) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert says in line
+    assert line.startswith("error: ") and says in line
 
 
 def test_the_old_file_stays_when_the_new_one_does_not_fit(tmp_path):
@@ -94,7 +94,7 @@ def test_the_old_file_stays_when_the_new_one_does_not_fit(tmp_path):
         check=False,
         preexec_fn=_ignore_file_size_signal,
     )
-    assert done.returncode == 2 and done.stderr.decode() == f"{out}: File too large\n"
+    assert done.returncode == 2 and done.stderr.decode() == f"error: {out}: File too large\n"
     assert out.read_text() == "old" and list(tmp_path.iterdir()) == [out]
 
 
@@ -151,7 +151,7 @@ def test_closed_streams_are_bad_input(closed, arguments, says):
     done = subprocess.run(
         ["bash", "-c", command_line], cwd=ROOT, capture_output=True, check=False, text=True
     )
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", says + "\n")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {says}\n")
 
 
 def test_ctrl_c_ends_a_long_solve_at_once(tmp_path):

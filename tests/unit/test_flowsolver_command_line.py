@@ -224,12 +224,12 @@ def test_a_race_reports_its_winner():
     assert {answer["cost"] for answer in (*alone, *race)} == {race[0]["cost"]}
     refused = command("solve", "--algorithm", "incremental_ssp+guess", "-", stdin=text)
     assert refused.returncode == 2 and refused.stderr.startswith(
-        b'--algorithm: no algorithm "guess"; known: '
+        b'error: --algorithm: no algorithm "guess"; known: '
     )
     refused = command("solve", "--algorithm", "relaxation+relaxation", stdin=text)
     assert (
         refused.returncode == 2
-        and refused.stderr == b'--algorithm: "relaxation" appears twice in one race\n'
+        and refused.stderr == b'error: --algorithm: "relaxation" appears twice in one race\n'
     )
 
 
@@ -294,7 +294,7 @@ def test_pack_leaves_the_cost():
     both = b"p min 2 2\na 1 2 0 4611686018427387904 1\na 1 2 0 4611686018427387904 1\n"
     refused = command("convert", "--pack", "-", stdin=both)
     assert (refused.returncode, refused.stdout) == (2, b"")
-    assert refused.stderr == b"<stdin>: the capacity of parallel arcs does not fit 64 bits\n"
+    assert refused.stderr == b"error: <stdin>: the capacity of parallel arcs does not fit 64 bits\n"
 
 
 @pytest.mark.parametrize(

@@ -217,8 +217,8 @@ def infeasible_file(tmp_path):
 def test_command_names_the_cut(infeasible_file, name, capsysbinary):
     assert run(["solve", infeasible_file, "--algorithm", name, "--certify"]) == 2
     assert capsysbinary.readouterr().err.decode() == (
-        f"{infeasible_file}: infeasible: no flow meets the supplies: 3 nodes have a supply of 5, "
-        "and arcs of capacity 4 out of them: 1, 2, 3 (certified)\n"
+        f"error: {infeasible_file}: infeasible: no flow meets the supplies: "
+        "3 nodes have a supply of 5, and arcs of capacity 4 out of them: 1, 2, 3 (certified)\n"
     )
 
 

@@ -241,7 +241,8 @@ def test_command_reads_standard_input_and_prints_json():
 def test_command_refuses_a_malformed_file_with_one_line():
     done = run("-", stdin=b"p min 2 1\na 1 2 0 one 1\n")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.decode().splitlines() == ["<stdin>:2: capacity is missing or not an integer"]
+    line = "error: <stdin>:2: capacity is missing or not an integer"
+    assert done.stderr.decode().splitlines() == [line]
 
 
 @pytest.mark.parametrize(
@@ -262,7 +263,7 @@ def test_command_on_networks_without_an_answer(text, status, message):
     assert done.exit_code == 2
     answer = json.loads(done.stdout)
     assert (answer["status"], answer["cost"]) == (status, None)
-    assert done.stderr.startswith(f"<stdin>: {message}")
+    assert done.stderr.startswith(f"error: <stdin>: {message}")
     assert done.stderr.count("\n") == 1
 
 
@@ -279,4 +280,4 @@ def test_command_on_networks_without_an_answer(text, status, message):
 def test_command_refuses_bad_arguments(arguments, message):
     done = CliRunner().invoke(app, ["solve", *arguments])
     assert done.exit_code == 2
-    assert done.stderr.startswith(message)
+    assert done.stderr.startswith(f"error: {message}")

@@ -21,8 +21,8 @@ NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n]
 LOOP = re.compile(r"\b(?:(while|for)\s*\(|(do)\s*\{)")
 # A call that checks for cancellation, or the status that it returns.
 CHECK = re.compile(
-    r"\b(?:step|step_until_cancelled|check|count|should_continue|may_continue|cancelled|for_each_block"
-    r"|for_each_until_cancelled)\(|\bchecker_?\b|\bStatus::k\w+|\bstatus\b"
+    r"\b(?:step|step_until_cancelled|check|count|should_continue|may_continue|cancelled"
+    r"|for_each_block|for_each_until_cancelled)\(|\bchecker_?\b|\bStatus::k\w+|\bstatus\b"
 )
 NOTE = re.compile(r"//.*\b(?:bounded|checks): \w")
 ONE_STEP = re.compile(r"\s*(?:(?:\+\+|--)[\w.\[\]]+|[\w.]+ [+-]= \w+)\s*")

@@ -9,8 +9,9 @@ import pytest
 from ray.exceptions import ActorDiedError, ActorUnavailableError, GetTimeoutError, RayTaskError
 
 from parsync.metrics.live import DELAY_BOUNDS_US, SchedulerLine, Snapshot
+from parsync.protocols.broken import ProtocolBroken
 from parsync.runtime.live import ports
-from parsync.runtime.live.steps import Unavailable
+from parsync.runtime.live.steps import ActorFailed, Unavailable
 
 
 class Fake:
@@ -119,3 +120,30 @@ def test_calls_do_not_grow_with_the_commits(gauges: ports.SchedulerGauges) -> No
         gauges.show(snapshot_of(shown))
         calls.append(sum(fake.calls for fake in Fake.made.values()) - before)
     assert calls[0] == calls[1] <= len(DELAY_BOUNDS_US) + 4
+
+
+@pytest.mark.parametrize(
+    ("cause", "raises"),
+    [
+        (ProtocolBroken("lottery", "agent 'a-0'", "handling Ask", "raised"), ProtocolBroken),
+        (ValueError("a bug"), ActorFailed),
+    ],
+)
+def test_a_step_raises_what_names_its_culprit_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, cause: Exception, raises: type[Exception]
+) -> None:
+    def get(ref: object, timeout: float) -> None:
+        raise RayTaskError("step", "Traceback", cause)
+
+    class Call:
+        @staticmethod
+        def remote(request: bytes) -> None:
+            """A call."""
+
+    class Handle:
+        step = Call()
+
+    monkeypatch.setattr(ports.ray, "get", get)
+    with pytest.raises(raises) as failed:
+        ports.CellPort(Handle()).step(b"")
+    assert (failed.value is cause) == (raises is ProtocolBroken)

@@ -201,7 +201,7 @@ def test_the_queues_know_what_every_machine_holds() -> None:
     oracle = Oracle()
     cell = ObservedCell(master.cell, oracle)
     master.cell = cell
-    node_side = workers._node_sides["machine_queues"]
+    node_side = workers._node_sides["machine_queues"].node_side
     assert isinstance(node_side, BaseNodeSide)
     ended: Counter[int] = Counter()
     changes: set[ChangeKind] = set()

@@ -108,7 +108,7 @@ def test_the_arm_file_holds_them_and_older_ones_have_defaults(tmp_path: Path) ->
     assert read_arm(tmp_path).spec.options_of("lottery").model_dump() == {"machines": 40}
     for shared, message in (
         ({"raffle": {}}, r"arm\.shared_options: unknown protocol 'raffle'"),
-        ({"lottery": {"machine": 1}}, "as a whole, protocol 'lottery' has no option 'machine'"),
+        ({"lottery": {"machine": 1}}, "protocol 'lottery' has no shared option 'machine'"),
         ({"optimistic": {}}, "options of protocol 'optimistic', which no group of the arm uses"),
         ({"lottery": 3}, r"arm\.shared_options\.lottery: expected an object"),
         (3, r"arm\.shared_options: expected an object"),
@@ -144,11 +144,11 @@ def test_an_arm_made_without_them_has_defaults() -> None:
         ("[arms.protocols.optimistic]", "no group of the arm uses protocol 'optimistic'"),
         (
             "[arms.protocols.lottery]\nmachine = 7",
-            "as a whole, protocol 'lottery' has no option 'machine'; its options: machines",
+            "protocol 'lottery' has no shared option 'machine'; its shared options: machines",
         ),
         (
             "[arms.protocols.lottery]\nmachines = 0",
-            "as a whole, protocol 'lottery', option 'machines': Input should be greater than or",
+            "protocol 'lottery', shared option 'machines': Input should be greater than or",
         ),
     ],
 )

@@ -44,13 +44,14 @@ from tests.fixtures.live_runs import small_workload
 from tests.unit.record_factory import PHASES
 
 ROOT = Path(__file__).parents[2]
-LOTTERY = (ROOT / "examples" / "protocols" / "lottery.py").read_text(encoding="utf-8")
+EXAMPLE = ROOT / "examples" / "protocols" / "lottery"
+LOTTERY = (EXAMPLE / "__init__.py").read_text(encoding="utf-8")
 DECLARED = """
 from parsync.metrics.record import Record
 from parsync.schema import Column, TableSchema
 
 DRAWS = TableSchema(
-    "One row per draw of the office.",
+    "One row per draw of the lottery.",
     {
         "at_us": Column("int64", "us", "when"),
         "agent": Column("int32", "id", "the scheduler that asked"),
@@ -186,11 +187,11 @@ def test_a_run_writes_the_table_and_its_meaning(site: Path, tmp_path: Path) -> N
     table = pq.read_table(path)
     assert table.num_rows > 10 and set(table["agent"].to_pylist()) == {0, 1}
     schema = pq.read_schema(path)
-    assert schema.metadata[b"rows"] == b"One row per draw of the office."
+    assert schema.metadata[b"rows"] == b"One row per draw of the lottery."
     assert schema.field("tickets").metadata[b"unit"] == b"tasks"
     assert json.loads(schema.field("whole").metadata[b"codes"]) == {"0": "no", "1": "yes"}
     page = (tmp_path / "run" / "report.html").read_text("utf-8")
-    assert "One row per draw of the office." in page, "the data dictionary"
+    assert "One row per draw of the lottery." in page, "the data dictionary"
 
     tables = tables_of(["lottery"])
     files = record_files(arm, tables)
@@ -370,7 +371,10 @@ def test_only_tables_that_are_measured_by_the_clock_are_left_out_of_digests() ->
         ({"cell": ONE}, "'cell' is a table of every run already"),
         ({"own": {}}, "own: expected a TableSchema, got {}"),
         ({"own": TableSchema("", {})}, "own: expected at least one column"),
-        ({"own": TableSchema("", {"a": "int64"})}, "own: column 'a': expected a Column"),  # type: ignore[dict-item]
+        (
+            {"own": TableSchema("", {"a": "int64"})},  # type: ignore[dict-item]
+            "own: column 'a': expected a Column",
+        ),
         (
             {"own": TableSchema("", {"a": Column("bool", "", "")})},
             "own: column 'a': expected a dtyp",

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from experiments.arm_config import GroupConfig
 from parsync.protocols import registry
+from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.protocols.optimistic.protocol import check, sync_context
 from parsync.protocols.optimistic.sync import registry as sync_policies
@@ -56,7 +59,12 @@ NO_AGENT = spec(make_agent=None)
 NO_CELL_SIDE = spec(cell_side=3)
 NO_NODE_SIDE = spec(node_side=3)
 NO_TUPLE = spec(events=[event("A")])
-NO_CAPABILITIES = spec(capabilities=frozenset())
+NO_CAPABILITIES = spec(capabilities="watches_cell")
+UNKNOWN_CAPABILITY = spec(capabilities=frozenset({"flies"}))
+SET_OF_CAPABILITIES = spec(capabilities={"wants_ends"})
+FLIES = spec(capabilities=lambda options: frozenset({"flies"} if options.tickets > 1 else ()))
+NO_SET = spec(capabilities=lambda options: None)
+RAISES = spec(capabilities=lambda options: options.price)
 NO_CHECK = spec(check=None)
 NO_EVENT = spec(events=(int,))
 INSTANCE = spec(events=(3,))
@@ -161,7 +169,14 @@ def test_a_wrong_option_of_the_optimistic_protocol_is_named(
         ("broken_protocol:NO_CELL_SIDE", "cell_side: expected a callable or None, got a int"),
         ("broken_protocol:NO_NODE_SIDE", "node_side: expected a callable or None, got a int"),
         ("broken_protocol:NO_TUPLE", "events: expected a tuple of event classes, got a list"),
-        ("broken_protocol:NO_CAPABILITIES", "capabilities: expected a callable, got a frozenset"),
+        (
+            "broken_protocol:NO_CAPABILITIES",
+            "capabilities: expected a set of ProtocolCapability, got a str",
+        ),
+        (
+            "broken_protocol:UNKNOWN_CAPABILITY",
+            "unknown capability 'flies'; known: runs_schedulers, wants_ends, watches_cell",
+        ),
         ("broken_protocol:NO_CHECK", "check: expected a callable, got a NoneType"),
         ("broken_protocol:NO_EVENT", "events: expected classes of events, got <class 'int'>"),
         ("broken_protocol:INSTANCE", "events: expected classes of events, got 3"),
@@ -185,6 +200,34 @@ def test_broken_protocols_are_refused_in_a_line(
     with pytest.raises(AgoraError, match=f"^protocol 'broken': .*{message}") as refused:
         registry.get("broken")
     assert "\n" not in str(refused.value)
+
+
+def test_capabilities_may_be_a_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_protocol(tmp_path, monkeypatch, "broken", "set_protocol:SET_OF_CAPABILITIES")
+    spec = registry.get("broken")
+    assert spec.capabilities_of(spec.parse_options({})) == {ProtocolCapability.WANTS_ENDS}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("FLIES", "unknown capability 'flies'; known: runs_schedulers, wants_ends, watches_cell"),
+        ("NO_SET", "capabilities: expected a set of ProtocolCapability, got a NoneType"),
+        (
+            "RAISES",
+            r"capabilities raised AttributeError: .* 'price' \(raises_protocol\.py, line \d+\)",
+        ),
+    ],
+)
+def test_wrong_capabilities_of_a_group_are_refused_where_it_is_configured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
+) -> None:
+    install_protocol(tmp_path, monkeypatch, "broken", f"{name.lower()}_protocol:{name}")
+    group = {"name": "g", "count": 1, "decision": {"clock": "modelled", "task_us": 1.0}}
+    with pytest.raises(ValidationError, match=f"protocol 'broken': {message}"):
+        GroupConfig.model_validate({**group, "protocol": {"kind": "broken", "tickets": 2}})
+    if name == "FLIES":
+        GroupConfig.model_validate({**group, "protocol": {"kind": "broken", "tickets": 1}})
 
 
 def test_a_module_that_cannot_be_imported_is_named_with_its_line(

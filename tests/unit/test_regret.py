@@ -90,7 +90,8 @@ class World:
             np.zeros(len(task), np.int64),
             **more,
         )
-        return self.master.handle(at_us, CommitRequest(agent, claims))[0].event.result  # type: ignore[union-attr]
+        [answer, *_] = self.master.handle(at_us, CommitRequest(agent, claims))
+        return answer.event.result  # type: ignore[union-attr]
 
     @property
     def decisions(self) -> list[DecisionRegret]:

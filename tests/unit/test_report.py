@@ -13,7 +13,7 @@ from rich.console import Console
 
 from experiments.figures import FIGURES
 from experiments.report.page import write_report
-from experiments.report.terminal import comparison_table
+from experiments.report.terminal import arms_table, comparison_table
 from experiments.report.transient import transient_phases
 from experiments.report.verdict import verdict
 from experiments.restarts import Restart
@@ -254,6 +254,29 @@ def test_the_terminal_table_fits_eighty_columns_and_marks_the_best(run: Path) ->
     assert "PARTIAL" in text and "★" in text
     for name in NAMES:
         assert all(word in text for word in name.split())
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_columns_that_do_not_fit_go_into_a_table_below(run: Path, width: int) -> None:
+    summary = read_summary(run)
+    rows = verdict(summary, [quantity for quantity in summary.headline if quantity.column_label])
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(arms_table(summary, [*rows, *rows]))
+    lines = console.export_text().splitlines()
+    text = "\n".join(lines)
+    assert max(map(len, lines)) <= width and "…" not in text
+    tables = sum(line.startswith(" Arm ") for line in lines)
+    assert (tables > 1) == (width < 200)
+    assert text.count("PARTIAL") == text.count("green: no certain difference") == 1
+    words = text.split()
+    for row in rows:
+        for word in (row.quantity.column_label or "").split():
+            assert words.count(word) >= 2, word
+        for cell in row.cells:
+            for word in cell.value.replace("≥ ", "≥").split():
+                assert words.count(word) >= 2, word
+    stars = sum(cell.best for row in rows for cell in row.cells)
+    assert sum(line.count("★") for line in lines) == 2 * stars + 1, "and that of the legend"
 
 
 def test_restarts_are_named_in_summary_report_and_terminal(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ DELAY_US = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Ask(Event):
-    """Agent -> office, or -> worker pool."""
+    """Agent -> allocator, or -> worker pool."""
 
     kind: ClassVar[str] = "late"
     number: ClassVar[int] = 1
@@ -61,7 +61,7 @@ class AnswerDue(Event):
     ask: Ask
 
 
-class Office:
+class Allocator:
     """Answers after a while."""
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
@@ -82,7 +82,7 @@ class Office:
 
 
 class LateCell:
-    """A cell with the office beside it, stepped by hand."""
+    """A cell with an allocator beside the master, stepped by hand."""
 
     def __init__(self) -> None:
         self.codec = Codec((Ask, Answer, AnswerDue))
@@ -93,7 +93,7 @@ class LateCell:
             hosts_of(HOSTS),
             tasks,
             ignore_record,
-            lambda cell: {CELL_SIDE: Office()},
+            lambda cell: {CELL_SIDE: Allocator()},
         )
         self.runtime.begin_epoch(0, 0)
 
@@ -161,7 +161,7 @@ def test_claims_made_for_an_agent_are_answered_to_who_made_them() -> None:
 
 
 def test_late_answers_to_earlier_agents_carry_their_epoch() -> None:
-    """A cell-side timer, and another process, answer the agents before the restart."""
+    """A timer of the allocator, and another process, answer the agents before the restart."""
     cell = LateCell()
     cell.step(0, 1, 1, 0, (CELL_SIDE, Ask(0, 1)), (WORKERS, Ask(0, 1)))
     ((_, asked),) = cell.step(WORKERS, 1, 1, 10)

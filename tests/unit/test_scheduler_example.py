@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,16 +49,9 @@ protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05, sync_set = 
 """
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory into which pip has installed the example."""
-    folder = tmp_path_factory.mktemp("example")
-    source, target = folder / "source", folder / "site"
-    shutil.copytree(EXAMPLE, source)
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
-    command += ["--no-build-isolation", "--target", str(target), str(source)]
-    subprocess.run(command, check=True, capture_output=True, text=True)
-    return target
+@pytest.fixture
+def site(example_site: Callable[[str], Path]) -> Path:
+    return example_site("schedulers")
 
 
 @pytest.fixture

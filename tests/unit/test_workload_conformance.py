@@ -110,7 +110,8 @@ def change(**columns: object) -> Callable[[Options, int], Workload]:
 
 def outline(**fields: object) -> Callable[[Options], Outline]:
     right = {"machines": 10, "tasks": 20, "phase_s": 0.006001, "tasks_per_s": 3000.0}
-    return lambda _: Outline(**{**right, "batch_tasks": 3, "service_share": 0.0, **fields})  # type: ignore[arg-type]
+    right |= {"batch_tasks": 3, "service_share": 0.0}
+    return lambda _: Outline(**{**right, **fields})  # type: ignore[arg-type]
 
 
 BASE = made(Options(), 1)

@@ -165,8 +165,9 @@ def test_a_loader_that_fails_is_named_with_its_line(site: Path, attribute: str, 
 
 def test_an_outline_that_fails_is_named_with_its_line(site: Path) -> None:
     install_theirs(site, "GUESS")
-    arm = {"name": "A", "partitions": 1, "groups": [{"name": "g", "kind": "random", "count": 1}]}
-    arm["groups"][0]["protocol"] = {"kind": "optimistic", "sync": "diff_block", "gap_s": 0.1}  # type: ignore[index]
+    protocol = {"kind": "optimistic", "sync": "diff_block", "gap_s": 0.1}
+    group = {"name": "g", "kind": "random", "count": 1, "protocol": protocol}
+    arm = {"name": "A", "partitions": 1, "groups": [group]}
     with pytest.raises(AgoraError, match=r"their_workloads\.py, line \d+: ZeroDivisionError"):
         validated({"workload": {"kind": "theirs"}, "arms": [arm]}, "a.toml")
 

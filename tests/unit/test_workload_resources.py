@@ -65,7 +65,8 @@ def test_the_load_is_that_of_the_tightest_resource() -> None:
     assert resources.tasks_at_once() == ("cpu", Fraction(1604 * 4, 14))
     workload = generate(mixed(duration_sigma=0), seed=4)
     assert workload.facts["load_percent_of"] == "cpu"
-    for phase, load in zip(describe(workload)["phases"], (40, 80), strict=True):  # type: ignore[call-overload]
+    phases: Any = describe(workload)["phases"]
+    for phase, load in zip(phases, (40, 80), strict=True):
         assert phase["offered_percent"]["cpu"] == pytest.approx(load, rel=0.06)
         assert phase["offered_percent"]["mem"] < 0.5 * load
     scarce = mixed(task_shapes=[{"request": {"cpu": 1, "mem": [5, 9]}}])

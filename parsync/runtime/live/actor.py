@@ -151,6 +151,6 @@ class Actor(ABC):
         did."""
         try:
             last_step(self._runtime, self._steps)
-        except (ActorFailed, ActorLost) as error:
+        except (ActorFailed, ActorLost, ContractBroken) as error:
             return str(error)
         return None

@@ -8,14 +8,17 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 
+from parsync.core.addresses import address_name
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event, Priority
 from parsync.core.events import DecisionDone, Started
 from parsync.core.participant import Decider, Participant
 from parsync.metrics.record import Record
-from parsync.runtime.effects import DecisionInterpreter, RecordListener
+from parsync.runtime.effects import DecisionInterpreter, RecordListener, WrongEffect
 from parsync.runtime.live.clock import Clock
+from parsync.runtime.protocol_faults import ProtocolPart, blame
 from parsync.runtime.timers import TimerQueue
 
 LATENESS_US = 2_000
@@ -48,6 +51,7 @@ class ActorRuntime:
         on_record: Called with every Record as it is made.
         on_handled: Called with (address, time, event, effects) of every event in order, before the
             effects are carried out. That is what a log needs.
+        parts: Those of the participants that are of protocols which users brought.
     """
 
     def __init__(
@@ -58,9 +62,11 @@ class ActorRuntime:
         clock: Clock,
         on_record: RecordListener,
         on_handled: HandledListener,
+        parts: Mapping[int, ProtocolPart] = MappingProxyType({}),
     ) -> None:
         self.participants = dict(participants)
         self._interpreter = DecisionInterpreter(self, addresses, deciders)
+        self._parts = parts
         self._clock = clock
         self._on_record = on_record
         self._on_handled = on_handled
@@ -171,6 +177,13 @@ class ActorRuntime:
 
     def _handle(self, address: int, event: Event) -> None:
         now_us = self._clock.now_us()
-        effects = self.participants[address].handle(now_us, event)
-        self._on_handled(address, now_us, event, effects)
-        self._interpreter.carry_out(now_us, address, effects)
+        participant = self.participants[address]
+        try:
+            effects: list[Effect] | None = participant.handle(now_us, event)
+            if effects is None:
+                raise WrongEffect.none(address_name(address))
+            self._on_handled(address, now_us, event, effects)
+            self._interpreter.carry_out(now_us, address, effects)
+        except Exception as error:
+            blame(error, self._parts.get(address), participant, event)
+            raise

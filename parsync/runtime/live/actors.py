@@ -69,6 +69,7 @@ class SchedulerHost(Actor):
             self._clock,
             self._recorder,
             self._handled,
+            assembly.parts,
         )
         self._receiver = SubmissionReceiver(self.epoch)
         self._steps = StepClient(assembly.codec, host.host, self.epoch, self._cell.step)

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from parsync.runtime.live.cell_log import Frame, read_cell_log
 from parsync.runtime.live.cell_side import CellSideLoop
 from parsync.runtime.live.checkpoint import Checkpoint, Checkpoints
 from parsync.runtime.live.steps import Step, StepDeduplicator
+from parsync.runtime.protocol_faults import ProtocolPart
 from schedulers.interface import ChangeKind
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
@@ -66,6 +68,7 @@ class CellRuntime(CellSideLoop):
         make_cell_side: Creates the participants beside the master, by address; they may read the
             cell.
         tables: Of the arm.
+        parts: Those of the participants that are of protocols which users brought.
     """
 
     def __init__(
@@ -77,9 +80,10 @@ class CellRuntime(CellSideLoop):
         on_record: RecordListener,
         make_cell_side: Callable[[Cell], Mapping[int, CellSide]] = no_cell_side,
         tables: Tables = SCHEMAS,
+        parts: Mapping[int, ProtocolPart] = MappingProxyType({}),
     ) -> None:
         cell_side = make_cell_side(master.cell)
-        super().__init__({MASTER: master, **cell_side}, host_of, on_record)
+        super().__init__({MASTER: master, **cell_side}, host_of, on_record, parts)
         self._make_cell_side = make_cell_side
         self._measured = measured_tables(tables)
         self._cell_side = dict(sorted(cell_side.items()))

@@ -54,6 +54,7 @@ class CellHost:
             self._recorder,
             assembly.cell_side,
             assembly.tables,
+            assembly.parts,
         )
         self._service = CellService(
             runtime, journal, plan.fsync, self._checkpoints, self._recorder.mark

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 
+from parsync.core.addresses import address_name
 from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.events import Started
 from parsync.core.participant import Participant
 from parsync.metrics.record import Record
-from parsync.runtime.effects import EffectInterpreter, RecordListener, no_receiver
+from parsync.runtime.effects import EffectInterpreter, RecordListener, WrongEffect, no_receiver
+from parsync.runtime.protocol_faults import ProtocolPart, blame
 from parsync.runtime.timers import TimerQueue
 
 
@@ -30,6 +33,7 @@ class CellSideLoop:
         participants: By address, the master among them.
         addresses: Of the run's participants in other processes.
         on_record: Called with every Record as it is made.
+        parts: Those of the participants that are of protocols which users brought.
     """
 
     def __init__(
@@ -37,8 +41,10 @@ class CellSideLoop:
         participants: Mapping[int, Participant],
         addresses: Collection[int],
         on_record: RecordListener,
+        parts: Mapping[int, ProtocolPart] = MappingProxyType({}),
     ) -> None:
         self.participants = dict(participants)
+        self._parts = parts
         self.now_us = 0
         self._addresses = frozenset(addresses)
         self._on_record = on_record
@@ -101,6 +107,13 @@ class CellSideLoop:
     def _handle_messages(self) -> None:
         while self._inbox:
             address, event = self._inbox.popleft()
-            effects = self.participants[address].handle(self.now_us, event)
-            self.handled(address, event, effects)
-            self._interpreter.carry_out(self.now_us, address, effects)
+            participant = self.participants[address]
+            try:
+                effects: list[Effect] | None = participant.handle(self.now_us, event)
+                if effects is None:
+                    raise WrongEffect.none(address_name(address))
+                self.handled(address, event, effects)
+                self._interpreter.carry_out(self.now_us, address, effects)
+            except Exception as error:
+                blame(error, self._parts.get(address), participant, event)
+                raise

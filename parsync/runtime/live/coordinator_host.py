@@ -29,6 +29,7 @@ from parsync.runtime.live.plan import (
 from parsync.runtime.live.ports import CellPort
 from parsync.runtime.live.status import StatusLine
 from parsync.runtime.live.steps import StepClient
+from schedulers.interface import ContractBroken
 
 
 class CoordinatorHost:
@@ -110,7 +111,11 @@ class CoordinatorHost:
         """The status of the run. An error of the coordinator's own loop is among the errors."""
         status = self._monitor.run_status(self._clock.now_us())
         error = self._error()
-        return status if error is None else replace(status, errors=(*status.errors, error))
+        if error is None:
+            return status
+        if self._thread is not None and isinstance(self._thread.error, ContractBroken):
+            return replace(status, broken=(*status.broken, error))  # a step said whose it is
+        return replace(status, errors=(*status.errors, error))
 
     def finish(self) -> str | None:
         """End the loop. Returns why it had ended early; None if it had not. The status of the run
@@ -122,6 +127,8 @@ class CoordinatorHost:
 
     def _error(self) -> str | None:
         error = None if self._thread is None else self._thread.error
+        if isinstance(error, ContractBroken):  # it names whose it is
+            return str(error)
         return None if error is None else f"{COORDINATOR_NAME}: {error_line(error)}"
 
     def _live(self, stopping: threading.Event, wake: threading.Event) -> None:

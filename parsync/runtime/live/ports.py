@@ -20,6 +20,7 @@ from parsync.metrics.live import DELAY_BOUNDS_US, SchedulerLine, Snapshot
 from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.steps import ActorFailed, Unavailable
 from parsync.runtime.live.submissions import Acknowledgement
+from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 
 CALL_TIMEOUT_S = 10.0
@@ -68,7 +69,20 @@ class CellPort:
         self._handle = handle
 
     def step(self, request: bytes) -> bytes:
-        reply: bytes = answer(self._handle.step.remote(request))
+        """The cell's reply.
+
+        Raises:
+            ContractBroken: As the cell raised it, which names whose fault it is. It is not that of
+                the actor that steps.
+            Unavailable, ActorFailed: As answer().
+        """
+        try:
+            reply: bytes = answer(self._handle.step.remote(request))
+        except ActorFailed as failed:
+            cause = getattr(failed.__cause__, "cause", None)
+            if isinstance(cause, ContractBroken):
+                raise cause from failed
+            raise
         return reply
 
     def origin_ns(self) -> int | None:

@@ -64,8 +64,8 @@ def run_virtual(
         plan_limit_s: Wall time after which a scheduler's call counts as never returning.
 
     Raises:
-        ContractBroken: A scheduler breaks its contract.
-        AgoraError: A participant sends to an address that no participant has.
+        ContractBroken: A scheduler, or the code of a protocol that users brought, breaks its
+            contract.
 
     Any exception, Ctrl-C too, passes through. What was recorded before has been handed out then,
     except for the last sample interval.
@@ -85,7 +85,9 @@ def run_virtual(
         ARRIVALS: arrivals,
     }
     deciders = dict(enumerate(agents))
-    runtime = VirtualRuntime(participants, deciders, on_record, assembly.codec, message_us)
+    runtime = VirtualRuntime(
+        participants, deciders, on_record, assembly.codec, message_us, assembly.parts
+    )
     waiting = -1
 
     def call_under_way() -> int | None:

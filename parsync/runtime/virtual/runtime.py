@@ -5,14 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from heapq import heappop, heappush
+from types import MappingProxyType
 
-from parsync.core.addresses import is_beside_cell
+from parsync.core.addresses import address_name, is_beside_cell
 from parsync.core.codec import Codec
 from parsync.core.event import Event
 from parsync.core.events import DecisionDone, Started
 from parsync.core.participant import Decider, Participant
 from parsync.metrics.record import Record
-from parsync.runtime.effects import DecisionInterpreter, RecordListener
+from parsync.protocols.broken import ProtocolBroken
+from parsync.runtime.effects import DecisionInterpreter, RecordListener, WrongEffect
+from parsync.runtime.protocol_faults import ProtocolPart, blame
+
+_NOTHING: Event = Started(epoch=0)  # what is being handled before the first event
 
 
 class VirtualRuntime:
@@ -28,6 +33,7 @@ class VirtualRuntime:
         codec: Encodes the events of the arm's protocols.
         message_us: How long a message takes from one participant to another. Those that live
             beside the cell share a process, so a message between two of them takes no time.
+        parts: Those of the participants that are of protocols which users brought.
     """
 
     def __init__(
@@ -37,10 +43,14 @@ class VirtualRuntime:
         on_record: RecordListener,
         codec: Codec,
         message_us: int = 0,
+        parts: Mapping[int, ProtocolPart] = MappingProxyType({}),
     ) -> None:
         self._message_us = message_us
         self._beside_cell = frozenset(filter(is_beside_cell, participants))
         self._participants = participants
+        self._parts = parts
+        self._codec = codec
+        self._broken = False
         self._on_record = on_record
         self._heap: list[tuple[int, int, int, int, Event]] = []
         self._sequence = 0
@@ -60,20 +70,48 @@ class VirtualRuntime:
         """Handle every event up to and including until_us.
 
         Raises:
-            AgoraError: A participant sends to an address without a participant, or decides without
-                being a decider.
+            ProtocolBroken: A participant of a protocol that users brought breaks its contract.
+            AgoraError: Another participant sends to an address without a participant, or decides
+                without being a decider.
         """
         heap, participants = self._heap, self._participants
         digest, carry_out = self._digest.update, self._interpreter.carry_out
-        while heap and heap[0][0] <= until_us:
-            at_us, _, _, address, event = heappop(heap)
-            self.now_us = at_us
-            self.events += 1
-            digest(address, at_us, event)
-            effects = participants[address].handle(at_us, event)
-            if effects:
-                carry_out(at_us, address, effects)
+        address, event = 0, _NOTHING
+        try:  # once, not per event
+            while heap and heap[0][0] <= until_us:
+                at_us, _, _, address, event = heappop(heap)
+                self.now_us = at_us
+                self.events += 1
+                digest(address, at_us, event)
+                effects = participants[address].handle(at_us, event)
+                if effects:
+                    carry_out(at_us, address, effects)
+                elif effects is None:
+                    raise WrongEffect.none(address_name(address))
+        except Exception as error:
+            self._broken = True
+            self._check_encodable(address, event)
+            blame(error, self._parts.get(address), participants[address], event)
+            raise
         self.now_us = until_us
+
+    def _check_encodable(self, address: int, event: Event) -> None:
+        """Raise ProtocolBroken if the event that a participant was to handle is one of a protocol
+        that users brought and cannot be encoded."""
+        receiver = self._parts.get(address)
+        kinds = {part.protocol for part in self._parts.values()}
+        kind = getattr(event, "kind", None) if receiver is None else receiver.protocol
+        if kind not in kinds:
+            return
+        try:
+            self._codec.log_frame(address, self.now_us, event)
+        except Exception as error:
+            name = address_name(address) if receiver is None else receiver.name
+            rule = (
+                f"{' '.join(str(error).split())}; expected an event of ProtocolSpec.events, with "
+                "fields of numbers, arrays and tuples"
+            )
+            raise ProtocolBroken(kind, name, f"receiving {type(event).__name__}", rule) from error
 
     def under_way(self, to: int, *kinds: type) -> list[tuple[int, Event]]:
         """The messages of these kinds to a participant that are sent and not delivered, with the
@@ -87,8 +125,16 @@ class VirtualRuntime:
     def finish(self) -> None:
         """Hand out the measurements that participants still hold."""
         for address in sorted(self._participants):
-            for record in self._participants[address].finish(self.now_us):
-                self._on_record(record)
+            participant = self._participants[address]
+            try:
+                for record in participant.finish(self.now_us):
+                    self._on_record(record)
+            except Exception as error:
+                part = self._parts.get(address)
+                if self._broken and part is not None:
+                    continue  # the run has ended with the error that this follows from
+                blame(error, part, participant, None)
+                raise
 
     def send(self, now_us: int, to: int, event: Event, sender: int) -> None:
         """As Runtime.send: the message takes message_us, or no time beside the cell."""

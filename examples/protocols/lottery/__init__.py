@@ -1,4 +1,4 @@
-"""A lottery: agents ask an office beside the cell for machines, which draws them at random."""
+"""A lottery: a participant beside the master draws machines at random for the agents."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,7 +14,7 @@ from shared_state.random import Stream, stream_key
 
 
 @dataclass(frozen=True, slots=True)
-class Ask(Event):  # agent -> office
+class Ask(Event):  # agent -> machine lottery
     kind: ClassVar[str] = "lottery"
     number: ClassVar[int] = 1
     priority: ClassVar[Priority] = Priority.DECIDE
@@ -23,14 +23,14 @@ class Ask(Event):  # agent -> office
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn(Event):  # office -> agent: a machine for each ticket
+class Drawn(Event):  # machine lottery -> agent: a machine for each ticket
     kind: ClassVar[str] = "lottery"
     number: ClassVar[int] = 2
     priority: ClassVar[Priority] = Priority.COMMIT
     machine: np.ndarray
 
 
-class Office(BaseCellSide):
+class MachineLottery(BaseCellSide):
     def on_event(self, now_us, event):
         self.state += 1  # draws so far
         stream = Stream(stream_key(self.environment.seed, "lottery", self.state))
@@ -51,4 +51,4 @@ class Agent(BaseAgent):
         return self.claim(now_us, self.asked.pop(0), event.machine)
 
 
-SPEC = ProtocolSpec("lottery", NoOptions, Agent, cell_side=Office, events=(Ask, Drawn))
+SPEC = ProtocolSpec("lottery", NoOptions, Agent, cell_side=MachineLottery, events=(Ask, Drawn))

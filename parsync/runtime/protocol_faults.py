@@ -1,0 +1,91 @@
+"""Who is to blame for an exception: the code of a protocol that users brought, or our own.
+
+What goes wrong in a user's protocol ends its arm with a ProtocolBroken, which is one line. An error
+of our own code is a bug and stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from parsync.core.effects import Effect
+from parsync.core.event import Event
+from parsync.core.node_side import NodeSide
+from parsync.metrics.record import Record
+from parsync.protocols.broken import ProtocolBroken, raised
+from parsync.runtime.effects import WrongEffect
+from shared_state.errors import AgoraError
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolPart:
+    """A participant of a protocol that users brought: the protocol, and its name for people."""
+
+    protocol: str
+    name: str
+
+
+def blame(
+    error: Exception, part: ProtocolPart | None, participant: object, event: Event | None
+) -> None:
+    """Raise ProtocolBroken if an exception is the fault of a protocol's participant. Otherwise
+    return.
+
+    Args:
+        error: What was raised while it was called, or while its effects were carried out.
+        part: Which participant it is; None: one of ours.
+        participant: The participant itself.
+        event: What it was handling; None: the end of the run.
+    """
+    ours = isinstance(error, AgoraError) and not isinstance(error, WrongEffect)
+    if part is None or ours or isinstance(error, MemoryError):
+        return
+    when = "at the end of the run" if event is None else f"handling {type(event).__name__}"
+    rule = error.what if isinstance(error, WrongEffect) else raised(error, participant)
+    raise ProtocolBroken(part.protocol, part.name, when, rule) from error
+
+
+def made(part: ProtocolPart | None, make: Callable[[], Made], code: object) -> Made:
+    """A new participant. Raises ProtocolBroken if the protocol's code, which is `code`, raises."""
+    try:
+        return make()
+    except (AgoraError, MemoryError):
+        raise
+    except Exception as error:
+        if part is None:
+            raise
+        rule = raised(error, code)
+        raise ProtocolBroken(part.protocol, part.name, "while it was created", rule) from error
+
+
+class CheckedNodeSide:
+    """Hands every call on to the queues at the machines of a protocol that users brought. Raises
+    ProtocolBroken if they raise, or return no effects."""
+
+    def __init__(self, node_side: NodeSide, part: ProtocolPart) -> None:
+        self.node_side = node_side
+        self._part = part
+
+    def handle(self, now_us: int, event: Event) -> list[Effect]:
+        """As Participant.handle."""
+        try:
+            effects: list[Effect] | None = self.node_side.handle(now_us, event)
+        except Exception as error:
+            blame(error, self._part, self.node_side, event)
+            raise
+        if effects is None:
+            blame(WrongEffect.none(self._part.name), self._part, self.node_side, event)
+            return []
+        return effects
+
+    def finish(self, now_us: int) -> list[Record]:
+        """As Participant.finish."""
+        try:
+            return self.node_side.finish(now_us)
+        except Exception as error:
+            blame(error, self._part, self.node_side, None)
+            raise

@@ -161,12 +161,12 @@ def test_two_protocols_of_one_name_are_one_line_for_presets_and_mixes(
 
 
 def test_a_mix_lists_the_protocols_that_stand_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    example_site: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    site = tmp_path / "site"
-    site.mkdir()
-    install_project(site, EXAMPLE)
-    monkeypatch.syspath_prepend(site)
+    monkeypatch.syspath_prepend(example_site("protocols"))
     for mix, says in (
         ("nope=3", "or a protocol that runs no schedulers (lottery)"),
         ("lottery:=3", "'lottery:=3' is not of the form [protocol:]kind=count"),

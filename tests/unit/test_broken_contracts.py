@@ -130,8 +130,8 @@ def test_a_call_that_never_returns_ends_its_arm(run: Run, tmp_path: Path, fault:
     assert status == 2
     call = "observe" if fault == "observe_hangs" else "plan"
     assert re.search(
-        rf"error: 'Bad': scheduler 'mine-\d' of kind 'bad', round [1-9]\d*: {call}\(\) has not returned "
-        r"after 0\.2 s\n$",
+        rf"error: 'Bad': scheduler 'mine-\d' of kind 'bad', round [1-9]\d*: {call}\(\) has not "
+        r"returned after 0\.2 s\n$",
         said,
     )
     assert [arm.partial for arm in read_summary(tmp_path / "run").arms] == [

@@ -29,7 +29,7 @@ def run_command(
             '"latency_first=8,firmament=1". KIND is a kind of scheduler, or a strategy by which '
             "random placement ranks partitions: optimistic (not at all), quality_first, "
             "latency_first or adaptive. PROTOCOL is how they get places on the cell; default: the "
-            "optimistic protocol. Default without --mix: six arms to compare.",
+            "optimistic protocol. Default without --mix: several arms to compare.",
         ),
     ] = None,
     scale: Annotated[
@@ -123,7 +123,7 @@ def run_command(
 ) -> None:
     """Run schedulers on one shared cell and write a report.
 
-    Without options, six arms place the same tasks: they compare ParSync's synchronisation with flow
+    Without options, several arms place the same tasks: they compare ParSync's synchronisation with flow
     scheduling. Results go to a new run directory; open its report.html.
 
     Exit status 0 if everything ran; 2 for bad input, or if an arm failed; 130 after Ctrl-C,

@@ -92,7 +92,7 @@ class Trial:
         )
         before = self.view.free.copy()
         broken = self.check.broken_rule(
-            plan, self.table.take(np.array(offered, np.int64)), self.view
+            plan, self.table.take(np.array(offered, np.int64)), self.view, 0
         )
         assert np.array_equal(before, self.view.free)
         return broken
@@ -270,5 +270,5 @@ def test_counts_that_are_none(count: object, got: str) -> None:
     none8 = np.zeros(0, np.int8)
     trial = Trial()
     plan = Plan(none, none32, np.zeros((0, 2), np.int64), none, none, none, none8, count, 0)
-    rule = trial.check.broken_rule(plan, trial.table.take(slice(0, 0)), trial.view)
+    rule = trial.check.broken_rule(plan, trial.table.take(slice(0, 0)), trial.view, 0)
     assert is_told(rule, rf"plan\.operations: expected an integer from 0 to 2\^63 - 1, got {got}")

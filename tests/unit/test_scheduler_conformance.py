@@ -9,7 +9,7 @@ import pytest
 
 from schedulers import registry
 from schedulers.conformance import NonConformance, check_conformance
-from schedulers.greedy.base import GreedyScheduler, NoOptions, PlacementKind
+from schedulers.greedy.base import GreedyOptions, GreedyScheduler, PlacementKind
 from schedulers.interface import PendingReason
 from schedulers.registry import SchedulerSpec
 
@@ -17,6 +17,14 @@ from schedulers.registry import SchedulerSpec
 @pytest.mark.parametrize("kind", registry.kinds())
 def test_registered_kinds_conform(kind):
     check_conformance(registry.get(kind))
+
+
+@pytest.mark.parametrize(
+    "kind", ["random", "best_fit", "load_spreading", "randomized_first_fit", "preferred_first"]
+)
+@pytest.mark.parametrize("patience_s", [0.05, 0.25, 1000])
+def test_patient_kinds_conform(kind, patience_s):
+    check_conformance(registry.get(kind), {"patience_s": patience_s})
 
 
 class Broken(GreedyScheduler):
@@ -151,7 +159,7 @@ def is_moody(self, plan, tasks, view):
 def test_broken_schedulers_are_found_out(spoil, promise):
     spec = SchedulerSpec(
         "broken",
-        NoOptions,
+        GreedyOptions,
         lambda options, environment: Broken(environment, spoil),
         registry.get("random").default_decision,
     )
@@ -166,7 +174,7 @@ def test_observing_the_unknown_must_not_fail():
 
     spec = SchedulerSpec(
         "strict",
-        NoOptions,
+        GreedyOptions,
         lambda options, environment: Strict(PlacementKind.RANDOM, environment),
         registry.get("random").default_decision,
     )

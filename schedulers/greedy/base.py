@@ -62,7 +62,7 @@ class Placement(NamedTuple):
 
     Attributes:
         machine: int32[n], -1 where left waiting.
-        searches: Searches for a place for a task.
+        searches: Searches for a task's place.
         looked_at: Rows looked at.
         ranked: Rows put in order.
         partitions_scanned: As in Plan.

@@ -148,8 +148,6 @@ Placer::Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& re
       ranked_(ranks(request.kind) ? view.static_state().partitions() + 1 : 0) {}
 
 int32_t Placer::place_one(size_t task, Search search) {
-  if (view_.index().count() == 0 && excluded_.empty()) return kNone;
-  ++work_.searches;
   begin_request(input_.request + task * dimensions_);
   if (view_.index().count() == 0) return kNone;
   const int32_t row = search == Search::Anywhere ? find_place(task) : find_listed(task);
@@ -205,6 +203,7 @@ int32_t Placer::find_listed(size_t task) {
   if (!by_partition) count_all_partitions(task);
   const auto known = without_room_.find(set);
   if (known != without_room_.end() && known->second == epoch_) return kNone;
+  ++work_.searches;
   int32_t row = kNone;
   if (by_partition) {
     for (size_t at = 0; at < input_.partition_order.size() && row == kNone; ++at) {
@@ -221,6 +220,7 @@ int32_t Placer::find_listed(size_t task) {
 }
 
 int32_t Placer::find_place(size_t task) {
+  ++work_.searches;
   const int32_t set = input_.preference[task];
   switch (input_.ranking) {
     case PartitionRanking::LatencyFirst: {

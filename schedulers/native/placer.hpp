@@ -84,7 +84,7 @@ struct PlaceRequest {
 };
 
 struct PlaceWork {
-  int64_t searches = 0;  // for a place for a task
+  int64_t searches = 0;  // for a task's place, where it is not known beforehand that there is none
   int64_t looked_at = 0;
   int64_t ranked = 0;  // rows put in order by the kinds that rank (best fit, load spreading)
   int64_t partitions_scanned = 0;

@@ -31,6 +31,14 @@ def dearest_place(catalog: PreferenceCatalog) -> int:
     )
 
 
+def _dearest_machine(catalog: PreferenceCatalog) -> Int64:
+    """int64[K]: the highest machine cost of each set, 0 of a set without machines."""
+    dearest = np.zeros(catalog.sets, np.int64)
+    owner = np.repeat(np.arange(catalog.sets), np.diff(catalog.machine_offsets))
+    np.maximum.at(dearest, owner, catalog.machine_cost)
+    return dearest
+
+
 class Quincy(Policy):
     """The workload's placement costs as arcs.
 
@@ -38,6 +46,7 @@ class Quincy(Policy):
         T --rack_cost--> R --0--> M                     preferred racks
         T --elsewhere_cost--> X --0--> R                anywhere
         T --0--> K --machine_cost, rack_cost--> M, R    large sets, instead of the first two
+        T --dearest machine + 1--> W --0--> S           while the patience of T lasts
         T --unscheduled + 1 (+ dearest)--> U_j --waiting--> S
         running T --(cost here - 1 - progress)--> M     under preemption
 
@@ -58,8 +67,10 @@ class Quincy(Policy):
         max_task_arcs: int,
         wait_price: TimePrice,
         may_wait: bool,
+        patience_us: int,
     ) -> None:
         self.wait_price = wait_price
+        self.patience_us = patience_us
         # In whole seconds: a finer quantum would change the arcs of all running tasks every round.
         self.progress_price = TimePrice(
             catalog.wait_cost * 1_000_000 // catalog.wait_quantum_us, 1_000_000
@@ -69,6 +80,8 @@ class Quincy(Policy):
         self._rack = cell.rack
         self._racks = int(self._rack[-1]) + 1 if cell.machines else 0
         self._rack_begin = np.searchsorted(self._rack, np.arange(self._racks + 1))
+        self._patient_wait_cost = _dearest_machine(catalog) + TIE_TOWARDS_PLACING
+        self._patient_wait_cost[np.diff(catalog.machine_offsets) == 0] = -1
         degree = np.diff(catalog.machine_offsets) + np.diff(catalog.rack_offsets)
         self._shared = degree > max_task_arcs
 
@@ -104,6 +117,11 @@ class Quincy(Policy):
             aggregator = to_aggregator(1 + self._racks + preference[shared])
             parts.append(TaskArcs(row[shared], aggregator, np.zeros(len(aggregator), np.int64)))
         return TaskArcs.join(parts)
+
+    def patient_wait_cost(self, tasks: TaskBatch) -> Int64:
+        """Just above the dearest machine of the task's set: it is placed on any of them, and nowhere
+        else while other places cost more."""
+        return self._patient_wait_cost[tasks.preference]
 
     def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
         return self._catalog.unscheduled_cost[tasks.preference] + self._waiting_surcharge

@@ -70,12 +70,25 @@ class Oracle:
 
     def wait_unplaced(self, tasks: TaskBatch, now_us: int) -> Int64:
         """As wait(), of tasks that do not run: those with patience left wait for a little more than
-        their dearest machine."""
+        their dearest machine, those that have waited longer for more, and never for as much as the
+        cheapest place that is dearer."""
         cost = self.wait(tasks, now_us)
+        gaps = [
+            other - max(each["machine"].values())
+            for each in self.sets
+            if each["machine"]
+            for other in [each["elsewhere"], *each["rack"].values()]
+        ]
+        steps = min([64, *(gap - 2 for gap in gaps if gap > 0)])
         for i, k in enumerate(tasks.preference.tolist()):
             listed = self.sets[k]["machine"]
             if listed and now_us < tasks.submit_us[i] + self.patience_us:
-                cost[i] = min(cost[i], max(listed.values()) + 1)
+                patient = max(listed.values()) + 1
+                if steps > 0:
+                    quantum_us = -(-self.patience_us // steps)
+                    patient += now_us // quantum_us - int(tasks.submit_us[i]) // quantum_us
+                    assert patient <= max(listed.values()) + 1 + steps
+                cost[i] = min(cost[i], patient)
         return cost
 
 

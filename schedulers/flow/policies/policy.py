@@ -5,7 +5,7 @@ machines:
 
     task --cost, 1 unit--> machine | aggregator          task_arcs
     task --cost, 1 unit--> U_j --waiting price--> sink   unscheduled_cost, wait_price; a U_j per job
-    task --cost, 1 unit--> W --0--> sink                 patient_wait_cost, while patience_us lasts
+    task --cost, 1 unit--> W --patience price--> sink    patient_wait_cost, while patience_us lasts
     aggregator --cost--> aggregator | machine            aggregator_arcs, machine_arc_capacity
     running task --cost--> its machine                   running_arc_cost, only under preemption
     machine --0, as many tasks as fit--> sink
@@ -121,9 +121,12 @@ class Policy(ABC):
             which protects the work that it has done.
         patience_us: How long after its submission a task may wait at patient_wait_cost (delay
             scheduling: Zaharia et al., EuroSys 2010).
+        patience_price: What each quantum of such waiting adds, so that of two tasks the one that
+            has waited longer is placed.
     """
 
     patience_us = 0
+    patience_price = TimePrice(0, 1_000_000)
     wait_price = TimePrice(1, 1_000_000)
     progress_price = TimePrice(1, 1_000_000)
 
@@ -151,8 +154,8 @@ class Policy(ABC):
         """What leaving each task waiting costs, without the waiting price: int64[n]."""
 
     def patient_wait_cost(self, tasks: TaskBatch) -> Int64:
-        """What waiting costs each task while its patience lasts: int64[n], negative for tasks that
-        do not wait so.
+        """What waiting costs each task while its patience lasts, without the patience price:
+        int64[n], negative for tasks that do not wait so.
 
         Called only if patience_us is above 0.
         """

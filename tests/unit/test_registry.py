@@ -6,6 +6,7 @@ import textwrap
 import pytest
 
 from schedulers import registry
+from schedulers.capability import Capability
 from schedulers.conformance import check_conformance
 from shared_state.errors import AgoraError
 
@@ -208,3 +209,11 @@ def test_options_whose_validator_fails_are_refused(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch, "odd_options", source, "last_fit", "odd_options:SPEC")
     with pytest.raises(AgoraError, match="kind 'last_fit', options: RuntimeError: of its own"):
         registry.get("last_fit").parse_options({})
+
+
+def test_options_may_bring_capabilities():
+    spec = registry.get("preferred_first")
+    for patience_s, more in ((0, set()), (0.5, {Capability.KEEPS_PENDING})):
+        options = spec.parse_options({"patience_s": patience_s})
+        found = spec.with_options(options).capabilities
+        assert found == {Capability.PLANS_WHOLE_QUEUE, *more}

@@ -237,6 +237,10 @@ class _Trial:
         )
         _require(same, "counted work is a function of what the scheduler saw")
         _require(
+            plan.retry_at_us == twin.retry_at_us,
+            "plan.retry_at_us is a function of what the scheduler saw",
+        )
+        _require(
             plan.operations > 0 or not len(plan.task),
             "plan.operations: expected more than 0 for a round that placed tasks",
         )

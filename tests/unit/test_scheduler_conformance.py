@@ -128,6 +128,10 @@ def places_backwards(self, plan, tasks, view):
     return replaced(plan, machine=fitting[-1:].astype(np.int32))
 
 
+def is_impatient(self, plan, tasks, view):
+    return replaced(plan, retry_at_us=10**9 + next(MOODS))
+
+
 def is_moody(self, plan, tasks, view):
     return replaced(plan, operations=plan.operations + next(MOODS))
 
@@ -145,6 +149,7 @@ def is_moody(self, plan, tasks, view):
         (evicts_strangers, "no Capability.EVICTS"),
         (uses_a_wide_dtype, "plan.machine: expected an array int32"),
         (is_moody, "counted work is a function"),
+        (is_impatient, "plan.retry_at_us is a function"),
         (counts_no_work, "plan.operations: expected more than 0"),
         (counts_partitions_once_for_all_tasks, "plan.partitions_scanned: expected"),
         (counts_one_partition_per_task, "plan.partitions_scanned: expected"),

@@ -163,7 +163,7 @@ def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
     pause_s = scale.synthetic.mean_duration_s / 100
 
     def greedy(
-        decision: DecisionTime, count: int = 1, kind: str = "random", **of_kind: Any
+        decision: DecisionTime, count: int = 1, kind: str = MAIN_KIND, **of_kind: Any
     ) -> GroupConfig:
         group = greedy_group(
             scale, "optimistic", count, "state_aligned", kind=kind, decision=decision

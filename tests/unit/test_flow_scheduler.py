@@ -14,7 +14,7 @@ from schedulers.flow.kinds import QuincyOptions
 from schedulers.flow.task_table import TaskState, TaskTable
 from schedulers.interface import ChangeKind, PendingReason
 from shared_state.random import Stream
-from tests.flow_world import FLOW, FlowWorld, catalog_of, cell_of, slot_cell, tasks_of
+from tests.flow_world import FLOW, RIVAL, FlowWorld, catalog_of, cell_of, slot_cell, tasks_of
 from tests.unit.flow_schedulers import LOCAL, placed, quincy, spreading
 
 
@@ -151,6 +151,26 @@ def test_a_patient_task_takes_its_machine_when_that_gets_room() -> None:
     world.now_us = 100_000
     world.finish(world.running(FLOW))
     assert placed(world.plan()) == {int(first.pending[0]): 0}
+
+
+def test_of_patient_tasks_the_one_that_has_waited_longest_is_placed() -> None:
+    """Older tasks have later numbers here: no other order gives this one."""
+    world = patient_world()
+    world.rival_claims([0], 100)
+    world.sync()
+    for number, submit_us in ((3, 0), (2, 200_000), (1, 400_000)):
+        world.now_us = submit_us
+        world.offer(tasks_of(np.array([number]), job=number, submit_us=submit_us, preference=1))
+        assert not len(world.plan().task)
+    first = []
+    world.finish(world.running(RIVAL))
+    world.sync()
+    for _ in range(3):
+        plan = world.plan()
+        first += plan.task.tolist()
+        world.commit(plan)
+        world.finish(world.running(FLOW))
+    assert first == [3, 2, 1]
 
 
 def test_patience_counts_from_the_submission_also_for_rejected_tasks() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from parsync.core.effects import SetTimer
 from parsync.core.events import CommitRequest, TasksEnded
-from parsync.protocols.optimistic.choices import FreedVisibility
 from parsync.protocols.optimistic.events import RetryDue, SyncDue
 from schedulers.capability import Capability
 from schedulers.interface import ChangeKind
@@ -18,7 +17,7 @@ from tests.unit.agent_bench import POLICY, TASK_NS, Bench, answer
 
 KEEPS = [Capability.KEEPS_PENDING]
 TASK_US = TASK_NS // 1000
-AT_ONCE = replace(POLICY, freed=FreedVisibility.AT_ONCE)
+AT_ONCE = replace(POLICY, freed_at_once=True)
 
 
 def timers(bench: Bench) -> list[SetTimer]:

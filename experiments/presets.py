@@ -42,6 +42,8 @@ MAIN_KIND = "load_spreading"
 # The arms of the main comparison that also run live: one of each kind.
 LIVE_ARMS = ("ParSync adaptive", "Omega", "Greedy, one scheduler", "Flow at own speed")
 FLOW_SHARE = 0.25
+# How long patient schedulers wait for a preferred machine, in mean task durations.
+PATIENCE = 0.15
 TOGETHER = "all"  # the sync set of groups that count together as ParSync's N schedulers
 MOST_SCHEDULERS = 1_000_000  # of one kind
 MOST_DIGITS = 18  # of a count
@@ -164,8 +166,15 @@ def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
     # Omega's simulator pauses for 1 s beside batch tasks of 100 s.
     pause_s = scale.synthetic.mean_duration_s / 100
 
-    def greedy(decision: DecisionTime) -> GroupConfig:
-        return greedy_group(scale, "optimistic", 1, "state_aligned", decision=decision)
+    def greedy(
+        decision: DecisionTime, count: int = 1, kind: str = MAIN_KIND, **of_kind: Any
+    ) -> GroupConfig:
+        group = greedy_group(
+            scale, "optimistic", count, "state_aligned", kind=kind, decision=decision
+        )
+        return group.model_copy(update={"options": of_kind})
+
+    patience_s = scale.synthetic.mean_duration_s * PATIENCE
 
     return (
         arm("StateSync aligned quality-first", quality("state_aligned")),
@@ -179,6 +188,8 @@ def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
             ),
         ),
         arm("Greedy, one scheduler", greedy(one)),
+        arm("Greedy, patient", greedy(one, patience_s=patience_s)),
+        arm("Preferred first", greedy(one, kind="preferred_first")),
         arm("Flow", flow_group(scale, "quincy", 1, "state_aligned", one)),
         arm(
             "Mix",
@@ -200,6 +211,7 @@ def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
             ),
         ),
         arm("Greedy at own speed", greedy(CountedTime())),
+        arm(f"{n} greedy at own speed", greedy(CountedTime(), n)),
         arm("Flow at own speed", flow_group(scale, "quincy", 1, "state_aligned", CountedTime())),
     )
 

@@ -63,7 +63,7 @@ class CheckedScheduler:
 
         Args:
             scheduler: The scheduler.
-            spec: Its kind.
+            spec: Its kind, with the capabilities that its options give it.
             environment: What it was created with.
             table: Every task of the run (row = id).
         """
@@ -97,7 +97,7 @@ class CheckedScheduler:
         except (Exception, SystemExit) as error:
             rule = _raised("build()", error)
             raise ContractBroken(environment.name, spec.kind, 0, rule) from error
-        return cls(scheduler, spec, environment, table)
+        return cls(scheduler, spec.with_options(options), environment, table)
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         """As Scheduler.plan, for tasks of any size.
@@ -136,7 +136,7 @@ class CheckedScheduler:
             self.calling = ""
         if view.claims_in_flight != in_flight:
             raise self.broken("plan(): expected an unchanged view, got one with other claims")
-        rule = self._check.broken_rule(plan, tasks, view)
+        rule = self._check.broken_rule(plan, tasks, view, context.now_us)
         if rule is not None:
             raise self.broken(rule)
         if plan.partitions_scanned is None:

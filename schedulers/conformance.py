@@ -62,6 +62,7 @@ def check_conformance(
         NonConformance: The contract is broken. The message says how.
     """
     parsed = spec.parse_options(options or {})
+    capabilities = spec.with_options(parsed).capabilities
     for dimensions in (1, 2):
         for ranking in PartitionRanking:
             world = _World.make(dimensions, seed)
@@ -69,7 +70,7 @@ def check_conformance(
                 twins = (world.scheduler(spec, parsed), world.scheduler(spec, parsed))
             except ContractBroken as broken:
                 raise NonConformance(broken.rule) from broken
-            _Trial(world, twins, spec.capabilities, ranking).run()
+            _Trial(world, twins, capabilities, ranking).run()
     broken_rule = broken_scan_rule(spec, parsed, seed)
     if broken_rule is not None:
         raise NonConformance(broken_rule)
@@ -235,6 +236,10 @@ class _Trial:
             and plan.partitions_scanned == twin.partitions_scanned
         )
         _require(same, "counted work is a function of what the scheduler saw")
+        _require(
+            plan.retry_at_us == twin.retry_at_us,
+            "plan.retry_at_us is a function of what the scheduler saw",
+        )
         _require(
             plan.operations > 0 or not len(plan.task),
             "plan.operations: expected more than 0 for a round that placed tasks",

@@ -82,6 +82,7 @@ class PendingReason(IntEnum):
     # schedulers are not offered such tasks.
     TOO_LARGE = 1
     PRICED_OUT = 2  # waiting is cheaper than any place (flow schedulers)
+    WAITS_FOR_PREFERRED = 3  # none of its preferred machines has room, and its patience lasts
 
 
 _INT32 = np.dtype(np.int32)
@@ -123,6 +124,9 @@ class Plan:
         stats: Figures of the round for the report, e.g. the columns of the "rounds" table of a flow
             scheduler (graph_us, solve_us, extract_us, arcs_scanned, nodes, arcs). No decision
             depends on them.
+        retry_at_us: When the scheduler wants to be called again, later than context.now_us, even if
+            its view has not changed and nothing new was submitted by then. It counts until the next
+            plan. None: it need not be called before.
     """
 
     task: Int64
@@ -135,6 +139,7 @@ class Plan:
     operations: int
     partitions_scanned: int | None = None
     stats: Mapping[str, int] = field(default_factory=dict)
+    retry_at_us: int | None = None
 
     @staticmethod
     def from_machines(
@@ -146,6 +151,7 @@ class Plan:
         partitions_scanned: int | None = None,
         evict: Int64 = _NONE,
         stats: Mapping[str, int] | None = None,
+        retry_at_us: int | None = None,
     ) -> Plan:
         """Make the plan that places each task of a call on the machine given for it.
 
@@ -157,6 +163,7 @@ class Plan:
             partitions_scanned: As in Plan.
             evict: int64[e], as in Plan.
             stats: As in Plan.
+            retry_at_us: As in Plan.
 
         Raises:
             ValueError: `machine` is not an int32 array with one entry per task.
@@ -179,6 +186,7 @@ class Plan:
                 operations,
                 partitions_scanned,
                 figures,
+                retry_at_us,
             )
         placed, left = ~waiting, tasks.task[waiting]
         return Plan(
@@ -196,6 +204,7 @@ class Plan:
             operations=operations,
             partitions_scanned=partitions_scanned,
             stats=figures,
+            retry_at_us=retry_at_us,
         )
 
 
@@ -263,6 +272,7 @@ class Scheduler(Protocol):
         - name every task of the call as claimed or pending. Claims may also name tasks left waiting
           in earlier calls if the kind has Capability.KEEPS_PENDING;
         - claim all waiting tasks of a gang, or none;
+        - ask for another call (retry_at_us) only at a time later than context.now_us;
         - evict only allocations that were reported to the scheduler and whose end was not.
 
         plan() must not change the view (the agent takes the claims out of it afterwards), nor write

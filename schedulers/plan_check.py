@@ -62,17 +62,19 @@ class PlanCheck:
             return len(plan.task) + len(plan.pending)
         return len(plan.task) + self._waiting.count()
 
-    def broken_rule(self, plan: object, tasks: TaskBatch, view: ClusterView) -> str | None:
+    def broken_rule(
+        self, plan: object, tasks: TaskBatch, view: ClusterView, now_us: int
+    ) -> str | None:
         """The first rule that the plan breaks, as `field: what is wrong`; None if it breaks none.
 
         Args:
-            tasks, view: What plan() was given, the view as it was then.
+            tasks, view, now_us: What plan() was given, the view as it was then.
         """
         if not isinstance(plan, Plan):
             return f"plan(): expected a Plan, got {type(plan).__name__}"
         if self._waiting is None and _places_all(plan, tasks, view):
             return None
-        broken = _counts(plan) or self._columns(plan) or self._ids(plan)
+        broken = _counts(plan) or _retry(plan, now_us) or self._columns(plan) or self._ids(plan)
         if broken is not None:
             return broken
         return (
@@ -235,6 +237,7 @@ def _places_all(plan: Plan, tasks: TaskBatch, view: ClusterView) -> bool:
         and plan.request is tasks.request
         and plan.gang is tasks.gang
         and not plan.stats
+        and plan.retry_at_us is None
         and operations.__class__ is int
         and 0 <= operations <= MOST
         and (scanned is None or (scanned.__class__ is int and 0 <= scanned <= MOST))
@@ -271,6 +274,14 @@ def _counts(plan: Plan) -> str | None:
             place = f"plan.stats[{_shown(name)}]"
             return f"{place}: expected an integer from 0 to 2^63 - 1, got {_shown(count)}"
     return None
+
+
+def _retry(plan: Plan, now_us: int) -> str | None:
+    """A time to call again is in the future."""
+    at_us = plan.retry_at_us
+    if at_us is None or (at_us.__class__ is int and now_us < at_us <= MOST):
+        return None
+    return f"plan.retry_at_us: expected None or an int above {now_us} (now_us), got {_shown(at_us)}"
 
 
 def _is_count(value: Any) -> bool:

@@ -10,7 +10,7 @@ metadata,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -35,6 +35,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "first_fit": "schedulers.greedy.first_fit:SPEC",
         "flow_load_spreading": "schedulers.flow.kinds:LOAD_SPREADING",
         "load_spreading": "schedulers.greedy.load_spreading:SPEC",
+        "preferred_first": "schedulers.greedy.preferred_first:SPEC",
         "quincy": "schedulers.flow.kinds:QUINCY",
         "random": "schedulers.greedy.random:SPEC",
         "randomized_first_fit": "schedulers.greedy.randomized_first_fit:SPEC",
@@ -44,6 +45,10 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
 # Firmament's evaluation runs Quincy's policy (OSDI 2016, section 7), so the flow scheduler of that
 # policy is known by both names.
 ALIASES: Mapping[str, str] = MappingProxyType({"firmament": "quincy"})
+
+
+def _none(options: Any) -> frozenset[Capability]:
+    return frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,8 @@ class SchedulerSpec:
         build: Creates a scheduler from validated options.
         default_decision: The deterministic clock that gives its decision time unless the
             configuration sets another.
-        capabilities: All that it can do and needs; none follows from another.
+        capabilities: All that it can do and needs, whatever its options; none follows from another.
+        further_capabilities: From validated options: those that it has besides.
     """
 
     kind: str
@@ -64,6 +70,12 @@ class SchedulerSpec:
     build: Callable[[Any, SchedulerEnvironment], Scheduler]
     default_decision: DecisionClock
     capabilities: frozenset[Capability] = frozenset()
+    further_capabilities: Callable[[Any], frozenset[Capability]] = _none
+
+    def with_options(self, options: BaseModel) -> SchedulerSpec:
+        """The kind with all capabilities that these validated options give it."""
+        further = self.further_capabilities(options)
+        return replace(self, capabilities=self.capabilities | further) if further else self
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
         """The options, validated. AgoraError naming the first that is unknown or wrong."""
@@ -109,6 +121,7 @@ def _wrong(spec: SchedulerSpec) -> str:
                 "a DecisionClock",
             ),
             ("capabilities", isinstance(capabilities, frozenset | set), "a set of Capability"),
+            ("further_capabilities", callable(spec.further_capabilities), "a callable"),
         ),
     )
     return wrong or unknown_member("capability", spec.capabilities, Capability)

@@ -69,8 +69,12 @@ class GroupSpec:
 
     @property
     def capabilities(self) -> Set[Capability]:
-        """The capabilities of its kind of scheduler; none if it has no scheduler."""
-        return frozenset() if self.kind is None else registry.get(self.kind).capabilities
+        """The capabilities of its kind of scheduler with its options; none if it has no
+        scheduler."""
+        if self.kind is None:
+            return frozenset()
+        spec = registry.get(self.kind)
+        return spec.with_options(spec.parse_options(self.options)).capabilities
 
 
 @dataclass(frozen=True, slots=True)

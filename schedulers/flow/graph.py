@@ -32,7 +32,7 @@ from schedulers.flow.policies.policy import (
     to_aggregator,
 )
 from schedulers.flow.solver_graph import SolverGraph
-from schedulers.flow.task_table import NO_NODE, NO_ROW, TaskNodeState, TaskTable
+from schedulers.flow.task_table import NO_ARC, NO_NODE, NO_ROW, TaskNodeState, TaskTable
 from shared_state.random import Stream
 from shared_state.tasks import Int64, TaskBatch
 from shared_state.view import ClusterView
@@ -85,6 +85,10 @@ class FlowGraph:
         self._quantum = 0
         self._progress = -1  # quantum the running arcs are priced for
         self._tasks = 0
+        # W and its arc to the sink, from the first task with patience on
+        self._patience_node = self._patience_to_sink = np.zeros(0, np.int64)
+        # the quantum in which that arc began to count the patience price, and that it has now
+        self._first_patience_quantum = self._patience_quantum = 0
         self._abandoned: list[Int64] = []  # nodes of tasks that left the table
 
     # --- the round's changes ---------------------------------------------------------------------
@@ -131,6 +135,11 @@ class FlowGraph:
                 np.concatenate([started, joining[wanted[joining] == TaskNodeState.RUNNING]]),
                 now_us,
             )
+        if self._policy.patience_us:
+            self._add_patience_arcs(
+                table, joining[wanted[joining] == TaskNodeState.WAITING], now_us
+            )
+            self._close_patience_arcs(table, started, now_us)
         table.node_state[joining] = wanted[joining]
         table.node_state[started] = TaskNodeState.RUNNING
         self.solver.set_supply([self._sink], [-self._tasks])
@@ -225,7 +234,11 @@ class FlowGraph:
         """The cost of leaving these tasks waiting now, int64[n]."""
         price = self._policy.wait_price
         waited: Int64 = now_us // price.quantum_us - tasks.submit_us // price.quantum_us
-        return self._policy.unscheduled_cost(tasks) + price.cost * waited
+        cost: Int64 = self._policy.unscheduled_cost(tasks) + price.cost * waited
+        if not self._policy.patience_us:
+            return cost
+        patient, _ = self._patience(tasks, now_us)
+        return np.where(patient >= 0, np.minimum(patient, cost), cost)
 
     # --- tasks -----------------------------------------------------------------------------------
 
@@ -253,6 +266,60 @@ class FlowGraph:
             head_node,
             cost,
         )
+
+    def _patience(self, tasks: TaskBatch, now_us: int) -> tuple[Int64, Int64]:
+        """int64[n] each: what waiting costs while patience lasts, negative where it does not; when
+        it ends, 0 where it has."""
+        price = self._policy.patience_price
+        ends_us = tasks.submit_us + self._policy.patience_us
+        cost = self._policy.patient_wait_cost(tasks)
+        lasts = (cost >= 0) & (ends_us > now_us)
+        waited = now_us // price.quantum_us - tasks.submit_us // price.quantum_us
+        return np.where(lasts, cost + price.cost * waited, -1), np.where(lasts, ends_us, 0)
+
+    def _add_patience_arcs(self, table: TaskTable, row: Int64, now_us: int) -> None:
+        """Let those of these tasks (new in the graph) wait whose patience lasts."""
+        cost, table.patience_ends_us[row] = self._patience(table.batch(row), now_us)
+        table.patience_arc[row] = NO_ARC
+        price = self._policy.patience_price
+        quantum = now_us // price.quantum_us
+        patient = cost >= 0
+        row, cost = row[patient], cost[patient]
+        if len(self._patience_node) == 0 and len(row):
+            self._patience_node = self._arcs.add_nodes(1)
+            unbounded, zero = np.array([UNBOUNDED]), np.zeros(1, np.int64)
+            self._patience_to_sink = self._arcs.add_arcs(
+                self._patience_node, np.array([self._sink]), unbounded, zero
+            )
+            self._first_patience_quantum = quantum
+        if len(self._patience_node) == 0:
+            return
+        # The price rises for all alike, on the arc W -> sink.
+        risen = price.cost * (quantum - self._first_patience_quantum)
+        if quantum != self._patience_quantum:
+            self._patience_quantum = quantum
+            self.solver.set_cost(self._patience_to_sink, np.array([risen]))
+            self._arcs.altered += 1
+        self._check_costs(cost, "out of a task")
+        head = np.full(len(row), self.UNSCHEDULED)
+        node = np.repeat(self._patience_node, len(row))
+        table.patience_arc[row] = self._arcs.add_task_arcs(
+            row, table.node[row], head, node, cost - risen
+        )
+
+    def _close_patience_arcs(self, table: TaskTable, started: Int64, now_us: int) -> None:
+        """Of tasks that run now, and of those whose patience is over."""
+        closing = table.node_state == TaskNodeState.WAITING
+        closing &= table.patience_arc != NO_ARC
+        is_over = table.patience_ends_us <= now_us
+        is_over[started] = True
+        row = np.flatnonzero(closing & is_over)
+        if len(row) == 0:
+            return
+        self.solver.set_capacity(table.patience_arc[row], np.zeros(len(row), np.int64))
+        self._arcs.altered += len(row)
+        table.patience_arc[row] = NO_ARC
+        table.patience_ends_us[row] = 0
 
     def _remove_abandoned(self) -> None:
         if not self._abandoned:

@@ -39,10 +39,13 @@ class QuincyOptions(FlowOptions):
             task is placed whenever there is room.
         max_task_arcs: A preference set of more machines and racks than this gets an aggregator that
             its tasks share.
+        patience_s: How long after its submission a task may wait at no cost for one of its
+            preferred machines. Afterwards waiting costs as if patience_s were 0.
     """
 
     may_wait: bool = False
     max_task_arcs: int = Field(16, ge=0)
+    patience_s: float = Field(0.0, ge=0, le=1e6, allow_inf_nan=False)
 
 
 class LoadSpreadingOptions(FlowOptions):
@@ -70,7 +73,14 @@ def _wait_price(options: FlowOptions, otherwise: TimePrice) -> TimePrice:
 def build_quincy(options: QuincyOptions, environment: SchedulerEnvironment) -> FlowScheduler:
     catalog = environment.catalog
     price = _wait_price(options, TimePrice(catalog.wait_cost, catalog.wait_quantum_us))
-    policy = Quincy(environment.cell, catalog, options.max_task_arcs, price, options.may_wait)
+    policy = Quincy(
+        environment.cell,
+        catalog,
+        options.max_task_arcs,
+        price,
+        options.may_wait,
+        round(options.patience_s * 1e6),
+    )
     return FlowScheduler(policy, options, environment)
 
 

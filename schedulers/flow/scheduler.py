@@ -138,7 +138,14 @@ class FlowScheduler:
             pending_reason=reason,
             operations=self.work.operations,
             stats=figures,
+            retry_at_us=self._patience_ends_us(),
         )
+
+    def _patience_ends_us(self) -> int | None:
+        """When the patience of the first waiting task that has some ends."""
+        table = self.table
+        patient = (table.state == TaskState.WAITING) & (table.patience_ends_us > 0)
+        return int(table.patience_ends_us[patient].min()) if patient.any() else None
 
     def _admit(self, tasks: TaskBatch) -> None:
         """Offered tasks wait. One that was known already was evicted or lost without our hearing,
@@ -302,12 +309,13 @@ class FlowScheduler:
         Args:
             request, machine: The claims of this call.
         """
-        left_over = np.flatnonzero(
-            self.table.state[self.table.rows(tasks.task)] == TaskState.WAITING
-        )
+        row = self.table.rows(tasks.task)
+        left_over = np.flatnonzero(self.table.state[row] == TaskState.WAITING)
         reason = np.full(len(left_over), PendingReason.NO_ROOM, np.int8)
         if len(left_over):
             left = free.copy()
             np.subtract.at(left, machine, request)
             reason[fits_somewhere(tasks.request[left_over], left)] = PendingReason.PRICED_OUT
+            patient = self.table.patience_ends_us[row[left_over]] > 0
+            reason[patient] = PendingReason.WAITS_FOR_PREFERRED
         return tasks.task[left_over], reason

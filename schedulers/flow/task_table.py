@@ -38,7 +38,9 @@ class TaskTable:
     request: int64[C, R]; priority, preference: int32[C]; task_class, state: int8[C]. What the graph
     keeps: node_state: int8[C]; node, next_hop (arc that carries the task's unit), running_arc (arc
     to the machine it runs on): int64[C], NO_NODE or NO_ARC when there is none; running_arc_cost:
-    int64[C], of the latter before any progress.
+    int64[C], of the latter before any progress; patience_arc (on which it waits while its patience
+    lasts): int64[C], NO_ARC when there is none; patience_ends_us: int64[C], of tasks in the graph,
+    0 if they have none.
     """
 
     def __init__(self, dimensions: int) -> None:
@@ -59,6 +61,8 @@ class TaskTable:
         self.next_hop = np.zeros(0, np.int64)
         self.running_arc = np.zeros(0, np.int64)
         self.running_arc_cost = np.zeros(0, np.int64)
+        self.patience_arc = np.zeros(0, np.int64)
+        self.patience_ends_us = np.zeros(0, np.int64)
         self._row_of: Int32 = np.zeros(0, np.int32)
         self._free: Int64 = np.zeros(0, np.int64)  # a stack of free rows
 
@@ -92,7 +96,8 @@ class TaskTable:
         self.machine[row] = self.allocation[row] = NO_ROW
         self.node_state[row] = TaskNodeState.NONE
         self.node[row] = NO_NODE
-        self.next_hop[row] = self.running_arc[row] = NO_ARC
+        self.next_hop[row] = self.running_arc[row] = self.patience_arc[row] = NO_ARC
+        self.patience_ends_us[row] = 0
         self._row_of[tasks.task] = row
         return row
 

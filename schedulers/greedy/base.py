@@ -1,19 +1,21 @@
-"""What the greedy kinds share: one native kernel (native/placer.hpp), no memory between plans, no
-evictions."""
+"""What the greedy kinds share: one native kernel (native/placer.hpp), no evictions, and no memory
+between plans except of tasks that wait for preferred machines (patience.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import IntEnum
 from operator import mul
+from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
 
 from schedulers import _native
 from schedulers.decision_time import PS_PER_OPERATION, Modelled
 from schedulers.interface import Plan, PlanContext, SchedulerEnvironment, TaskChanges
 from schedulers.objective import native_catalog
-from shared_state.tasks import Int32, TaskBatch
+from shared_state.tasks import Int32, Int64, TaskBatch
 from shared_state.view import ClusterView
 
 # ParSync section 4.3: 0.25 ms per task.
@@ -23,6 +25,7 @@ DECISION = Modelled(job_us=0, task_ns=250_000, partition_ns=0)
 # 1.0, 10 % below 0.8, 10 % above 1.2. tests/benchmarks/calibrate_greedy_work.py makes the fit
 # again.
 WEIGHTS_PS = (9_700_000, 67_000, 970, 19_000)
+NONE_OF_THEM: NDArray[np.bool_] = np.zeros(0, np.bool_)
 
 
 class PlacementKind(IntEnum):
@@ -36,11 +39,40 @@ class PlacementKind(IntEnum):
     WEIGHTED_SAMPLING = 5
 
 
-class NoOptions(BaseModel):
-    """The greedy kinds have no options of their own: strategy, retries and decision time are the
-    agent's."""
+class GreedyOptions(BaseModel):
+    """Options of the greedy kinds. Strategy, retries and decision time are the agent's.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    Attributes:
+        patience_s: How long after its submission a task waits for one of its preferred machines
+            before it takes any other (delay scheduling: Zaharia et al., EuroSys 2010). A task
+            whose preferences list no machine never waits so.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    patience_s: float = Field(0.0, ge=0, le=1e6)
+
+    @property
+    def patience_us(self) -> int:
+        return round(self.patience_s * 1e6)
+
+
+class Placement(NamedTuple):
+    """What the kernel found for n tasks.
+
+    Attributes:
+        machine: int32[n], -1 where left waiting.
+        searches: Searches for a task's place.
+        looked_at: Rows looked at.
+        ranked: Rows put in order.
+        partitions_scanned: As in Plan.
+    """
+
+    machine: Int32
+    searches: int
+    looked_at: int
+    ranked: int
+    partitions_scanned: int
 
 
 class GreedyScheduler:
@@ -49,41 +81,70 @@ class GreedyScheduler:
 
     Tasks of a gang are placed together or not at all. `work` counts what the last plan did: plans
     (1), tasks, rows looked at, rows ranked.
+
+    Args:
+        kind: Which row of a pool a task gets.
+        environment: Where the scheduler lives.
+        preferred_first: Whether every task that can have a preferred machine gets one before the
+            others are placed.
     """
 
     work: tuple[int, int, int, int]
 
-    def __init__(self, kind: PlacementKind, environment: SchedulerEnvironment) -> None:
+    def __init__(
+        self, kind: PlacementKind, environment: SchedulerEnvironment, preferred_first: bool = False
+    ) -> None:
         self._kind = int(kind)
+        self._preferred_first = preferred_first
         self._catalog = native_catalog(environment.catalog, environment.cell)
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
-        machine: Int32
-        machine, looked_at, ranked, partitions_scanned = _native.place(
-            view,
-            self._catalog,
-            tasks.request,
-            tasks.preference,
-            tasks.gang,
-            context.partition_order,
-            int(context.ranking),
-            self._kind,
-            context.stream,
-        )
-        self.work = (1, len(tasks), looked_at, ranked)
+        found = self.place(view, tasks.request, tasks.preference, tasks.gang, context)
+        searches = found.searches if self._preferred_first else len(tasks)
+        self.work = (1, searches, found.looked_at, found.ranked)
         counted = sum(map(mul, WEIGHTS_PS, self.work)) // PS_PER_OPERATION
         return Plan.from_machines(
-            tasks, machine, operations=counted, partitions_scanned=partitions_scanned
+            tasks, found.machine, operations=counted, partitions_scanned=found.partitions_scanned
+        )
+
+    def place(
+        self,
+        view: ClusterView,
+        request: Int64,
+        preference: Int32,
+        gang: Int64,
+        context: PlanContext,
+        waits: NDArray[np.bool_] = NONE_OF_THEM,
+        kept: NDArray[np.bool_] = NONE_OF_THEM,
+    ) -> Placement:
+        """Find places for n tasks.
+
+        Args:
+            view: As it stands. It is left unchanged.
+            request: int64[n, R].
+            preference: int32[n].
+            gang: int64[n].
+            context: Of the plan.
+            waits: bool[n], which tasks take a preferred machine or none; empty: none of them.
+            kept: bool[n], which tasks were offered before, so that the partitions that they look at
+                do not count again; empty: none of them.
+        """
+        return Placement(
+            *_native.place(
+                view,
+                self._catalog,
+                request,
+                preference,
+                gang,
+                context.partition_order,
+                int(context.ranking),
+                self._kind,
+                context.stream,
+                self._preferred_first,
+                waits,
+                kept,
+            )
         )
 
     def observe(self, changes: TaskChanges) -> None:
         """Ignore the changes: every plan starts from the view."""
-
-
-def builder(kind: PlacementKind) -> Callable[[NoOptions, SchedulerEnvironment], GreedyScheduler]:
-    """What a greedy kind's SchedulerSpec builds its schedulers with."""
-
-    def build(options: NoOptions, environment: SchedulerEnvironment) -> GreedyScheduler:
-        return GreedyScheduler(kind, environment)
-
-    return build

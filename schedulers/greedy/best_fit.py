@@ -3,12 +3,7 @@ machine; ties to the lowest row."""
 
 from __future__ import annotations
 
-from schedulers.greedy.base import DECISION, NoOptions, PlacementKind, builder
-from schedulers.registry import SchedulerSpec
+from schedulers.greedy.base import PlacementKind
+from schedulers.greedy.spec import greedy_spec
 
-SPEC = SchedulerSpec(
-    "best_fit",
-    NoOptions,
-    builder(PlacementKind.BEST_FIT),
-    default_decision=DECISION,
-)
+SPEC = greedy_spec("best_fit", PlacementKind.BEST_FIT)

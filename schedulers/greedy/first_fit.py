@@ -5,12 +5,7 @@ Schedulers that share a view all choose the same rows: the extreme of contention
 
 from __future__ import annotations
 
-from schedulers.greedy.base import DECISION, NoOptions, PlacementKind, builder
-from schedulers.registry import SchedulerSpec
+from schedulers.greedy.base import PlacementKind
+from schedulers.greedy.spec import greedy_spec
 
-SPEC = SchedulerSpec(
-    "first_fit",
-    NoOptions,
-    builder(PlacementKind.FIRST_FIT),
-    default_decision=DECISION,
-)
+SPEC = greedy_spec("first_fit", PlacementKind.FIRST_FIT)

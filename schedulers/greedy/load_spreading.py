@@ -7,12 +7,7 @@ not all choose the same rows.
 
 from __future__ import annotations
 
-from schedulers.greedy.base import DECISION, NoOptions, PlacementKind, builder
-from schedulers.registry import SchedulerSpec
+from schedulers.greedy.base import PlacementKind
+from schedulers.greedy.spec import greedy_spec
 
-SPEC = SchedulerSpec(
-    "load_spreading",
-    NoOptions,
-    builder(PlacementKind.LOAD_SPREADING),
-    default_decision=DECISION,
-)
+SPEC = greedy_spec("load_spreading", PlacementKind.LOAD_SPREADING)

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from schedulers.greedy.base import DECISION, NoOptions, PlacementKind, builder
-from schedulers.registry import SchedulerSpec
+from schedulers.greedy.base import PlacementKind
+from schedulers.greedy.spec import greedy_spec
 
-SPEC = SchedulerSpec(
-    "random",
-    NoOptions,
-    builder(PlacementKind.RANDOM),
-    default_decision=DECISION,
-)
+SPEC = greedy_spec("random", PlacementKind.RANDOM)

@@ -7,12 +7,7 @@ an Omega job are.
 
 from __future__ import annotations
 
-from schedulers.greedy.base import DECISION, NoOptions, PlacementKind, builder
-from schedulers.registry import SchedulerSpec
+from schedulers.greedy.base import PlacementKind
+from schedulers.greedy.spec import greedy_spec
 
-SPEC = SchedulerSpec(
-    "randomized_first_fit",
-    NoOptions,
-    builder(PlacementKind.RANDOMIZED_FIRST_FIT),
-    default_decision=DECISION,
-)
+SPEC = greedy_spec("randomized_first_fit", PlacementKind.RANDOMIZED_FIRST_FIT)

@@ -3,12 +3,7 @@ without replacement (ParSync section 4.3)."""
 
 from __future__ import annotations
 
-from schedulers.greedy.base import DECISION, NoOptions, PlacementKind, builder
-from schedulers.registry import SchedulerSpec
+from schedulers.greedy.base import PlacementKind
+from schedulers.greedy.spec import greedy_spec
 
-SPEC = SchedulerSpec(
-    "weighted_sampling",
-    NoOptions,
-    builder(PlacementKind.WEIGHTED_SAMPLING),
-    default_decision=DECISION,
-)
+SPEC = greedy_spec("weighted_sampling", PlacementKind.WEIGHTED_SAMPLING)

@@ -55,7 +55,7 @@ nb::tuple placement_cost(In<int64_t> machine_offsets, In<int32_t> machine, In<in
 
 nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> request,
                 In<int32_t> preference, In<int64_t> gang, In<int32_t> partition_order, int ranking,
-                int kind, uint64_t stream) {
+                int kind, uint64_t stream, bool preferred_first, In<bool> waits, In<bool> kept) {
   const size_t count = preference.size();
   if (request.shape(0) != count || request.shape(1) != view.static_state().dimensions() ||
       gang.size() != count)
@@ -74,13 +74,31 @@ nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> 
                                   span_of(partition_order),
                                   static_cast<agora::PartitionRanking>(ranking),
                                   static_cast<agora::PlacementKind>(kind),
-                                  stream};
+                                  stream,
+                                  preferred_first,
+                                  span_of(waits),
+                                  span_of(kept)};
   agora::PlaceWork work;
   {
     nb::gil_scoped_release release;
     work = agora::place(view, catalog.catalog, input, machine.data);
   }
-  return nb::make_tuple(machine.array(), work.looked_at, work.ranked, work.partitions_scanned);
+  return nb::make_tuple(machine.array(), work.searches, work.looked_at, work.ranked,
+                        work.partitions_scanned);
+}
+
+nb::tuple may_be_placed(const ClusterView& view, const BoundCatalog& catalog,
+                        InRows<int64_t> request, In<int32_t> preference, In<bool> waits) {
+  const size_t count = preference.size();
+  if (request.shape(0) != count || request.shape(1) != view.static_state().dimensions() ||
+      waits.size() != count)
+    throw std::invalid_argument(
+        "expected one request and preference per task, and whether it waits, and a column of "
+        "request per dimension");
+  const Fresh<bool> may(count);
+  const agora::WaitingTasks tasks{count, request.data(), span_of(preference), span_of(waits)};
+  const int64_t looked_at = agora::may_be_placed(view, catalog.catalog, tasks, may.data);
+  return nb::make_tuple(may.array(), looked_at);
 }
 
 }  // namespace
@@ -98,6 +116,7 @@ void bind_place(nb::module_& module) {
   nb::class_<BoundCatalog>(module, "Catalog").def(nb::init<CatalogColumns>(), nb::arg("columns"));
   module.def("placement_cost", &placement_cost);
   module.def("place", &place);
+  module.def("may_be_placed", &may_be_placed);
   module.attr("RANKING_NAMES") = agora::bound_names(agora::kRankingNames);
   module.attr("PLACEMENT_KIND_NAMES") = agora::bound_names(agora::kPlacementKindNames);
 }

@@ -65,6 +65,17 @@ class Catalog {
   std::span<const int32_t> members(const Level& level) const {
     return members_.subspan(level.begin, level.end - level.begin);
   }
+  // The machines of all levels of a set, by ascending cost. They are contiguous.
+  std::span<const int32_t> listed_machines(int32_t set) const {
+    const uint32_t first = first_level(set);
+    uint32_t last = first;
+    while (last < end_level(set) && !levels_[last].racks) ++last;
+    if (last == first) return {};
+    return members_.subspan(levels_[first].begin, levels_[last - 1].end - levels_[first].begin);
+  }
+  bool lists_machines(int32_t set) const {
+    return first_level(set) < end_level(set) && !levels_[first_level(set)].racks;
+  }
   // Ascending disjoint row ranges of a rack level.
   std::span<const RowRange> rack_rows(const Level& level) const {
     return std::span(rack_rows_).subspan(level.begin, level.end - level.begin);

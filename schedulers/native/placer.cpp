@@ -14,6 +14,8 @@ constexpr size_t kGatherAtOnce = 128;
 // uniform draws from a larger level before its open rows are gathered for the plan
 constexpr int kTries = 8;
 
+constexpr int32_t kUnplaced = -1;
+
 bool ranks(PlacementKind kind) {
   return kind == PlacementKind::BestFit || kind == PlacementKind::LoadSpreading;
 }
@@ -30,6 +32,9 @@ void check(const ClusterView& view, const Catalog& catalog, const PlaceRequest& 
     if (in.preference[i] < 0 || static_cast<size_t>(in.preference[i]) >= catalog.sets())
       throw std::invalid_argument("preference[" + std::to_string(i) + "]: there is no set " +
                                   std::to_string(in.preference[i]));
+  for (const std::span<const bool> flags : {in.waits, in.kept})
+    if (!flags.empty() && flags.size() != in.count)
+      throw std::invalid_argument("waits, kept: expected one per task, or none");
   std::vector<bool> seen(view.static_state().partitions());
   for (const int32_t p : in.partition_order)
     if (p >= 0 && static_cast<size_t>(p) < seen.size()) seen[static_cast<size_t>(p)] = true;
@@ -51,21 +56,82 @@ PlaceWork place(ClusterView& view, const Catalog& catalog, const PlaceRequest& i
                    [&](uint32_t a, uint32_t b) { return in.gang[a] < in.gang[b]; });
 
   Placer placer(view, catalog, in);
-  for (size_t i = 0; i < in.count; ++i) {
-    if (in.gang[i] < 0) {
-      machine[i] = placer.place_one(i);
-      continue;
+  const auto waits = [&](size_t task) { return !in.waits.empty() && in.waits[task]; };
+  const auto lists_machines = [&](size_t task) {
+    return catalog.lists_machines(in.preference[task]);
+  };
+  // Places each task that `considers` names, its gang with it.
+  const auto pass = [&](const auto& considers, const auto& search) {
+    for (size_t i = 0; i < in.count; ++i) {
+      if (machine[i] != kUnplaced) continue;
+      if (in.gang[i] < 0) {
+        if (considers(i)) machine[i] = placer.place_one(i, search(i));
+        continue;
+      }
+      const auto first =
+          std::lower_bound(in_gangs.begin(), in_gangs.end(), in.gang[i],
+                           [&](uint32_t task, int64_t gang) { return in.gang[task] < gang; });
+      if (*first != i) continue;  // placed, or not, with its first member
+      auto last = first;
+      while (last != in_gangs.end() && in.gang[*last] == in.gang[i]) ++last;
+      if (!std::all_of(first, last, considers) || placer.place_gang({first, last}, search, machine))
+        continue;
+      for (auto task = first; task != last; ++task) machine[*task] = kUnplaced;
     }
-    const auto first =
-        std::lower_bound(in_gangs.begin(), in_gangs.end(), in.gang[i],
-                         [&](uint32_t task, int64_t gang) { return in.gang[task] < gang; });
-    if (*first != i) continue;  // placed, or not, with its first member
-    auto last = first;
-    while (last != in_gangs.end() && in.gang[*last] == in.gang[i]) ++last;
-    if (placer.place_gang({first, last}, machine)) continue;
-    for (auto task = first; task != last; ++task) machine[*task] = -1;
+  };
+  std::fill(machine, machine + in.count, kUnplaced);
+  const auto by_patience = [&](size_t task) {
+    return waits(task) ? Search::ListedMachines : Search::Anywhere;
+  };
+  if (in.preferred_first) {
+    pass(lists_machines, [](size_t) { return Search::ListedMachines; });
+    pass([&](size_t task) { return in.gang[task] >= 0 || !waits(task); }, by_patience);
+  } else {
+    pass([](size_t) { return true; }, by_patience);
   }
   return placer.work();
+}
+
+int64_t may_be_placed(const ClusterView& view, const Catalog& catalog, const WaitingTasks& tasks,
+                      bool* may) {
+  const size_t dimensions = view.static_state().dimensions();
+  if (catalog.machines() != view.static_state().machines())
+    throw std::invalid_argument("the catalog is of another cell than the view");
+  struct Known {
+    const int64_t* fits = nullptr;     // a request that some listed machine has room for
+    const int64_t* refused = nullptr;  // one that none has
+  };
+  std::unordered_map<int32_t, Known> by_set;
+  const auto at_most = [&](const int64_t* one, const int64_t* other) {
+    for (size_t r = 0; r < dimensions; ++r)
+      if (one[r] > other[r]) return false;
+    return true;
+  };
+  int64_t looked_at = 0;
+  const bool room = view.index().count() > 0;
+  for (size_t i = 0; i < tasks.count; ++i) {
+    may[i] = room;
+    if (!room || !tasks.waits[i]) continue;
+    const int32_t set = tasks.preference[i];
+    if (set < 0 || static_cast<size_t>(set) >= catalog.sets())
+      throw std::invalid_argument("preference[" + std::to_string(i) + "]: there is no set " +
+                                  std::to_string(set));
+    const int64_t* request = tasks.request + i * dimensions;
+    Known& known = by_set[set];
+    if (known.refused != nullptr && at_most(known.refused, request)) {
+      may[i] = false;
+      continue;
+    }
+    if (known.fits != nullptr && at_most(request, known.fits)) continue;
+    const auto listed = catalog.listed_machines(set);
+    const auto found = std::find_if(listed.begin(), listed.end(), [&](int32_t row) {
+      return view.index().contains(row) && view.fits(row, request);
+    });
+    looked_at += found - listed.begin() + (found != listed.end() ? 1 : 0);
+    may[i] = found != listed.end();
+    (may[i] ? known.fits : known.refused) = request;
+  }
+  return looked_at;
 }
 
 Placer::Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& request)
@@ -78,20 +144,23 @@ Placer::Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& re
       stream_(request.stream),
       trial_(view),
       excluded_sum_(view.static_state().partitions()),
+      counted_(request.preferred_first ? request.count : 0),
       ranked_(ranks(request.kind) ? view.static_state().partitions() + 1 : 0) {}
 
-int32_t Placer::place_one(size_t task) {
+int32_t Placer::place_one(size_t task, Search search) {
   begin_request(input_.request + task * dimensions_);
-  const int32_t row = find_place(task);
+  if (view_.index().count() == 0) return kNone;
+  const int32_t row = search == Search::Anywhere ? find_place(task) : find_listed(task);
   if (row != kNone) take(row);
   return row;
 }
 
-bool Placer::place_gang(std::span<const uint32_t> tasks, int32_t* machine) {
+template <typename SearchOf>
+bool Placer::place_gang(std::span<const uint32_t> tasks, const SearchOf& search, int32_t* machine) {
   readmit_all();
   const size_t before = trial_.mark();
   for (const uint32_t task : tasks) {
-    machine[task] = place_one(task);
+    machine[task] = place_one(task, search(task));
     if (machine[task] != kNone) continue;
     trial_.rollback(before);
     forget_excluded();
@@ -113,8 +182,45 @@ int64_t Placer::open_in(const Pool& pool) const {
                                                  : view_.index().count(pool.partition);
 }
 
+void Placer::count_partitions(size_t task, size_t partitions) {
+  if (!input_.kept.empty() && input_.kept[task]) return;
+  work_.partitions_scanned += static_cast<int64_t>(partitions);
+}
+
+void Placer::count_all_partitions(size_t task) {
+  if (!counted_.empty()) {
+    if (counted_[task]) return;
+    counted_[task] = true;
+  }
+  count_partitions(task, view_.static_state().partitions());
+}
+
+// Within an epoch rows only lose room, and those too small for a request are excluded: a set
+// without room stays without.
+int32_t Placer::find_listed(size_t task) {
+  const int32_t set = input_.preference[task];
+  const bool by_partition = input_.ranking == PartitionRanking::LatencyFirst;
+  if (!by_partition) count_all_partitions(task);
+  const auto known = without_room_.find(set);
+  if (known != without_room_.end() && known->second == epoch_) return kNone;
+  ++work_.searches;
+  int32_t row = kNone;
+  if (by_partition) {
+    for (size_t at = 0; at < input_.partition_order.size() && row == kNone; ++at) {
+      const size_t p = static_cast<size_t>(input_.partition_order[at]);
+      if (view_.index().count(p) == 0) continue;
+      count_partitions(task, 1);
+      row = prefer(set, pool(p), Search::ListedMachines);
+    }
+  } else {
+    row = prefer(set, everything_, Search::ListedMachines);
+  }
+  if (row == kNone) without_room_[set] = epoch_;
+  return row;
+}
+
 int32_t Placer::find_place(size_t task) {
-  if (view_.index().count() == 0) return kNone;
+  ++work_.searches;
   const int32_t set = input_.preference[task];
   switch (input_.ranking) {
     case PartitionRanking::LatencyFirst: {
@@ -124,7 +230,7 @@ int32_t Placer::find_place(size_t task) {
           if (at == freshest_) ++freshest_;
           continue;
         }
-        ++work_.partitions_scanned;
+        count_partitions(task, 1);
         const Pool here = pool(p);
         int32_t row = prefer(set, here);
         if (row == kNone) row = choose(here);
@@ -133,13 +239,13 @@ int32_t Placer::find_place(size_t task) {
       return kNone;
     }
     case PartitionRanking::QualityFirst: {
-      work_.partitions_scanned += static_cast<int64_t>(view_.static_state().partitions());
+      count_all_partitions(task);
       const int32_t row = prefer(set, everything_);
       if (row != kNone) return row;
       return view_.static_state().scored() ? choose_by_score() : choose(everything_);
     }
     case PartitionRanking::Optimistic: {
-      work_.partitions_scanned += static_cast<int64_t>(view_.static_state().partitions());
+      count_all_partitions(task);
       const int32_t row = prefer(set, everything_);
       return row != kNone ? row : choose(everything_);
     }
@@ -178,8 +284,9 @@ int32_t Placer::choose_by_score() {
 
 // --- preferred machines ---
 
-int32_t Placer::prefer(int32_t set, const Pool& pool) {
+int32_t Placer::prefer(int32_t set, const Pool& pool, Search search) {
   for (uint32_t level = catalog_.first_level(set); level < catalog_.end_level(set); ++level) {
+    if (search == Search::ListedMachines && catalog_.level(level).racks) return kNone;
     const int32_t row = prefer_level(level, pool);
     if (row != kNone || open_in(pool) == 0) return row;
   }

@@ -23,6 +23,12 @@
 //   WEIGHTED_SAMPLING     with probability proportional to the slot score among the rows that fit:
 //                         weighted sampling without replacement.
 //
+// A task that `waits` takes a listed machine or none, at any of their costs (delay scheduling).
+// With `preferred_first` there are two passes: in the first, every task whose set lists machines
+// takes one if it can; in the second, the tasks left that do not wait are placed as above. Both
+// passes go in the order given. A task that both passes look for a place counts its partitions
+// once, except under LATENCY_FIRST.
+//
 // That nothing fits is certain, and cheap to repeat: a row found open but too small is excluded
 // from the index until a task asks for less than it was refused for (in some dimension), so it is
 // met at most once per plan for requests that do not shrink. Counted work is rows looked at (drawn,
@@ -71,9 +77,14 @@ struct PlaceRequest {
   PartitionRanking ranking;
   PlacementKind kind;
   uint64_t stream;
+  bool preferred_first = false;
+  std::span<const bool> waits = {};  // [count]; empty: none does
+  // [count], those of earlier calls, whose partitions do not count again; empty: none
+  std::span<const bool> kept = {};
 };
 
 struct PlaceWork {
+  int64_t searches = 0;  // for a task's place, where it is not known beforehand that there is none
   int64_t looked_at = 0;
   int64_t ranked = 0;  // rows put in order by the kinds that rank (best fit, load spreading)
   int64_t partitions_scanned = 0;
@@ -84,13 +95,30 @@ struct PlaceWork {
 PlaceWork place(ClusterView& view, const Catalog& catalog, const PlaceRequest& request,
                 int32_t* machine);
 
+// Which of n waiting tasks may find a place: bool[n]. One that waits for its listed machines may if
+// one of them has room for it, any other if the view has an open row. Returns the rows looked at.
+// O(n + sizes of the distinct sets) where the tasks of a set ask for the same.
+struct WaitingTasks {
+  size_t count;
+  const int64_t* request;               // [count, R]
+  std::span<const int32_t> preference;  // [count]
+  std::span<const bool> waits;          // [count]
+};
+int64_t may_be_placed(const ClusterView& view, const Catalog& catalog, const WaitingTasks& tasks,
+                      bool* may);
+
+// Where a task may go.
+enum class Search { Anywhere, ListedMachines };
+
 // One plan in the making.
 class Placer {
  public:
   Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& request);
 
-  int32_t place_one(size_t task);
-  bool place_gang(std::span<const uint32_t> tasks, int32_t* machine);
+  int32_t place_one(size_t task, Search search);
+  // search: of each task by itself.
+  template <typename SearchOf>
+  bool place_gang(std::span<const uint32_t> tasks, const SearchOf& search, int32_t* machine);
   const PlaceWork& work() const { return work_; }
 
  private:
@@ -116,7 +144,10 @@ class Placer {
   Pool pool(size_t partition) const;
   int64_t open_in(const Pool& pool) const;
   int32_t find_place(size_t task);
-  int32_t prefer(int32_t set, const Pool& pool);
+  int32_t find_listed(size_t task);
+  void count_partitions(size_t task, size_t partitions);
+  void count_all_partitions(size_t task);
+  int32_t prefer(int32_t set, const Pool& pool, Search search = Search::Anywhere);
   int32_t prefer_level(uint32_t number, const Pool& pool);
   int32_t draw_candidate(std::vector<int32_t>& rows);
   int32_t emptiest_candidate(RankedRows& rows);
@@ -156,6 +187,8 @@ class Placer {
   size_t freshest_ = 0;                // partitions before it in the order have no row to draw
   uint64_t epoch_ = 1;                 // candidates of an earlier one may lack rows
 
+  std::vector<bool> counted_;  // [count] if there are two passes: whose partitions are counted
+  std::unordered_map<int32_t, uint64_t> without_room_;  // sets by the epoch in which none was found
   std::unordered_map<uint64_t, Candidates> candidates_;  // by level and partition
   std::vector<int32_t> scratch_;
   std::vector<RankedRows> ranked_;  // [P+1] for the kinds that rank, else empty

@@ -1,5 +1,6 @@
 // The placement kernel under any kind, ranking and mix of tasks: what it claims fits, gangs are
 // whole, and the view is left as it was.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -86,6 +87,11 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
       for (int64_t& r : request) r = static_cast<int64_t>(stream.below(largest));
       for (int32_t& p : preference) p = static_cast<int32_t>(stream.below(4));
       for (int64_t& g : gang) g = static_cast<int64_t>(stream.below(12)) - 8;
+      const std::unique_ptr<bool[]> waits(new bool[count]), kept(new bool[count]);
+      for (size_t i = 0; i < count; ++i) {
+        waits[i] = stream.below(3) == 0;
+        kept[i] = stream.below(2) == 0;
+      }
       const PlaceRequest in{count,
                             request.data(),
                             preference,
@@ -93,7 +99,10 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
                             order,
                             static_cast<PartitionRanking>(ranking),
                             static_cast<PlacementKind>(kind),
-                            stream.next()};
+                            stream.next(),
+                            stream.below(2) == 0,
+                            {waits.get(), stream.below(2) * count},
+                            {kept.get(), stream.below(2) * count}};
       const std::vector<int64_t> before(view.all_free().begin(), view.all_free().end());
       const PlaceWork work = place(view, catalog, in, machine.data());
       require(std::equal(before.begin(), before.end(), view.all_free().begin()),
@@ -104,6 +113,10 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
         if (gang[i] >= 0) ++(machine[i] < 0 ? gangs[gang[i]].second : gangs[gang[i]].first);
         if (machine[i] < 0) continue;
         require(machine[i] < static_cast<int32_t>(rows), "a machine of the cell");
+        const auto listed = catalog.listed_machines(preference[i]);
+        require(in.waits.empty() || !waits[i] ||
+                    std::find(listed.begin(), listed.end(), machine[i]) != listed.end(),
+                "a task that waits takes a listed machine");
         for (size_t r = 0; r < dimensions; ++r)
           require((free[static_cast<size_t>(machine[i]) * dimensions + r] -=
                    request[i * dimensions + r]) >= 0,
@@ -111,6 +124,13 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
       }
       for (const auto& [id, members] : gangs)
         require(members.first == 0 || members.second == 0, "a gang is whole");
+      const std::unique_ptr<bool[]> may(new bool[count]);
+      may_be_placed(view, catalog, {count, request.data(), preference, {waits.get(), count}},
+                    may.get());
+      for (size_t i = 0; i < count; ++i) {
+        if (in.waits.empty() || may[i]) continue;
+        require(machine[i] < 0, "only tasks that may be placed are");
+      }
       const PlaceWork repeated = place(view, catalog, in, again.data());
       require(again == machine && repeated.looked_at == work.looked_at &&
                   repeated.ranked == work.ranked &&

@@ -56,6 +56,27 @@ ARMS = {
         "diff_block", group(strategy="quality_first", commit_pipelining=False)
     ),
     "first fit": arm("state_aligned", group("first_fit")),
+    "patient": arm(
+        "diff_block",
+        group(strategy="adaptive", tau_s=0.02, freed_at_once=True, options={"patience_s": 0.02}),
+    ),
+    "patient, all or nothing": arm(
+        "state_aligned",
+        group(
+            "preferred_first",
+            commit_mode="all_or_nothing",
+            min_retry_interval_s=0.005,
+            options={"patience_s": 0.02},
+        ),
+    ),
+    "preferred first": arm("diff_block", group("preferred_first", 2), group("random", 2)),
+    "every attempt, patient": arm(
+        "every_attempt", group("load_spreading", options={"patience_s": 0.02})
+    ),
+    "patient flow": arm(
+        "state_aligned",
+        group("quincy", 1, min_retry_interval_s=0.005, options={"patience_s": 0.02}),
+    ),
     "flow": arm("state_aligned", group("quincy", 1)),
     "mix with flow": arm(
         "diff_block", group(strategy="adaptive", share=0.75), group("quincy", 1, share=0.25)

@@ -61,6 +61,7 @@ class LowestFree:
         self.contexts: list[PlanContext] = []
         self.seen: list[TaskChanges] = []
         self.too_large: set[int] = set()
+        self.retry_at_us: list[int] = []  # of the next plans, while it lasts
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         self.offered.append(tasks.task.tolist())
@@ -83,6 +84,7 @@ class LowestFree:
             reason,
             len(rows),
             len(rows),
+            retry_at_us=self.retry_at_us.pop(0) if self.retry_at_us else None,
         )
 
     def observe(self, changes: TaskChanges) -> None:

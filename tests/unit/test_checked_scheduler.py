@@ -11,7 +11,7 @@ import pytest
 from schedulers import registry
 from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
-from schedulers.greedy.base import GreedyScheduler, NoOptions, PlacementKind
+from schedulers.greedy.base import GreedyOptions, GreedyScheduler, PlacementKind
 from schedulers.interface import (
     PartitionRanking,
     PendingReason,
@@ -29,7 +29,7 @@ from tests.unit.test_plan_check import HUGE, MACHINES, ROOM, Trial
 class Buffered(GreedyScheduler):
     """Its plans lie in memory that it uses for the next one, too."""
 
-    def __init__(self, _: NoOptions, environment: SchedulerEnvironment) -> None:
+    def __init__(self, _: GreedyOptions, environment: SchedulerEnvironment) -> None:
         super().__init__(PlacementKind.RANDOM, environment)
         self.machine = np.zeros(100, np.int32)
         self.task = np.zeros(100, np.int64)
@@ -46,7 +46,7 @@ class Recording(GreedyScheduler):
 
     offered: list[list[int]]
 
-    def __init__(self, _: NoOptions, environment: SchedulerEnvironment) -> None:
+    def __init__(self, _: GreedyOptions, environment: SchedulerEnvironment) -> None:
         super().__init__(PlacementKind.RANDOM, environment)
         self.offered = []
         RECORDINGS.append(self)
@@ -69,7 +69,7 @@ def checked(
     spec = replace(
         registry.get("random"), kind="mine", build=build, capabilities=frozenset(capabilities)
     )
-    return CheckedScheduler.build(spec, NoOptions(), environment, trial.table)
+    return CheckedScheduler.build(spec, GreedyOptions(), environment, trial.table)
 
 
 def plan_of(

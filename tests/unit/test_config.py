@@ -54,6 +54,16 @@ def test_three_default_arms_differ_in_nothing_but_sync() -> None:
     assert without_sync(first) == without_sync(second) == without_sync(third)
 
 
+def test_controls_differ_from_the_one_greedy_scheduler_in_one_thing() -> None:
+    arms = {arm.name: arm.groups[0] for arm in default_arms(demo_scale(quick=False))}
+    one = arms["Greedy, one scheduler"]
+    assert arms["Greedy, patient"] == one.model_copy(update={"options": {"patience_s": 0.3}})
+    assert arms["Preferred first"] == one.model_copy(update={"kind": "preferred_first"})
+    own = arms["Greedy at own speed"]
+    assert own == one.model_copy(update={"decision": own.decision})
+    assert arms["8 greedy at own speed"] == own.model_copy(update={"count": 8})
+
+
 def test_decisions_have_twice_the_needed_capacity() -> None:
     assert demo_scale(quick=False).equal_capacity(8).task_us == 400
     assert paper_scale().equal_capacity(20).task_us == 250
@@ -188,7 +198,7 @@ def test_toml_text_reads_back_equal(tree: dict[str, Any]) -> None:
 
 def test_run_config_defaults_are_the_demo() -> None:
     config = RunConfig.model_validate(demo_tree())
-    assert config.seeds == 10 and len(config.arms) == 10
+    assert config.seeds == 10 and len(config.arms) == 13
 
 
 def test_limits_of_attempts_and_the_weight_of_the_average_reach_the_agents() -> None:

@@ -51,14 +51,17 @@ def test_the_main_comparison_has_one_capacity_and_one_class_of_own_speed() -> No
     bases = {arm.name: decision_basis(arm, OUTLINE, 500) for arm in default_arms(SCALE)}
     equal = [one for one in bases.values() if one.kind is BasisKind.EQUAL_CAPACITY]
     own = [one for one in bases.values() if one.kind is BasisKind.OWN_SPEED]
-    assert len(equal) + len(own) == len(bases) and len(own) == 2
+    assert len(equal) + len(own) == len(bases) and len(own) == 3
     assert all(one.capacity == pytest.approx(2) and one.scan_cost == 0 for one in equal)
     assert all(comparable(equal[0], one) for one in equal)
-    assert comparable(*own) and not comparable(equal[0], own[0])
+    one, eight = bases["Greedy at own speed"], bases["8 greedy at own speed"]
+    assert comparable(one, bases["Flow at own speed"]) and not comparable(equal[0], one)
+    assert eight.cores == 8 and not comparable(one, eight), "more cores are another class"
     # one scheduler is as fast as eight together
-    assert bases["Greedy, one scheduler"].decisions_per_s == pytest.approx(
-        bases["ParSync adaptive"].decisions_per_s
-    )
+    for control in ("Greedy, one scheduler", "Greedy, patient", "Preferred first"):
+        assert bases[control].decisions_per_s == pytest.approx(
+            bases["ParSync adaptive"].decisions_per_s
+        )
 
 
 def test_a_mix_is_given_capacity_in_proportion_to_its_jobs() -> None:

@@ -14,7 +14,7 @@ from schedulers.flow.kinds import QuincyOptions
 from schedulers.flow.task_table import TaskState, TaskTable
 from schedulers.interface import ChangeKind, PendingReason
 from shared_state.random import Stream
-from tests.flow_world import FLOW, FlowWorld, catalog_of, cell_of, slot_cell, tasks_of
+from tests.flow_world import FLOW, RIVAL, FlowWorld, catalog_of, cell_of, slot_cell, tasks_of
 from tests.unit.flow_schedulers import LOCAL, placed, quincy, spreading
 
 
@@ -114,6 +114,88 @@ def test_a_service_competes_with_tasks_that_have_input_data() -> None:
     plan = world.plan()
     assert len(plan.task) == free > 0
     assert free in plan.task  # the service
+
+
+def patient_world(preemption: bool = False) -> FlowWorld:
+    """Four machines; set 1 prefers the first, set 2 none."""
+    spec = slot_cell(machines=4, slots=1, rack_size=1)
+    catalog = catalog_of(
+        [
+            {"machine": {0: 3}, "elsewhere": 10, "unscheduled": 50},
+            {"elsewhere": 1, "unscheduled": 20},
+        ]
+    )
+    return FlowWorld(spec, quincy(spec, catalog, patience_s=0.5, preemption=preemption))
+
+
+def test_a_patient_task_waits_for_its_machine_and_then_takes_any() -> None:
+    world = patient_world()
+    world.offer(tasks_of(np.arange(3), preference=np.array([1, 1, 0])))
+    plan = world.plan()
+    assert 2 in plan.task and len(plan.task) == 2 and 0 in plan.machine, "the first takes machine 0"
+    assert plan.pending_reason.tolist() == [PendingReason.WAITS_FOR_PREFERRED]
+    assert plan.retry_at_us == 500_000
+    world.commit(plan)
+    world.now_us = 499_999
+    assert not len(world.plan().task)
+    world.now_us = 500_000
+    late = world.plan()
+    assert len(late.task) == 1 and late.retry_at_us is None
+
+
+def test_a_patient_task_takes_its_machine_when_that_gets_room() -> None:
+    world = patient_world()
+    world.offer(tasks_of(np.arange(2), preference=1))
+    first = world.plan()
+    world.commit(first)
+    world.now_us = 100_000
+    world.finish(world.running(FLOW))
+    assert placed(world.plan()) == {int(first.pending[0]): 0}
+
+
+def test_of_patient_tasks_the_one_that_has_waited_longest_is_placed() -> None:
+    """Older tasks have later numbers here: no other order gives this one."""
+    world = patient_world()
+    world.rival_claims([0], 100)
+    world.sync()
+    for number, submit_us in ((3, 0), (2, 200_000), (1, 400_000)):
+        world.now_us = submit_us
+        world.offer(tasks_of(np.array([number]), job=number, submit_us=submit_us, preference=1))
+        assert not len(world.plan().task)
+    first = []
+    world.finish(world.running(RIVAL))
+    world.sync()
+    for _ in range(3):
+        plan = world.plan()
+        first += plan.task.tolist()
+        world.commit(plan)
+        world.finish(world.running(FLOW))
+    assert first == [3, 2, 1]
+
+
+def test_patience_counts_from_the_submission_also_for_rejected_tasks() -> None:
+    world = patient_world()
+    world.offer(tasks_of(np.arange(1), preference=1))
+    world.rival_claims([0], 100)
+    plan = world.plan()
+    world.commit(plan)  # rejected
+    world.now_us = 300_000
+    assert world.plan().retry_at_us == 500_000
+    world.now_us = 500_000
+    assert len(world.plan().task) == 1
+
+
+def test_a_running_task_has_no_patience_left() -> None:
+    """Under preemption: if it did, it would wait for 4 so that another need not wait for 21."""
+    world = patient_world(preemption=True)
+    world.rival_claims([1, 2, 3], 100)
+    world.sync()
+    world.offer(tasks_of(np.arange(1), preference=1))
+    world.commit(world.plan())
+    world.now_us = 100
+    world.offer(tasks_of(np.arange(1, 2), preference=2))
+    plan = world.plan()
+    assert not len(plan.evict) and plan.pending.tolist() == [1]
 
 
 def test_rejected_claims_are_planned_elsewhere() -> None:

@@ -92,7 +92,7 @@ class Trial:
         )
         before = self.view.free.copy()
         broken = self.check.broken_rule(
-            plan, self.table.take(np.array(offered, np.int64)), self.view
+            plan, self.table.take(np.array(offered, np.int64)), self.view, 0
         )
         assert np.array_equal(before, self.view.free)
         return broken
@@ -270,5 +270,23 @@ def test_counts_that_are_none(count: object, got: str) -> None:
     none8 = np.zeros(0, np.int8)
     trial = Trial()
     plan = Plan(none, none32, np.zeros((0, 2), np.int64), none, none, none, none8, count, 0)
-    rule = trial.check.broken_rule(plan, trial.table.take(slice(0, 0)), trial.view)
+    rule = trial.check.broken_rule(plan, trial.table.take(slice(0, 0)), trial.view, 0)
     assert is_told(rule, rf"plan\.operations: expected an integer from 0 to 2\^63 - 1, got {got}")
+
+
+@pytest.mark.parametrize(
+    ("at_us", "got"),
+    [(5, "5"), (0, "0"), (7.5, "7.5"), (True, "True"), (1 << 63, "9223372036854775808")],
+)
+def test_a_time_to_call_again_is_in_the_future(at_us: object, got: str) -> None:
+    none, none32 = np.zeros(0, np.int64), np.zeros(0, np.int32)
+    trial = Trial()
+    columns = (none, none32, np.zeros((0, 2), np.int64), none, none, none, np.zeros(0, np.int8))
+
+    def rule_at(at_us: object) -> str | None:
+        plan = Plan(*columns, 0, 0, retry_at_us=at_us)  # type: ignore[arg-type]
+        return trial.check.broken_rule(plan, trial.table.take(slice(0, 0)), trial.view, 5)
+
+    assert rule_at(6) is None and rule_at(None) is None
+    expected = rf"plan\.retry_at_us: expected None or an int above 5 \(now_us\), got {got}"
+    assert is_told(rule_at(at_us), expected)

@@ -6,6 +6,7 @@ import textwrap
 import pytest
 
 from schedulers import registry
+from schedulers.capability import Capability
 from schedulers.conformance import check_conformance
 from shared_state.errors import AgoraError
 
@@ -129,7 +130,9 @@ def test_no_package_may_take_the_name_of_an_alias(tmp_path, monkeypatch):
 
 
 def test_an_unknown_option_is_named_and_the_known_ones_listed():
-    with pytest.raises(AgoraError, match="'random' has no option 'pickiness'; its options: none"):
+    with pytest.raises(
+        AgoraError, match="'random' has no option 'pickiness'; its options: patience_s"
+    ):
         registry.get("random").parse_options({"pickiness": 0.5})
     with pytest.raises(
         AgoraError, match=r"'quincy' has no option 'wiat_cost'; its options: .*wait_cost"
@@ -206,3 +209,11 @@ def test_options_whose_validator_fails_are_refused(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch, "odd_options", source, "last_fit", "odd_options:SPEC")
     with pytest.raises(AgoraError, match="kind 'last_fit', options: RuntimeError: of its own"):
         registry.get("last_fit").parse_options({})
+
+
+def test_options_may_bring_capabilities():
+    spec = registry.get("preferred_first")
+    for patience_s, more in ((0, set()), (0.5, {Capability.KEEPS_PENDING})):
+        options = spec.parse_options({"patience_s": patience_s})
+        found = spec.with_options(options).capabilities
+        assert found == {Capability.PLANS_WHOLE_QUEUE, *more}

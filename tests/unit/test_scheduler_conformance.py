@@ -9,7 +9,7 @@ import pytest
 
 from schedulers import registry
 from schedulers.conformance import NonConformance, check_conformance
-from schedulers.greedy.base import GreedyScheduler, NoOptions, PlacementKind
+from schedulers.greedy.base import GreedyOptions, GreedyScheduler, PlacementKind
 from schedulers.interface import PendingReason
 from schedulers.registry import SchedulerSpec
 
@@ -17,6 +17,15 @@ from schedulers.registry import SchedulerSpec
 @pytest.mark.parametrize("kind", registry.kinds())
 def test_registered_kinds_conform(kind):
     check_conformance(registry.get(kind))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["random", "best_fit", "load_spreading", "randomized_first_fit", "preferred_first", "quincy"],
+)
+@pytest.mark.parametrize("patience_s", [0.05, 0.25, 1000])
+def test_patient_kinds_conform(kind, patience_s):
+    check_conformance(registry.get(kind), {"patience_s": patience_s})
 
 
 class Broken(GreedyScheduler):
@@ -119,6 +128,10 @@ def places_backwards(self, plan, tasks, view):
     return replaced(plan, machine=fitting[-1:].astype(np.int32))
 
 
+def is_impatient(self, plan, tasks, view):
+    return replaced(plan, retry_at_us=10**9 + next(MOODS))
+
+
 def is_moody(self, plan, tasks, view):
     return replaced(plan, operations=plan.operations + next(MOODS))
 
@@ -136,6 +149,7 @@ def is_moody(self, plan, tasks, view):
         (evicts_strangers, "no Capability.EVICTS"),
         (uses_a_wide_dtype, "plan.machine: expected an array int32"),
         (is_moody, "counted work is a function"),
+        (is_impatient, "plan.retry_at_us is a function"),
         (counts_no_work, "plan.operations: expected more than 0"),
         (counts_partitions_once_for_all_tasks, "plan.partitions_scanned: expected"),
         (counts_one_partition_per_task, "plan.partitions_scanned: expected"),
@@ -151,7 +165,7 @@ def is_moody(self, plan, tasks, view):
 def test_broken_schedulers_are_found_out(spoil, promise):
     spec = SchedulerSpec(
         "broken",
-        NoOptions,
+        GreedyOptions,
         lambda options, environment: Broken(environment, spoil),
         registry.get("random").default_decision,
     )
@@ -166,7 +180,7 @@ def test_observing_the_unknown_must_not_fail():
 
     spec = SchedulerSpec(
         "strict",
-        NoOptions,
+        GreedyOptions,
         lambda options, environment: Strict(PlacementKind.RANDOM, environment),
         registry.get("random").default_decision,
     )

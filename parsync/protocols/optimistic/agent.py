@@ -110,6 +110,9 @@ class OptimisticAgent:
         self._rounds = 0
         self._transactions = 0
         self._view_may_have_changed = False  # a round may begin though the view shows no change
+        self._retry_at_us: int | None = None  # when the scheduler wants to be called again
+        self._begun_us = -policy.min_retry_interval_us  # the last round
+        self._retry_timer = (0, 0)  # the round and the time of the last one set
         self._average = DelayAverage(policy.average_permille)
         self.queued = 0
 
@@ -234,12 +237,17 @@ class OptimisticAgent:
         if not self._view.is_synced:
             self._activity = Activity.BLOCKED_ON_CAPACITY
             return []
-        self._view_may_have_changed = self._view_may_have_changed or may_have_changed
+        asked = self._retry_at_us is not None and self._retry_at_us <= now_us
+        self._view_may_have_changed = self._view_may_have_changed or may_have_changed or asked
         if not self._queue.has_next(self._view.changed or self._view_may_have_changed):
             if self._queue.has_waiting:
                 return self._block_on_capacity(now_us)
             self._activity = Activity.IDLE
             return []
+        may_begin_us = self._begun_us + self._policy.min_retry_interval_us
+        if may_begin_us > now_us and self._queue.has_waiting and not self._queue.has_new:
+            self._activity = Activity.BLOCKED_ON_CAPACITY
+            return self._retry(may_begin_us)
         self._activity = Activity.STARTING
         return [SetTimer(now_us, RoundDue())]
 
@@ -263,6 +271,8 @@ class OptimisticAgent:
             limit = self._planner.tasks_within(self._sync.next_us - now_us, self._ranking)
         offered = self._queue.take(limit)
         self._rounds += 1
+        self._begun_us = now_us
+        self._retry_at_us = None
         self._round = Round(self._rounds, now_us, self._ranking, offered, self._batch_size)
         self._activity = Activity.DECIDING
         self._view.changed = False
@@ -272,6 +282,7 @@ class OptimisticAgent:
         round_ = self._round
         assert round_ is not None and round_.plan is not None, "DecisionDone follows decide()"
         plan = round_.plan
+        self._retry_at_us = plan.retry_at_us
         self._log.round(now_us, plan, round_.decision_us)
         self._round = None
         exits = self._queue.on_planned(round_)
@@ -337,8 +348,11 @@ class OptimisticAgent:
         effects = [] if exits is NO_EXITS else self._record_exits(now_us, exits)
         if self._activity in (Activity.DECIDING, Activity.COMMITTING) and self._round is None:
             return effects + self._begin_next(now_us, round_)
-        reopened = self._activity is Activity.BLOCKED_ON_CAPACITY and self._view.changed
-        return effects + (self._next(now_us) if reopened or self._activity is Activity.IDLE else [])
+        can_go_on = self._activity is Activity.IDLE or (
+            self._activity is Activity.BLOCKED_ON_CAPACITY
+            and (self._view.changed or self._queue.has_new)
+        )
+        return effects + (self._next(now_us) if can_go_on else [])
 
     def _begin_next(self, now_us: int, round_: Round) -> list[Effect]:
         """After a round: where the view had no room left, only a change of it helps."""
@@ -347,10 +361,21 @@ class OptimisticAgent:
         return self._next(now_us)
 
     def _block_on_capacity(self, now_us: int) -> list[Effect]:
-        """Wait for the view to change; where nothing would tell of that, for a while."""
+        """Wait for the view to change; where nothing would tell of that, for a while; and until the
+        scheduler wants to be called again."""
         self._activity = Activity.BLOCKED_ON_CAPACITY
         retry_us = self._sync.policy.retry_us
-        return [] if retry_us is None else [SetTimer(now_us + retry_us, RetryDue(self._rounds))]
+        times_us = [] if retry_us is None else [now_us + retry_us]
+        if self._retry_at_us is not None:
+            times_us.append(max(now_us, self._retry_at_us))
+        return self._retry(min(times_us)) if times_us else []
+
+    def _retry(self, at_us: int) -> list[Effect]:
+        """Decide again at that time, unless a round has begun by then."""
+        if self._retry_timer == (self._rounds, at_us):
+            return []
+        self._retry_timer = (self._rounds, at_us)
+        return [SetTimer(at_us, RetryDue(self._rounds))]
 
     def _rejoin(self, now_us: int, key: int) -> list[Effect]:
         self._queue.on_requeue_due(key)

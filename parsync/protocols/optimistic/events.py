@@ -41,8 +41,8 @@ class RequeueDue(OptimisticEvent):
 
 @dataclass(frozen=True, slots=True)
 class RetryDue(OptimisticEvent):
-    """Look again for the room that round `round` did not find, where no periodic synchronisation
-    wakes the agent."""
+    """Decide again on tasks that round `round` left waiting: the scheduler asked for it, or no
+    periodic synchronisation wakes the agent, or the pause between such rounds is over."""
 
     number: ClassVar[int] = 3
     priority: ClassVar[Priority] = Priority.DECIDE

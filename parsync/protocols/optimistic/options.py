@@ -62,6 +62,14 @@ class OptimisticOptions(BaseModel):
     freed_at_once: bool = Field(
         False, description="see the room of own tasks when they end, not at the next sync"
     )
+    min_retry_interval_s: float = Field(
+        0.0,
+        ge=0,
+        le=LONGEST_S,
+        description="kinds that keep waiting tasks (flow schedulers, patience_s): how long after"
+        " the start of a round the next one may begin that is about waiting tasks only; new tasks"
+        " are planned at once, with those that wait",
+    )
     commit_pipelining: bool = Field(
         True,
         description="begin the next round before the answer to the last commit has come; off: wait"
@@ -127,6 +135,7 @@ class OptimisticOptions(BaseModel):
             requeue_us=round(self.requeue_s * 1e6),
             attempts_max=self.attempts_max,
             attempts_max_unplaced=self.attempts_max_unplaced,
+            min_retry_interval_us=round(self.min_retry_interval_s * 1e6),
         )
 
 
@@ -147,6 +156,8 @@ class AgentPolicy:
             place, for lack of room in the view, too.
         attempts_max_unplaced: The same if none of the tasks that were submitted with them got one
             (Omega's simulator abandons jobs so).
+        min_retry_interval_us: From the start of a round to that of the next one that is about
+            tasks only which the scheduler kept.
     """
 
     cut_at_sync: bool
@@ -159,3 +170,4 @@ class AgentPolicy:
     requeue_us: int
     attempts_max: int
     attempts_max_unplaced: int
+    min_retry_interval_us: int

@@ -44,7 +44,7 @@ NO_EXITS = QueueExits()
 class PendingQueue(Protocol):
     @property
     def has_new(self) -> bool:
-        """Are there new tasks that the next round would offer even though others find no room?"""
+        """Are there tasks that the next round would offer even though others find no room?"""
         ...
 
     @property
@@ -53,7 +53,11 @@ class PendingQueue(Protocol):
         ...
 
     def has_next(self, view_changed: bool) -> bool:
-        """Is there anything to decide? next_batch() then has a batch."""
+        """Is there anything to decide? next_batch() then has a batch.
+
+        Args:
+            view_changed: Whether those that wait may find what they did not find before.
+        """
         ...
 
     def add(self, work: QueuedTasks) -> None:
@@ -227,15 +231,14 @@ class SchedulerQueue:
 
     @property
     def has_new(self) -> bool:
-        return len(self._new) > 0
+        return len(self._current) > 0 or len(self._new) > 0
 
     @property
     def has_waiting(self) -> bool:
         return len(self._kept) > 0
 
     def has_next(self, view_changed: bool) -> bool:
-        has_tasks = len(self._current) > 0 or len(self._new) > 0
-        return has_tasks or (view_changed and len(self._kept) > 0)
+        return self.has_new or (view_changed and len(self._kept) > 0)
 
     def add(self, work: QueuedTasks) -> None:
         self._new.append(work)
@@ -260,14 +263,20 @@ class SchedulerQueue:
         return round_.claimed
 
     def on_planned(self, round_: Round) -> QueueExits:
-        plan = round_.plan
+        plan, offered, kept = round_.plan, round_.offered, self._kept
         assert plan is not None
-        kept, claimed = self._kept, plan.task
-        kept |= _by_task(round_.offered)
-        pairs = np.array([kept.pop(task) for task in claimed.tolist()], np.int64).reshape(-1, 2)
-        round_.claimed = QueuedTasks(
-            claimed, pairs[:, 0].astype(np.int32), pairs[:, 1].astype(np.int8)
-        )
+        if round_.in_full:
+            round_.claimed = offered
+            return NO_EXITS
+        row = _rows(offered.task, plan.task)
+        earlier = row < 0
+        row[earlier] = 0
+        claimed = offered.take(row) if len(offered) else QueuedTasks.new(plan.task, 0)
+        claimed.task = plan.task
+        pairs = np.array([kept.pop(task) for task in plan.task[earlier].tolist()], np.int64)
+        claimed.attempts[earlier], claimed.first[earlier] = pairs.reshape(-1, 2).T
+        round_.claimed = claimed
+        kept |= _by_task(offered.take(_rows(plan.task, offered.task) < 0))
         for task in _too_large(plan).tolist():
             kept.pop(task)
         return NO_EXITS
@@ -298,6 +307,16 @@ def _split(
     if after:
         return work.split(int(places[after - 1]))
     return work.split(int(places[0]) if len(places) else len(gang))
+
+
+def _rows(task: Int64, wanted: Int64) -> Int64:
+    """int64[n]: the row of each wanted task in `task`, -1 if it is not there."""
+    if not len(task):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(task, kind="stable")
+    at = np.minimum(np.searchsorted(task, wanted, sorter=order), len(task) - 1)
+    row = order[at]
+    return np.where(task[row] == wanted, row, -1)
 
 
 def _too_large(plan: Plan) -> Int64:

@@ -5,6 +5,7 @@ machines:
 
     task --cost, 1 unit--> machine | aggregator          task_arcs
     task --cost, 1 unit--> U_j --waiting price--> sink   unscheduled_cost, wait_price; a U_j per job
+    task --cost, 1 unit--> W --patience price--> sink    patient_wait_cost, while patience_us lasts
     aggregator --cost--> aggregator | machine            aggregator_arcs, machine_arc_capacity
     running task --cost--> its machine                   running_arc_cost, only under preemption
     machine --0, as many tasks as fit--> sink
@@ -118,8 +119,14 @@ class Policy(ABC):
         wait_price: What each quantum of waiting adds to the cost of leaving a task waiting.
         progress_price: What each quantum of running takes off the cost of letting a task run on,
             which protects the work that it has done.
+        patience_us: How long after its submission a task may wait at patient_wait_cost (delay
+            scheduling: Zaharia et al., EuroSys 2010).
+        patience_price: What each quantum of such waiting adds, so that of two tasks the one that
+            has waited longer is placed.
     """
 
+    patience_us = 0
+    patience_price = TimePrice(0, 1_000_000)
     wait_price = TimePrice(1, 1_000_000)
     progress_price = TimePrice(1, 1_000_000)
 
@@ -145,6 +152,14 @@ class Policy(ABC):
     @abstractmethod
     def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
         """What leaving each task waiting costs, without the waiting price: int64[n]."""
+
+    def patient_wait_cost(self, tasks: TaskBatch) -> Int64:
+        """What waiting costs each task while its patience lasts, without the patience price:
+        int64[n], negative for tasks that do not wait so.
+
+        Called only if patience_us is above 0.
+        """
+        return np.full(len(tasks), -1, np.int64)
 
     def machine_arc_capacity(self, level: Int64, machine: Int64, load: MachineLoad) -> Int64:
         """How many tasks may take aggregator arcs of these levels into these machines: int64[k].

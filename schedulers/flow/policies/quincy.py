@@ -21,6 +21,8 @@ from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
 
 # A task that costs as much placed as waiting is placed.
 TIE_TOWARDS_PLACING = 1
+# By how much the cost of waiting for preferred machines rises while patience lasts, at most.
+PATIENCE_STEPS = 64
 
 
 def dearest_place(catalog: PreferenceCatalog) -> int:
@@ -31,6 +33,33 @@ def dearest_place(catalog: PreferenceCatalog) -> int:
     )
 
 
+def dearest_machine(catalog: PreferenceCatalog) -> Int64:
+    """int64[K]: the highest machine cost of each set, 0 of a set without machines."""
+    dearest = np.zeros(catalog.sets, np.int64)
+    owner = np.repeat(np.arange(catalog.sets), np.diff(catalog.machine_offsets))
+    np.maximum.at(dearest, owner, catalog.machine_cost)
+    return dearest
+
+
+def patience_price(catalog: PreferenceCatalog, patience_us: int) -> TimePrice:
+    """The price of waiting for preferred machines: it distinguishes tasks by their age, and yet
+    waiting stays cheaper than any place that costs more than the dearest of those machines."""
+    dearest = dearest_machine(catalog)
+    has_machines = np.diff(catalog.machine_offsets) > 0
+    of_rack = np.repeat(np.arange(catalog.sets), np.diff(catalog.rack_offsets))
+    dearer_by = np.concatenate(
+        [
+            (catalog.elsewhere_cost - dearest)[has_machines],
+            (catalog.rack_cost - dearest[of_rack])[has_machines[of_rack]],
+        ]
+    )
+    smallest = int(dearer_by[dearer_by > 0].min(initial=PATIENCE_STEPS + 2))
+    steps = min(PATIENCE_STEPS, smallest - 2)
+    if steps <= 0 or patience_us == 0:
+        return Policy.patience_price
+    return TimePrice(1, -(-patience_us // steps))
+
+
 class Quincy(Policy):
     """The workload's placement costs as arcs.
 
@@ -38,6 +67,7 @@ class Quincy(Policy):
         T --rack_cost--> R --0--> M                     preferred racks
         T --elsewhere_cost--> X --0--> R                anywhere
         T --0--> K --machine_cost, rack_cost--> M, R    large sets, instead of the first two
+        T --dearest machine + 1--> W --waiting--> S     while the patience of T lasts
         T --unscheduled + 1 (+ dearest)--> U_j --waiting--> S
         running T --(cost here - 1 - progress)--> M     under preemption
 
@@ -58,8 +88,11 @@ class Quincy(Policy):
         max_task_arcs: int,
         wait_price: TimePrice,
         may_wait: bool,
+        patience_us: int,
     ) -> None:
         self.wait_price = wait_price
+        self.patience_us = patience_us
+        self.patience_price = patience_price(catalog, patience_us)
         # In whole seconds: a finer quantum would change the arcs of all running tasks every round.
         self.progress_price = TimePrice(
             catalog.wait_cost * 1_000_000 // catalog.wait_quantum_us, 1_000_000
@@ -69,6 +102,8 @@ class Quincy(Policy):
         self._rack = cell.rack
         self._racks = int(self._rack[-1]) + 1 if cell.machines else 0
         self._rack_begin = np.searchsorted(self._rack, np.arange(self._racks + 1))
+        self._patient_wait_cost = dearest_machine(catalog) + TIE_TOWARDS_PLACING
+        self._patient_wait_cost[np.diff(catalog.machine_offsets) == 0] = -1
         degree = np.diff(catalog.machine_offsets) + np.diff(catalog.rack_offsets)
         self._shared = degree > max_task_arcs
 
@@ -104,6 +139,11 @@ class Quincy(Policy):
             aggregator = to_aggregator(1 + self._racks + preference[shared])
             parts.append(TaskArcs(row[shared], aggregator, np.zeros(len(aggregator), np.int64)))
         return TaskArcs.join(parts)
+
+    def patient_wait_cost(self, tasks: TaskBatch) -> Int64:
+        """Just above the dearest machine of the task's set: a task is placed on any of them, and
+        nowhere else while other places cost more."""
+        return self._patient_wait_cost[tasks.preference]
 
     def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
         return self._catalog.unscheduled_cost[tasks.preference] + self._waiting_surcharge

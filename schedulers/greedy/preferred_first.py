@@ -1,0 +1,10 @@
+"""Preferred machines first, over the whole queue: in each round every task that can have one of its
+preferred machines gets one, in the order of the queue. Then the others get any. Of equally good
+machines a task gets the one with the most room, as of load_spreading."""
+
+from __future__ import annotations
+
+from schedulers.greedy.base import PlacementKind
+from schedulers.greedy.spec import greedy_spec
+
+SPEC = greedy_spec("preferred_first", PlacementKind.LOAD_SPREADING, preferred_first=True)

@@ -1,0 +1,37 @@
+"""The registry's line for a greedy kind."""
+
+from __future__ import annotations
+
+from schedulers.capability import Capability
+from schedulers.greedy.base import DECISION, GreedyOptions, GreedyScheduler, PlacementKind
+from schedulers.greedy.patience import PatientScheduler
+from schedulers.interface import Scheduler, SchedulerEnvironment
+from schedulers.registry import SchedulerSpec
+
+
+def greedy_spec(name: str, kind: PlacementKind, *, preferred_first: bool = False) -> SchedulerSpec:
+    """The spec of a greedy kind.
+
+    Args:
+        name: Of the kind.
+        kind: Which row of a pool a task gets.
+        preferred_first: Whether a round takes the whole queue, and every task that can have a
+            preferred machine gets one before the others are placed.
+    """
+
+    def build(options: GreedyOptions, environment: SchedulerEnvironment) -> Scheduler:
+        if options.patience_us:
+            return PatientScheduler(kind, environment, options.patience_us, preferred_first)
+        return GreedyScheduler(kind, environment, preferred_first)
+
+    def further(options: GreedyOptions) -> frozenset[Capability]:
+        return frozenset({Capability.KEEPS_PENDING} if options.patience_us else ())
+
+    return SchedulerSpec(
+        name,
+        GreedyOptions,
+        build,
+        default_decision=DECISION,
+        capabilities=frozenset({Capability.PLANS_WHOLE_QUEUE} if preferred_first else ()),
+        further_capabilities=further,
+    )

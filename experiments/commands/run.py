@@ -123,8 +123,8 @@ def run_command(
 ) -> None:
     """Run schedulers on one shared cell and write a report.
 
-    Without options, several arms place the same tasks: they compare ParSync's synchronisation with flow
-    scheduling. Results go to a new run directory; open its report.html.
+    Without options, several arms place the same tasks: ways to synchronise many schedulers, and
+    single greedy and flow schedulers. Results go to a new run directory; open its report.html.
 
     Exit status 0 if everything ran; 2 for bad input, or if an arm failed; 130 after Ctrl-C,
     143 after SIGTERM, 129 after SIGHUP.

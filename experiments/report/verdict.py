@@ -17,6 +17,7 @@ from parsync.metrics.quantity import Better, Quantity, Unit, is_better, percent_
 from parsync.metrics.summary import ScopeFigures
 
 SAME = "same"
+NOT_RANKED = "Not ranked: no two arms have clocks of the same class and capacity."
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,10 @@ def _row_of_sets(summary: ComparedArms, quantity: Quantity) -> Row:
         for one, row in zip(sets, rows, strict=True)
         if row.sentence and len(one.arms) > 1
     ]
-    return Row(quantity, tuple(cell_of[arm.slug] for arm in summary.arms), " ".join(ranked_rows))
+    is_ranked_by = quantity.better is not Better.NEITHER
+    nobody = NOT_RANKED if is_ranked_by and all(len(one.arms) == 1 for one in sets) else ""
+    cells = tuple(cell_of[arm.slug] for arm in summary.arms)
+    return Row(quantity, cells, " ".join(ranked_rows) or nobody)
 
 
 def _basis(summary: ComparedArms) -> str:

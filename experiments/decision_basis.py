@@ -123,6 +123,12 @@ def basis_text(basis: DecisionBasis) -> str:
     return f"equal capacity, {amount}{scan}"
 
 
+def basis_title(basis: DecisionBasis) -> str:
+    """A basis as the title of a table."""
+    text = basis_text(basis)
+    return text[0].upper() + text[1:]
+
+
 Arm = TypeVar("Arm")
 
 

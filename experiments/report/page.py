@@ -10,7 +10,7 @@ from typing import Any
 
 import jinja2
 
-from experiments.decision_basis import basis_text
+from experiments.decision_basis import basis_text, basis_title
 from experiments.figures import RenderedFigure, draw_all, style
 from experiments.report.data_dictionary import data_dictionary
 from experiments.report.differences import differences, settings
@@ -125,6 +125,7 @@ def render(run: Run, drawn: Sequence[RenderedFigure]) -> str:
         phase_name=phase_name,
         describe=_describe,
         settings=settings,
+        where=_where(summary),
         basis=basis_text,
         differs=_differs(summary),
         restarts=_restarts(summary),
@@ -147,11 +148,14 @@ def _fill(template: str, **values: Any) -> str:
         trim_blocks=True,
     )
     css = (_TEMPLATES / "style.css").read_text("utf-8")
+    slugs = [arm.slug for arm in values["summary"].arms]
     functions = {
         "counted": counted,
         "unplaced_share": unplaced_share,
         "share": share,
         "is_ranked": is_ranked,
+        "basis_title": basis_title,
+        "place_of": lambda arm: slugs.index(arm.slug),
     }
     return environment.get_template(template).render(
         css=css, colour=style.colour, same=SAME, **functions, **values
@@ -231,19 +235,31 @@ def _wins(summary: RunSummary, rows: Sequence[Row]) -> list[tuple[str, int, str]
     """Each arm that is best at something, as (arm, its place, what it is best at); a tie is named
     as one."""
     wins = []
-    for index, arm in enumerate(summary.arms):
-        labels = []
-        for row in rows:
-            if row.cells[index].best:
-                ties = sum(cell.tied for cell in row.cells)
-                labels.append(
-                    row.quantity.label.lower()
-                    + (f" (not certain beside {ties} more)" if ties else "")
-                )
-        if labels:
-            beside = f" ({basis_text(arm.basis)})" if len(summary.sets()) > 1 else ""
-            wins.append((arm.name + beside, index, ", ".join(labels)))
+    sets = summary.sets()
+    place = {arm.slug: index for index, arm in enumerate(summary.arms)}
+    for one in sets:
+        beside = f" ({basis_text(one.arms[0].basis)})" if len(sets) > 1 else ""
+        places = [place[arm.slug] for arm in one.arms]
+        for arm, index in zip(one.arms, places, strict=True):
+            labels = []
+            for row in rows:
+                if row.cells[index].best:
+                    ties = sum(row.cells[other].tied for other in places)
+                    unsure = f" (not certain beside {ties} more)" if ties else ""
+                    labels.append(row.quantity.label.lower() + unsure)
+            if labels:
+                wins.append((arm.name + beside, index, ", ".join(labels)))
     return wins
+
+
+def _where(summary: RunSummary) -> str:
+    """Where the arms ran, in words."""
+    live = sum(arm.runtime == "ray" for arm in summary.arms)
+    if live == 0:
+        return "in virtual time"
+    if live == len(summary.arms):
+        return "on Ray in real time"
+    return f"{counted(live, 'arm')} on Ray in real time, the others in virtual time"
 
 
 def _any_nonzero(summary: RunSummary, key: str) -> bool:

@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from experiments.decision_basis import basis_text
+from experiments.decision_basis import basis_title
 from experiments.report.fitted_table import FittedTable
 from experiments.report.transient import transient_phases
 from experiments.report.verdict import Cell, Row, unplaced_share, verdict
@@ -64,7 +64,7 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
     tables: list[RenderableType] = [title]
     for one in sets:
         table = FittedTable(
-            title=Text(_capitalised(basis_text(one.arms[0].basis))) if len(sets) > 1 else None,
+            title=Text(basis_title(one.arms[0].basis)) if len(sets) > 1 else None,
             title_justify="left",
             box=box.SIMPLE_HEAD,
             padding=(0, 1, 0, 0),
@@ -81,10 +81,6 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
     if drifted := transient_phases(summary):
         notes.append(Text(drifted))
     return Group(*tables, *notes)
-
-
-def _capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _name(arm: ArmSummary, unplaced: float) -> Text:

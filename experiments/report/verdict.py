@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.bounds import missing_share, ranked, ranked_by
-from experiments.decision_basis import basis_text
+from experiments.decision_basis import basis_title
 from experiments.statistics import CONFIDENCE, Difference, Interval, paired_difference
 from experiments.summary_model import ArmSummary, ComparedArms
 from parsync.metrics.quantity import Better, Quantity, Unit, is_better, percent_change
@@ -77,7 +77,7 @@ def _row_of_sets(summary: ComparedArms, quantity: Quantity) -> Row:
     rows = [_row(one, quantity) for one in sets]
     cell_of = {cell.slug: cell for row in rows for cell in row.cells}
     ranked_rows = [
-        f"{_basis(one)}: {row.sentence}"
+        f"{basis_title(one.arms[0].basis)}: {row.sentence}"
         for one, row in zip(sets, rows, strict=True)
         if row.sentence and len(one.arms) > 1
     ]
@@ -85,11 +85,6 @@ def _row_of_sets(summary: ComparedArms, quantity: Quantity) -> Row:
     nobody = NOT_RANKED if is_ranked_by and all(len(one.arms) == 1 for one in sets) else ""
     cells = tuple(cell_of[arm.slug] for arm in summary.arms)
     return Row(quantity, cells, " ".join(ranked_rows) or nobody)
-
-
-def _basis(summary: ComparedArms) -> str:
-    text = basis_text(summary.arms[0].basis)
-    return text[0].upper() + text[1:]
 
 
 def _row(summary: ComparedArms, quantity: Quantity) -> Row:

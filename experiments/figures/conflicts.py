@@ -64,7 +64,7 @@ def by_age(run: Run) -> Figure | None:
                 middle,
                 rate,
                 label=arm.name,
-                marker=style.MARKERS[arm.index % len(style.MARKERS)],
+                marker=style.marker(arm.index),
                 markersize=4,
                 **style.line_style(arm.index),
             )

@@ -48,7 +48,7 @@ def trade_off(run: Run) -> Figure | None:
         for arm in data.arms(run):
             overall = arm.figures.overall
             marker = {
-                "marker": style.MARKERS[arm.index % len(style.MARKERS)],
+                "marker": style.marker(arm.index),
                 "color": style.colour(arm.index),
             }
             for seed in arm.figures.seeds:
@@ -121,7 +121,7 @@ def decision_regret(run: Run) -> Figure | None:
                 for key in ("at_us", "regret", "tasks")
             )
             marker = {
-                "marker": style.MARKERS[arm.index % len(style.MARKERS)],
+                "marker": style.marker(arm.index),
                 "color": style.colour(arm.index),
             }
             dots = {"linestyle": "none", "markersize": 2.5, "alpha": 0.3, "markeredgewidth": 0}

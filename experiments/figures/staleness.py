@@ -20,7 +20,7 @@ def by_partition(run: Run) -> Figure | None:
                 np.arange(len(mean)),
                 mean,
                 label=arm.name,
-                marker=style.MARKERS[arm.index % len(style.MARKERS)],
+                marker=style.marker(arm.index),
                 markersize=4,
                 **style.line_style(arm.index),
             )

@@ -37,6 +37,8 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), "-", (0, (5, 1.5, 1, 1.5)), "-", (0, (1.5, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
+LEGEND_ROW_IN = 0.2
+
 _SETTINGS: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
@@ -72,6 +74,11 @@ BAND_ALPHA = 0.09
 
 def colour(index: int) -> str:
     return COLOURS[index % len(COLOURS)]
+
+
+def marker(index: int) -> str:
+    """The marker of the index-th arm; arms of one colour have different ones."""
+    return MARKERS[(index + 3 * (index // len(COLOURS))) % len(MARKERS)]
 
 
 def line_style(index: int) -> dict[str, Any]:
@@ -122,6 +129,9 @@ def legend(figure: Figure, axes: Axes) -> None:
     """The arms below the plot, two to a row."""
     handles, labels = axes.get_legend_handles_labels()
     if handles:
+        rows_more = max(0, -(-len(handles) // 2) - 3)
+        width_in, height_in = figure.get_size_inches()
+        figure.set_size_inches(width_in, height_in + LEGEND_ROW_IN * rows_more)
         figure.legend(handles, labels, loc="outside lower center", ncols=2)
 
 

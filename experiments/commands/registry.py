@@ -15,6 +15,7 @@ from typer.main import get_command
 # name: (module, what it does)
 COMMANDS = {
     "run": ("experiments.commands.run", "Run schedulers on one shared cell and write a report."),
+    "sweep": ("experiments.commands.sweep", "Run many combinations of parameters in virtual time."),
     "compare": ("experiments.commands.compare", "Put the arms of several runs in one table."),
     "report": ("experiments.commands.report", "Write the reports of runs again."),
     "replay": ("experiments.commands.replay", "Check that runs are complete and can be repeated."),

@@ -6,19 +6,28 @@ import time
 
 
 class Progress:
-    """Counts runs that are done, and estimates the time left from those before."""
+    """Counts runs that are done, and estimates the time left from those before.
 
-    def __init__(self, total: int) -> None:
+    Args:
+        total: All runs.
+        at_once: The first of them, which are done already and take no time.
+    """
+
+    def __init__(self, total: int, at_once: int = 0) -> None:
         self._total = total
+        self._at_once = at_once
         self._done = 0
         self._begun_s = time.monotonic()
 
     def step(self) -> str:
         """Count one more; the state in words, such as "3 of 8 runs, about 20 s left"."""
         self._done += 1
-        elapsed_s = time.monotonic() - self._begun_s
-        left_s = elapsed_s * (self._total - self._done) / self._done
-        return f"{self._done} of {self._total} runs, about {time_text(left_s)} left"
+        timed, left = self._done - self._at_once, self._total - self._done
+        done = f"{self._done} of {self._total} runs"
+        if timed < 1:
+            return done
+        left_s = (time.monotonic() - self._begun_s) * left / timed
+        return f"{done}, about {time_text(left_s)} left"
 
 
 def time_text(seconds: float) -> str:

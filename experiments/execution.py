@@ -31,6 +31,7 @@ from experiments.running import ArmRun, ArmRunner, make_workload, run_arm_virtua
 from experiments.summary import SUMMARY, slugs, workload_facts, write_seed
 from experiments.summary_model import SeedFigures
 from experiments.sweeps.engine import run_points
+from experiments.sweeps.expected_time import run_announcement
 from experiments.sweeps.points import paired_points
 from experiments.sweeps.progress import Progress
 from experiments.version import version_text
@@ -61,6 +62,7 @@ def start(options: RunOptions) -> int:
     if too_large:
         is_larger = f"{counted(too_large, 'task')} {'is' if too_large == 1 else 'are'} larger"
         console.print(f"{is_larger} than every machine and will not be placed.")
+    console.print(run_announcement(config, workload), highlight=False, soft_wrap=True)
     # Nothing is lost up to here: a stop signal ends the command at once.
     with stop_signals_noted() as interruption:
         try:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rich.console import Console
@@ -18,14 +19,14 @@ from experiments.model_files import write_model
 from experiments.summary_model import SeedFigures
 from experiments.sweeps.checks import SweepFacts, check_sweep
 from experiments.sweeps.engine import run_points
-from experiments.sweeps.expected_time import START_S, processors
+from experiments.sweeps.expected_time import START_S
 from experiments.sweeps.kept_points import KeptPoints
 from experiments.sweeps.labels import plain_value
 from experiments.sweeps.looks import LOOKS
 from experiments.sweeps.page import write_page
 from experiments.sweeps.points import Point
 from experiments.sweeps.points_table import POINTS, Row, write_points
-from experiments.sweeps.progress import Progress, time_text
+from experiments.sweeps.progress import Progress, processors, time_text
 from experiments.sweeps.result import (
     SWEEP,
     SweepSummary,
@@ -116,7 +117,7 @@ def _check_metric(sweep: Sweep, facts: SweepFacts) -> None:
     known = sorted(one.key for one in facts.quantities)
     if sweep.section.metric not in known:
         raise AgoraError(
-            f"metric: unknown {sweep.section.metric!r}; expected one of {', '.join(known)}"
+            f"sweep.metric: unknown {sweep.section.metric!r}; expected one of {', '.join(known)}"
         )
     if sweep.target is None:
         return
@@ -124,8 +125,8 @@ def _check_metric(sweep: Sweep, facts: SweepFacts) -> None:
     for one in sweep.combinations:
         if not looked_at(sweep, one, facts.bases, metric, sweep.target, {}):
             raise AgoraError(
-                "until: expected two arms that can be compared; no two have clocks of the same "
-                "class and capacity"
+                "sweep.until: expected two arms that can be compared; no two have clocks of the "
+                "same class and capacity"
             )
 
 
@@ -177,6 +178,7 @@ def _run(
     interruption: Interruption,
 ) -> int:
     """Run what is left of a sweep, and write its results. Return the exit status."""
+    interruption.note = f"`agora sweep --resume {quote(str(directory))}` goes on"
     done = _Done(sweep, facts)
     _announce(sweep, facts, directory, address, console)
     reason, status = "", 0
@@ -194,7 +196,8 @@ def _run(
             raise AgoraError(reason)
         console.print("Stopped before the first run ended; nothing was written.")
         return status
-    done.rows.sort(key=lambda row: (row.combination, row.seed))
+    place = {arm.name: number for number, arm in enumerate(sweep.combinations[0].config.arms)}
+    done.rows.sort(key=lambda row: (row.combination, row.seed, place[row.arm]))
     summary = summarise_sweep(
         sweep, facts.bases, facts.quantities, done.runs, version_text(), reason
     )
@@ -286,20 +289,20 @@ def _announce(
     expected_s = sum(facts.expected_s[place] for place in left)
     arms = len(sweep.combinations[0].config.arms)
     up_to = "up to " if sweep.target is not None else ""
-    parts = [
+    text = (
         f"{counted(len(sweep.combinations), 'combination')}, {counted(arms, 'arm')}, "
         f"{up_to}{counted(seeds, 'seed')}: {up_to}{counted(len(by_key), 'run')}"
-    ]
+    )
     if len(left) < len(by_key):
-        parts.append(f"{counted(len(by_key) - len(left), 'run')} are done")
+        text += f"; {len(by_key) - len(left):,} are done, {len(left):,} are left"
     if left:
         where = (
             f"{time_text(expected_s)} of processor time"
             if address is not None
             else f"{time_text(START_S + expected_s / min(processors(), len(left)))} on this machine"
         )
-        parts.append(f"{len(left):,} to do, which may take {up_to}about {where}")
-    console.print(Text("; ".join(parts) + "."), soft_wrap=True)
+        text += f", which may take {up_to}about {where}"
+    console.print(Text(f"{text}."), soft_wrap=True)
 
 
 def _write(

@@ -39,7 +39,7 @@ class Target:
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
         percent = float(match[1]) if match and len(text) <= 20 else 0.0
         if not 0 < percent <= 100:
-            raise AgoraError(f"until: expected a percentage such as 2%, got {text!r}")
+            raise AgoraError(f"sweep.until: expected a percentage such as 2%, got {text!r}")
         return cls(percent / 100)
 
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from experiments.config import RunConfig, first_error, read_toml, validated
 from experiments.strict_model import Name, Strict
@@ -44,7 +44,7 @@ class SweepSection(Strict):
 
     Attributes:
         base: The file with the configuration, relative to this one; unset: it stands in this file.
-        seeds: Of each combination: the configuration's seed and those after it.
+        seeds: Of each combination: the configuration's seed and those after it; not with `until`.
         metric: The figure that `until` and the page's first plot are about, by its name in
             summary.json.
         baseline: The arm that others are compared with; unset: the first one of each clock class.
@@ -61,6 +61,12 @@ class SweepSection(Strict):
     until: str | None = None
     grid: dict[str, Any] = Field(default_factory=dict)
     zip: list[dict[str, Any]] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.until is not None and "seeds" in self.model_fields_set:
+            raise ValueError("seeds: has no effect with until, which runs 10, 20 or 40 seeds")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +109,8 @@ class Sweep:
 
     def tree(self) -> dict[str, Any]:
         """The file of this sweep, its configuration in it: it says the same wherever it lies."""
-        section = self.section.model_dump(exclude={"base"})
+        without = {"base"} if self.section.until is None else {"base", "seeds"}
+        section = self.section.model_dump(exclude=without)
         return {"sweep": {key: value for key, value in section.items() if value}, **self.base}
 
 
@@ -121,6 +128,9 @@ def read_sweep(path: Path, changes: Mapping[str, Any]) -> Sweep:
     given = tree.pop("sweep", None)
     if not isinstance(given, dict):
         raise AgoraError(f"{path}: sweep: expected a section [sweep]")
+    for one, other in (("until", "seeds"), ("seeds", "until")):
+        if one in changes and other not in changes:  # the command line decides
+            given.pop(other, None)
     try:
         section = SweepSection.model_validate({**given, **changes})
     except ValidationError as error:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from experiments.explain.story import TaskStory
 from experiments.explain.text import story_text, worst_table
+from experiments.results.loaded_arm import LoadedArm
 from experiments.results.loaded_run import load_run
 from shared_state.errors import AgoraError
 
@@ -33,7 +35,7 @@ def explain(run: Path, task: int | None, worst: int | None, arm: str | None, as_
     loaded = load_run(run)
     arms = loaded.arms if arm is None else [loaded.arm(arm)]
     if task is not None:
-        stories = [one.explain(task) for one in arms]
+        stories = _of_task(arms, task)
     else:
         count = WORST if worst is None else worst
         stories = [story for one in arms for story in one.worst_conflicts(count)]
@@ -48,6 +50,13 @@ def explain(run: Path, task: int | None, worst: int | None, arm: str | None, as_
     if task is None:
         texts.insert(0, worst_table(stories))
     return "\n\n".join(texts)
+
+
+def _of_task(arms: Sequence[LoadedArm], task: int) -> list[TaskStory]:
+    """The stories of a task in the arms that have it: what ran or waited at time 0 differs between
+    arms. Raises AgoraError if none has."""
+    having = [arm for arm in arms if 0 <= task < len(arm.workload.tasks)]
+    return [arm.explain(task) for arm in having or arms[:1]]
 
 
 def _plain(story: TaskStory) -> dict[str, Any]:

@@ -53,8 +53,8 @@ class Claim:
         rival: The scheduler that last claimed the machine before, as the cell named it; None if no
             other had, or the outcome is another.
         others: The claims of other schedulers on the machine between the state that this one was
-            planned on and its rejection, in order. If the rival has none among them, its last one
-            before.
+            planned on and its rejection, in order. Those of the microsecond of its rejection may
+            have come after it. If the rival has none among them, its last one before.
         cost_us: The delay that a conflict added: the time until the outcome of the next claim for
             the task. 0 if it is no conflict.
         is_bound: The task was never claimed again, and cost_us goes up to when it was given up or

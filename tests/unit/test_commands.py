@@ -91,7 +91,7 @@ def test_a_module_is_the_same_command(command: str, module: str) -> None:
         (["replay", "gone"], "error: gone: no such directory"),
         (["explain"], "error: Missing argument 'RUN'"),
         (["explain", "gone"], "error: gone: no such directory"),
-        (["explain", "gone", "--worst", "0"], "error: --worst: "),
+        (["explain", "gone", "--worst", "0"], "error: Invalid value for '--worst': "),
         (["actors", "--address", "nowhere"], "error: --address nowhere: "),
         (["solve"], "error: expected a FILE or a command (--help lists the options)"),
         (["solve", "gone.min"], "error: gone.min: No such file or directory"),

@@ -10,8 +10,7 @@ from rich.text import Text
 
 from experiments.arm_config import decision_clock
 from experiments.config import RunConfig
-from experiments.decision_basis import decision_basis
-from experiments.decision_capacity import decision_capacity
+from experiments.decision_basis import decision_basis, decision_capacity
 from experiments.interruption import Interruption
 from experiments.regret import settle_us
 from experiments.report.page import write_report

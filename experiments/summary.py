@@ -35,8 +35,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.decision_basis import DecisionBasis
-from experiments.decision_capacity import Capacity
+from experiments.decision_basis import Capacity, DecisionBasis
 from experiments.model_files import read_model, write_model, writing
 from experiments.restarts import Restart
 from experiments.series_fields import check_series

@@ -10,8 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from experiments.decision_basis import DecisionBasis, by_basis
-from experiments.decision_capacity import Capacity
+from experiments.decision_basis import Capacity, DecisionBasis, by_basis
 from experiments.restarts import Restart
 from experiments.statistics import Difference, Interval
 from parsync.metrics.figures import Count, Figures, Number

@@ -16,7 +16,7 @@ from experiments.workload_config import WorkloadConfig, refuse_former_sections
 from parsync.protocols.tables import tables_of
 from parsync.runtime.json_files import unreadable
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
-from schedulers.entry_points import first_problem
+from schedulers.entry_points import first_problem, wrong_value
 from shared_state.errors import AgoraError
 
 LARGEST_FILE = 1 << 24
@@ -120,25 +120,9 @@ def first_error(error: ValidationError) -> str:
     """The first of pydantic's complaints (first_problem), as `field.path: what is wrong`."""
     problem = first_problem(error)
     place = ".".join(str(part) or '""' for part in problem["loc"])
-    message = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "extra_forbidden":
-        message = "unknown option"
-    elif message != problem["msg"] or problem["type"] == "missing":
-        pass  # our own words, or nothing was given
-    else:
-        message += _got(problem["input"])
+    unknown = problem["type"] == "extra_forbidden"
+    message = "unknown option" if unknown else wrong_value(problem)
     return f"{place}: {message}" if place else message
-
-
-def _got(value: Any) -> str:
-    """What was given, as TOML has it, if it is short."""
-    if isinstance(value, bool):
-        return f", got {str(value).lower()}"
-    if not isinstance(value, int | float | str):
-        return ""
-    if isinstance(value, int) and value.bit_length() > 128:
-        return f", got an integer of {value.bit_length()} bits"
-    return f", got {value!r}" if len(repr(value)) <= 60 else ""
 
 
 def load_config(path: Path) -> RunConfig:

@@ -192,7 +192,7 @@ class _Found:
         """An arm without figures. Raises AgoraError if its measurements cannot be read."""
         workload = self._workload_of_run()
         measure = _from_logs if has_records(folder / _LOG) else _from_parquet
-        own = (folder / _LOG if self._config.runtime == "ray" else folder) / WORKLOAD_DIR
+        own = (folder / _LOG if self._config.is_live(arm) else folder) / WORKLOAD_DIR
         begins = read_workload(own) if own.is_dir() else workload  # with what its warm-up left
         measured = measure(self._config, arm, begins, folder)
         run = ArmRun(

@@ -3,8 +3,10 @@ without a file."""
 
 from __future__ import annotations
 
+from experiments.config import RunConfig
 from experiments.frontiers.description import Architecture, FrontierConfig
-from experiments.presets import PATIENCE, Scale
+from experiments.presets import PATIENCE, Scale, default_arms, demo_scale
+from experiments.workload_config import WorkloadConfig
 
 PATIENT = ("ParSync, patient", "ParSync quality-first")
 # adaptive is quality-first where tau is never reached, and latency-first where it always is
@@ -20,10 +22,7 @@ def small_frontier(scale: Scale) -> FrontierConfig:
         architectures=(
             _tau(ALWAYS_S, task_s / 50, scale.tau_s),
             _patient(*PATIENT, patience_s),
-            *(
-                _patient(arm, arm, patience_s)
-                for arm in ("Greedy, one scheduler", "Flow")
-            ),
+            *(_patient(arm, arm, patience_s) for arm in ("Greedy, one scheduler", "Flow")),
         ),
     )
 
@@ -40,6 +39,7 @@ def full_frontier(scale: Scale, quick: bool) -> FrontierConfig:
     )
     return FrontierConfig(
         seeds=2 if quick else 5,
+        load_percent=(80,),
         architectures=(
             _tau(ALWAYS_S, *tau_s, NEVER_S),
             *(_patient(name, arm, patience_s) for name, arm in patient),
@@ -62,9 +62,28 @@ _ONE_SCHEDULER = (
 
 def _tau(*values_s: float) -> Architecture:
     return Architecture(
-        name="ParSync", arm="ParSync adaptive", knob="protocol.tau_s", values=values_s
+        name="ParSync, tau", arm="ParSync adaptive", knob="protocol.tau_s", values=values_s
     )
 
 
 def _patient(name: str, arm: str, values_s: tuple[float, ...]) -> Architecture:
     return Architecture(name=name, arm=arm, knob="options.patience_s", values=values_s)
+
+
+def default_config(quick: bool) -> RunConfig:
+    """What `agora frontier` runs without a file: the demo's cell at a constant load of 80 %.
+
+    Args:
+        quick: Use half of the cell and fewer points.
+    """
+    scale = demo_scale(quick)
+    # One task length settles, and five are counted.
+    options = scale.synthetic.model_copy(update={"phase_s": 6 * scale.synthetic.mean_duration_s})
+    return RunConfig(
+        name="frontier",
+        workload=WorkloadConfig.of("synthetic", options),
+        arms=default_arms(scale),
+        settle_s=scale.settle_s,
+        drain_s=scale.drain_s,
+        frontier=full_frontier(scale, quick),
+    )

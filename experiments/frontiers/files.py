@@ -50,19 +50,12 @@ def read_frontier(path: Path) -> FrontierSummary:
     return read_model(path, FrontierSummary)
 
 
-def write_points(
-    directory: Path,
-    grid: Grid,
-    results: Mapping[tuple[int, int], SeedFigures],
-    name: str = POINTS,
-) -> None:
-    """Write a table with a row for each run: what was run, and every figure in the unit that the
-    column's description has. Raises AgoraError if it cannot be written."""
+def write_points(path: Path, grid: Grid, results: Mapping[tuple[int, int], SeedFigures]) -> None:
+    """Write a table with a row for each run: what was run, and every figure. Each column's metadata
+    has its meaning and unit. Raises AgoraError if it cannot be written."""
     rows = [_row(grid, place, seed, results[place, seed]) for place, seed in sorted(results)]
     known = quantities_of(ScopeFigures)
-    fields = [
-        pa.field(name, kind, metadata={"description": text}) for name, kind, text in _COLUMNS
-    ]
+    fields = [pa.field(name, kind, metadata={"description": text}) for name, kind, text in _COLUMNS]
     fields += [
         pa.field(
             one.key,
@@ -72,7 +65,6 @@ def write_points(
         for one in known
     ]
     table = pa.Table.from_pylist(rows, schema=pa.schema(fields))
-    path = directory / name
     with writing(path), whole_file(path) as unfinished:
         parquet.write_table(table, unfinished)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from experiments.arm_config import ArmConfig
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
 from experiments.finishing import arm_result, finish_run, preview
+from experiments.frontiers.running import frontier_of_run
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.kept_arms import keep_arm
 from experiments.killed_runs import run_in_progress
@@ -180,6 +181,8 @@ def run(
         elif not reason and config.seeds > 1:
             reason = "interrupted during the paired seeds"
             _paired_seeds(config, directory, console, seeds, interruption)
+            reason = "interrupted during the frontier"
+            _frontier(config, workload, directory, console, seeds, interruption)
             reason = ""
     except KeyboardInterrupt:
         status = interruption.exit_status
@@ -297,6 +300,26 @@ def _finish(
 
 def _report_later(directory: Path) -> str:
     return f"`agora report {quote(str(directory))}` makes the report"
+
+
+def _frontier(
+    config: RunConfig,
+    workload: Workload,
+    directory: Path,
+    console: Console,
+    seeds: Mapping[int, Mapping[str, SeedFigures]],
+    interruption: Interruption,
+) -> None:
+    """Run the small frontier behind the arms, and write it."""
+    with console.status("frontier") as status:
+        frontier_of_run(
+            config,
+            workload,
+            directory,
+            seeds,
+            interruption,
+            lambda done, total: status.update(f"frontier in virtual time: {done} of {total} runs"),
+        )
 
 
 def _paired_seeds(

@@ -19,6 +19,7 @@ from experiments.summary_model import ArmSummary
 from parsync.metrics.quantity import Better, Quantity, Unit
 
 PANEL_IN = 2.7  # height of a panel of the run's figure
+Limits = tuple[float, float, float]  # low, mean and high
 _SHORT = {"preferred_share": "Preferred machine"}
 
 
@@ -58,7 +59,7 @@ def of_run(run: Run) -> Figure | None:
             for index, architecture in enumerate(frontier.architectures):
                 if architecture.arm in named:
                     points = frontier.points_of(index, 0)
-                    _line(axes, points, delay, quality, place[architecture.arm], None)
+                    _line(axes, points, delay, quality, place[architecture.arm], None, False)
             for arm in members:
                 _mark(run, axes, arm, place[arm.name])
             if len(sets) > 1:
@@ -85,9 +86,11 @@ def _line(
     quality: str,
     index: int,
     name: str | None,
+    bars: bool = True,
 ) -> bool:
-    """The points of an architecture, those joined that no other of them dominates. Open marks:
-    dominated, or the delay is a lower bound. Returns whether any was drawn."""
+    """The points of an architecture, with their intervals (bars), and those joined that no other of
+    them dominates. Open marks: dominated, or the delay is a lower bound. Returns whether any was
+    drawn."""
     known = [
         (point, x, y)
         for point in points
@@ -109,17 +112,8 @@ def _line(
     )
     for point, x, y in known:
         is_open = point not in [row[0] for row in kept]
-        axes.errorbar(
-            x[1],
-            y[1],
-            # an interval that reaches 0 cannot be drawn on a logarithmic axis
-            xerr=[[x[1] - max(x[0], x[1] / 10)], [x[2] - x[1]]],
-            yerr=[[y[1] - y[0]], [y[2] - y[1]]],
-            linestyle="none",
-            color=colour,
-            elinewidth=0.8,
-            capsize=1.5,
-        )
+        if bars:
+            _bars(axes, x, y, colour)
         axes.plot(
             x[1],
             y[1],
@@ -134,6 +128,21 @@ def _line(
     return True
 
 
+def _bars(axes: Axes, x: Limits, y: Limits, colour: str) -> None:
+    """The intervals of a point."""
+    axes.errorbar(
+        x[1],
+        y[1],
+        # an interval that reaches 0 cannot be drawn on a logarithmic axis
+        xerr=[[x[1] - max(x[0], x[1] / 10)], [x[2] - x[1]]],
+        yerr=[[y[1] - y[0]], [y[2] - y[1]]],
+        linestyle="none",
+        color=colour,
+        elinewidth=0.8,
+        capsize=1.5,
+    )
+
+
 def _mark(run: Run, axes: Axes, arm: ArmSummary, index: int) -> None:
     """An arm of the run: its mean over the paired seeds, or the run's own figures."""
     paired = run.summary.paired.arms.get(arm.slug, {})
@@ -141,6 +150,8 @@ def _mark(run: Run, axes: Axes, arm: ArmSummary, index: int) -> None:
     delay = x[1] if x else arm.overall.value("delay_mean_us")
     share = y[1] if y else arm.overall.preferred_share
     if delay and share is not None:
+        if x and y:
+            _bars(axes, x, y, style.colour(index))
         axes.plot(
             delay,
             share,
@@ -169,7 +180,7 @@ def _finish(axes: Axes, delay: Quantity, quality: Quantity) -> None:
     axes.set_ylabel(f"{_SHORT.get(quality.key, quality.label)}  (up is better)")
 
 
-def _limits(interval: Interval | None) -> tuple[float, float, float] | None:
+def _limits(interval: Interval | None) -> Limits | None:
     """Low, mean and high; of one seed, its value."""
     if interval is None or interval.mean is None:
         return None

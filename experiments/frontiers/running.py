@@ -77,7 +77,8 @@ def frontier_of_run(
 ) -> FrontierSummary | None:
     """Run the small frontier of a run, on its workload as it is, and write it into its directory.
 
-    Points that are arms of the run, under seeds that these have run, are not run again.
+    It has at most as many seeds as the arms. Points that are arms of the run, under seeds that
+    these have run, are not run again.
 
     Args:
         config: The run's.
@@ -118,6 +119,8 @@ def frontier_of_run(
 
 
 def as_it_is(config: RunConfig) -> RunConfig:
-    """The configuration with a frontier on the workload as it is, at the arms' own gaps."""
-    small = config.frontier.model_copy(update={"load_percent": (), "gap_s": ()})
+    """The configuration with a frontier on the workload as it is, at the arms' own gaps, with at
+    most as many seeds as its arms have."""
+    seeds = min(config.frontier.seeds, config.seeds)
+    small = config.frontier.model_copy(update={"load_percent": (), "gap_s": (), "seeds": seeds})
     return config.model_copy(update={"frontier": small})

@@ -16,6 +16,9 @@ from shared_state.errors import AgoraError
 
 # Most tasks that wait when a trace begins are placed by then. They are reported apart.
 TRACE_SETTLE_S = 2.0
+# Of the main comparison: so many that it takes less than six minutes on two cores.
+SEEDS = 10
+SENSITIVITY_SEEDS = 3
 
 
 def resolve(options: RunOptions) -> RunConfig:
@@ -42,6 +45,7 @@ def resolve(options: RunOptions) -> RunConfig:
         tree["arms"] = [_mix(options.mix, preset)]
         tree["live"] = {**tree.get("live", {}), "arms": None}
         tree["frontier"] = {}
+        tree["sensitivity_seeds"] = 0
     if options.trace is not None:
         tree["workload"] = trace_workload(options.trace)
         if options.config is None:
@@ -82,7 +86,8 @@ def _preset_tree(options: RunOptions, preset: Scale) -> dict[str, Any]:
     frontier = FrontierConfig() if paper else small_frontier(preset)
     return {
         "frontier": frontier.model_dump(mode="json"),
-        "seeds": 1 if paper else 2 if options.quick else 10,
+        "seeds": 1 if paper else 2 if options.quick else SEEDS,
+        "sensitivity_seeds": 0 if options.quick else SENSITIVITY_SEEDS,
         "drain_s": preset.drain_s,
         "settle_s": preset.settle_s,
         "workload": {"kind": "synthetic", **preset.synthetic.model_dump(mode="json")},

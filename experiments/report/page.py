@@ -11,7 +11,7 @@ from typing import Any
 import jinja2
 
 from experiments.decision_basis import basis_text, basis_title
-from experiments.figures import RenderedFigure, draw_all, style
+from experiments.figures import FIGURES, FigureSpec, RenderedFigure, draw_all, style
 from experiments.report.data_dictionary import data_dictionary
 from experiments.report.differences import differences, settings
 from experiments.report.transient import transient_phases
@@ -27,6 +27,7 @@ from parsync.metrics.summary import ScopeFigures, StartFigures
 from shared_state.errors import AgoraError
 
 REPORT = "report.html"
+EARLY_FIGURES = 3  # of a run that goes on
 _TEMPLATES = Path(__file__).parent / "templates"
 _GLANCE = ("delay_mean_us", "censored", "conflict_rate", "preferred_share", "jct_mean_us")
 
@@ -49,12 +50,31 @@ def write_report(directory: Path, check: Callable[[], None] = never_stop) -> Pat
     Raises:
         AgoraError: The directory holds no run, or the report cannot be written.
     """
-    run = read_run(directory)
-    figures = directory / "figures"
-    path = directory / REPORT
+    return _write(read_run(directory), FIGURES, (), check)
+
+
+def write_report_so_far(run: Run, to_come: Sequence[str]) -> Path:
+    """Write the report of a run that goes on, with its first figures.
+
+    Args:
+        to_come: What the run has still to do, in words.
+
+    Returns, Raises: As write_report.
+    """
+    return _write(run, FIGURES[:EARLY_FIGURES], to_come, never_stop)
+
+
+def _write(
+    run: Run,
+    specs: Sequence[FigureSpec],
+    to_come: Sequence[str],
+    check: Callable[[], None],
+) -> Path:
+    figures = run.directory / "figures"
+    path = run.directory / REPORT
     try:
         figures.mkdir(exist_ok=True)
-        text = render(run, draw_all(run, figures, check))
+        text = render(run, draw_all(run, figures, check, specs), to_come)
         with whole_file(path) as unfinished:
             unfinished.write_text(text, "utf-8")
     except OSError as error:
@@ -63,8 +83,8 @@ def write_report(directory: Path, check: Callable[[], None] = never_stop) -> Pat
     return path
 
 
-def render(run: Run, drawn: Sequence[RenderedFigure]) -> str:
-    """The page's text."""
+def render(run: Run, drawn: Sequence[RenderedFigure], to_come: Sequence[str] = ()) -> str:
+    """The page's text. to_come: what a run that goes on has still to do."""
     summary = run.summary
     headline = verdict(summary, summary.headline)
     phases = summary.workload.phases
@@ -85,6 +105,7 @@ def render(run: Run, drawn: Sequence[RenderedFigure]) -> str:
     return _fill(
         "report.html.j2",
         summary=summary,
+        to_come=to_come,
         headline=headline,
         detail=[
             row

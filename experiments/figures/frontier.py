@@ -48,7 +48,7 @@ def of_run(run: Run) -> Figure | None:
     place = {arm.name: index for index, arm in enumerate(run.summary.arms)}
     arms = [(arm, arm.basis) for arm in run.summary.arms]
     with_lines = {architecture.arm for architecture in frontier.architectures}
-    sets = [one for one in by_basis(arms) if len(one) > 1 and _any_named(one, with_lines)]
+    sets = [one for one in by_basis(arms) if _any_named(one, with_lines)]
     if not sets:
         return None
     delay, quality = "delay_mean_us", "preferred_share"

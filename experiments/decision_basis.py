@@ -160,6 +160,31 @@ def basis_title(basis: DecisionBasis) -> str:
     return text[0].upper() + text[1:]
 
 
+def basis_explained(basis: DecisionBasis) -> str:
+    """What a basis means, in a sentence or two."""
+    if basis.kind is BasisKind.OWN_SPEED:
+        return (
+            "A decision takes as long as its work takes, on a core for each scheduler: delays show "
+            "the speed of the code too."
+        )
+    if basis.kind is BasisKind.MIXED:
+        return (
+            "Schedulers of one arm have clocks of both classes, or unequal capacities: the arm is "
+            "not ranked."
+        )
+    scan = (
+        f" Looking at all partitions makes a decision {100 * basis.scan_cost:g} % longer."
+        if basis.scan_cost
+        else ""
+    )
+    if basis.capacity is None:
+        return f"All schedulers of an arm together are given so many decisions.{scan}"
+    return (
+        f"All schedulers of an arm together have time to decide A = {basis.capacity:.3g} times the "
+        f"tasks that arrive at 100 % load; a lone scheduler is as fast as several together.{scan}"
+    )
+
+
 Arm = TypeVar("Arm")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime
 from experiments.config import RunConfig
@@ -23,11 +22,15 @@ class Choice:
     Args:
         key: The option of the decision time that it changes.
         value: Of that option.
+        title: The choice in words, as the beginning of a sentence.
+        with_others: Whether arms with it may be compared with arms that it does not concern.
         concerns: Whether a group's kind, with these capabilities, is concerned.
     """
 
     key: str
     value: float | bool
+    title: str
+    with_others: bool
     concerns: Callable[[frozenset[Capability]], bool]
 
     def of(self, arm: ArmConfig) -> ArmConfig | None:
@@ -52,16 +55,21 @@ def _ranks_partitions(capabilities: frozenset[Capability]) -> bool:
 
 
 CHOICES = (
-    Choice("scan_cost", PARSYNC_SCAN_COST, _ranks_partitions),
-    Choice("charges_kept", True, lambda capabilities: Capability.KEEPS_PENDING in capabilities),
-)
-# How the report names the choices.
-TITLES = MappingProxyType(
-    {
-        "scan_cost": "If looking at all partitions made a decision "
-        f"{100 * PARSYNC_SCAN_COST:.0f} % longer",
-        "charges_kept": "If each round also decided on the tasks that a scheduler keeps waiting",
-    }
+    Choice(
+        "scan_cost",
+        PARSYNC_SCAN_COST,
+        f"If looking at all partitions made a decision {100 * PARSYNC_SCAN_COST:.0f} % longer "
+        "(ParSync section 6.2)",
+        with_others=False,
+        concerns=_ranks_partitions,
+    ),
+    Choice(
+        "charges_kept",
+        True,
+        "If every round also took time for the tasks that a scheduler keeps waiting",
+        with_others=True,
+        concerns=lambda capabilities: Capability.KEEPS_PENDING in capabilities,
+    ),
 )
 
 
@@ -105,6 +113,12 @@ def sensitivity(
         ]
         if arms:
             found.append(
-                Sensitivity(key=choice.key, value=choice.value, title=TITLES[choice.key], arms=arms)
+                Sensitivity(
+                    key=choice.key,
+                    value=choice.value,
+                    title=choice.title,
+                    with_others=choice.with_others,
+                    arms=arms,
+                )
             )
     return found

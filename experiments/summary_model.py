@@ -168,11 +168,13 @@ class Sensitivity(Figures):
     Args:
         key, value: The option of their decision times, and what it was set to.
         title: The choice in words.
+        with_others: Whether these arms may be compared with arms that the choice does not concern.
     """
 
     key: str
     value: bool | Number
     title: str
+    with_others: bool
     arms: list[ChangedArm]
 
 

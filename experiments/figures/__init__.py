@@ -55,7 +55,7 @@ FIGURES: tuple[FigureSpec, ...] = (
         "Large marks: the arms. Lines: architectures as one setting of theirs trades delay for "
         "quality: how long tasks wait for a preferred machine, or tau. Up and left is better. "
         "Bars: 95 % intervals of the arms over the paired seeds; the lines rest on fewer seeds. "
-        "`agora frontier` runs more points, at any loads.",
+        "The command agora frontier runs more points, at any loads.",
     ),
     FigureSpec(
         "trade_off",

@@ -107,8 +107,8 @@ def make_run_directory(out: Path | None, config: RunConfig, workload: Workload) 
 
 
 def new_directory(out: Path | None) -> Path:
-    """Create a directory: `out`, or runs/TIME if that is None. Raises AgoraError if it exists, its
-    disk is full, or it cannot be made."""
+    """Create a directory: `out`, or runs/TIME. Raises AgoraError if it exists, cannot be made, or
+    its disk is full."""
     name = time.strftime("%Y%m%d-%H%M%S")
     names = (name if number == 1 else f"{name}-{number}" for number in count(1))
     for made in [out] if out is not None else (RUNS / name for name in names):

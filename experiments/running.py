@@ -53,6 +53,7 @@ class ArmRun:
             run.
         regret: See parsync.metrics.regret.
         restarts: Restarts of live actors.
+        live: It ran on Ray.
     """
 
     arm: ArmConfig
@@ -65,6 +66,7 @@ class ArmRun:
     interrupted: bool = False
     broken: bool = False
     restarts: Sequence[Restart] = ()
+    live: bool = False
 
 
 def make_workload(config: RunConfig, seed: int) -> Workload:
@@ -228,11 +230,16 @@ def seed_figures(
     result = run_arm_virtual(config, arm, workload, seed, None, lambda _: None, Interruption())
     if result.stopped:
         raise AgoraError(f"'{arm.name}', seed {seed}: {result.stopped}")
-    figures = summarise(result.metrics)
+    return figures_of_run(result, workload)
+
+
+def figures_of_run(run: ArmRun, workload: Workload) -> SeedFigures:
+    """The figures of a run in virtual time that got to its end, on this workload."""
+    figures = summarise(run.metrics)
     return SeedFigures(
-        digest=result.digest,
+        digest=run.digest,
         workload=digest(workload),
-        overall=figures.overall.model_copy(update=result.regret.means().model_dump()),
+        overall=figures.overall.model_copy(update=run.regret.means().model_dump()),
         phases=figures.phases,
         groups=figures.groups,
         totals=figures.totals,

@@ -8,9 +8,6 @@ where they were measured, an arm takes between 0.6 and 1.7 times what is expecte
 from __future__ import annotations
 
 from experiments.arm_config import ArmConfig
-from experiments.config import RunConfig
-from experiments.sweeps.progress import processors, time_text
-from parsync.metrics.quantity import counted
 from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.capability import Capability
@@ -20,8 +17,6 @@ TASK_OF_FLOW_S = 22e-6  # in an arm with a flow scheduler
 PREFERENCE_SET_S = 80e-6  # of the workload, for the regret
 VIRTUAL_SECOND_S = 0.02  # for heartbeats and syncs
 START_S = 3.0  # of a process that imports everything
-ACTORS_S = 5.0  # before and after a live arm
-REPORT_S = 10.0
 
 
 def expected_run_s(arm: ArmConfig, workload: Workload, warm_up: Workload | None) -> float:
@@ -39,18 +34,3 @@ def expected_run_s(arm: ArmConfig, workload: Workload, warm_up: Workload | None)
         + workload.catalog.sets * PREFERENCE_SET_S
         + virtual_s * VIRTUAL_SECOND_S
     )
-
-
-def run_announcement(config: RunConfig, workload: Workload) -> str:
-    """What a run will do, and about how long that takes on this machine."""
-    live = sum(config.is_live(arm) for arm in config.arms)
-    arms, seeds = len(config.arms), config.seeds if config.seeds > 1 else 0
-    warm_up = config.workload.make_warm_up(config.seed)
-    virtual_s = sum(expected_run_s(arm, workload, warm_up) for arm in config.arms)
-    first = "" if live == arms else f"{counted(arms, 'arm')} in virtual time"
-    in_real_time = f"{live} live" if first else f"{counted(live, 'arm')} live"
-    parts = [first, in_real_time if live else "", f"{seeds} paired seeds" if seeds else ""]
-    rounds = seeds / processors() + (1 if first else 0)
-    live_s = live * (workload.end_us / 1e6 + ACTORS_S)
-    expected_s = virtual_s * rounds + live_s + REPORT_S
-    return f"{', '.join(filter(None, parts))}: about {time_text(expected_s)}."

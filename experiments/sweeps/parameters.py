@@ -29,6 +29,8 @@ _NOT_SWEPT = {
     "seeds": "[sweep] seeds sets how many seeds each combination runs",
     "runtime": "a sweep runs in virtual time",
     "live": "a sweep runs in virtual time",
+    "frontier": "it has no effect on a sweep",
+    "sensitivity_seeds": "it has no effect on a sweep",
 }
 
 Path = tuple[str, ...]

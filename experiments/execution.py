@@ -50,7 +50,6 @@ def start(options: RunOptions) -> int:
     if too_large:
         is_larger = f"{counted(too_large, 'task')} {'is' if too_large == 1 else 'are'} larger"
         console.print(f"{is_larger} than every machine and will not be placed.")
-    console.print(run_announcement(config, workload), highlight=False, soft_wrap=True)
     # Nothing is lost up to here: a stop signal ends the command at once.
     with stop_signals_noted() as interruption:
         try:
@@ -58,6 +57,8 @@ def start(options: RunOptions) -> int:
                 interruption.check()
                 directory = make_run_directory(options.out, config, workload)
                 with run_in_progress(directory):
+                    said = run_announcement(config, workload)
+                    console.print(said, highlight=False, soft_wrap=True)
                     status = run(config, workload, directory, console, runner, interruption)
                 if options.hold and not interruption.received:
                     _hold(console, interruption)

@@ -107,8 +107,8 @@ workload.load_percent.0 = [40, 50]
     )
     clocks = [one.config.arms[1].groups[0].decision for one in sweep.combinations[::2]]
     assert [clock and clock.clock for clock in clocks] == ["counted", "modelled"]
-    loads = [one.config.workload.options.load_percent for one in sweep.combinations]  # type: ignore[attr-defined]
-    assert loads == [(40,), (50,)] * 2
+    options = [one.config.workload.options.model_dump() for one in sweep.combinations]
+    assert [one["load_percent"] for one in options] == [(40,), (50,)] * 2
 
 
 def test_the_configuration_may_stand_in_another_file(tmp_path: Path) -> None:

@@ -72,6 +72,14 @@ class SyncReply(CoreEvent):
     deltas: tuple[PartitionDelta, ...]
 
 
+def sync_reply_log_form(reply: SyncReply) -> tuple[int, tuple[tuple[int, int, int], ...]]:
+    """What an event log holds of a sync reply: a replayed master makes the rows anew."""
+    return (
+        reply.epoch,
+        tuple((delta.partition, delta.from_version, delta.to_version) for delta in reply.deltas),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class CommitRequest(CoreEvent):
     """Anyone -> master: claims for the tasks of the agent `transaction.scheduler`.

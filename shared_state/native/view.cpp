@@ -130,7 +130,6 @@ void ClusterView::apply_rows_sized(const Delta& delta) {
     toggled += has_room(free_.data() + m * n, n) != index_.contains(static_cast<int32_t>(m));
   }
   for (size_t i = 0; i < toggled; ++i) {
-    if (i + kAhead < toggled) index_.prefetch(toggled_[i + kAhead]);
     if (index_.contains(toggled_[i])) {
       index_.erase_unsummed(toggled_[i], partition);
     } else {

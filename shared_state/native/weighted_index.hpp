@@ -159,8 +159,6 @@ class WeightedIndex {
     add_to_group(i, g, -1);
     return at;
   }
-  // Brings what a change of the row will touch into the cache.
-  void prefetch(int32_t row) const { __builtin_prefetch(&position_[index(row)], 1); }
   void resum(size_t partition) {
     Sum sum;
     for (size_t g = partition * kWeightClasses; g < (partition + 1) * kWeightClasses; ++g) {

@@ -10,12 +10,13 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from experiments.arm_config import ArmConfig
+from experiments.frontiers.description import FrontierConfig
 from experiments.strict_model import LONGEST_S, Name, Strict
 from experiments.workload_config import WorkloadConfig, refuse_former_sections
 from parsync.protocols.tables import tables_of
 from parsync.runtime.json_files import unreadable
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
-from schedulers.entry_points import first_problem
+from schedulers.entry_points import first_problem, wrong_value
 from shared_state.errors import AgoraError
 
 LARGEST_FILE = 1 << 24
@@ -68,6 +69,13 @@ class RunConfig(Strict):
     virtual: VirtualConfig = VirtualConfig()
     seed: int = Field(1, ge=0, lt=1 << 63)
     seeds: int = Field(10, ge=1, le=1000)
+    sensitivity_seeds: int = Field(
+        0,
+        ge=0,
+        le=1000,
+        description="how many of the paired seeds also run with other choices about decision times,"
+        " which shows how far the results depend on them",
+    )
     drain_s: float = Field(10.0, ge=0, le=LONGEST_S)
     settle_s: float = Field(
         2.0,
@@ -85,6 +93,7 @@ class RunConfig(Strict):
     )
     workload: WorkloadConfig
     arms: tuple[ArmConfig, ...] = Field(min_length=1, strict=False)
+    frontier: FrontierConfig = FrontierConfig()
 
     @model_validator(mode="before")
     @classmethod
@@ -104,6 +113,7 @@ class RunConfig(Strict):
         unknown = [name for name in self.live.arms or () if name not in names]
         if unknown:
             raise ValueError(f"live.arms: there is no arm {unknown[0]!r}; arms: {', '.join(names)}")
+        self.frontier.check({arm.name: arm for arm in self.arms})
         self.workload.check_phases(self.settle_s, {arm.name: arm.gap_s for arm in self.arms})
         return self
 
@@ -117,25 +127,9 @@ def first_error(error: ValidationError) -> str:
     """The first of pydantic's complaints (first_problem), as `field.path: what is wrong`."""
     problem = first_problem(error)
     place = ".".join(str(part) or '""' for part in problem["loc"])
-    message = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "extra_forbidden":
-        message = "unknown option"
-    elif message != problem["msg"] or problem["type"] == "missing":
-        pass  # our own words, or nothing was given
-    else:
-        message += _got(problem["input"])
+    unknown = problem["type"] == "extra_forbidden"
+    message = "unknown option" if unknown else wrong_value(problem)
     return f"{place}: {message}" if place else message
-
-
-def _got(value: Any) -> str:
-    """What was given, as TOML has it, if it is short."""
-    if isinstance(value, bool):
-        return f", got {str(value).lower()}"
-    if not isinstance(value, int | float | str):
-        return ""
-    if isinstance(value, int) and value.bit_length() > 128:
-        return f", got an integer of {value.bit_length()} bits"
-    return f", got {value!r}" if len(repr(value)) <= 60 else ""
 
 
 def load_config(path: Path) -> RunConfig:

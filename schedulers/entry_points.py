@@ -127,8 +127,7 @@ def parse_options(
                 f"{what} {kind!r} has no {option} {name!r}; its {option}s: {known}"
             ) from error
         place = f", {option} {name!r}" if name else ""
-        message = first["msg"].removeprefix("Value error, ")
-        raise AgoraError(f"{what} {kind!r}{place}: {message}") from error
+        raise AgoraError(f"{what} {kind!r}{place}: {wrong_value(first)}") from error
     except Exception as error:  # of a validator that is somebody else's
         raise AgoraError(f"{what} {kind!r}, {option}s: {type(error).__name__}: {error}") from error
 
@@ -142,6 +141,25 @@ def first_problem(error: ValidationError) -> ErrorDetails:
         return first
     unknown = (problem for problem in problems if problem["type"] == "extra_forbidden")
     return next((one for one in unknown if one["loc"][:-1] == first["loc"][:-1]), first)
+
+
+def wrong_value(problem: ErrorDetails) -> str:
+    """What is wrong with a value, in our own words or in pydantic's; then also what was given."""
+    message = problem["msg"].removeprefix("Value error, ")
+    if message != problem["msg"] or problem["type"] == "missing":
+        return message
+    return message + _got(problem["input"])
+
+
+def _got(value: Any) -> str:
+    """What was given, as TOML has it, if it is short."""
+    if isinstance(value, bool):
+        return f", got {str(value).lower()}"
+    if not isinstance(value, int | float | str):
+        return ""
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f", got an integer of {value.bit_length()} bits"
+    return f", got {value!r}" if len(repr(value)) <= 60 else ""
 
 
 def wrong_field(spec: object, rules: Iterable[Rule]) -> str:

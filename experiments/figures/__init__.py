@@ -3,13 +3,13 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from experiments.figures import conflicts, delay, load, quality, solver, staleness, style
+from experiments.figures import conflicts, delay, frontier, load, quality, solver, staleness, style
 from experiments.figures.labels import in_drawable_letters
 from experiments.summary import Run
 from parsync.metrics.regret import BATCHES_PER_RUN
@@ -48,6 +48,15 @@ _BOUND = (
 )
 
 FIGURES: tuple[FigureSpec, ...] = (
+    FigureSpec(
+        "frontier",
+        "What quality costs in delay: each architecture over its knob",
+        frontier.of_run,
+        "Large marks: the arms. Lines: architectures as one setting of theirs trades delay for "
+        "quality: how long tasks wait for a preferred machine, or tau. Up and left is better. "
+        "Bars: 95 % intervals of the arms over the paired seeds; the lines rest on fewer seeds. "
+        "The command agora frontier runs more points, at any loads.",
+    ),
     FigureSpec(
         "trade_off",
         "What quality costs in delay",
@@ -156,10 +165,16 @@ FIGURES: tuple[FigureSpec, ...] = (
 )
 
 
-def draw_all(run: Run, directory: Path, check: Callable[[], None]) -> list[RenderedFigure]:
+def draw_all(
+    run: Run,
+    directory: Path,
+    check: Callable[[], None],
+    specs: Sequence[FigureSpec] = FIGURES,
+) -> list[RenderedFigure]:
     """Draw every figure the run has data for into an existing directory.
 
     Args:
+        specs: The figures.
         check: Called before each figure.
 
     Raises:
@@ -167,7 +182,7 @@ def draw_all(run: Run, directory: Path, check: Callable[[], None]) -> list[Rende
     """
     drawable = in_drawable_letters(run)
     drawn = []
-    for spec in FIGURES:
+    for spec in specs:
         check()
         figure = spec.draw(drawable)
         if figure is None:

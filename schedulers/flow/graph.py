@@ -22,6 +22,7 @@ from flowsolver.solution import describe_cut
 from schedulers.flow.arrays import ranges
 from schedulers.flow.extraction import AggregatorFlow, MachineFlow, flow_placements
 from schedulers.flow.job_aggregators import JobAggregators
+from schedulers.flow.patience_arcs import PatienceArcs
 from schedulers.flow.policies.policy import (
     UNBOUNDED,
     AggregatorArcs,
@@ -31,13 +32,12 @@ from schedulers.flow.policies.policy import (
     TaskArcs,
     to_aggregator,
 )
-from schedulers.flow.solver_graph import SolverGraph
-from schedulers.flow.task_table import NO_ARC, NO_NODE, NO_ROW, TaskNodeState, TaskTable
+from schedulers.flow.policy_checks import check_acyclic, check_costs, check_heads
+from schedulers.flow.solver_graph import UNSCHEDULED, SolverGraph
+from schedulers.flow.task_table import NO_NODE, NO_ROW, TaskNodeState, TaskTable
 from shared_state.random import Stream
 from shared_state.tasks import Int64, TaskBatch
 from shared_state.view import ClusterView
-
-MAX_COST = 1 << 40  # of one arc; keeps every path of a large graph within the solver's arithmetic
 
 
 class InnerArcs(NamedTuple):
@@ -54,8 +54,6 @@ class InnerArcs(NamedTuple):
 
 class FlowGraph:
     """The flow graph of one scheduler: `update` brings it up to date, `solve` re-optimises it."""
-
-    UNSCHEDULED = np.iinfo(np.int64).min  # a task's destination when its flow goes to U_j
 
     def __init__(self, policy: Policy, machines: int, preemption: bool) -> None:
         self._arcs = SolverGraph()
@@ -85,10 +83,7 @@ class FlowGraph:
         self._quantum = 0
         self._progress = -1  # quantum the running arcs are priced for
         self._tasks = 0
-        # W and its arc to the sink, from the first task with patience on
-        self._patience_node = self._patience_to_sink = np.zeros(0, np.int64)
-        # the quantum in which that arc began to count the patience price, and that it has now
-        self._first_patience_quantum = self._patience_quantum = 0
+        self._patience = PatienceArcs(self._arcs, self._sink, policy)
         self._abandoned: list[Int64] = []  # nodes of tasks that left the table
 
     # --- the round's changes ---------------------------------------------------------------------
@@ -136,10 +131,8 @@ class FlowGraph:
                 now_us,
             )
         if self._policy.patience_us:
-            self._add_patience_arcs(
-                table, joining[wanted[joining] == TaskNodeState.WAITING], now_us
-            )
-            self._close_patience_arcs(table, started, now_us)
+            self._patience.add(table, joining[wanted[joining] == TaskNodeState.WAITING], now_us)
+            self._patience.close(table, started, now_us)
         table.node_state[joining] = wanted[joining]
         table.node_state[started] = TaskNodeState.RUNNING
         self.solver.set_supply([self._sink], [-self._tasks])
@@ -237,7 +230,7 @@ class FlowGraph:
         cost: Int64 = self._policy.unscheduled_cost(tasks) + price.cost * waited
         if not self._policy.patience_us:
             return cost
-        patient, _ = self._patience(tasks, now_us)
+        patient, _ = self._patience.price(tasks, now_us)
         return np.where(patient >= 0, np.minimum(patient, cost), cost)
 
     # --- tasks -----------------------------------------------------------------------------------
@@ -246,7 +239,7 @@ class FlowGraph:
         """Nodes for these tasks, with the arcs every task has."""
         tasks = table.batch(row)
         arcs = self._policy.task_arcs(tasks)
-        self._check_heads(arcs.head, "a task")
+        check_heads(self._policy, arcs.head, self._machines, "a task")
         self._open_aggregators(arcs.head, load, stream)
         submitted = tasks.submit_us // self._policy.wait_price.quantum_us
         place = self._jobs.enter(tasks.job, submitted, self._quantum)
@@ -255,10 +248,10 @@ class FlowGraph:
         self._tasks += len(row)
         late = self._jobs.first_quantum[place] - submitted
         unscheduled = self._policy.unscheduled_cost(tasks) + self._policy.wait_price.cost * late
-        head = np.concatenate([arcs.head, np.full(len(row), self.UNSCHEDULED)])
+        head = np.concatenate([arcs.head, np.full(len(row), UNSCHEDULED)])
         head_node = np.concatenate([self._node_of(arcs.head), self._jobs.node[place]])
         cost = np.concatenate([arcs.cost, unscheduled])
-        self._check_costs(cost, "out of a task")
+        check_costs(self._policy, cost, "out of a task")
         self._arcs.add_task_arcs(
             np.concatenate([row[arcs.row], row]),
             np.concatenate([node[arcs.row], node]),
@@ -266,60 +259,6 @@ class FlowGraph:
             head_node,
             cost,
         )
-
-    def _patience(self, tasks: TaskBatch, now_us: int) -> tuple[Int64, Int64]:
-        """int64[n] each: what waiting costs while patience lasts, negative where it does not; when
-        it ends, 0 where it has."""
-        price = self._policy.patience_price
-        ends_us = tasks.submit_us + self._policy.patience_us
-        cost = self._policy.patient_wait_cost(tasks)
-        lasts = (cost >= 0) & (ends_us > now_us)
-        waited = now_us // price.quantum_us - tasks.submit_us // price.quantum_us
-        return np.where(lasts, cost + price.cost * waited, -1), np.where(lasts, ends_us, 0)
-
-    def _add_patience_arcs(self, table: TaskTable, row: Int64, now_us: int) -> None:
-        """Let those of these tasks (new in the graph) wait whose patience lasts."""
-        cost, table.patience_ends_us[row] = self._patience(table.batch(row), now_us)
-        table.patience_arc[row] = NO_ARC
-        price = self._policy.patience_price
-        quantum = now_us // price.quantum_us
-        patient = cost >= 0
-        row, cost = row[patient], cost[patient]
-        if len(self._patience_node) == 0 and len(row):
-            self._patience_node = self._arcs.add_nodes(1)
-            unbounded, zero = np.array([UNBOUNDED]), np.zeros(1, np.int64)
-            self._patience_to_sink = self._arcs.add_arcs(
-                self._patience_node, np.array([self._sink]), unbounded, zero
-            )
-            self._first_patience_quantum = quantum
-        if len(self._patience_node) == 0:
-            return
-        # The price rises for all alike, on the arc W -> sink.
-        risen = price.cost * (quantum - self._first_patience_quantum)
-        if quantum != self._patience_quantum:
-            self._patience_quantum = quantum
-            self.solver.set_cost(self._patience_to_sink, np.array([risen]))
-            self._arcs.altered += 1
-        self._check_costs(cost, "out of a task")
-        head = np.full(len(row), self.UNSCHEDULED)
-        node = np.repeat(self._patience_node, len(row))
-        table.patience_arc[row] = self._arcs.add_task_arcs(
-            row, table.node[row], head, node, cost - risen
-        )
-
-    def _close_patience_arcs(self, table: TaskTable, started: Int64, now_us: int) -> None:
-        """Of tasks that run now, and of those whose patience is over."""
-        closing = table.node_state == TaskNodeState.WAITING
-        closing &= table.patience_arc != NO_ARC
-        is_over = table.patience_ends_us <= now_us
-        is_over[started] = True
-        row = np.flatnonzero(closing & is_over)
-        if len(row) == 0:
-            return
-        self.solver.set_capacity(table.patience_arc[row], np.zeros(len(row), np.int64))
-        self._arcs.altered += len(row)
-        table.patience_arc[row] = NO_ARC
-        table.patience_ends_us[row] = 0
 
     def _remove_abandoned(self) -> None:
         if not self._abandoned:
@@ -333,7 +272,7 @@ class FlowGraph:
         machine = table.machine[row]
         table.running_arc_cost[row] = self._policy.running_arc_cost(table.batch(row), machine)
         cost = self._running_arc_cost(table, row, now_us)
-        self._check_costs(cost, "out of a task")
+        check_costs(self._policy, cost, "out of a task")
         table.running_arc[row] = self._arcs.add_task_arcs(
             row, table.node[row], machine, self._machine_node[machine], cost
         )
@@ -393,13 +332,15 @@ class FlowGraph:
                 break
             self._aggregator_node[named] = self._arcs.add_nodes(len(named))
             arcs = self._policy.aggregator_arcs(named, load)
-            self._check_heads(arcs.head, "an aggregator")
-            self._check_costs(arcs.cost, "out of an aggregator")
+            check_heads(self._policy, arcs.head, self._machines, "an aggregator")
+            check_costs(self._policy, arcs.cost, "out of an aggregator")
             new.append(arcs)
             head = arcs.head
         if not new:
             return
         arcs = AggregatorArcs.join(new)
+        between = arcs.head < 0
+        check_acyclic(self._policy, arcs.tail[between], to_aggregator(arcs.head[between]))
         order = Stream(stream).permutation(len(arcs.tail))
         order = order[np.argsort(arcs.tail[order], kind="stable")]
         tail, head, cost, level = (
@@ -448,22 +389,3 @@ class FlowGraph:
             self._machine_node[np.maximum(head, 0)],
             self._aggregator_node[np.maximum(-1 - head, 0)],
         )
-
-    # --- what a policy may not ask ---------------------------------------------------------------
-
-    def _check_heads(self, head: Int64, tail: str) -> None:
-        wrong = (head >= self._machines) | (head < -len(self._aggregator_node))
-        if np.any(wrong):
-            bad = int(head[wrong][0])
-            name = f"machine {bad}" if bad >= 0 else f"aggregator {-1 - bad}"
-            raise PolicyError(
-                f"{self._name}: an arc from {tail} leads to {name}, which does not exist"
-            )
-
-    def _check_costs(self, cost: Int64, which: str) -> None:
-        wrong = np.abs(cost) > MAX_COST
-        if np.any(wrong):
-            raise PolicyError(
-                f"{self._name}: an arc {which} costs {int(cost[wrong][0])}; "
-                f"at most {MAX_COST} either way"
-            )

@@ -18,6 +18,7 @@ from flowsolver import Certificate
 from schedulers.flow.extraction import fit_together, in_whole_gangs, place_singly
 from schedulers.flow.graph import FlowGraph
 from schedulers.flow.policies.policy import MachineLoad, Policy
+from schedulers.flow.solver_graph import UNSCHEDULED
 from schedulers.flow.task_table import NO_ROW, TaskNodeState, TaskState, TaskTable
 from schedulers.flow.units import TypicalRequest, fits_somewhere, units_in
 from schedulers.flow.work import RoundWork, orders_beyond_cache
@@ -211,14 +212,14 @@ class FlowScheduler:
         table, graph = self.table, self.graph
         waiting = np.flatnonzero(table.node_state == TaskNodeState.WAITING)
         head = graph.destination(table, waiting)
-        sent = head != FlowGraph.UNSCHEDULED
+        sent = head != UNSCHEDULED
         row, machine = waiting[sent], head[sent]
         moved = moved_to = np.zeros(0, np.int64)
         if self._options.preemption:
             running = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
             moved = running[table.next_hop[running] != table.running_arc[running]]
             moved_to = graph.destination(table, moved)
-        on = moved_to != FlowGraph.UNSCHEDULED
+        on = moved_to != UNSCHEDULED
         found = graph.placements(
             table,
             np.concatenate([row, moved[on]]),
@@ -231,8 +232,8 @@ class FlowScheduler:
             moved[moved_to != table.machine[moved]],
             moved_to[moved_to != table.machine[moved]],
         )
-        preempted = moved[moved_to == FlowGraph.UNSCHEDULED]
-        migrated = moved[moved_to != FlowGraph.UNSCHEDULED]
+        preempted = moved[moved_to == UNSCHEDULED]
+        migrated = moved[moved_to != UNSCHEDULED]
 
         free = view.free
         if len(moved):

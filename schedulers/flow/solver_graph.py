@@ -8,13 +8,15 @@ from flowsolver import FlowNetwork, IncrementalSolver
 from schedulers.flow.task_table import NO_ROW
 from shared_state.tasks import Int64
 
+UNSCHEDULED = np.iinfo(np.int64).min  # a task's destination when its flow goes to U_j
+
 
 class SolverGraph:
     """Adds nodes and arcs to an incremental solver, and keeps whose arcs they are.
 
     row_of_arc: int64[arcs], the row of the task table whose arc it is, else NO_ROW. head_of_arc:
     int64[arcs], where a task's arc leads to: a machine row, to_aggregator(a), or
-    FlowGraph.UNSCHEDULED. added: nodes and arcs added in the current round. altered: capacities and
+    UNSCHEDULED. added: nodes and arcs added in the current round. altered: capacities and
     costs of arcs set in it.
     """
 

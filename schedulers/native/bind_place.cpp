@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "bound_catalog.hpp"
+#include "may_be_placed.hpp"
 #include "placer.hpp"
 #include "shared_state/native/bound_names.hpp"
 

@@ -1,138 +1,21 @@
 #include "placer.hpp"
 
 #include <algorithm>
-#include <stdexcept>
-#include <string>
 
 namespace agora {
 
 namespace {
 
-constexpr int64_t kMaxRequest = int64_t{1} << 50;
 // a level of at most so many rows is gathered per task: nothing is kept
 constexpr size_t kGatherAtOnce = 128;
 // uniform draws from a larger level before its open rows are gathered for the plan
 constexpr int kTries = 8;
 
-constexpr int32_t kUnplaced = -1;
-
 bool ranks(PlacementKind kind) {
   return kind == PlacementKind::BestFit || kind == PlacementKind::LoadSpreading;
 }
 
-void check(const ClusterView& view, const Catalog& catalog, const PlaceRequest& in) {
-  const size_t dimensions = view.static_state().dimensions();
-  if (catalog.machines() != view.static_state().machines())
-    throw std::invalid_argument("the catalog is of another cell than the view");
-  for (size_t i = 0; i < in.count * dimensions; ++i)
-    if (in.request[i] < 0 || in.request[i] > kMaxRequest)
-      throw std::invalid_argument("request[" + std::to_string(i / dimensions) +
-                                  "]: expected 0 to 2^50");
-  for (size_t i = 0; i < in.count; ++i)
-    if (in.preference[i] < 0 || static_cast<size_t>(in.preference[i]) >= catalog.sets())
-      throw std::invalid_argument("preference[" + std::to_string(i) + "]: there is no set " +
-                                  std::to_string(in.preference[i]));
-  for (const std::span<const bool> flags : {in.waits, in.kept})
-    if (!flags.empty() && flags.size() != in.count)
-      throw std::invalid_argument("waits, kept: expected one per task, or none");
-  std::vector<bool> seen(view.static_state().partitions());
-  for (const int32_t p : in.partition_order)
-    if (p >= 0 && static_cast<size_t>(p) < seen.size()) seen[static_cast<size_t>(p)] = true;
-  if (in.partition_order.size() != seen.size() ||
-      !std::all_of(seen.begin(), seen.end(), [](bool s) { return s; }))
-    throw std::invalid_argument("partition_order: expected every partition once");
-}
-
 }  // namespace
-
-PlaceWork place(ClusterView& view, const Catalog& catalog, const PlaceRequest& in,
-                int32_t* machine) {
-  check(view, catalog, in);
-  // The members of each gang, gang by gang; a gang is placed at its first member's turn.
-  std::vector<uint32_t> in_gangs;
-  for (size_t i = 0; i < in.count; ++i)
-    if (in.gang[i] >= 0) in_gangs.push_back(static_cast<uint32_t>(i));
-  std::stable_sort(in_gangs.begin(), in_gangs.end(),
-                   [&](uint32_t a, uint32_t b) { return in.gang[a] < in.gang[b]; });
-
-  Placer placer(view, catalog, in);
-  const auto waits = [&](size_t task) { return !in.waits.empty() && in.waits[task]; };
-  const auto lists_machines = [&](size_t task) {
-    return catalog.lists_machines(in.preference[task]);
-  };
-  // Places each task that `considers` names, its gang with it.
-  const auto pass = [&](const auto& considers, const auto& search) {
-    for (size_t i = 0; i < in.count; ++i) {
-      if (machine[i] != kUnplaced) continue;
-      if (in.gang[i] < 0) {
-        if (considers(i)) machine[i] = placer.place_one(i, search(i));
-        continue;
-      }
-      const auto first =
-          std::lower_bound(in_gangs.begin(), in_gangs.end(), in.gang[i],
-                           [&](uint32_t task, int64_t gang) { return in.gang[task] < gang; });
-      if (*first != i) continue;  // placed, or not, with its first member
-      auto last = first;
-      while (last != in_gangs.end() && in.gang[*last] == in.gang[i]) ++last;
-      if (!std::all_of(first, last, considers) || placer.place_gang({first, last}, search, machine))
-        continue;
-      for (auto task = first; task != last; ++task) machine[*task] = kUnplaced;
-    }
-  };
-  std::fill(machine, machine + in.count, kUnplaced);
-  const auto by_patience = [&](size_t task) {
-    return waits(task) ? Search::ListedMachines : Search::Anywhere;
-  };
-  if (in.preferred_first) {
-    pass(lists_machines, [](size_t) { return Search::ListedMachines; });
-    pass([&](size_t task) { return in.gang[task] >= 0 || !waits(task); }, by_patience);
-  } else {
-    pass([](size_t) { return true; }, by_patience);
-  }
-  return placer.work();
-}
-
-int64_t may_be_placed(const ClusterView& view, const Catalog& catalog, const WaitingTasks& tasks,
-                      bool* may) {
-  const size_t dimensions = view.static_state().dimensions();
-  if (catalog.machines() != view.static_state().machines())
-    throw std::invalid_argument("the catalog is of another cell than the view");
-  struct Known {
-    const int64_t* fits = nullptr;     // a request that some listed machine has room for
-    const int64_t* refused = nullptr;  // one that none has
-  };
-  std::unordered_map<int32_t, Known> by_set;
-  const auto at_most = [&](const int64_t* one, const int64_t* other) {
-    for (size_t r = 0; r < dimensions; ++r)
-      if (one[r] > other[r]) return false;
-    return true;
-  };
-  int64_t looked_at = 0;
-  const bool room = view.index().count() > 0;
-  for (size_t i = 0; i < tasks.count; ++i) {
-    may[i] = room;
-    if (!room || !tasks.waits[i]) continue;
-    const int32_t set = tasks.preference[i];
-    if (set < 0 || static_cast<size_t>(set) >= catalog.sets())
-      throw std::invalid_argument("preference[" + std::to_string(i) + "]: there is no set " +
-                                  std::to_string(set));
-    const int64_t* request = tasks.request + i * dimensions;
-    Known& known = by_set[set];
-    if (known.refused != nullptr && at_most(known.refused, request)) {
-      may[i] = false;
-      continue;
-    }
-    if (known.fits != nullptr && at_most(request, known.fits)) continue;
-    const auto listed = catalog.listed_machines(set);
-    const auto found = std::find_if(listed.begin(), listed.end(), [&](int32_t row) {
-      return view.index().contains(row) && view.fits(row, request);
-    });
-    looked_at += found - listed.begin() + (found != listed.end() ? 1 : 0);
-    may[i] = found != listed.end();
-    (may[i] ? known.fits : known.refused) = request;
-  }
-  return looked_at;
-}
 
 Placer::Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& request)
     : view_(view),
@@ -155,7 +38,6 @@ int32_t Placer::place_one(size_t task, Search search) {
   return row;
 }
 
-template <typename SearchOf>
 bool Placer::place_gang(std::span<const uint32_t> tasks, const SearchOf& search, int32_t* machine) {
   readmit_all();
   const size_t before = trial_.mark();

@@ -38,6 +38,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -95,20 +96,11 @@ struct PlaceWork {
 PlaceWork place(ClusterView& view, const Catalog& catalog, const PlaceRequest& request,
                 int32_t* machine);
 
-// Which of n waiting tasks may find a place: bool[n]. One that waits for its listed machines may if
-// one of them has room for it, any other if the view has an open row. Returns the rows looked at.
-// O(n + sizes of the distinct sets) where the tasks of a set ask for the same.
-struct WaitingTasks {
-  size_t count;
-  const int64_t* request;               // [count, R]
-  std::span<const int32_t> preference;  // [count]
-  std::span<const bool> waits;          // [count]
-};
-int64_t may_be_placed(const ClusterView& view, const Catalog& catalog, const WaitingTasks& tasks,
-                      bool* may);
-
 // Where a task may go.
 enum class Search { Anywhere, ListedMachines };
+
+// Where each task of a plan may go, by its place in the plan.
+using SearchOf = std::function<Search(size_t task)>;
 
 // One plan in the making.
 class Placer {
@@ -116,8 +108,6 @@ class Placer {
   Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& request);
 
   int32_t place_one(size_t task, Search search);
-  // search: of each task by itself.
-  template <typename SearchOf>
   bool place_gang(std::span<const uint32_t> tasks, const SearchOf& search, int32_t* machine);
   const PlaceWork& work() const { return work_; }
 

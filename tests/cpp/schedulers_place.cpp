@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "schedulers/native/may_be_placed.hpp"
 #include "schedulers/native/placer.hpp"
 
 using namespace agora;

@@ -11,6 +11,7 @@ import pytest
 
 from experiments.commands.report import app as report_app
 from experiments.commands.run import app
+from experiments.config import load_config
 from experiments.killed_runs import run_in_progress
 from experiments.summary import read_summary
 from parsync.metrics.regret import RegretMeans
@@ -142,9 +143,17 @@ def test_damaged_figures_cost_their_arm(
     assert [arm.name for arm in read_summary(killed).arms] == ["ParSync"]
 
 
+@pytest.mark.parametrize("beside", ["virtual", "live"])
 def test_an_arm_is_measured_from_its_parquet_files(
-    whole: Path, killed: Path, report: Report
+    beside: str, whole: Path, killed: Path, report: Report
 ) -> None:
+    """Whether the other arm ran on Ray or not."""
+    if beside == "live":
+        config = killed / "config.toml"
+        text = config.read_text().replace('runtime = "virtual"', 'runtime = "ray"')
+        config.write_text(text.replace("[live]\n", '[live]\narms = ["ParSync"]\n'))
+        assert not load_config(config).is_live(load_config(config).arms[1])
+        assert load_config(config).is_live(load_config(config).arms[0])
     shutil.rmtree(killed / "seeds")
     forget_end(killed, "flow")
     status, said = report(killed)

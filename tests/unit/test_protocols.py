@@ -120,7 +120,8 @@ def test_an_unknown_protocol_is_named_and_the_known_ones_listed() -> None:
         ({"ticket": 1}, "protocol 'broken' has no option 'ticket'; its options: tickets"),
         (
             {"tickets": 0},
-            "protocol 'broken', option 'tickets': Input should be greater than or equal to 1",
+            "protocol 'broken', option 'tickets': Input should be greater than or equal to 1, "
+            "got 0",
         ),
         ({"tickets": 13}, "protocol 'broken', options: RuntimeError: of its own"),
     ],
@@ -135,9 +136,15 @@ def test_a_wrong_option_is_named(whole: Any, options: dict[str, Any], message: s
     ("options", "message"),
     [
         ({"gap": 1.0}, "protocol 'optimistic' has no option 'gap'; its options: .*gap_s.*"),
-        ({"gap_s": 0.0}, "protocol 'optimistic', option 'gap_s': Input should be greater than 0"),
-        ({"gap_s": "1"}, "protocol 'optimistic', option 'gap_s': .* valid number"),
-        ({"losers": "retry"}, "protocol 'optimistic', option 'losers': .*'block' or 'requeue'"),
+        (
+            {"gap_s": 0.0},
+            "protocol 'optimistic', option 'gap_s': Input should be greater than 0, got 0.0",
+        ),
+        ({"gap_s": "1"}, "protocol 'optimistic', option 'gap_s': .* valid number, got '1'"),
+        (
+            {"losers": "retry"},
+            "protocol 'optimistic', option 'losers': .*'block' or 'requeue', got 'retry'",
+        ),
         ({"sync": "gossip"}, ".*unknown sync policy 'gossip'; known: .*every_attempt.*"),
         (
             {"sync_options": {"extra": 1}},

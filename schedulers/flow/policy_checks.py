@@ -1,0 +1,56 @@
+"""What a policy may not ask of the flow graph: arcs to nowhere, aggregators in a cycle, and costs
+beyond the solver's arithmetic."""
+
+from __future__ import annotations
+
+from graphlib import CycleError, TopologicalSorter
+
+import numpy as np
+
+from schedulers.flow.policies.policy import Policy, PolicyError
+from shared_state.tasks import Int64
+
+MAX_COST = 1 << 40  # of one arc; keeps every path of a large graph within the solver's arithmetic
+
+
+def check_heads(policy: Policy, head: Int64, machines: int, tail: str) -> None:
+    """Raise PolicyError if one of these heads, int64[k], is no machine row and no aggregator.
+
+    Args:
+        tail: Where the arcs begin, for the message.
+    """
+    wrong = (head >= machines) | (head < -policy.aggregators)
+    if np.any(wrong):
+        bad = int(head[wrong][0])
+        name = f"machine {bad}" if bad >= 0 else f"aggregator {-1 - bad}"
+        raise PolicyError(
+            f"{type(policy).__name__}: an arc from {tail} leads to {name}, which does not exist"
+        )
+
+
+def check_acyclic(policy: Policy, tail: Int64, head: Int64) -> None:
+    """Raise PolicyError if these arcs between aggregators, int64[k] each, form a cycle."""
+    sorter: TopologicalSorter[int] = TopologicalSorter()
+    for one, other in zip(tail.tolist(), head.tolist(), strict=True):
+        sorter.add(one, other)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        around = " -> ".join(map(str, error.args[1]))
+        raise PolicyError(
+            f"{type(policy).__name__}: the arcs between aggregators form a cycle: {around}"
+        ) from error
+
+
+def check_costs(policy: Policy, cost: Int64, which: str) -> None:
+    """Raise PolicyError if one of these costs, int64[k], is larger than MAX_COST either way.
+
+    Args:
+        which: Which arcs they are of, for the message.
+    """
+    wrong = np.abs(cost) > MAX_COST
+    if np.any(wrong):
+        raise PolicyError(
+            f"{type(policy).__name__}: an arc {which} costs {int(cost[wrong][0])}; "
+            f"at most {MAX_COST} either way"
+        )

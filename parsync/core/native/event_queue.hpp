@@ -32,7 +32,8 @@ class EventQueue {
   nanobind::object event() const { return event_; }
 
   void send(int64_t now_us, int64_t to, nanobind::object event, int64_t sender) {
-    const bool beside = message_us_ > 0 && beside_cell_.contains(sender) && beside_cell_.contains(to);
+    const bool beside =
+        message_us_ > 0 && beside_cell_.contains(sender) && beside_cell_.contains(to);
     push(now_us + (beside ? 0 : message_us_), to, std::move(event));
   }
 

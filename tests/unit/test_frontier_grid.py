@@ -65,7 +65,7 @@ def test_the_frontiers_of_the_main_comparison_are_valid(quick: bool) -> None:
 
 def test_the_example_is_valid() -> None:
     grid = make_grid(load_config(Path("examples/frontier.toml")))
-    assert len(grid.conditions) == 2 and grid.runs == 36
+    assert len(grid.conditions) == 2 and grid.runs == 24
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_figures_are_drawn_anew(run: LoadedRun, tmp_path: Path) -> None:
     figure = run.figure("delay_distribution")
     assert isinstance(figure, Figure) and figure.axes[0].get_xlabel() == "Scheduling delay"
     assert "delay_distribution" in run.figure_names
-    with pytest.raises(AgoraError, match="figure 'delay_ecdf': expected one of .*trade_off, "):
+    with pytest.raises(AgoraError, match=r"figure 'delay_ecdf': expected one of .*trade_off, "):
         run.figure("delay_ecdf")
     with pytest.MonkeyPatch.context() as patch:
         empty = figures.FigureSpec("empty", "Nothing", lambda run: None, "Nothing.")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import model_validator
 
 from experiments.decision_basis import DecisionBasis, by_basis
 from experiments.statistics import Difference, Interval, Value, mean_interval, paired_difference
-from experiments.summary_model import VERSION
+from experiments.summary_model import VERSION, Version
 from experiments.sweeps.labels import PlainValue, parameter_labels, plain_value
 from experiments.sweeps.looks import KnownDifference, Target, look
 from experiments.sweeps.sweep_file import Combination, Sweep
@@ -79,7 +79,7 @@ class SweepSummary(Figures):
         runs: Rows of points.parquet.
     """
 
-    format: Literal[3] = VERSION
+    format: Version = VERSION
     name: str
     version: str
     partial: str

@@ -9,7 +9,7 @@ from pathlib import Path
 import jinja2
 
 from experiments.config import read_toml
-from experiments.decision_basis import basis_title
+from experiments.decision_basis import basis_text, basis_title
 from experiments.figures import style
 from experiments.model_files import read_model, writing
 from experiments.report.page import never_stop
@@ -125,10 +125,16 @@ def _section(
             title = f"{quantity.label} against {_bottom(summary)}"
             drawings.append(Drawing(title, style.inline_svg(svg, title), quantity.description))
     rows = [arm for one in summary.combinations for arm in one.arms if arm.name in arms]
-    titles = list(dict.fromkeys(basis_title(arm.basis) for arm in rows))
-    title = titles[0] if len(titles) == 1 else f"{titles[0]} to {titles[-1]}"
     baselines = [arm.baseline for arm in rows if arm.baseline is not None]
-    return Section(title, arms, baselines[0] if baselines else "", drawings)
+    return Section(_title(rows), arms, baselines[0] if baselines else "", drawings)
+
+
+def _title(rows: Sequence[ArmResult]) -> str:
+    """What the delays of these arms rest on."""
+    titles = list(dict.fromkeys(basis_title(arm.basis) for arm in rows))
+    if len({arm.basis.kind for arm in rows}) > 1:
+        return "Clock classes that differ between combinations"
+    return titles[0] if len(titles) == 1 else f"{titles[0]} to {basis_text(rows[-1].basis)}"
 
 
 def _differs(summary: SweepSummary, quantity: Quantity, arms: Sequence[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from textwrap import wrap
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,6 +20,7 @@ from parsync.metrics.quantity import Quantity, Unit
 
 MOST_PANELS = 6  # of a figure, one below the other
 PANEL_IN = 2.5
+TITLE_LETTERS = 58  # of a line
 ASIDE_IN = 0.04  # between arms of one value
 LOGARITHMIC = 20  # largest over smallest value of an axis, from which on it is logarithmic
 MOST_TICKS = 8
@@ -99,7 +101,7 @@ def draw(
         for axes, panel in zip(every, shown, strict=True):
             drawn |= _draw_panel(axes, summary, quantity, arms, panel, place, by_browser)
             if panel.title:
-                axes.set_title(label(panel.title), fontsize=9)
+                axes.set_title("\n".join(wrap(panel.title, TITLE_LETTERS)[:3]), fontsize=8.5)
             axes.set_ylabel(quantity.label)
         together = _of_axis(summary, x_axis(summary))
         names = together[0].label + "".join(f" (with {one.label})" for one in together[1:])
@@ -195,6 +197,8 @@ def _scale_y(axes: Axes, quantity: Quantity, heights: Sequence[float]) -> None:
     if axes.get_ylim()[0] < 0 <= smallest:
         axes.set_ylim(bottom=0)
     if quantity.unit is Unit.SHARE:
+        if max(heights, default=2.0) <= 1 < axes.get_ylim()[1]:
+            axes.set_ylim(top=1.02)
         style.share_axis(axes)
         return
     if quantity.unit is Unit.DURATION:

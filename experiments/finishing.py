@@ -13,6 +13,7 @@ from experiments.config import RunConfig
 from experiments.decision_basis import decision_basis
 from experiments.decision_capacity import decision_capacity
 from experiments.interruption import Interruption
+from experiments.live_validity import live_validity
 from experiments.regret import settle_us
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
@@ -108,4 +109,5 @@ def arm_result(
         partial=bool(run.stopped),
         restarts=run.restarts,
         decision_capacity=capacity,
+        validity=live_validity(config, run) if live else None,
     )

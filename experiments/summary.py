@@ -57,6 +57,7 @@ from experiments.workloads.inspection import digest
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.regret import Regret
 from parsync.metrics.summary import ArmFigures
+from parsync.metrics.validity import Validity
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
@@ -98,6 +99,7 @@ class ArmResult:
     partial: bool = False
     decision_capacity: Sequence[Capacity] = ()
     restarts: Sequence[Restart] = ()
+    validity: Validity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,6 +354,7 @@ def describe(arm: ArmResult, slug: str) -> ArmSummary:
         clock_notes=_plain(arm.clock_notes),
         partial=arm.partial,
         restarts=list(arm.restarts),
+        validity=arm.validity,
         digest=arm.digest,
         overall=overall,
         phases=figures.phases,

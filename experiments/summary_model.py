@@ -24,8 +24,9 @@ from parsync.metrics.summary import (
     ScopeFigures,
     TotalFigures,
 )
+from parsync.metrics.validity import Validity
 
-VERSION: Literal[3] = 3
+VERSION: Literal[4] = 4
 
 Settings = dict[str, JsonValue]  # of a configuration, by name
 
@@ -120,6 +121,7 @@ class ArmSummary(ArmFigures):
         clock_notes: What its times include, e.g. tick_us, step_wait_share.
         partial: It did not get to its end.
         restarts: Of a live run's actors.
+        validity: Whether a live run was disturbed; None in virtual time.
         digest: Of its event log; "" if that is not known.
     """
 
@@ -135,9 +137,20 @@ class ArmSummary(ArmFigures):
     clock_notes: Settings
     partial: bool
     restarts: list[Restart]
+    validity: Validity | None
     digest: str
     regret: Regret
     seeds: list[SeedSummary]
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether its live run was disturbed: then its figures of that run win nothing."""
+        return self.validity is not None and self.validity.is_disturbed
+
+    @property
+    def has_sound_run(self) -> bool:
+        """Whether its own run got to its end and was not disturbed."""
+        return not (self.partial or self.is_disturbed)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -231,7 +244,7 @@ class RunSummary(ComparedArms):
         config: The resolved configuration.
     """
 
-    format: Literal[3] = VERSION
+    format: Literal[4] = VERSION
     digest: str
     seed: int
     version: str
@@ -264,7 +277,7 @@ class KeptArm(Figures):
         arm: The arm without its paired seeds.
     """
 
-    format: Literal[3] = VERSION
+    format: Literal[4] = VERSION
     version: str
     stopped: str
     workload: WorkloadFacts
@@ -281,7 +294,7 @@ class KeptArm(Figures):
 class KeptSeed(Figures):
     """The arms that have run under a paired seed, by slug, in seeds/<seed>.json."""
 
-    format: Literal[3] = VERSION
+    format: Literal[4] = VERSION
     seed: int
     arms: dict[str, SeedFigures]
 

@@ -14,6 +14,13 @@ from experiments.decision_basis import basis_text, basis_title
 from experiments.figures import RenderedFigure, draw_all, style
 from experiments.report.data_dictionary import data_dictionary
 from experiments.report.differences import differences, settings
+from experiments.report.live_runs import (
+    disturbed_runs,
+    live_disagreement,
+    prediction_basis,
+    predictions,
+    validity_text,
+)
 from experiments.report.transient import transient_phases
 from experiments.report.verdict import SAME, Row, is_ranked, unplaced_share, verdict
 from experiments.restarts import count, sentence
@@ -130,6 +137,11 @@ def render(run: Run, drawn: Sequence[RenderedFigure]) -> str:
         differs=_differs(summary),
         restarts=_restarts(summary),
         restart_count=count,
+        disturbed=disturbed_runs(summary),
+        disagreement=live_disagreement(summary),
+        predictions=predictions(summary),
+        prediction_basis=prediction_basis(summary),
+        validity_text=validity_text,
         clock=_clock,
         capacity=_capacity,
     )

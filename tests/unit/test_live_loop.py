@@ -23,6 +23,7 @@ from parsync.core.events import (
 from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.actor_runtime import LATENESS_US, ActorRuntime, ignore_record
+from parsync.runtime.live.load_meter import LoadMeter
 from parsync.runtime.live.loop import HostLoop, Ticks, last_step
 from parsync.runtime.live.monitor import ActorStatus, StatusMonitor
 from parsync.runtime.live.plan import plan_hosts
@@ -87,6 +88,7 @@ def test_one_step_per_tick_carries_everything_in_turn() -> None:
         1_000,
         25_000,
         lambda now_us: None,
+        LoadMeter(0, ignore_record),
     )
     runtime.start()
     while clock.us <= 55_000:
@@ -118,6 +120,7 @@ def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
         1_000,
         4_000,
         ticked.append,
+        LoadMeter(0, ignore_record),
     )
     runtime.start()
     while clock.us <= 56_000:
@@ -274,7 +277,15 @@ def test_a_loop_tells_of_each_step_before_it_takes_the_messages() -> None:
 
     steps = StepClient(CORE, 0, 1, lambda request: encode(()))
     loop = HostLoop(
-        runtime, steps, clock, Ticks(25_000, 5_000), 1_000, 25_000, lambda now_us: None, stepped
+        runtime,
+        steps,
+        clock,
+        Ticks(25_000, 5_000),
+        1_000,
+        25_000,
+        lambda now_us: None,
+        LoadMeter(0, ignore_record),
+        stepped,
     )
     runtime.start()
     while clock.us <= 30_000:

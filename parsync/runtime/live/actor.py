@@ -15,6 +15,7 @@ from parsync.runtime.live.actor_runtime import ActorRuntime
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member
 from parsync.runtime.live.handled_log import HandledLog, handled_log
+from parsync.runtime.live.load_meter import LoadMeter
 from parsync.runtime.live.loop import LoopThread, last_step, run_loop
 from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.plan import (
@@ -54,6 +55,7 @@ class Actor(ABC):
 
     _runtime: ActorRuntime
     _steps: StepClient
+    _load: LoadMeter
 
     def __init__(
         self, name: str, plan: RunPlan, assembly: Assembly, agent_names: dict[int, str]
@@ -90,7 +92,7 @@ class Actor(ABC):
     def _live(self, stopping: threading.Event, wake: threading.Event) -> None:
         try:
             self._await_origin(stopping)
-            run_loop(self._start_loop(), stopping, wake)
+            run_loop(self._start_loop(), stopping, wake, self._load)
         except Replaced:  # its node was cut off and is back: another process has its place
             raise
         except ContractBroken as error:

@@ -16,11 +16,12 @@ from parsync.core.addresses import ARRIVALS, WORKERS
 from parsync.core.agent import Agent
 from parsync.core.effects import Effect
 from parsync.core.event import Event
-from parsync.core.participant import Participant
+from parsync.core.participant import Decider, Participant
 from parsync.runtime.live.actor import JOIN_S, Actor
 from parsync.runtime.live.actor_runtime import ActorRuntime
 from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.finished import DueEnds, Finished, once
+from parsync.runtime.live.load_meter import LoadMeter, MeteredDecider
 from parsync.runtime.live.loop import HostLoop, Ticks
 from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.plan import (
@@ -36,6 +37,7 @@ from parsync.runtime.live.recorder import Recorder, epoch_log
 from parsync.runtime.live.step_wait import StepWaitRecorder
 from parsync.runtime.live.steps import StepClient
 from parsync.runtime.live.submissions import SubmissionReceiver, SubmissionSender, SubmittingSteps
+from schedulers.decision_time import Measured
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 
@@ -62,14 +64,24 @@ class SchedulerHost(Actor):
             self._refusal = error
         participants: dict[int, Participant] = dict(self._agents)
         self._waits = StepWaitRecorder(assembly.workload.tasks.submit_us)
+        self._load = LoadMeter(host.host, self._recorder)
+        measured = {
+            agent for agent in self._agents if assembly.arm.group_of(agent).clock == Measured()
+        }
+        deciders: dict[int, Decider] = {
+            agent: MeteredDecider(decider, self._load) if agent in measured else decider
+            for agent, decider in self._agents.items()
+        }
         self._runtime = ActorRuntime(
             participants,
-            self._agents,
+            deciders,
             assembly.addresses,
             self._clock,
             self._recorder,
             self._handled,
             assembly.parts,
+            self._load.decision,
+            measured,
         )
         self._receiver = SubmissionReceiver(self.epoch)
         self._steps = StepClient(assembly.codec, host.host, self.epoch, self._cell.step)
@@ -146,6 +158,7 @@ class SchedulerHost(Actor):
             WAKE_US,
             spacing_us,
             self._tick,
+            self._load,
             self._waits.stepped,
         ).run_once
 
@@ -181,6 +194,7 @@ class WorkerHost(Actor):
         assembly = inputs.assembly
         super().__init__(WORKER_POOL, plan, assembly, {})
         self._recorder = Recorder(plan, self.name, inputs.make_metrics())
+        self._load = LoadMeter(WORKERS, self._recorder)
         self._workers = assembly.workers()
         self._runtime = ActorRuntime(
             {WORKERS: self._workers},
@@ -219,6 +233,7 @@ class WorkerHost(Actor):
             self._tick_us,
             self._tick_us,
             self._tick,
+            self._load,
         ).run_once
 
     def _doing(self) -> str:
@@ -239,6 +254,7 @@ class WorkloadSource(Actor):
         super().__init__(SOURCE, plan, assembly, {})
         self._plan = plan
         self._recorder = Recorder(plan, self.name, inputs.make_metrics())
+        self._load = LoadMeter(ARRIVALS, self._recorder)
         self._arrivals = assembly.arrivals()
         self._runtime = ActorRuntime(
             {ARRIVALS: self._arrivals},
@@ -281,6 +297,7 @@ class WorkloadSource(Actor):
             tick_us,
             tick_us,
             self._poll_senders,
+            self._load,
         ).run_once
 
     def _doing(self) -> str:
@@ -293,6 +310,7 @@ class WorkloadSource(Actor):
     def _poll_senders(self, now_us: int) -> None:
         for sender in self._senders.values():
             sender.poll(now_us)
+        self._load.unhandled(sum(sender.waiting for sender in self._senders.values()))
         self._tick(now_us)
 
     def _report(self, error: str | None = None) -> ActorStatus:

@@ -16,6 +16,7 @@ from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, share, shared
 from parsync.runtime.live.handled_log import HandledLog, handled_log
+from parsync.runtime.live.load_meter import LoadMeter
 from parsync.runtime.live.loop import HostLoop, LoopThread, Ticks, run_loop
 from parsync.runtime.live.monitor import ActorStatus, RunStatus, StatusMonitor
 from parsync.runtime.live.plan import (
@@ -65,6 +66,7 @@ class CoordinatorHost:
             ignore_record,
             self._log.handled,
         )
+        self._load = LoadMeter(COORDINATOR, ignore_record)  # it is in nobody's way
         self._plan = plan
         self._codec = inputs.assembly.codec
         self._thread: LoopThread | None = None
@@ -132,7 +134,7 @@ class CoordinatorHost:
         return None if error is None else f"{COORDINATOR_NAME}: {error_line(error)}"
 
     def _live(self, stopping: threading.Event, wake: threading.Event) -> None:
-        run_loop(self._start_loop(), stopping, wake)
+        run_loop(self._start_loop(), stopping, wake, self._load)
 
     def _start_loop(self) -> Callable[[], int]:
         """As Actor._start_loop."""
@@ -145,6 +147,7 @@ class CoordinatorHost:
             self.TICK_US,
             self.TICK_US,
             self._flush,
+            self._load,
         ).run_once
 
     def _flush(self, now_us: int) -> None:

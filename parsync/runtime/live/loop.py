@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from parsync.runtime.live.actor_runtime import ActorRuntime
 from parsync.runtime.live.clock import Clock
+from parsync.runtime.live.load_meter import LoadMeter
 from parsync.runtime.live.steps import StepClient, Steps
 
 LAST_STEP_S = 5.0
@@ -59,6 +61,7 @@ class HostLoop:
         spacing_us: The least time between steps that do not wait for their tick; a tick or more:
             every step waits.
         on_tick: Called with the time after each tick's step.
+        load: The actor's meter.
         on_step: Called with the time just before each step.
     """
 
@@ -71,6 +74,7 @@ class HostLoop:
         wake_us: int,
         spacing_us: int,
         on_tick: Callable[[int], None],
+        load: LoadMeter,
         on_step: Callable[[int], None] = ignore_step,
     ) -> None:
         self._runtime = runtime
@@ -83,6 +87,7 @@ class HostLoop:
         # the earliest time of a step that does not wait for its tick
         self._early_us = ticks.next_us
         self._on_tick = on_tick
+        self._load = load
 
     def run_once(self) -> int:
         """Do what is due.
@@ -93,17 +98,25 @@ class HostLoop:
         Raises:
             AgoraError: The cell stays away, or a participant sends to nobody.
         """
+        load = self._load
+        load.unhandled(self._runtime.unhandled)
         self._runtime.advance()
         now_us = self._clock.now_us()
+        tick_us = self._ticks.next_us
         tick = self._ticks.due(now_us)
+        if tick:  # the time of decisions contains that of computing their plans
+            load.tick(now_us - max(tick_us, self._runtime.computed_us))
         if tick or (self._runtime.has_outgoing and now_us >= self._early_us):
             self._early_us = now_us + self._spacing_us
             self._on_step(now_us)
-            for address, event in self._steps.step(self._runtime.take_outgoing(self._steps.number)):
+            received = self._steps.step(self._runtime.take_outgoing(self._steps.number))
+            load.step(self._clock.now_us() - now_us)
+            for address, event in received:
                 self._runtime.deliver(address, event)
             self._runtime.advance()
             if tick:
                 self._on_tick(self._clock.now_us())
+                load.sample(self._clock.now_us())
         now_us = self._clock.now_us()
         wait_us = self._ticks.next_us - now_us
         if self._runtime.has_outgoing:
@@ -155,11 +168,15 @@ class LoopThread:
         return not self._thread.is_alive()
 
 
-def run_loop(run_once: Callable[[], int], stopping: threading.Event, wake: threading.Event) -> None:
+def run_loop(
+    run_once: Callable[[], int], stopping: threading.Event, wake: threading.Event, load: LoadMeter
+) -> None:
     """Call run_once until `stopping` is set, and sleep in between for as long as it returns, or
-    until `wake` is set."""
+    until `wake` is set. The meter learns how much longer each sleep was than asked for."""
     while not stopping.is_set():
         wait_us = run_once()
         if wait_us > 0:
-            wake.wait(wait_us / 1e6)
+            begun_ns = time.monotonic_ns()
+            if not wake.wait(wait_us / 1e6):
+                load.slept((time.monotonic_ns() - begun_ns) // 1000 - wait_us)
             wake.clear()

@@ -221,8 +221,8 @@ SCHEMAS: Tables = {
             "late_p95_us": Column(
                 "int64",
                 "us",
-                "how late ticks began and decisions were delivered, 95th percentile. What falls "
-                "due while a plan is computed counts from the end of that",
+                "how late ticks began and decisions were delivered, 95th percentile; what falls "
+                "due while a plan is computed, or a step is under way, counts from the end of that",
             ),
             "lag_p95_us": Column(
                 "int64", "us", "how much longer its loop slept than it asked for, 95th percentile"

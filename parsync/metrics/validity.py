@@ -1,5 +1,4 @@
-"""Whether a live run was disturbed: by other processes of the machine, or because the machine is too
-small for it.
+"""Whether a live run was disturbed: by other processes, or because the machine is too small for it.
 
 A run in real time measures its machine as well. If its processes do not get the processor when they
 need it, tasks wait for that, and neither figures nor order of the arms tell anything about

@@ -35,13 +35,13 @@ from parsync.runtime.live.plan import (
 from parsync.runtime.live.ports import RayHostClient
 from parsync.runtime.live.recorder import Recorder, epoch_log
 from parsync.runtime.live.step_wait import StepWaitRecorder
-from parsync.runtime.live.steps import StepClient
+from parsync.runtime.live.steps import StepClient, Steps
 from parsync.runtime.live.submissions import SubmissionReceiver, SubmissionSender, SubmittingSteps
 from schedulers.decision_time import Measured
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 
-WAKE_US = 1_000
+WAKE_US = 300
 
 
 class SchedulerHost(Actor):
@@ -147,16 +147,15 @@ class SchedulerHost(Actor):
             broken=self._thread is not None and isinstance(self._thread.error, ContractBroken),
         )
 
-    def _start_loop(self) -> Callable[[], int]:
+    def _start_loop(self, steps: Steps) -> Callable[[], int]:
         self._runtime.start(self.epoch)
-        steps, spacing_us = self._steps, self._spacing_us
         return HostLoop(
             self._runtime,
             steps,
             self._clock,
             self._ticks,
             WAKE_US,
-            spacing_us,
+            self._spacing_us,
             self._tick,
             self._load,
             self._waits.stepped,
@@ -223,11 +222,11 @@ class WorkerHost(Actor):
             self._recorder.metrics, round_trip_us, self._steps.repeats, 0, error, due_ends
         )
 
-    def _start_loop(self) -> Callable[[], int]:
+    def _start_loop(self, steps: Steps) -> Callable[[], int]:
         self._runtime.start()
         return HostLoop(
             self._runtime,
-            self._steps,
+            steps,
             self._clock,
             self._ticks,
             self._tick_us,
@@ -286,12 +285,12 @@ class WorkloadSource(Actor):
             self._recorder.metrics, round_trip_us, self._steps.repeats, resubmitted, error
         )
 
-    def _start_loop(self) -> Callable[[], int]:
+    def _start_loop(self, steps: Steps) -> Callable[[], int]:
         self._runtime.start()
         tick_us = self._plan.tick_us
         return HostLoop(
             self._runtime,
-            SubmittingSteps(self._steps, self._senders, self._plan.host_of),
+            SubmittingSteps(steps, self._senders, self._plan.host_of),
             self._clock,
             Ticks(tick_us, self._plan.source_phase_us),
             tick_us,

@@ -13,6 +13,7 @@ from typing import Any
 from parsync.core.addresses import COORDINATOR
 from parsync.runtime.live.actor import JOIN_S, error_line
 from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
+from parsync.runtime.live.background_steps import BackgroundSteps
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, share, shared
 from parsync.runtime.live.handled_log import HandledLog, handled_log
@@ -29,7 +30,7 @@ from parsync.runtime.live.plan import (
 )
 from parsync.runtime.live.ports import CellPort
 from parsync.runtime.live.status import StatusLine
-from parsync.runtime.live.steps import StepClient
+from parsync.runtime.live.steps import StepClient, Steps
 from schedulers.interface import ContractBroken
 
 
@@ -134,14 +135,19 @@ class CoordinatorHost:
         return None if error is None else f"{COORDINATOR_NAME}: {error_line(error)}"
 
     def _live(self, stopping: threading.Event, wake: threading.Event) -> None:
-        run_loop(self._start_loop(), stopping, wake, self._load)
+        steps = BackgroundSteps(self._step_client(), wake)
+        run_loop(self._start_loop(steps), stopping, wake, self._load)
 
-    def _start_loop(self) -> Callable[[], int]:
-        """As Actor._start_loop."""
+    def _step_client(self) -> StepClient:
+        """As Actor._step_client."""
         cell = CellPort(member(self._plan.namespace, CELL))
+        return StepClient(self._codec, COORDINATOR, self.epoch, cell.step)
+
+    def _start_loop(self, steps: Steps) -> Callable[[], int]:
+        """As Actor._start_loop."""
         return HostLoop(
             self._runtime,
-            StepClient(self._codec, COORDINATOR, self.epoch, cell.step),
+            steps,
             self._clock,
             Ticks(self.TICK_US, 0),
             self.TICK_US,

@@ -27,9 +27,12 @@ from experiments.live_table import live_table
 from experiments.preconditions import check_arms, check_memory, check_new, make_run_directory
 from experiments.resolve import resolve
 from experiments.run_options import RunOptions
-from experiments.running import ArmRun, ArmRunner, make_workload, run_arm_virtual, run_seeds
+from experiments.running import ArmRun, ArmRunner, make_workload, run_arm_virtual
 from experiments.summary import SUMMARY, slugs, workload_facts, write_seed
 from experiments.summary_model import SeedFigures
+from experiments.sweeps.engine import run_points
+from experiments.sweeps.points import paired_points
+from experiments.sweeps.progress import Progress
 from experiments.version import version_text
 from parsync.metrics.live import Snapshot
 from parsync.metrics.quantity import counted
@@ -305,18 +308,15 @@ def _paired_seeds(
 ) -> None:
     """Run the paired seeds: add figures by seed and arm as they arrive, and write them."""
     slug_of = dict(zip((names := [arm.name for arm in config.arms]), slugs(names), strict=True))
-    total = config.seeds * len(config.arms)
-    begun_s = time.monotonic()
+    points = paired_points(config)
+    progress = Progress(len(points))
     with (
         console.status("paired seeds") as status,
-        contextlib.closing(run_seeds(config, interruption)) as runs,
+        contextlib.closing(run_points(points, interruption)) as runs,
     ):
-        for done, (seed, name, result) in enumerate(runs, start=1):
-            of_seed = figures.setdefault(seed, {})
-            of_seed[name] = result
+        for point, result in runs:
+            of_seed = figures.setdefault(point.seed, {})
+            of_seed[point.arm.name] = result
             kept = {slug_of[arm]: its for arm, its in of_seed.items()}
-            write_seed(directory, seed, kept)
-            left_s = (time.monotonic() - begun_s) * (total - done) / done
-            status.update(
-                f"paired seeds in virtual time: {done} of {total} runs, about {left_s:.0f} s left"
-            )
+            write_seed(directory, point.seed, kept)
+            status.update(f"paired seeds in virtual time: {progress.step()}")

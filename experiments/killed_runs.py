@@ -43,6 +43,7 @@ from experiments.summary_model import (
     ArmSummary,
     KeptArm,
     KeptSeed,
+    RunSummary,
     SeedFigures,
     SeedSummary,
     WorkloadFacts,
@@ -79,16 +80,37 @@ def run_in_progress(directory: Path) -> Iterator[None]:
         yield
 
 
-def finish_killed(directory: Path) -> None:
-    """Write the summary of a run directory without one. Raises AgoraError if it is none, if its run
-    is still going on, and if nothing can be made of it."""
+def in_progress(directory: Path) -> bool:
+    """Whether the run of a directory is still going on. Raises AgoraError if it is no run
+    directory."""
     path = directory / CONFIG_FILE
     if not directory.is_dir():
         raise AgoraError(f"{directory}: no such directory")
     if not path.is_file():
         raise AgoraError(f"{directory}: not a run directory: it has no {CONFIG_FILE}")
-    if _in_progress(path):
+    return _is_locked(path)
+
+
+def summary_so_far(directory: Path) -> RunSummary:
+    """The summary of the arms that have ended, of a run in progress; nothing is written. Raises
+    AgoraError if none has, or a file cannot be read."""
+    config = load_config(directory / CONFIG_FILE)
+    found = _Found(directory, config)
+    names = slugs([arm.name for arm in config.arms])
+    for slug in names:
+        found.take_ended(slug)
+    if not found.arms:
+        raise AgoraError(f"{directory}: its run is in progress, and no arm of it has ended yet")
+    going_on = f"still in progress: {len(found.arms)} of {len(names)} arms have ended"
+    return found.summary("; ".join([going_on, *found.lacks]))
+
+
+def finish_killed(directory: Path) -> None:
+    """Write the summary of a run directory without one. Raises AgoraError if it is none, if its run
+    is still going on, and if nothing can be made of it."""
+    if in_progress(directory):
         raise AgoraError(f"{directory}: its run is still in progress; wait for its end")
+    path = directory / CONFIG_FILE
     config = load_config(path)
     found = _Found(directory, config)
     for arm, slug in zip(config.arms, slugs([arm.name for arm in config.arms]), strict=True):
@@ -99,20 +121,10 @@ def finish_killed(directory: Path) -> None:
             f"{directory}: nothing to report: {why}; "
             f"`agora run --config {quote(str(path))}` runs it again"
         )
-    facts = RunFacts(
-        seed=config.seed,
-        version=found.version,
-        runtime=config.runtime,
-        settle_us=settle_us(config),
-        config=config.model_dump(mode="json"),
-        partial=found.partial(),
-    )
-    assert found.workload is not None  # there are arms
-    summary = summary_of(facts, found.workload, found.arms, found.quantities)
-    write_model(directory / SUMMARY, summary)
+    write_model(directory / SUMMARY, found.summary(found.partial()))
 
 
-def _in_progress(path: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     with path.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -161,8 +173,46 @@ class _Found:
         except AgoraError as error:
             self.lacks.append(f"'{arm.name}' is missing: {error}")
             return
+        self._add(kept, slug)
+
+    def take_ended(self, slug: str) -> None:
+        """The next arm of the configuration, if it has ended."""
+        kept = kept_arm(self._directory / "arms" / slug)
+        if kept is not None:
+            self._add(kept, slug)
+
+    def summary(self, partial: str) -> RunSummary:
+        """The summary of the arms taken, of which there must be one.
+
+        Args:
+            partial: Why the run did not get to its end, "" if it did.
+        """
+        assert self.workload is not None, "there are arms"
+        facts = RunFacts(
+            seed=self._config.seed,
+            version=self.version,
+            runtime=self._config.runtime,
+            settle_us=settle_us(self._config),
+            config=self._config.model_dump(mode="json"),
+            partial=partial,
+        )
+        return summary_of(facts, self.workload, self.arms, self.quantities)
+
+    def partial(self) -> str:
+        """Why the run did not get to its end, "" if it had: only its report is missing then."""
+        lacks = list(self.lacks)
+        if self._not_run:
+            lacks.append(f"{self._not_run} of {len(self._config.arms)} arms did not run")
+        expected = self._config.seeds * len(self._config.arms) if self._config.seeds > 1 else 0
+        done = sum(len(arms) for arms in self._seeds.values())
+        if done < expected:
+            lacks.append(f"{done} of {expected} runs of the paired seeds are complete")
+        return "; ".join(lacks)
+
+    def _add(self, kept: KeptArm, slug: str) -> None:
+        """Add an arm with what is there of its paired seeds."""
         if kept.stopped:
-            self.lacks.append(f"'{arm.name}': {kept.stopped}")
+            self.lacks.append(f"'{kept.arm.name}': {kept.stopped}")
         seeds = [
             SeedSummary(
                 seed=seed,
@@ -176,17 +226,6 @@ class _Found:
         self.workload = kept.workload
         self.quantities += kept.quantities
         self.arms.append(kept.arm.model_copy(update={"seeds": seeds}))
-
-    def partial(self) -> str:
-        """Why the run did not get to its end, "" if it had: only its report is missing then."""
-        lacks = list(self.lacks)
-        if self._not_run:
-            lacks.append(f"{self._not_run} of {len(self._config.arms)} arms did not run")
-        expected = self._config.seeds * len(self._config.arms) if self._config.seeds > 1 else 0
-        done = sum(len(arms) for arms in self._seeds.values())
-        if done < expected:
-            lacks.append(f"{done} of {expected} runs of the paired seeds are complete")
-        return "; ".join(lacks)
 
     def _unfinished(self, arm: ArmConfig, slug: str, folder: Path) -> KeptArm:
         """An arm without figures. Raises AgoraError if its measurements cannot be read."""

@@ -1,23 +1,18 @@
-"""The runs of a configuration's arms: each once in full with its measurements on disk, then all
-again over paired seeds for the confidence intervals."""
+"""The runs of a configuration's arms in virtual time: in full with their measurements on disk, or
+for their figures only."""
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import os
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence, Set
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Protocol
 
 from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
-from experiments.interruption import Interruption, stop_signals_kept_from_children
+from experiments.interruption import Interruption
 from experiments.placement_values import placement_values
 from experiments.regret import regret_watch, settle_us
 from experiments.restarts import Restart
@@ -35,7 +30,6 @@ from parsync.protocols.tables import tables_of
 from parsync.runtime.arm_file import InVirtualTime
 from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.event_logs import VIRTUAL_LOG, LogEnd, write_end
-from parsync.runtime.orphans import end_with_parent
 from parsync.runtime.records import RecordSink, merge_parts
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.runtime.workload_files import WORKLOAD_DIR, WORKLOAD_FILE
@@ -44,7 +38,6 @@ from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 
 SNAPSHOT_EVERY_S = 0.5
-POLL_S = 0.1  # for a stop signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,10 +212,19 @@ def run_arm_virtual(
     return ArmRun(arm, metrics, digest, notes, stopped, wall_s, regret, interrupted, broken)
 
 
-def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> SeedFigures:
-    """The figures of one arm on one seed's workload; runs in a process of its own. Raises
-    AgoraError if it does not get to its end."""
-    workload = make_workload(config, seed)
+def seed_figures(
+    config: RunConfig, arm: ArmConfig, seed: int, workload: Workload | None = None
+) -> SeedFigures:
+    """The figures of one arm on one seed's workload, in virtual time.
+
+    Args:
+        workload: Of this configuration and seed; None: it is made.
+
+    Raises:
+        AgoraError: The workload cannot be made, or the arm does not get to its end.
+    """
+    if workload is None:
+        workload = make_workload(config, seed)
     result = run_arm_virtual(config, arm, workload, seed, None, lambda _: None, Interruption())
     if result.stopped:
         raise AgoraError(f"'{arm.name}', seed {seed}: {result.stopped}")
@@ -235,46 +237,3 @@ def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> SeedFigures:
         groups=figures.groups,
         totals=figures.totals,
     )
-
-
-def run_seeds(
-    config: RunConfig, interruption: Interruption, processes: int | None = None
-) -> Generator[tuple[int, str, SeedFigures], None, None]:
-    """Run every arm on the seeds seed, seed + 1, ..., and yield (seed, arm name, figures) as they
-    are done.
-
-    The processes do not hear stop signals; they end when the iteration or this process does. Raises
-    KeyboardInterrupt if one was received, AgoraError if one of the processes is lost, or an arm
-    does not get to its end.
-    """
-    tasks = [(config.seed + k, arm) for k in range(config.seeds) for arm in config.arms]
-    workers = min(processes or os.cpu_count() or 1, len(tasks))
-    others = set(multiprocessing.active_children())
-    context = multiprocessing.get_context("spawn")
-    with contextlib.ExitStack() as at_the_end:
-        with stop_signals_kept_from_children():  # what the pool starts by itself hears none either
-            pool = ProcessPoolExecutor(workers, context, end_with_parent, (os.getpid(),))
-            at_the_end.callback(_end, pool, others)
-            running = {
-                pool.submit(seed_figures, config, arm, seed): (seed, arm.name)
-                for seed, arm in tasks
-            }
-        left = set(running)
-        while left:
-            done, left = wait(left, POLL_S, FIRST_COMPLETED)
-            for future in done:
-                seed, name = running[future]
-                try:
-                    yield seed, name, future.result()
-                except BrokenProcessPool as error:
-                    raise AgoraError(
-                        "paired seeds: a process was killed, perhaps for lack of memory"
-                    ) from error
-            interruption.check()
-
-
-def _end(pool: ProcessPoolExecutor, others: Set[BaseProcess]) -> None:
-    """Kill the pool's processes: all but the others."""
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in set(multiprocessing.active_children()) - others:
-        process.kill()  # the one signal they hear

@@ -320,7 +320,12 @@ def read_summary(directory: Path) -> RunSummary:
 def read_run(directory: Path) -> Run:
     """A run directory with its series. Raises AgoraError as read_summary does, or naming a series
     that is missing."""
-    summary = read_summary(directory)
+    return read_series(directory, read_summary(directory))
+
+
+def read_series(directory: Path, summary: RunSummary) -> Run:
+    """The series of a run's arms beside its summary. Raises AgoraError naming one that is missing
+    or cannot be read."""
     series: dict[str, dict[str, NDArray[Any]]] = {}
     for arm in summary.arms:
         path = directory / "arms" / arm.slug / SERIES_FILE

@@ -18,6 +18,7 @@ COMMANDS = {
     "compare": ("experiments.commands.compare", "Put the arms of several runs in one table."),
     "report": ("experiments.commands.report", "Write the reports of runs again."),
     "replay": ("experiments.commands.replay", "Check that runs are complete and can be repeated."),
+    "explain": ("experiments.commands.explain", "Tell what became of tasks and their conflicts."),
     "actors": ("experiments.commands.actors", "Show what the actors of live runs are doing."),
     "solve": ("experiments.commands.solve", "Solve min-cost-flow problems."),
 }

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from experiments.summary_model import ComparedArms
+from experiments.summary_model import ArmSummary, ComparedArms
 from parsync.metrics.tables import SCHEMAS, Tables
 from parsync.protocols.tables import tables_of
 from parsync.schema import TableSchema
@@ -88,21 +88,22 @@ def data_dictionary(summary: ComparedArms) -> DataDictionary:
         )
         for quantity in summary.quantities
     ]
-    tables = [_table(name, schema) for name, schema in _tables(summary).items()]
-    return DataDictionary(figures, tables)
+    tables: dict[str, TableSchema] = {}
+    for arm in summary.arms:
+        tables |= arm_tables(arm)
+    return DataDictionary(figures, [_table(name, schema) for name, schema in tables.items()])
 
 
-def _tables(summary: ComparedArms) -> Tables:
-    """The tables of every run, and those of the arms' protocols. A protocol that is not installed
+def arm_tables(arm: ArmSummary) -> Tables:
+    """The tables of every run, and those of an arm's protocols. A protocol that is not installed
     any more is left out; its Parquet files describe themselves."""
     tables: dict[str, TableSchema] = dict(SCHEMAS)
-    for arm in summary.arms:
-        for group in arm.mix:
-            choice = group.get("protocol")
-            kind = choice.get("kind") if isinstance(choice, dict) else None
-            if isinstance(kind, str):
-                with contextlib.suppress(AgoraError):
-                    tables |= tables_of([kind])
+    for group in arm.mix:
+        choice = group.get("protocol")
+        kind = choice.get("kind") if isinstance(choice, dict) else None
+        if isinstance(kind, str):
+            with contextlib.suppress(AgoraError):
+                tables |= tables_of([kind])
     return tables
 
 

@@ -26,6 +26,8 @@ class CommitLog:
     def add(
         self,
         now_us: int,
+        sequence: int,
+        cell_us: int,
         task: Int64,
         machine: Int32,
         attempts: Int32,

@@ -86,6 +86,7 @@ class AgentLog:
         at_us: int,
         task: Int64,
         machine: Int32,
+        synced_us: Int64,
         attempts: Int32,
         first: NDArray[np.int8],
         result: CommitResult,
@@ -98,6 +99,7 @@ class AgentLog:
         Args:
             at_us: When the agent learned of the outcome, or the cell's time if it never did.
             task, machine: The claims, int64[n] and int32[n].
+            synced_us: The cell's time of the state that each was planned on, int64[n].
             attempts: Claims made for each task, this one included, int32[n].
             first: 1 unless the task ran before, int8[n].
             result: The cell's answer.
@@ -108,8 +110,19 @@ class AgentLog:
             How many claims had each Reason, how many tasks were committed for the first time, and
             the sum of these tasks' delays in us.
         """
+        # the cell's time, at which it handled the transaction
+        cell_us = int(synced_us[0] + result.age_us[0]) if len(task) else at_us
         claims, first_commits, delay_us = self._outcomes.add(
-            at_us, task, machine, attempts, first, result.reason, result.rival, result.age_us
+            at_us,
+            result.sequence,
+            cell_us,
+            task,
+            machine,
+            attempts,
+            first,
+            result.reason,
+            result.rival,
+            result.age_us,
         )
         self._records.add(
             "commits",

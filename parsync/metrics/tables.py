@@ -69,6 +69,7 @@ SCHEMAS: Tables = {
                 "us",
                 "when its scheduler learned of the commit (from the cell's log: when it was made)",
             ),
+            "start_us": Column("int64", "us", "when the cell committed it: it runs from then on"),
             "attempts": Column("int32", "claims", "claims made for it so far, this one included"),
             "first": flag("whether this is the task's first commit"),
             "prefers": flag("whether the task prefers certain machines"),
@@ -117,6 +118,7 @@ SCHEMAS: Tables = {
         {
             "task": _TASK,
             "agent": _AGENT,
+            "sequence": Column("int64", "id", "number of its transaction; see the table commits"),
             "machine": _MACHINE,
             "reason": Column("int8", "code", "why it was rejected", names_of(Reason)),
             "rival": Column(
@@ -125,8 +127,15 @@ SCHEMAS: Tables = {
                 "the other scheduler that last claimed the machine (reasons stale and full)",
                 {NO_RIVAL: "nobody else (stale, full), or not known (other reasons)"},
             ),
-            "age_us": Column("int64", "us", "age of the state the claim was planned on"),
-            "at_us": _AT_US,
+            "age_us": Column(
+                "int64", "us", "age of the state the claim was planned on, at its rejection"
+            ),
+            "rejected_us": Column("int64", "us", "when the cell rejected it"),
+            "at_us": Column(
+                "int64",
+                "us",
+                "when its scheduler learned of it (from the cell's log: when it was rejected)",
+            ),
         },
     ),
     "syncs": TableSchema(

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from parsync.runtime.arm_file import ARM_FILE, ArmFile, InVirtualTime, read_arm, write_arm
+from parsync.runtime.arm_file import ARM_FILE, FORMAT, ArmFile, InVirtualTime, read_arm, write_arm
 from parsync.runtime.assembly import ArmSpec, Assembly
+from parsync.runtime.json_files import field_of, read_json
 from parsync.runtime.run_directory import LEVELS
 from parsync.runtime.workload_files import (
     WORKLOAD_DIR,
@@ -55,6 +56,14 @@ def read_assembly(directory: Path) -> tuple[Assembly, InVirtualTime | None]:
     except AgoraError as error:
         raise AgoraError(f"{directory / ARM_FILE}: {error}") from error
     return assembly, arm.virtual
+
+
+def read_workload_of(directory: Path) -> Workload:
+    """The workload of an arm, whose schedulers need not be installed. AgoraError naming the file
+    that is missing, damaged, or does not hold what it should."""
+    path = directory / ARM_FILE
+    digest = field_of(path, read_json(path, FORMAT), "workload", str)
+    return read_workload(_find_workload(directory, digest))
 
 
 def _find_workload(directory: Path, digest: str) -> Path:

@@ -32,7 +32,7 @@ from schedulers.flow.policies.policy import (
     TaskArcs,
     to_aggregator,
 )
-from schedulers.flow.policy_checks import check_costs, check_heads
+from schedulers.flow.policy_checks import check_acyclic, check_costs, check_heads
 from schedulers.flow.solver_graph import UNSCHEDULED, SolverGraph
 from schedulers.flow.task_table import NO_NODE, NO_ROW, TaskNodeState, TaskTable
 from shared_state.random import Stream
@@ -339,6 +339,8 @@ class FlowGraph:
         if not new:
             return
         arcs = AggregatorArcs.join(new)
+        between = arcs.head < 0
+        check_acyclic(self._policy, arcs.tail[between], to_aggregator(arcs.head[between]))
         order = Stream(stream).permutation(len(arcs.tail))
         order = order[np.argsort(arcs.tail[order], kind="stable")]
         tail, head, cost, level = (

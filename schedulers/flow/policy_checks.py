@@ -1,7 +1,9 @@
-"""What a policy may not ask of the flow graph: arcs to nowhere, and costs beyond the solver's
-arithmetic."""
+"""What a policy may not ask of the flow graph: arcs to nowhere, aggregators in a cycle, and costs
+beyond the solver's arithmetic."""
 
 from __future__ import annotations
+
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
@@ -24,6 +26,20 @@ def check_heads(policy: Policy, head: Int64, machines: int, tail: str) -> None:
         raise PolicyError(
             f"{type(policy).__name__}: an arc from {tail} leads to {name}, which does not exist"
         )
+
+
+def check_acyclic(policy: Policy, tail: Int64, head: Int64) -> None:
+    """Raise PolicyError if these arcs between aggregators, int64[k] each, form a cycle."""
+    sorter: TopologicalSorter[int] = TopologicalSorter()
+    for one, other in zip(tail.tolist(), head.tolist(), strict=True):
+        sorter.add(one, other)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        around = " -> ".join(map(str, error.args[1]))
+        raise PolicyError(
+            f"{type(policy).__name__}: the arcs between aggregators form a cycle: {around}"
+        ) from error
 
 
 def check_costs(policy: Policy, cost: Int64, which: str) -> None:

@@ -189,7 +189,7 @@ class TieBreaking {
     for (auto first = classes.begin(); first != classes.end();) {
       auto end = first + 1;
       while (end != classes.end() && end->aggregator == first->aggregator) ++end;
-      find_arcs({first, end}, first->aggregator, 0);
+      find_arcs({first, end}, first->aggregator, 0, 0);
       first = end;
     }
     std::stable_sort(classes.begin(), classes.end(),
@@ -198,13 +198,14 @@ class TieBreaking {
   }
 
   // Adds the arcs into machines that are reached from here at a class's cost, with room or not.
-  // classes: in ascending order of cost.
-  void find_arcs(std::span<Class> classes, size_t from, int64_t paid) {
+  // classes: in ascending order of cost. passed: aggregators on the way.
+  void find_arcs(std::span<Class> classes, size_t from, int64_t paid, size_t passed) {
+    require(passed < in_.first.size(), "the arcs between aggregators form a cycle");
     const auto [first, end] = arcs_of(from);
     for (int64_t e = first; e < end; ++e) {
       const int64_t head = in_.inner_head[at(e)], cost = paid + in_.inner_cost[at(e)];
       if (head < 0) {
-        find_arcs(classes, aggregator(head), cost);
+        find_arcs(classes, aggregator(head), cost, passed + 1);
         continue;
       }
       require_machine(head);

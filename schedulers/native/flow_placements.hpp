@@ -56,8 +56,9 @@ struct FlowPlacements {
 };
 
 // `stream` keys the draws among equals. O(n log n + arcs out of the aggregators that carry flow).
-// Throws std::invalid_argument for columns whose lengths do not go together or heads out of range,
-// std::runtime_error where less flow leaves an aggregator than tasks enter it: that is no flow.
+// Throws std::invalid_argument for columns whose lengths do not go together, heads out of range or
+// aggregators in a cycle, std::runtime_error where less flow leaves an aggregator than tasks enter
+// it: that is no flow.
 FlowPlacements flow_placements(const ClusterView& view, const SolvedFlow& flow, uint64_t stream);
 
 }  // namespace agora

@@ -79,11 +79,12 @@ void check_refused(Call call) {
 
 int main() {
   const World world;
-  agora::RowBuffer tasks({8, 8, 4, 4, 8, 8, 4, 1, 1, 1, 8, 8}), rejections({8, 4, 4, 1, 4, 8, 8});
+  agora::RowBuffer tasks({8, 8, 4, 4, 8, 8, 8, 4, 1, 1, 1, 8, 8}),
+      rejections({8, 4, 8, 4, 1, 4, 8, 8, 8});
   agora::CommitLog log(3, world.table(), world.catalog(), tasks, rejections);
   std::vector<std::vector<int64_t>> won, lost;
   for (int round = 0; round < 2000; ++round) {
-    const int64_t now_us = 10'000 + round;
+    const int64_t now_us = 10'000 + round, cell_us = now_us - round % 7;
     const size_t count = draw(40);
     std::vector<int64_t> task(count), age_us(count);
     std::vector<int32_t> machine(count), attempts(count), rival(count);
@@ -103,16 +104,17 @@ int main() {
         ++accepted;
         first_commits += first[i];
         delay_us += first[i] ? now_us - world.submit_us[t] : 0;
-        won.push_back({task[i], world.job[t], 3, machine[i], world.submit_us[t], now_us,
+        won.push_back({task[i], world.job[t], 3, machine[i], world.submit_us[t], now_us, cell_us,
                        attempts[i], first[i], set > 0, world.preferred(set, machine[i]),
                        world.cost(set, machine[i]), age_us[i]});
       } else {
-        lost.push_back({task[i], 3, machine[i], reason[i], rival[i], age_us[i], now_us});
+        lost.push_back(
+            {task[i], 3, round, machine[i], reason[i], rival[i], age_us[i], cell_us, now_us});
       }
     }
     const agora::OutcomeSums sums =
-        log.add(now_us, {task, machine.data(), attempts.data(), first.data(), reason.data(),
-                         rival.data(), age_us.data()});
+        log.add(now_us, {round, cell_us, task, machine.data(), attempts.data(), first.data(),
+                         reason.data(), rival.data(), age_us.data()});
     CHECK(sums.delay_us == delay_us && sums.first_commits == first_commits &&
           sums.claims[0] == accepted);
 
@@ -121,8 +123,8 @@ int main() {
         const auto good = column[0];
         column[0] = bad;
         check_refused([&] {
-          log.add(now_us, {task, machine.data(), attempts.data(), first.data(), reason.data(),
-                           rival.data(), age_us.data()});
+          log.add(now_us, {round, cell_us, task, machine.data(), attempts.data(), first.data(),
+                           reason.data(), rival.data(), age_us.data()});
         });
         column[0] = good;
       };

@@ -4,6 +4,7 @@ figures come out of the Parquet files alone."""
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,26 @@ def conflicted(commits: pa.Table) -> np.ndarray:
     """Claims of each transaction that another scheduler's took the place of."""
     conflicts = [commits[name].to_numpy() for name in ("stale", "full", "evicted")]
     return np.sum(conflicts, axis=0)
+
+
+def test_the_cell_handles_a_claim_one_message_before_its_scheduler_learns_of_it(run: Path) -> None:
+    message_us = load_config(run / "config.toml").virtual.message_us
+    rejected = 0
+    for arm in (run / "arms").iterdir():
+        tasks = pq.read_table(arm / "tasks.parquet")
+        passed = tasks["commit_us"].to_numpy() - tasks["start_us"].to_numpy()
+        assert set(passed.tolist()) == {message_us}
+        commits, lost = Counter[tuple[int, int, int]](), Counter[tuple[int, int, int]]()
+        for row in pq.read_table(arm / "commits.parquet").to_pylist():
+            commits[row["agent"], row["sequence"], row["commit_us"]] = (
+                row["claims"] - row["accepted"]
+            )
+        for row in pq.read_table(arm / "rejections.parquet").to_pylist():
+            assert row["at_us"] - row["rejected_us"] == message_us
+            lost[row["agent"], row["sequence"], row["at_us"]] += 1
+        assert lost == +commits
+        rejected += lost.total()
+    assert rejected > 0
 
 
 class Reader:

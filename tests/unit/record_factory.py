@@ -92,6 +92,7 @@ def random_records(seed: int, agents: int, partitions: int, tasks: int, end_us: 
                 machine=[int(rng.integers(0, 50))],
                 submit_us=[int(submit_of_job[job])],
                 commit_us=[at_us],
+                start_us=[at_us],
                 attempts=[int(rng.integers(1, 5))],
                 first=[int(placement == 0)],
                 prefers=[int(prefers[task])],
@@ -143,10 +144,12 @@ def random_records(seed: int, agents: int, partitions: int, tasks: int, end_us: 
                 "rejections",
                 task=[0] * len(rejected),
                 agent=[agent] * len(rejected),
+                sequence=[sequence] * len(rejected),
                 machine=[0] * len(rejected),
                 reason=rejected,
                 rival=rng.integers(-1, agents, len(rejected)).tolist(),
                 age_us=rng.integers(0, 600_000, len(rejected)).tolist(),
+                rejected_us=[commit_us] * len(rejected),
                 at_us=[commit_us] * len(rejected),
             )
         made.add(
@@ -262,6 +265,7 @@ def arm_records(
                 machine=rng.integers(0, 2000, count)[done],
                 submit_us=submit[done],
                 commit_us=commit[done],
+                start_us=commit[done],
                 attempts=rng.geometric(1 - min(pressure, 0.9), count)[done],
                 first=np.ones(count, np.int8)[done],
                 prefers=prefers[done],
@@ -308,10 +312,12 @@ def arm_records(
                     "rejections",
                     task=ids[:1].repeat(lost),
                     agent=np.full(lost, agent),
+                    sequence=np.full(lost, at_us // step_us + 1),
                     machine=np.zeros(lost, np.int64),
                     reason=np.full(lost, Reason.FULL),
                     rival=(agent + rng.integers(1, agents, lost)) % agents,
                     age_us=lost_age,
+                    rejected_us=np.full(lost, int(commit[0])),
                     at_us=np.full(lost, int(commit[0])),
                 )
             task += count

@@ -47,8 +47,10 @@ def installed(example_site: Callable[[str], Path], monkeypatch: pytest.MonkeyPat
 
 def one_commit(agent: int, commit_us: int) -> dict[str, list[int]]:
     """A row of the table of tasks."""
-    zero = {name: [0] for name in ("task", "job", "machine", "prefers", "preferred", "cost")}
-    times = {"submit_us": [5], "commit_us": [commit_us], "age_us": [0]}
+    zero = {
+        name: [0] for name in ("task", "job", "machine", "prefers", "preferred", "cost", "age_us")
+    }
+    times = {"submit_us": [5], "commit_us": [commit_us], "start_us": [commit_us]}
     return zero | times | {"agent": [agent], "attempts": [1], "first": [1]}
 
 

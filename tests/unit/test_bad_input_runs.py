@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,13 @@ from rich.console import Console
 from experiments import execution, running
 from experiments.commands.compare import app as compare
 from experiments.commands.run import app
-from experiments.config import RunConfig
 from experiments.figures import FIGURES
 from experiments.interruption import Interruption
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import verdict
 from experiments.summary import read_summary
+from experiments.sweeps.points import Point
 from experiments.whole_files import whole_file
 from parsync.metrics.record_buffer import Columns
 from parsync.runtime.records import RecordSink
@@ -282,11 +282,11 @@ def test_a_partial_run_beside_a_whole_one(
 def test_a_lost_process_of_the_paired_seeds_costs_no_results(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(config: RunConfig, interruption: Interruption) -> Iterator[Any]:
+    def killed(points: Sequence[Point], interruption: Interruption) -> Iterator[Any]:
         raise AgoraError("paired seeds: one of their processes was killed")
         yield
 
-    monkeypatch.setattr(execution, "run_seeds", killed)
+    monkeypatch.setattr(execution, "run_points", killed)
     status, out, said = command("--seeds", "3")
     assert status == 2 and "PARTIAL: paired seeds: one of their processes was killed" in out
     assert said.splitlines()[-1] == "error: paired seeds: one of their processes was killed"

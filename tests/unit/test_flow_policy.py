@@ -87,12 +87,25 @@ class _Priceless(ServicesFirst):
         return np.full(len(tasks), 1 << 60)
 
 
+class _RoundInCircles(ServicesFirst):
+    """X0 -> X1 -> X2 -> X1, and X2 to the machines."""
+
+    aggregators = 3
+
+    def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
+        arcs = {0: [to_aggregator(1)], 1: [to_aggregator(2)], 2: [0, 1, to_aggregator(1)]}
+        tail = np.repeat(aggregator, [len(arcs[a]) for a in aggregator.tolist()])
+        head = np.concatenate([arcs[a] for a in aggregator.tolist()])
+        return AggregatorArcs(tail, head, np.ones_like(head), np.zeros_like(head))
+
+
 @pytest.mark.parametrize(
     ("policy", "says"),
     [
         (_Negative, "_Negative: the arc from aggregator 0 to machine . has capacity -1"),
         (_Nowhere, "_Nowhere: an arc from a task leads to machine 6, which does not exist"),
         (_NoSuchAggregator, "_NoSuchAggregator: an arc from a task leads to aggregator 5"),
+        (_RoundInCircles, "_RoundInCircles: the arcs between aggregators form a cycle: [12] -> "),
         (_Priceless, "_Priceless: an arc out of a task costs 1152921504606846976"),
     ],
 )

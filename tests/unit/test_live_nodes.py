@@ -20,6 +20,7 @@ MS = 1_000_000
 
 def test_a_node_like_this_one_is_welcome() -> None:
     assert objection(GOOD, RUN) == ""
+    assert objection(replace(GOOD, sees=False, writes=False), None) == ""
 
 
 @pytest.mark.parametrize(

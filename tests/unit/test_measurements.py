@@ -130,7 +130,7 @@ def test_a_commit_is_logged_claim_by_claim(claims: list[tuple[int, int, Reason]]
     )
     first = (np.arange(n) % 2).astype(np.int8)
     by_reason, first_commits, delay_us = log.add(
-        NOW_US, task, machine, attempts, first, reason, rival, age_us
+        NOW_US, 5, NOW_US - 3, task, machine, attempts, first, reason, rival, age_us
     )
     won, lost = reason == Reason.ACCEPTED, reason != Reason.ACCEPTED
     assert by_reason == tuple(int((reason == kind).sum()) for kind in Reason)
@@ -148,6 +148,7 @@ def test_a_commit_is_logged_claim_by_claim(claims: list[tuple[int, int, Reason]]
             machine,
             SUBMIT_US[task],
             constant[1],
+            constant[1] - 3,
             attempts,
             first,
             PREFERENCE[task] > 0,
@@ -155,7 +156,17 @@ def test_a_commit_is_logged_claim_by_claim(claims: list[tuple[int, int, Reason]]
             cost,
             age_us,
         ),
-        "rejections": (task, constant[0], machine, reason, rival, age_us, constant[1]),
+        "rejections": (
+            task,
+            constant[0],
+            np.full(n, 5),
+            machine,
+            reason,
+            rival,
+            age_us,
+            constant[1] - 3,
+            constant[1],
+        ),
     }
     rows = flushed(records)
     for table, mask in (("tasks", won), ("rejections", lost)):
@@ -178,7 +189,7 @@ def test_the_commit_log_refuses_what_does_not_exist_and_other_tables() -> None:
         (one64, one32, one8 + 7),
     ):
         with pytest.raises(ValueError, match="there is no"):
-            log.add(NOW_US, task, machine, one32, one8, reason, one32, one64)
+            log.add(NOW_US, 5, NOW_US, task, machine, one32, one8, reason, one32, one64)
     assert records.flush() == []
     with pytest.raises(ValueError, match="tasks: its columns"):
         CommitLog(7, JOB, SUBMIT_US, PREFERENCE, catalog, rejections, rejections)

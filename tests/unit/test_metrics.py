@@ -152,7 +152,7 @@ def one_task(
     row = {"agent": [0], "job": [task], "submit_us": [submit_us]}
     metrics.add("submissions", {**row, "tasks": [1], "prefers": [prefers]})
     if commit_us is not None:
-        names = ("machine", "attempts", "prefers", "preferred", "cost", "age_us")
+        names = ("machine", "start_us", "attempts", "prefers", "preferred", "cost", "age_us")
         rest = {name: [columns.get(name, 0)] for name in names}
         metrics.add(
             "tasks", {"task": [task], **row, "commit_us": [commit_us], "first": [1], **rest}

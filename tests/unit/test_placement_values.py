@@ -64,6 +64,7 @@ def test_figures_are_ratios_of_sums_over_first_commits_and_survive_merging_and_p
             "job",
             "agent",
             "submit_us",
+            "start_us",
             "attempts",
             "prefers",
             "preferred",

@@ -120,7 +120,8 @@ def test_an_unknown_protocol_is_named_and_the_known_ones_listed() -> None:
         ({"ticket": 1}, "protocol 'broken' has no option 'ticket'; its options: tickets"),
         (
             {"tickets": 0},
-            "protocol 'broken', option 'tickets': Input should be greater than or equal to 1, got 0",
+            "protocol 'broken', option 'tickets': Input should be greater than or equal to 1, "
+            "got 0",
         ),
         ({"tickets": 13}, "protocol 'broken', options: RuntimeError: of its own"),
     ],

@@ -116,16 +116,17 @@ struct BoundCommitLog {
         log(agent, {job_.span(), submit_us_.span(), preference_.span()}, catalog.spans(), tasks,
             rejections) {}
 
-  nb::tuple add(int64_t now_us, nb::handle task, nb::handle machine, nb::handle attempts,
-                nb::handle first, nb::handle reason, nb::handle rival, nb::handle age_us) {
+  nb::tuple add(int64_t now_us, int64_t sequence, int64_t cell_us, nb::handle task,
+                nb::handle machine, nb::handle attempts, nb::handle first, nb::handle reason,
+                nb::handle rival, nb::handle age_us) {
     const size_t n = length_of(task, "task");
     const Column<const int64_t> tasks(task, "task", n), ages(age_us, "age_us", n);
     const Column<const int32_t> machines(machine, "machine", n), tried(attempts, "attempts", n),
         rivals(rival, "rival", n);
     const Column<const int8_t> firsts(first, "first", n), reasons(reason, "reason", n);
     const agora::OutcomeSums sums =
-        log.add(now_us, {tasks.span(), machines.data(), tried.data(), firsts.data(), reasons.data(),
-                         rivals.data(), ages.data()});
+        log.add(now_us, {sequence, cell_us, tasks.span(), machines.data(), tried.data(),
+                         firsts.data(), reasons.data(), rivals.data(), ages.data()});
     nb::object claims = nb::steal(PyTuple_New(agora::kReasons));
     for (size_t reason_number = 0; reason_number < agora::kReasons; ++reason_number)
       PyTuple_SET_ITEM(claims.ptr(), static_cast<Py_ssize_t>(reason_number),
@@ -155,7 +156,7 @@ void bind_measurements(nb::module_& module) {
            nb::arg("agent"), nb::arg("job"), nb::arg("submit_us"), nb::arg("preference"),
            nb::arg("catalog"), nb::arg("tasks"), nb::arg("rejections"), nb::keep_alive<1, 6>(),
            nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>())
-      .def("add", &BoundCommitLog::add, nb::arg("now_us"), nb::arg("task"), nb::arg("machine"),
-           nb::arg("attempts"), nb::arg("first"), nb::arg("reason"), nb::arg("rival"),
-           nb::arg("age_us"));
+      .def("add", &BoundCommitLog::add, nb::arg("now_us"), nb::arg("sequence"), nb::arg("cell_us"),
+           nb::arg("task"), nb::arg("machine"), nb::arg("attempts"), nb::arg("first"),
+           nb::arg("reason"), nb::arg("rival"), nb::arg("age_us"));
 }

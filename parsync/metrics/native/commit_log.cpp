@@ -15,6 +15,7 @@ enum Tasks : size_t {
   kMachine,
   kSubmitUs,
   kCommitUs,
+  kStartUs,
   kAttempts,
   kFirst,
   kPrefers,
@@ -22,17 +23,19 @@ enum Tasks : size_t {
   kCost,
   kAgeUs
 };
-constexpr std::array<size_t, 12> kTasksBytes{8, 8, 4, 4, 8, 8, 4, 1, 1, 1, 8, 8};
+constexpr std::array<size_t, 13> kTasksBytes{8, 8, 4, 4, 8, 8, 8, 4, 1, 1, 1, 8, 8};
 enum Rejections : size_t {
   kLostTask,
   kLostAgent,
+  kLostSequence,
   kLostMachine,
   kLostReason,
   kLostRival,
   kLostAgeUs,
+  kLostRejectedUs,
   kLostAtUs
 };
-constexpr std::array<size_t, 7> kRejectionsBytes{8, 4, 4, 1, 4, 8, 8};
+constexpr std::array<size_t, 9> kRejectionsBytes{8, 4, 8, 4, 1, 4, 8, 8, 8};
 
 template <size_t N>
 void expect(const RowBuffer& buffer, const std::array<size_t, N>& bytes, const char* table) {
@@ -79,7 +82,10 @@ OutcomeSums CommitLog::add(int64_t now_us, const Outcome& outcome) {
   rejections_.grow(count - accepted);
   tasks_.fill(kAgent, agent_);
   tasks_.fill(kCommitUs, now_us);
+  tasks_.fill(kStartUs, outcome.cell_us);
   rejections_.fill(kLostAgent, agent_);
+  rejections_.fill(kLostSequence, outcome.sequence);
+  rejections_.fill(kLostRejectedUs, outcome.cell_us);
   rejections_.fill(kLostAtUs, now_us);
   size_t row = 0, lost = 0;
   for (size_t i = 0; i < count; ++i) {

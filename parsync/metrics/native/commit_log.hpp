@@ -24,6 +24,8 @@ struct TaskTable {
 
 // k claims of a transaction and what became of them.
 struct Outcome {
+  int64_t sequence;  // of the transaction
+  int64_t cell_us;   // when the cell handled it
   std::span<const int64_t> task;
   const int32_t* machine;
   const int32_t* attempts;  // claims made so far, this one included

@@ -308,10 +308,12 @@ class OptimisticAgent:
         self._view.changed = self._view.changed or self._checks_seqnum
         work = self._queue.claimed_tasks(round_)
         claimed = QueuedTasks(work.task, work.attempts + 1, work.first)
+        assert round_.synced_us is not None, "a round is planned before it is committed"
         claims, first_commits, delay_sum_us = self._log.commit(
             now_us,
             plan.task,
             plan.machine,
+            round_.synced_us,
             claimed.attempts,
             claimed.first,
             result,

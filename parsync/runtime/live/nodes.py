@@ -69,23 +69,45 @@ def check_nodes(directory: Path) -> None:
     marker = directory / f".seen-by-all-nodes-{uuid.uuid4().hex[:12]}"
     marker.touch()
     try:
-        nodes = {node["NodeID"]: node["NodeManagerAddress"] for node in living_nodes()}
-        ask = ray.remote(num_cpus=0, max_retries=0)(_questions())
-        calls = {node: _on(ask, node).remote(_ACTORS, str(marker)) for node in nodes}
+        nodes = _addresses()
         deadline = time.monotonic() + ANSWER_S
-        for node, call in calls.items():
-            facts = NodeFacts(*_answer(call, nodes[node], deadline))
-            complaint = objection(facts, directory)
-            if complaint:
-                raise AgoraError(f"node {nodes[node]}: {complaint}")
+        for node, facts in _facts(nodes, _ACTORS, str(marker), deadline).items():
+            _refuse(nodes[node], objection(facts, directory))
         clock = ray.remote(num_cpus=0, max_retries=0)(_clock())
         for node, address in nodes.items():
             reading = _read_clock(_on(clock, node), address, deadline)
             if abs(reading.ahead_ns) > SKEW_NS:
-                raise AgoraError(f"node {address}: {skewed(reading.ahead_ns)}")
+                _refuse(address, skewed(reading.ahead_ns))
     finally:
         for left in directory.glob(f"{marker.name}*"):
             left.unlink(missing_ok=True)
+
+
+def check_imports(module: str) -> None:
+    """Ask every living node of the cluster. AgoraError naming the first whose workers run another
+    Python or numpy than this process, or cannot import `module`."""
+    nodes = _addresses()
+    for node, facts in _facts(nodes, module, "", time.monotonic() + ANSWER_S).items():
+        _refuse(nodes[node], objection(facts, None))
+
+
+def _addresses() -> dict[str, str]:
+    """The addresses of the living nodes, by id."""
+    return {node["NodeID"]: node["NodeManagerAddress"] for node in living_nodes()}
+
+
+def _facts(
+    nodes: Mapping[str, str], module: str, marker: str, deadline: float
+) -> dict[str, NodeFacts]:
+    """What each node says of itself, by id."""
+    ask = ray.remote(num_cpus=0, max_retries=0)(_questions())
+    calls = {node: _on(ask, node).remote(module, marker) for node in nodes}
+    return {node: NodeFacts(*_answer(call, nodes[node], deadline)) for node, call in calls.items()}
+
+
+def _refuse(address: str, complaint: str) -> None:
+    if complaint:
+        raise AgoraError(f"node {address}: {complaint}")
 
 
 def living_nodes() -> list[dict[str, Any]]:
@@ -130,8 +152,12 @@ def room(
     return sorted(with_room, key=lambda node: (node == home, node)) or [home]
 
 
-def objection(facts: NodeFacts, directory: Path) -> str:
-    """Why a node that says this cannot take part; "" if it can."""
+def objection(facts: NodeFacts, directory: Path | None) -> str:
+    """Why a node that says this cannot take part; "" if it can.
+
+    Args:
+        directory: The run directory that it must see; None if nothing is read or written there.
+    """
     ours = sys.version.split()[0]
     if facts.python != ours:
         return f"runs Python {facts.python}, this process {ours}; every node needs the same"
@@ -142,6 +168,8 @@ def objection(facts: NodeFacts, directory: Path) -> str:
         )
     if facts.problem:
         return f"cannot import Agora there: {facts.problem}"
+    if directory is None:
+        return ""
     if not facts.sees:
         return f"does not see the run directory {directory}; it must be on a shared file system"
     if not facts.writes:

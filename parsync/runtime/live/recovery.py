@@ -180,7 +180,13 @@ class HostRecovery:
             epoch = answer.epoch if answer.claimant == agent else OF_OTHERS
             if (epoch, agent, transaction.sequence) not in recorded:
                 logs[agent].commit(
-                    answer.at_us, task, transaction.machine, claims_made, first_time, result
+                    answer.at_us,
+                    task,
+                    transaction.machine,
+                    transaction.synced_us,
+                    claims_made,
+                    first_time,
+                    result,
                 )
                 self.transactions[name_of[agent]] += 1
                 self.claims[name_of[agent]] += len(task)

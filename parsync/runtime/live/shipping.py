@@ -1,13 +1,12 @@
 """What a cluster's nodes need of the code: our packages, and those that are registered as entry
-points for something that runs in an actor.
+points.
 
 Ray sends one folder to the nodes and puts it first on the path of their workers. It holds copies of
-the packages that actors import, and of nothing else that is installed beside them. Shipped code
-takes precedence over an installation on the node, so that all actors run the code of the command
-that was started.
+these packages, and of nothing else that is installed beside them. Shipped code takes precedence
+over an installation on the node, so that all workers run the code of the command that was started.
 
-`experiments` is not shipped, and so neither are the packages of workloads, which import it: the
-command that starts a run makes the workload, and actors get the tables.
+Actors import nothing of `experiments` and of the packages of workloads: the command that starts a
+run makes the workload, and actors get the tables. The runs of a sweep make their own.
 """
 
 from __future__ import annotations
@@ -22,8 +21,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("flowsolver", "shared_state", "schedulers", "parsync")
-GROUPS = ("agora.schedulers", "agora.protocols", "agora.sync_policies", "agora.metrics")
+PACKAGES = ("flowsolver", "shared_state", "schedulers", "parsync", "experiments")
+GROUPS = (
+    "agora.schedulers",
+    "agora.protocols",
+    "agora.sync_policies",
+    "agora.metrics",
+    "agora.workloads",
+)
 _CACHES = shutil.ignore_patterns("__pycache__")
 _NOT_NEEDED = shutil.ignore_patterns("__pycache__", "native", "CMakeLists.txt", "*.pyi")
 _METADATA = "Metadata-Version: 2.1\nName: agora-shipped\nVersion: 0\n"

@@ -1,0 +1,255 @@
+"""The stories of the tasks of one arm, from the tables that it left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from experiments.explain.outcomes import Columns, ConflictCosts, conflict_costs
+from experiments.explain.story import COMMITTED, Claim, End, OtherClaim, TaskStory
+from parsync.metrics.tables import NOT_KNOWN, SCHEMAS
+from parsync.workload.workload import Workload
+from schedulers.objective import placement_cost
+from shared_state.errors import AgoraError
+from shared_state.tasks import Int64
+from shared_state.transaction import CONFLICTS, NO_RIVAL, Reason
+
+
+class ArmStories:
+    """Tells what became of tasks.
+
+    Args:
+        arm: The name of the arm.
+        columns: Returns the columns of a table of the arm by name; a table without rows has
+            columns, too.
+        workload: Of the arm.
+        schedulers: The names of the arm's schedulers by number.
+        seen_us: How far the run was seen.
+    """
+
+    def __init__(
+        self,
+        arm: str,
+        columns: Callable[[str], Columns],
+        workload: Workload,
+        schedulers: Sequence[str],
+        seen_us: int,
+    ) -> None:
+        self._arm = arm
+        self._columns = columns
+        self._workload = workload
+        self._schedulers = schedulers
+        self._seen_us = seen_us
+
+    def story(self, task: int) -> TaskStory:
+        """The story of a task. Raises AgoraError if there is no such task, or a table cannot be
+        read."""
+        workload, tasks = self._workload, self._workload.tasks
+        if not 0 <= task < len(tasks):
+            raise AgoraError(
+                f"task {task}: expected 0 to {len(tasks) - 1:,}, the tasks of the workload"
+            )
+        initial = np.flatnonzero(workload.initial.task == task)
+        starts = int(workload.initial.machine[initial[0]]) if len(initial) else None
+        claims, first_us = self._claims(task)
+        given_up = self._rows("unplaceable", task)
+        lost = self._columns("unplaceable")
+        submit_us = int(tasks.submit_us[task])
+        submitted = starts is None and submit_us <= self._seen_us
+        preference = int(tasks.preference[task])
+        offsets = workload.catalog.machine_offsets
+        return TaskStory(
+            arm=self._arm,
+            task=task,
+            job=int(tasks.job[task]),
+            scheduler=claims[0].scheduler if claims else self._owner(task),
+            request=self._request(task),
+            preferred_machines=int(offsets[preference + 1] - offsets[preference]),
+            submit_us=submit_us if submitted else None,
+            initial_machine=starts,
+            claims=claims,
+            ends=self._ends(task),
+            given_up_us=int(lost["at_us"][given_up[0]]) if len(given_up) else None,
+            given_up=_codes("unplaceable", "abandoned")[int(lost["abandoned"][given_up[0]])]
+            if len(given_up)
+            else "",
+            delay_us=None if first_us is None or not submitted else first_us - submit_us,
+            seen_us=self._seen_us,
+        )
+
+    def worst(self, count: int) -> list[TaskStory]:
+        """The stories of the tasks whose conflicts added most delay, the worst first."""
+        rejections = self._columns("rejections")
+        return [self.story(task) for task in self._costs.worst(rejections["task"], count)]
+
+    @cached_property
+    def _costs(self) -> ConflictCosts:
+        return conflict_costs(
+            self._columns("rejections"),
+            self._columns("tasks"),
+            self._columns("unplaceable"),
+            self._seen_us,
+        )
+
+    def _rows(self, table: str, task: int) -> Int64:
+        return np.flatnonzero(self._columns(table)["task"] == task)
+
+    def _claims(self, task: int) -> tuple[tuple[Claim, ...], int | None]:
+        """The claims for a task in order, and when its scheduler learned of its first commit."""
+        commits, rejections = self._columns("tasks"), self._columns("rejections")
+        made = self._rows("tasks", task)
+        lost = self._rows("rejections", task)
+        lost = lost[rejections["reason"][lost] != int(Reason.DUPLICATE)]
+        rows = [(int(commits["commit_us"][row]), True, int(row)) for row in made]
+        rows += [(int(rejections["at_us"][row]), False, int(row)) for row in lost]
+        claims: list[Claim] = []
+        number, first_us = 0, None
+        for learned_us, committed, row in sorted(rows):
+            number += 1
+            if committed:
+                claims.append(self._committed(row, number))
+                number = 0
+                if commits["first"][row]:
+                    first_us = learned_us
+            else:
+                claims.append(self._rejected(row, number))
+        return tuple(claims), first_us
+
+    def _committed(self, row: int, number: int) -> Claim:
+        its = self._columns("tasks")
+        agent, learned_us = int(its["agent"][row]), int(its["commit_us"][row])
+        start_us, age_us = int(its["start_us"][row]), int(its["age_us"][row])
+        machine = int(its["machine"][row])
+        rounds = self._columns("commits")
+        transaction = np.flatnonzero(
+            (rounds["agent"] == agent) & (rounds["commit_us"] == learned_us)
+        )
+        if len(transaction) != 1:  # the answers to two of them arrived together
+            transaction = transaction[:0]
+        return Claim(
+            number=number,
+            scheduler=self._schedulers[agent],
+            machine=machine,
+            rack=int(self._workload.cell.rack[machine]),
+            preferred=bool(its["preferred"][row]),
+            cost=int(its["cost"][row]),
+            outcome=COMMITTED,
+            is_conflict=False,
+            round_us=self._of_round("start_us", transaction),
+            decision_us=self._of_round("decision_us", transaction),
+            state_us=start_us - age_us,
+            age_us=age_us,
+            handled_us=start_us,
+            learned_us=learned_us,
+            rival=None,
+            others=(),
+            cost_us=0,
+            is_bound=False,
+        )
+
+    def _rejected(self, row: int, number: int) -> Claim:
+        its = self._columns("rejections")
+        agent, learned_us = int(its["agent"][row]), int(its["at_us"][row])
+        rejected_us, age_us = int(its["rejected_us"][row]), int(its["age_us"][row])
+        machine, reason = int(its["machine"][row]), Reason(int(its["reason"][row]))
+        rival = int(its["rival"][row])
+        workload = self._workload
+        preference = workload.tasks.preference[its["task"][row : row + 1]]
+        cost, preferred = placement_cost(
+            workload.catalog,
+            workload.cell.rack,
+            np.ascontiguousarray(preference, np.int32),
+            np.array([machine], np.int32),
+        )
+        rounds = self._columns("commits")
+        transaction = np.flatnonzero(
+            (rounds["agent"] == agent)
+            & (rounds["sequence"] == its["sequence"][row])
+            & (rounds["commit_us"] == learned_us)
+        )
+        is_conflict = reason in CONFLICTS
+        return Claim(
+            number=number,
+            scheduler=self._schedulers[agent],
+            machine=machine,
+            rack=int(workload.cell.rack[machine]),
+            preferred=bool(preferred[0]),
+            cost=int(cost[0]),
+            outcome=reason.name.lower(),
+            is_conflict=is_conflict,
+            round_us=self._of_round("start_us", transaction),
+            decision_us=self._of_round("decision_us", transaction),
+            state_us=rejected_us - age_us,
+            age_us=age_us,
+            handled_us=rejected_us,
+            learned_us=learned_us,
+            rival=None if rival == NO_RIVAL else self._schedulers[rival],
+            others=self._others(machine, agent, rival, rejected_us - age_us, rejected_us)
+            if is_conflict
+            else (),
+            cost_us=int(self._costs.cost_us[row]),
+            is_bound=bool(self._costs.is_bound[row]),
+        )
+
+    def _of_round(self, column: str, transaction: Int64) -> int | None:
+        """A value of the one row of `commits` that belongs to a claim, if it is known."""
+        if len(transaction) == 0:
+            return None
+        value = int(self._columns("commits")[column][transaction[0]])
+        return None if value == NOT_KNOWN else value
+
+    def _others(
+        self, machine: int, agent: int, rival: int, state_us: int, rejected_us: int
+    ) -> tuple[OtherClaim, ...]:
+        """The claims of other schedulers on a machine, after a state and up to a rejection."""
+        its = self._columns("tasks")
+        rows = np.flatnonzero(
+            (its["machine"] == machine) & (its["agent"] != agent) & (its["start_us"] <= rejected_us)
+        )
+        rows = rows[np.argsort(its["start_us"][rows], kind="stable")]
+        since = rows[its["start_us"][rows] > state_us]
+        by_rival = rows[its["agent"][rows] == rival]
+        if len(by_rival) and not (its["agent"][since] == rival).any():
+            since = np.concatenate([by_rival[-1:], since])
+        return tuple(
+            OtherClaim(
+                task=int(its["task"][row]),
+                scheduler=self._schedulers[int(its["agent"][row])],
+                start_us=int(its["start_us"][row]),
+                request=self._request(int(its["task"][row])),
+                by_rival=int(its["agent"][row]) == rival,
+            )
+            for row in since
+        )
+
+    def _ends(self, task: int) -> tuple[End, ...]:
+        its, names = self._columns("ends"), _codes("ends", "change")
+        rows = self._rows("ends", task)
+        return tuple(
+            End(
+                at_us=int(its["end_us"][row]),
+                machine=int(its["machine"][row]),
+                change=names[int(its["change"][row])],
+                due=bool(its["due"][row]),
+            )
+            for row in rows[np.argsort(its["end_us"][rows], kind="stable")]
+        )
+
+    def _owner(self, task: int) -> str:
+        """The scheduler of a task without claims, as its submission or its end tells it."""
+        tasks, its = self._workload.tasks, self._columns("submissions")
+        rows = (its["job"] == tasks.job[task]) & (its["submit_us"] == tasks.submit_us[task])
+        found = np.concatenate(
+            [its["agent"][rows], self._columns("ends")["agent"][self._rows("ends", task)]]
+        )
+        return self._schedulers[int(found[0])] if len(found) else ""
+
+    def _request(self, task: int) -> Mapping[str, int]:
+        amounts = self._workload.tasks.request[task].tolist()
+        return dict(zip(self._workload.cell.dimensions, amounts, strict=True))
+
+
+def _codes(table: str, column: str) -> Mapping[int, str]:
+    return SCHEMAS[table].columns[column].codes

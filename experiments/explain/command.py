@@ -1,0 +1,72 @@
+"""The answer of `agora explain`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from experiments.explain.story import TaskStory
+from experiments.explain.text import story_text, worst_table
+from experiments.results.loaded_arm import LoadedArm
+from experiments.results.loaded_run import load_run
+from shared_state.errors import AgoraError
+
+WORST = 10  # tasks, unless the user says how many
+
+
+def explain(run: Path, task: int | None, worst: int | None, arm: str | None, as_json: bool) -> str:
+    """The stories of a task, or of the tasks with the worst conflicts, as text or JSON.
+
+    Args:
+        run: The run directory.
+        task: The task; None: those with the worst conflicts.
+        worst: How many tasks; None: WORST.
+        arm: The arm to look at; None: all.
+
+    Raises:
+        AgoraError: There is no such task or arm, both a task and a number are given, or the run or
+            one of its tables cannot be read.
+    """
+    if task is not None and worst is not None:
+        raise AgoraError("--task and --worst: expected one of them")
+    loaded = load_run(run)
+    arms = loaded.arms if arm is None else [loaded.arm(arm)]
+    if task is not None:
+        stories = _of_task(arms, task)
+    else:
+        count = WORST if worst is None else worst
+        stories = [story for one in arms for story in one.worst_conflicts(count)]
+        stories.sort(key=lambda story: -story.conflict_us)
+        stories = stories[:count]
+    if as_json:
+        return json.dumps([_plain(story) for story in stories], indent=1, ensure_ascii=False)
+    if not stories:
+        where = f"arm '{arms[0].name}'" if len(arms) == 1 else "any arm"
+        return f"There was no conflict in {where}."
+    texts = [story_text(story) for story in stories]
+    if task is None:
+        texts.insert(0, worst_table(stories))
+    return "\n\n".join(texts)
+
+
+def _of_task(arms: Sequence[LoadedArm], task: int) -> list[TaskStory]:
+    """The stories of a task in the arms that have it: what ran or waited at time 0 differs between
+    arms. Raises AgoraError if none has."""
+    having = [arm for arm in arms if 0 <= task < len(arm.workload.tasks)]
+    return [arm.explain(task) for arm in having or arms[:1]]
+
+
+def _plain(story: TaskStory) -> dict[str, Any]:
+    """A story in JSON's own types, with what follows from it."""
+    costs = story.costs
+    return {
+        **asdict(story),
+        "conflicts": len(story.conflicts),
+        "conflict_us": story.conflict_us,
+        "is_bound": story.is_bound,
+        "first_choice_cost": None if costs is None else costs[0],
+        "placement_cost": None if costs is None else costs[1],
+    }

@@ -1,0 +1,271 @@
+"""A run that was loaded: its arms, what they measured, and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from experiments.report.data_dictionary import DataDictionary, data_dictionary
+from experiments.results.arrow import table_of
+from experiments.results.loaded_arm import LoadedArm
+from experiments.summary import SUMMARY, Run, read_series, read_summary
+from experiments.summary_model import RunSummary
+from parsync.metrics.summary import ScopeFigures
+from shared_state.errors import AgoraError
+
+if TYPE_CHECKING:  # drawing takes a while to import
+    from matplotlib.figure import Figure
+
+
+def load_run(directory: Path | str) -> LoadedRun:
+    """Load a run directory: its figures, and its tables as they are asked for.
+
+    It also loads runs that did not get to their end:
+
+    - If the run was interrupted, it has what it measured, and `summary.partial_reason` says why it
+      ended.
+    - If it was killed before it wrote its summary, the summary is first made from the files that
+      it left, and written to the directory, as `agora report` does it.
+    - If it is still in progress, it has the arms that have ended so far (`in_progress` is true).
+      Load it again for more.
+
+    Args:
+        directory: The directory that `agora run` wrote.
+
+    Returns:
+        The run: `summary`, `arms`, `metrics()`, `seeds()`, `table(name)`, `figure(name)` and more.
+
+    Raises:
+        AgoraError: The directory is not a run directory, nothing in it can be used, or another
+            version of Agora wrote it. The message is one line that names the file.
+    """
+    directory = Path(directory)
+    if (directory / SUMMARY).is_file():
+        return LoadedRun(directory, read_summary(directory), in_progress=False)
+    from experiments.killed_runs import finish_killed, in_progress, summary_so_far
+
+    if in_progress(directory):
+        return LoadedRun(directory, summary_so_far(directory), in_progress=True)
+    finish_killed(directory)
+    return LoadedRun(directory, read_summary(directory), in_progress=False)
+
+
+class LoadedRun:
+    """A run: its arms, their metrics and tables, and its figures.
+
+    Attributes:
+        directory: The run directory.
+        summary: Everything in summary.json, typed.
+        in_progress: Whether the run still goes on, and only the arms that have ended are here.
+        arms: Its arms in the order of its configuration.
+    """
+
+    def __init__(self, directory: Path, summary: RunSummary, in_progress: bool) -> None:
+        self.directory = directory
+        self.summary = summary
+        self.in_progress = in_progress
+        self.arms: Sequence[LoadedArm] = tuple(
+            LoadedArm(directory / "arms" / arm.slug, arm) for arm in summary.arms
+        )
+
+    def __repr__(self) -> str:
+        state = "in progress, " if self.in_progress else ""
+        names = ", ".join(arm.name for arm in self.arms)
+        return f"LoadedRun({str(self.directory)!r}, {state}arms: {names})"
+
+    def arm(self, name: str) -> LoadedArm:
+        """An arm by its name, or by that of its folder. Raises AgoraError naming the arms there
+        are."""
+        for arm in self.arms:
+            if name in (arm.name, arm.summary.slug):
+                return arm
+        known = ", ".join(f"'{arm.name}'" for arm in self.arms)
+        raise AgoraError(f"{self.directory}: arm {name!r}: expected one of {known}")
+
+    @property
+    def dictionary(self) -> DataDictionary:
+        """What every metric and every column of the tables means."""
+        return data_dictionary(self.summary)
+
+    def describe_metrics(self) -> Any:
+        """The metrics that the run has, as a pyarrow.Table: key, label, unit (durations are in
+        microseconds), which direction is better, and meaning."""
+        return table_of(
+            [
+                {
+                    "key": entry.key,
+                    "label": entry.label,
+                    "unit": entry.unit,
+                    "better": entry.direction,
+                    "meaning": entry.description,
+                }
+                for entry in self.dictionary.figures
+            ],
+            dict.fromkeys(("key", "label", "unit", "better", "meaning"), pa.string()),
+        )
+
+    def describe_tables(self) -> Any:
+        """The columns of all tables, as a pyarrow.Table: table, column, unit, meaning, and what the
+        values of codes stand for."""
+        return table_of(
+            [
+                {
+                    "table": table.name,
+                    "column": column.name,
+                    "unit": column.unit,
+                    "meaning": column.meaning,
+                    "codes": column.codes,
+                }
+                for table in self.dictionary.tables
+                for column in table.columns
+            ],
+            dict.fromkeys(("table", "column", "unit", "meaning", "codes"), pa.string()),
+        )
+
+    def metrics(self) -> Any:
+        """The metrics of the arms under the root seed, a pyarrow.Table with one row per arm.
+
+        The first columns are `arm`, `runtime` and `partial`; the others are named by the keys of
+        describe_metrics(). A value is null where there is nothing to rest it on. Where a metric
+        leaves out tasks that were never placed, the value is its lower bound; `lower_bounds` lists
+        these keys.
+        """
+        return table_of(
+            [
+                {
+                    "arm": arm.name,
+                    "runtime": arm.summary.runtime,
+                    "partial": arm.summary.partial,
+                    **self._values(arm.summary.overall),
+                }
+                for arm in self.arms
+            ],
+            {"arm": pa.string(), "runtime": pa.string(), "partial": pa.bool_(), **self._types},
+        )
+
+    def phases(self) -> Any:
+        """The metrics of each load phase, a pyarrow.Table with one row per arm and phase: `arm`,
+        `phase`, `start_us`, `end_us`, `load_percent`, and the columns of metrics()."""
+        return table_of(
+            [
+                {
+                    "arm": arm.name,
+                    "phase": number,
+                    "start_us": phase.start_us,
+                    "end_us": phase.end_us,
+                    "load_percent": phase.load_percent,
+                    **self._values(phase),
+                }
+                for arm in self.arms
+                for number, phase in enumerate(arm.summary.phases)
+            ],
+            {
+                "arm": pa.string(),
+                **dict.fromkeys(("phase", "start_us", "end_us", "load_percent"), pa.int64()),
+                **self._types,
+            },
+        )
+
+    def seeds(self) -> Any:
+        """The metrics under the paired seeds, a pyarrow.Table with one row per arm and seed: `arm`,
+        `seed`, `digest` (of the event log), and the columns of metrics(). They ran in virtual
+        time."""
+        return table_of(
+            [
+                {
+                    "arm": arm.name,
+                    "seed": seed.seed,
+                    "digest": seed.digest,
+                    **self._values(seed.overall),
+                }
+                for arm in self.arms
+                for seed in arm.summary.seeds
+            ],
+            {"arm": pa.string(), "seed": pa.int64(), "digest": pa.string(), **self._types},
+        )
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> Any:
+        """A table of measurements of all arms together, a pyarrow.Table.
+
+        The arms' tables stand one below the other, with the name of the arm in the first column,
+        `arm`. The other arguments and the errors are those of LoadedArm.table(). Arms that cannot
+        have the table, because it belongs to a protocol that they do not use, have no rows.
+        """
+        having = [arm for arm in self.arms if name in arm.schemas]
+        parts = []
+        for arm in having or self.arms[:1]:
+            table = arm.table(name, columns)
+            named = pa.array([arm.name] * len(table), pa.string()).dictionary_encode()
+            parts.append(table.add_column(0, "arm", named))
+        return pa.concat_tables(parts).unify_dictionaries()
+
+    @property
+    def figure_names(self) -> Sequence[str]:
+        """The names of the figures that figure() draws."""
+        from experiments.figures import FIGURES
+
+        return tuple(spec.name for spec in FIGURES)
+
+    def figure(self, name: str) -> Figure:
+        """Draw a figure of the report anew.
+
+        Args:
+            name: One of `figure_names`, such as "delay_distribution".
+
+        Returns:
+            A matplotlib figure, not shown anywhere; its axes can be changed before it is saved.
+
+        Raises:
+            AgoraError: There is no such figure, the run has nothing to draw in it, or a series
+                cannot be read.
+        """
+        from experiments.figures import FIGURES
+        from experiments.figures.labels import in_drawable_letters
+
+        for spec in FIGURES:
+            if spec.name == name:
+                drawn = spec.draw(in_drawable_letters(self._with_series))
+                if drawn is None:
+                    raise AgoraError(f"{self.directory}: figure {name!r}: there is nothing to draw")
+                return drawn
+        raise AgoraError(f"figure {name!r}: expected one of {', '.join(self.figure_names)}")
+
+    def save_figures(self, directory: Path | str) -> list[Path]:
+        """Draw all figures that the run has data for, each as NAME.png and NAME.svg.
+
+        Args:
+            directory: Where to; it is made if it is not there.
+
+        Returns:
+            The files.
+
+        Raises:
+            AgoraError: A series cannot be read, or a file cannot be written.
+        """
+        from experiments.figures import draw_all
+
+        folder = Path(directory)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise AgoraError(f"{folder}: cannot make the directory: {error.strerror}") from error
+        drawn = draw_all(self._with_series, folder, lambda: None)
+        return [path for figure in drawn for path in (figure.png, figure.svg)]
+
+    @cached_property
+    def _with_series(self) -> Run:
+        return read_series(self.directory, self.summary)
+
+    @property
+    def _types(self) -> dict[str, Any]:
+        keys = [quantity.key for quantity in self.summary.quantities]
+        return {**dict.fromkeys(keys, pa.float64()), "lower_bounds": pa.list_(pa.string())}
+
+    def _values(self, figures: ScopeFigures) -> dict[str, Any]:
+        keys = [quantity.key for quantity in self.summary.quantities]
+        values: dict[str, Any] = {key: figures.value(key) for key in keys}
+        return {**values, "lower_bounds": [key for key in keys if figures.is_bound(key)]}

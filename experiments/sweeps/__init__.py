@@ -1,0 +1,1 @@
+"""Many runs in virtual time: the engine that does them, and `agora sweep` on top of it."""

@@ -1,0 +1,61 @@
+"""The figures of points on disk, a file for each point that was run, so that many runs can be
+stopped at any time and go on later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from experiments.model_files import read_model, write_model
+from experiments.summary_model import VERSION, SeedFigures
+from experiments.sweeps.points import Point
+from experiments.version import version_text
+from parsync.metrics.figures import Figures
+from shared_state.errors import AgoraError
+
+
+class KeptPoint(Figures):
+    """A point that was run.
+
+    Attributes:
+        version: The version of Agora that ran it.
+        arm, seed: Of the point, for people who read the file.
+    """
+
+    format: Literal[3] = VERSION
+    version: str
+    arm: str
+    seed: int
+    figures: SeedFigures
+
+
+class KeptPoints:
+    """A folder of <key>.json files (the model KeptPoint), each whole or absent."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make the folder if it is missing. Raises AgoraError if that cannot be done."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise AgoraError(f"{folder}: {error.strerror}") from error
+        self._folder = folder
+        self._version = version_text()
+
+    def get(self, key: str) -> SeedFigures | None:
+        """The figures of a point; None if it was not run, was run by another version of Agora, or
+        its file cannot be used: it is then run again."""
+        path = self._folder / f"{key}.json"
+        if not path.exists():
+            return None
+        try:
+            kept = read_model(path, KeptPoint)
+        except AgoraError:
+            return None
+        return kept.figures if kept.version == self._version else None
+
+    def put(self, key: str, point: Point, figures: SeedFigures) -> None:
+        """Write the figures of a point. Raises AgoraError if they cannot be written."""
+        kept = KeptPoint(
+            version=self._version, arm=point.arm.name, seed=point.seed, figures=figures
+        )
+        write_model(self._folder / f"{key}.json", kept)

@@ -1,0 +1,55 @@
+"""The points of sweeps: runs of one arm in virtual time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from experiments.arm_config import ArmConfig
+from experiments.config import RunConfig
+
+# What a configuration has beside what decides the figures of an arm: names, other arms and seeds,
+# how arms run live, and when a scheduler's call counts as never returning.
+_WITHOUT_EFFECT = {"name", "runtime", "live", "seed", "seeds", "plan_limit_s", "arms"}
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run of one arm in virtual time.
+
+    Args:
+        config: Everything but the arm and the seed; its arms may be others.
+        arm: The arm.
+        seed: Of the workload and of all the arm's random draws.
+    """
+
+    config: RunConfig
+    arm: ArmConfig
+    seed: int
+
+    def __str__(self) -> str:
+        return f"'{self.arm.name}', seed {self.seed}"
+
+    def key(self) -> str:
+        """The content hash of what decides the figures, 32 hexadecimal digits.
+
+        The arm's name, other arms and the configuration's other seeds do not count. Neither do the
+        contents of files that the workload reads, nor the version of Agora.
+        """
+        content = {
+            "config": self.config.model_dump(mode="json", exclude=_WITHOUT_EFFECT),
+            "arm": self.arm.model_dump(mode="json", exclude={"name"}),
+            "seed": self.seed,
+        }
+        text = json.dumps(content, sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def paired_points(config: RunConfig) -> list[Point]:
+    """Every arm of a configuration under each of its seeds, seed by seed."""
+    return [
+        Point(config, arm, config.seed + place)
+        for place in range(config.seeds)
+        for arm in config.arms
+    ]

@@ -1,0 +1,247 @@
+"""Many runs: what a point's figures depend on, where they are kept, and lost processes."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.config import RunConfig, validated
+from experiments.interruption import Interruption
+from experiments.running import make_workload, seed_figures
+from experiments.summary_model import SeedFigures
+from experiments.sweeps import engine, kept_points, work
+from experiments.sweeps.engine import run_points
+from experiments.sweeps.local_processes import ATTEMPTS, local_map
+from experiments.sweeps.points import Point, paired_points
+from experiments.sweeps.progress import time_text
+from experiments.toml_text import toml_text
+from shared_state.errors import AgoraError
+from tests.fixtures.mapped import kill_always, kill_once, square
+from tests.fixtures.run_toml import arm_toml
+
+TEXT = """
+seeds = 2
+settle_s = 0.1
+
+[workload]
+kind = "synthetic"
+start = "cold"
+machines = 40
+mean_duration_s = 0.5
+batch_tasks = 20
+load_percent = [60]
+phase_s = 0.5
+"""
+
+
+def config(*arms: str, text: str = TEXT) -> RunConfig:
+    return validated(tomllib.loads(text + "".join(arms)), "test")
+
+
+def never() -> None:
+    pass
+
+
+RUN = config(arm_toml("one"), arm_toml("two", sync="state_aligned"))
+
+
+def changed(run: RunConfig, **values: Any) -> RunConfig:
+    tree = run.model_dump(mode="json")
+    for path, value in values.items():
+        *above, last = path.split("__")
+        inner = tree
+        for name in above:
+            inner = inner[name]
+        inner[last] = value
+    return validated(tomllib.loads(toml_text(tree)), "changed")
+
+
+def test_a_key_does_not_depend_on_what_the_figures_do_not() -> None:
+    alone = config(arm_toml("another name"))
+    later = changed(
+        alone, name="later", seeds=7, seed=5, runtime="ray", plan_limit_s=9.0, live__hosts=3
+    )
+    one = Point(RUN, RUN.arms[0], 3)
+    other = Point(later, later.arms[0], 3)
+    assert one.key() == other.key()
+    figures = [seed_figures(point.config, point.arm, point.seed) for point in (one, other)]
+    assert figures[0] == figures[1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"heartbeat_us": 2000},
+        {"sample_s": 0.2},
+        {"drain_s": 1.0},
+        {"settle_s": 0.2},
+        {"virtual__message_us": 0},
+        {"workload__machines": 41},
+    ],
+)
+def test_a_key_depends_on_what_the_figures_do(change: dict[str, Any]) -> None:
+    other = changed(RUN, **change)
+    assert Point(RUN, RUN.arms[0], 1).key() != Point(other, other.arms[0], 1).key()
+
+
+def test_a_key_depends_on_arm_and_seed() -> None:
+    arms = [*RUN.arms, *config(arm_toml("one", group="others"), arm_toml("x", count=5)).arms]
+    keys = {Point(RUN, arm, seed).key() for arm in arms for seed in (1, 2)}
+    assert len(keys) == 2 * len(arms)
+
+
+def test_every_point_has_the_figures_of_its_own_run() -> None:
+    points = paired_points(RUN)
+    assert [(point.seed, point.arm.name) for point in points] == [
+        (1, "one"),
+        (1, "two"),
+        (2, "one"),
+        (2, "two"),
+    ]
+    done = list(run_points(points, Interruption(), processes=2))
+    assert {str(point) for point, _ in done} == {str(point) for point in points}
+    for point, figures in done:
+        assert figures == seed_figures(point.config, point.arm, point.seed)
+
+
+class Counting:
+    """A parallel map in this process that counts its calls."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    def __call__(self, function: Any, items: Any, check: Any, processes: Any) -> Iterator[Any]:
+        for index, item in enumerate(items):
+            self.ran.append(str(item))
+            yield index, function(item)
+            check()
+
+
+@pytest.fixture
+def counting(monkeypatch: pytest.MonkeyPatch) -> Counting:
+    counting = Counting()
+    monkeypatch.setattr(engine, "local_map", counting)
+    return counting
+
+
+def test_equal_points_run_once(counting: Counting) -> None:
+    same = config(arm_toml("the same"))
+    points = [Point(RUN, RUN.arms[0], 1), Point(same, same.arms[0], 1)]
+    first, second = run_points(points, Interruption())
+    assert counting.ran == ["'one', seed 1"]
+    assert (first[0], second[0]) == (points[0], points[1]) and first[1] == second[1]
+
+
+def test_kept_points_do_not_run_again(counting: Counting, tmp_path: Path) -> None:
+    points, kept = paired_points(RUN), tmp_path / "kept"
+    runs = run_points(points, Interruption(), keep=kept)
+    first = {str(point): figures for point, figures in (next(runs), next(runs))}
+    runs.close()  # as Ctrl-C does
+    assert len(counting.ran) == 2
+    again = {
+        str(point): figures for point, figures in run_points(points, Interruption(), keep=kept)
+    }
+    assert len(counting.ran) == len(set(counting.ran)) == 4
+    assert again.items() >= first.items() and len(again) == 4
+    assert not list(kept.glob("*.partial"))
+
+
+@pytest.mark.parametrize("how", ["truncated", "of another version", "empty"])
+def test_a_kept_point_that_cannot_be_used_runs_again(
+    counting: Counting, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = Point(RUN, RUN.arms[0], 1)
+    [(_, figures)] = run_points([point], Interruption(), keep=tmp_path)
+    path = tmp_path / f"{point.key()}.json"
+    text = path.read_text()
+    if how == "of another version":
+        monkeypatch.setattr(kept_points, "version_text", lambda: "another")
+    else:
+        path.write_text(text[:100] if how == "truncated" else "")
+    assert list(run_points([point], Interruption(), keep=tmp_path)) == [(point, figures)]
+    assert len(counting.ran) == 2
+    list(run_points([point], Interruption(), keep=tmp_path))
+    assert len(counting.ran) == 2
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(AgoraError, match=r"file: File exists"):
+        list(run_points([Point(RUN, RUN.arms[0], 1)], Interruption(), keep=tmp_path / "file"))
+
+
+def test_a_point_that_does_not_get_to_its_end_says_which_it_is(
+    counting: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> SeedFigures:
+        raise AgoraError("'one', seed 1: its plan is wrong")
+
+    monkeypatch.setattr(work, "seed_figures", fails)
+    with pytest.raises(AgoraError, match=r"^'one', seed 1: its plan is wrong$"):
+        list(run_points([Point(RUN, RUN.arms[0], 1)], Interruption()))
+
+
+def test_a_signal_ends_the_runs(counting: Counting) -> None:
+    interruption = Interruption()
+    runs = run_points(paired_points(RUN), interruption)
+    next(runs)
+    interruption.number = 2
+    with pytest.raises(KeyboardInterrupt):
+        next(runs)
+    assert len(counting.ran) == 1
+
+
+def test_arms_of_a_seed_share_their_workload(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def make(run: RunConfig, seed: int) -> Any:
+        made.append(seed)
+        return make_workload(run, seed)
+
+    monkeypatch.setattr(work, "make_workload", make)
+    last = work.LastWorkload()
+    first = last.make(RUN, 1)
+    assert last.make(changed(RUN, seeds=5), 1) is first
+    assert last.make(RUN, 2) is not first
+    last.make(changed(RUN, settle_s=0.2), 2)
+    assert made == [1, 2, 2]
+    with pytest.raises(AgoraError, match="settle_s"):
+        monkeypatch.setattr(work, "make_workload", _refused)
+        last.make(RUN, 3)
+
+
+def _refused(run: RunConfig, seed: int) -> Any:
+    raise AgoraError("settle_s: too long")
+
+
+def test_local_processes_map_in_any_order() -> None:
+    numbers = list(range(20))
+    results = dict(local_map(square, numbers, never, processes=2))
+    assert results == {number: number * number for number in numbers}
+    assert list(local_map(square, [], never)) == []
+
+
+def test_what_a_killed_process_did_is_done_again(tmp_path: Path) -> None:
+    markers = [tmp_path / name for name in "abcd"]
+    for marker in markers[:-1]:
+        marker.touch()
+    results = dict(local_map(kill_once, markers, never, processes=2))
+    assert results == dict(enumerate("abcd"))
+
+
+def test_an_item_that_always_kills_its_process_is_named(tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    with pytest.raises(AgoraError, match=rf"{marker}: its process was killed {ATTEMPTS} times"):
+        list(local_map(kill_always, [marker], never))
+    assert marker.read_text().count("killed") == ATTEMPTS
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (89, "89 s"), (430, "7 minutes"), (12_600, "3.5 hours")]
+)
+def test_times_left(seconds: float, text: str) -> None:
+    assert time_text(seconds) == text

@@ -9,6 +9,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from experiments.arm_config import decision_clock
+from experiments.calibration import write_calibration
 from experiments.config import RunConfig
 from experiments.decision_basis import decision_basis
 from experiments.decision_capacity import decision_capacity
@@ -52,6 +53,9 @@ def finish_run(
     arms = [arm_result(config, run, seeds, config.is_live(run.arm)) for run in runs]
     summary = build_summary(facts, workload, arms)
     write_run(directory, summary, arms)
+    sound = {arm.name for arm in summary.arms if arm.runtime == "ray" and arm.has_sound_run}
+    times = [run.times for run in runs if run.arm.name in sound]
+    write_calibration(directory, times, config.live.hosts, config.live.tick_ms * 1000)
     Console().print(comparison_table(summary))
     console.print(Text(f"report: {write_report(directory, check)}"), soft_wrap=True)
 

@@ -22,7 +22,7 @@ class KeptPoint(Figures):
         arm, seed: Of the point, for people who read the file.
     """
 
-    format: Literal[3] = VERSION
+    format: Literal[4] = VERSION
     version: str
     arm: str
     seed: int

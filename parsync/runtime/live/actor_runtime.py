@@ -148,6 +148,11 @@ class ActorRuntime:
         """How many messages wait to be handled."""
         return len(self._inbox)
 
+    def messages(self) -> list[tuple[int, Event]]:
+        """The messages that wait to be handled, or to be taken along by a step."""
+        sends = [send for waiting in self._outgoing.values() for send in waiting]
+        return [*self._inbox, *((send.to, send.event) for send in sends)]
+
     @property
     def has_outgoing(self) -> bool:
         """Whether a participant sent something since take_outgoing."""

@@ -17,6 +17,7 @@ from parsync.core.agent import Agent
 from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.participant import Decider, Participant
+from parsync.runtime.calibration import MeasuredTimes
 from parsync.runtime.live.actor import JOIN_S, Actor
 from parsync.runtime.live.actor_runtime import ActorRuntime
 from parsync.runtime.live.cluster import member, shared_by
@@ -37,11 +38,10 @@ from parsync.runtime.live.recorder import Recorder, epoch_log
 from parsync.runtime.live.step_wait import StepWaitRecorder
 from parsync.runtime.live.steps import StepClient, Steps
 from parsync.runtime.live.submissions import SubmissionReceiver, SubmissionSender, SubmittingSteps
+from parsync.runtime.live.timing import WAKE_US
 from schedulers.decision_time import Measured
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
-
-WAKE_US = 300
 
 
 class SchedulerHost(Actor):
@@ -84,6 +84,7 @@ class SchedulerHost(Actor):
             measured,
         )
         self._receiver = SubmissionReceiver(self.epoch)
+        self._push_us: list[int] = []
         self._steps = StepClient(assembly.codec, host.host, self.epoch, self._cell.step)
         self._ticks = Ticks(plan.tick_us, host.phase_us)
         self._spacing_us = plan.spacing_us
@@ -103,9 +104,12 @@ class SchedulerHost(Actor):
     def __repr__(self) -> str:
         return f"{self._status_line}: {', '.join(self._names)}"
 
-    def deliver(self, epoch: int, number: int, payload: bytes) -> tuple[int, bool]:
-        """Take a push of submissions. Returns (this epoch, whether the push was meant for it)."""
+    def deliver(self, epoch: int, number: int, payload: bytes, sent_us: int) -> tuple[int, bool]:
+        """Take a push of submissions that was sent at sent_us. Returns (this epoch, whether the
+        push was meant for it)."""
         answer, messages = self._receiver.take(epoch, number, payload)
+        if messages:
+            self._push_us.append(max(0, self._clock.now_us() - sent_us))
         for agent, event in messages:
             self._runtime.deliver(agent, event)
         if messages and self._thread is not None:
@@ -145,6 +149,9 @@ class SchedulerHost(Actor):
             notes=notes,
             waited=self._waits.waited,
             broken=self._thread is not None and isinstance(self._thread.error, ContractBroken),
+            times=MeasuredTimes(
+                step_us=self._load.step_us, push_us=self._push_us, lag_us=self._load.lag_us
+            ),
         )
 
     def _start_loop(self, steps: Steps) -> Callable[[], int]:
@@ -219,7 +226,13 @@ class WorkerHost(Actor):
         round_trip_us = np.array(self._steps.round_trip_us, np.int64)
         due_ends = DueEnds(allocation, end_us) if error is None else None
         return Finished(
-            self._recorder.metrics, round_trip_us, self._steps.repeats, 0, error, due_ends
+            self._recorder.metrics,
+            round_trip_us,
+            self._steps.repeats,
+            0,
+            error,
+            due_ends,
+            times=MeasuredTimes(other_step_us=self._load.step_us),
         )
 
     def _start_loop(self, steps: Steps) -> Callable[[], int]:
@@ -266,7 +279,8 @@ class WorkloadSource(Actor):
         self._steps = StepClient(assembly.codec, ARRIVALS, self.epoch, self._cell.step)
         self._senders = {
             host.host: SubmissionSender(
-                RayHostClient(member(plan.namespace, host.name)), self._cell.never_placed
+                RayHostClient(member(plan.namespace, host.name), self._clock),
+                self._cell.never_placed,
             )
             for host in plan.hosts
         }
@@ -282,7 +296,12 @@ class WorkloadSource(Actor):
         resubmitted = sum(sender.resubmitted for sender in self._senders.values())
         round_trip_us = np.array(self._steps.round_trip_us, np.int64)
         return Finished(
-            self._recorder.metrics, round_trip_us, self._steps.repeats, resubmitted, error
+            self._recorder.metrics,
+            round_trip_us,
+            self._steps.repeats,
+            resubmitted,
+            error,
+            times=MeasuredTimes(other_step_us=self._load.step_us),
         )
 
     def _start_loop(self, steps: Steps) -> Callable[[], int]:

@@ -31,6 +31,7 @@ from parsync.runtime.live.plan import (
 from parsync.runtime.live.ports import CellPort
 from parsync.runtime.live.status import StatusLine
 from parsync.runtime.live.steps import StepClient, Steps
+from parsync.runtime.live.timing import COORDINATOR_TICK_US
 from schedulers.interface import ContractBroken
 
 
@@ -39,8 +40,6 @@ class CoordinatorHost:
 
     It also keeps what other actors are built from (kept()).
     """
-
-    TICK_US = 100_000
 
     def __init__(self, plan: RunPlan, inputs: RunInputs) -> None:
         self._handle = share(inputs)
@@ -149,9 +148,9 @@ class CoordinatorHost:
             self._runtime,
             steps,
             self._clock,
-            Ticks(self.TICK_US, 0),
-            self.TICK_US,
-            self.TICK_US,
+            Ticks(COORDINATOR_TICK_US, 0),
+            COORDINATOR_TICK_US,
+            COORDINATOR_TICK_US,
             self._flush,
             self._load,
         ).run_once

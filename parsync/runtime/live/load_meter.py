@@ -28,6 +28,10 @@ class LoadMeter:
         actor: The actor's id: of a scheduler host its number, else the address of its participant.
         on_record: Takes a row of the table `actors` per second.
         processor_ns: The processor time of the process so far.
+
+    Attributes:
+        lag_us: What slept() has taken note of, over the whole run.
+        step_us: What step() has.
     """
 
     def __init__(
@@ -39,6 +43,8 @@ class LoadMeter:
         self._actor = actor
         self._on_record = on_record
         self._processor_ns = processor_ns
+        self.lag_us: list[int] = []
+        self.step_us: list[int] = []
         self._begun_us: int | None = None
         self._begun_ns = 0
         self._begin(None)
@@ -49,8 +55,7 @@ class LoadMeter:
         self._begun_ns = self._processor_ns()
         self._tick_late_us: list[int] = []
         self._decision_late_us: list[int] = []
-        self._lag_us: list[int] = []
-        self._step_us: list[int] = []
+        self._lags, self._steps = len(self.lag_us), len(self.step_us)  # before this second
         self._decision_us = self._wall_ns = self._thread_ns = 0
         self._unhandled: int | None = None
 
@@ -70,11 +75,11 @@ class LoadMeter:
 
     def slept(self, lag_us: int) -> None:
         """Take note of a sleep that ended lag_us later than the loop had asked for."""
-        self._lag_us.append(max(0, lag_us))
+        self.lag_us.append(max(0, lag_us))
 
     def step(self, took_us: int) -> None:
         """Take note of a step: its round trip, or in the cell the time that handling it took."""
-        self._step_us.append(took_us)
+        self.step_us.append(took_us)
 
     def unhandled(self, messages: int) -> None:
         """Take note of how many messages wait now. A second's row has the least number."""
@@ -90,6 +95,7 @@ class LoadMeter:
         length_us = now_us - self._begun_us
         if length_us < SECOND_US:
             return
+        lag_us, step_us = self.lag_us[self._lags :], self.step_us[self._steps :]
         columns = {
             "at_us": self._begun_us,
             "actor": self._actor,
@@ -100,10 +106,10 @@ class LoadMeter:
             "decisions": len(self._decision_late_us),
             "decision_us": self._decision_us,
             "late_p95_us": p95(self._tick_late_us + self._decision_late_us),
-            "lag_p95_us": p95(self._lag_us),
-            "steps": len(self._step_us),
-            "step_mean_us": sum(self._step_us) // max(1, len(self._step_us)),
-            "step_p95_us": p95(self._step_us),
+            "lag_p95_us": p95(lag_us),
+            "steps": len(step_us),
+            "step_mean_us": sum(step_us) // max(1, len(step_us)),
+            "step_p95_us": p95(step_us),
             "unhandled": self._unhandled or 0,
             "measured_wall_us": self._wall_ns // 1000,
             "measured_cpu_us": self._thread_ns // 1000,

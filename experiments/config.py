@@ -79,6 +79,13 @@ class RunConfig(Strict):
     virtual: VirtualConfig = VirtualConfig()
     seed: int = Field(1, ge=0, lt=1 << 63)
     seeds: int = Field(10, ge=1, le=1000)
+    sensitivity_seeds: int = Field(
+        0,
+        ge=0,
+        le=1000,
+        description="how many of the paired seeds also run with other choices about decision times,"
+        " which shows how far the results depend on them",
+    )
     drain_s: float = Field(10.0, ge=0, le=LONGEST_S)
     settle_s: float = Field(
         2.0,

@@ -10,6 +10,7 @@ stands by itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
@@ -42,6 +43,8 @@ class DecisionBasis(Figures):
             classes, and where the workload does not tell.
         scan_cost: At equal capacity: what looking at all partitions adds, in parts of the base
             cost; None in other classes.
+        arrivals_per_s: The tasks that arrive per second at 100 % load; None where the workload does
+            not tell.
         cores: Schedulers, each of which decides on a core of its own.
         message_us: The time of a message in virtual time.
     """
@@ -50,8 +53,22 @@ class DecisionBasis(Figures):
     decisions_per_s: Number | None = None
     capacity: Number | None = None
     scan_cost: Number | None = None
+    arrivals_per_s: Number | None = None
     cores: Count
     message_us: Count
+
+
+class Capacity(Figures):
+    """The decision capacity of one group whose decision times are modelled.
+
+    Attributes:
+        low, high: Decisions per arrival at 100 % load, looking at every partition or at as few as
+            may be; equal where the strategy settles it.
+    """
+
+    group: str
+    low: Number
+    high: Number
 
 
 def decision_basis(arm: ArmConfig, outline: Outline | None, message_us: int) -> DecisionBasis:
@@ -62,33 +79,47 @@ def decision_basis(arm: ArmConfig, outline: Outline | None, message_us: int) -> 
         outline: Of its workload; None: not known, and capacities are taken per job.
         message_us: The time of a message in virtual time.
     """
-    cores = sum(group.count for group in arm.groups)
     clocks = {decision_clock(group, arm.partitions, live=False).clock_class for group in arm.groups}
-    if clocks == {ClockClass.OWN_SPEED}:
-        return DecisionBasis(kind=BasisKind.OWN_SPEED, cores=cores, message_us=message_us)
-    modelled = [
-        (group.decision, permille, group)
-        for group, permille in zip(arm.groups, arm.shares_permille(), strict=True)
-        if isinstance(group.decision, ModelledTime)
-    ]
-    dealt = [
-        (group.count / (_task_us(time, outline) / 1e6) / (_part(group, outline) * permille / 1000))
-        for time, permille, group in modelled
-        if permille and _part(group, outline)
-    ]
-    scan_costs = {time.scan_cost for time, _, _ in modelled}
-    alike = dealt and max(dealt) - min(dealt) <= SAME_CAPACITY * max(dealt)
-    if len(clocks) > 1 or not alike or len(scan_costs) > 1:
-        return DecisionBasis(kind=BasisKind.MIXED, cores=cores, message_us=message_us)
-    decisions_per_s = sum(dealt) / len(dealt)
-    return DecisionBasis(
-        kind=BasisKind.EQUAL_CAPACITY,
-        decisions_per_s=decisions_per_s,
-        capacity=decisions_per_s / outline.tasks_per_s if outline is not None else None,
-        scan_cost=scan_costs.pop(),
-        cores=cores,
+    basis = DecisionBasis(
+        kind=BasisKind.MIXED,
+        arrivals_per_s=None if outline is None else outline.tasks_per_s,
+        cores=sum(group.count for group in arm.groups),
         message_us=message_us,
     )
+    if clocks == {ClockClass.OWN_SPEED}:
+        return basis.model_copy(update={"kind": BasisKind.OWN_SPEED})
+    groups = _modelled_groups(arm, outline)
+    per_s = [group.tasks_per_s(scanned=0.0) for group in groups]
+    alike = per_s and max(per_s) - min(per_s) <= SAME_CAPACITY * max(per_s)
+    scan_costs = {
+        group.decision.scan_cost for group in arm.groups if isinstance(group.decision, ModelledTime)
+    }
+    if len(clocks) > 1 or not alike or len(scan_costs) > 1:
+        return basis
+    decisions_per_s = sum(per_s) / len(per_s)
+    return basis.model_copy(
+        update={
+            "kind": BasisKind.EQUAL_CAPACITY,
+            "decisions_per_s": decisions_per_s,
+            "capacity": None if outline is None else decisions_per_s / outline.tasks_per_s,
+            "scan_cost": scan_costs.pop(),
+        }
+    )
+
+
+def decision_capacity(arm: ArmConfig, outline: Outline) -> list[Capacity]:
+    """The capacity of each group whose decision times are modelled; that of the others depends on
+    the cell."""
+    partitions = min(arm.partitions, outline.machines)
+    return [
+        Capacity(
+            group=group.name,
+            low=group.tasks_per_s(scanned=1.0) / outline.tasks_per_s,
+            high=group.tasks_per_s(scanned=_fewest_scanned(group.strategy, partitions) / partitions)
+            / outline.tasks_per_s,
+        )
+        for group in _modelled_groups(arm, outline)
+    ]
 
 
 def comparable(one: DecisionBasis, other: DecisionBasis) -> bool:
@@ -129,6 +160,31 @@ def basis_title(basis: DecisionBasis) -> str:
     return text[0].upper() + text[1:]
 
 
+def basis_explained(basis: DecisionBasis) -> str:
+    """What a basis means, in a sentence or two."""
+    if basis.kind is BasisKind.OWN_SPEED:
+        return (
+            "A decision takes as long as its work takes, on a core for each scheduler: delays show "
+            "the speed of the code too."
+        )
+    if basis.kind is BasisKind.MIXED:
+        return (
+            "Schedulers of one arm have clocks of both classes, or unequal capacities: the arm is "
+            "not ranked."
+        )
+    scan = (
+        f" Looking at all partitions makes a decision {100 * basis.scan_cost:g} % longer."
+        if basis.scan_cost
+        else ""
+    )
+    if basis.capacity is None:
+        return f"All schedulers of an arm together are given so many decisions.{scan}"
+    return (
+        f"All schedulers of an arm together have time to decide A = {basis.capacity:.3g} times the "
+        f"tasks that arrive at 100 % load; a lone scheduler is as fast as several together.{scan}"
+    )
+
+
 Arm = TypeVar("Arm")
 
 
@@ -145,15 +201,62 @@ def by_basis(arms: Sequence[tuple[Arm, DecisionBasis]]) -> list[list[Arm]]:
     return [members for _, members in sets]
 
 
-def _task_us(time: ModelledTime, outline: Outline | None) -> float:
-    """The base cost of a task, its part of the round's included."""
-    return time.task_us + (0.0 if outline is None else time.job_us / outline.batch_tasks)
+@dataclass(frozen=True, slots=True)
+class _ModelledGroup:
+    """A group whose decision times are modelled.
+
+    Attributes:
+        task_us: What a task takes without a scan, its part of the round's time included.
+        scan_us: What looking at every partition adds.
+        jobs: Its share of all jobs.
+    """
+
+    name: str
+    strategy: str
+    count: int
+    task_us: float
+    scan_us: float
+    jobs: float
+
+    def tasks_per_s(self, scanned: float) -> float:
+        """The tasks per second, of all groups, with which its share of the jobs keeps it busy.
+
+        Args:
+            scanned: The part of the partitions that it looks at.
+        """
+        return self.count / ((self.task_us + self.scan_us * scanned) / 1e6) / self.jobs
 
 
-def _part(group: GroupConfig, outline: Outline | None) -> float:
+def _modelled_groups(arm: ArmConfig, outline: Outline | None) -> list[_ModelledGroup]:
+    """The groups with modelled decision times that get jobs."""
+    found = []
+    for group, permille in zip(arm.groups, arm.shares_permille(), strict=True):
+        jobs = _part_of_jobs(group, outline) * permille / 1000
+        if not isinstance(group.decision, ModelledTime) or not jobs:
+            continue
+        time = group.decision
+        round_us = 0.0 if outline is None else time.job_us / outline.batch_tasks
+        found.append(
+            _ModelledGroup(
+                name=group.name,
+                strategy=group.protocol.get("strategy", ""),
+                count=group.count,
+                task_us=time.task_us + round_us,
+                scan_us=time.task_us * time.scan_cost,
+                jobs=jobs,
+            )
+        )
+    return found
+
+
+def _fewest_scanned(strategy: str, partitions: int) -> int:
+    """The fewest partitions that a decision on one task scans; the most are all of them.
+    Latency-first turns to the next partition where the freshest has no room."""
+    return 1 if strategy in ("latency_first", "adaptive") else partitions
+
+
+def _part_of_jobs(group: GroupConfig, outline: Outline | None) -> float:
     """The part of the jobs that is of the group's class."""
-    if group.task_class is None:
-        return 1.0
-    if outline is None:
+    if group.task_class is None or outline is None:
         return 1.0
     return outline.service_share if group.task_class == "service" else 1 - outline.service_share

@@ -1,4 +1,4 @@
-"""The execution of `agora run`: checks, then every arm, then the paired seeds, then the report."""
+"""The execution of `agora run`: checks, then the stages of the run, then the report."""
 
 from __future__ import annotations
 
@@ -6,35 +6,23 @@ import contextlib
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from shlex import quote
 
 from rich.console import Console
-from rich.live import Live
 from rich.text import Text
 
-from experiments import restarts
-from experiments.arm_config import ArmConfig
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
-from experiments.finishing import arm_result, finish_run, preview
 from experiments.interruption import Interruption, stop_signals_noted
-from experiments.kept_arms import keep_arm
 from experiments.killed_runs import run_in_progress
-from experiments.live_table import live_table
 from experiments.preconditions import check_arms, check_memory, check_new, make_run_directory
 from experiments.resolve import resolve
 from experiments.run_options import RunOptions
-from experiments.running import ArmRun, ArmRunner, make_workload, run_arm_virtual
-from experiments.summary import SUMMARY, slugs, workload_facts, write_seed
-from experiments.summary_model import SeedFigures
-from experiments.sweeps.engine import run_points
-from experiments.sweeps.points import paired_points
-from experiments.sweeps.progress import Progress
-from experiments.version import version_text
-from parsync.metrics.live import Snapshot
+from experiments.running import ArmRunner, make_workload, run_arm_virtual
+from experiments.stages import StageFailed, Stages
+from experiments.summary import SUMMARY
 from parsync.metrics.quantity import counted
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
@@ -142,65 +130,33 @@ def run(
         AgoraError: Anything but a signal ended the run, or the results cannot be written.
     """
     interruption.note = _report_later(directory)
-    facts, version = workload_facts(workload), version_text()
-    results: list[ArmRun] = []
-    in_virtual_time: list[ArmRun] = []
-    seeds: dict[int, dict[str, SeedFigures]] = {}
-    broken: list[str] = []  # arms that one of their schedulers ended
+    stages = Stages(config, workload, directory, console, run_arm, interruption)
     reason, status = "", 0
-    jobs = _jobs(config, directory, run_arm)
-    shown = sum(job.runner is run_arm_virtual for job in jobs) if config.runtime == "ray" else 0
     try:
-        for number, job in enumerate(jobs, start=1):
-            arm = job.arm
-            reason = f"'{arm.name}': interrupted"
-            title = f"{number}/{len(jobs)} {arm.name}{job.where}"
-            result = _run_arm(config, job, workload, title, console, interruption)
-            if job.runner is run_arm_virtual and not result.stopped:
-                in_virtual_time.append(result)
-            if job.folder is not None:
-                results.append(result)
-            if result.broken and job.folder is not None:
-                broken.append(f"'{arm.name}': {result.stopped}")
-            elif result.stopped and not result.broken:
-                reason = f"'{arm.name}': {result.stopped}"
-                status = interruption.exit_status if result.interrupted else BAD_INPUT
-                break
-            if job.folder is not None:
-                so_far = arm_result(config, result, {}, config.is_live(arm))
-                keep_arm(directory, so_far, job.slug, facts, version, result.stopped)
-            if number == shown and in_virtual_time:
-                console.print(preview(config, workload, in_virtual_time))
-            reason = "interrupted"
-            if number < len(jobs) or config.seeds > 1:
-                interruption.check()
-            reason = ""
-        if broken and not reason:
+        stages.arms()
+        if stages.broken:
             reason, status = "the paired seeds did not run" if config.seeds > 1 else "", BAD_INPUT
-        elif not reason and config.seeds > 1:
-            reason = "interrupted during the paired seeds"
-            _paired_seeds(config, directory, console, seeds, interruption)
-            reason = ""
+        elif config.seeds > 1:
+            stages.paired_seeds()
+            stages.other_choices()
     except KeyboardInterrupt:
-        status = interruption.exit_status
+        reason, status = stages.doing, interruption.exit_status
+    except StageFailed as failed:
+        reason, status = failed.reason, failed.status
     except (AgoraError, MemoryError) as error:
         reason, status = str(error) or "not enough memory", BAD_INPUT
-    if not results:
+    if not stages.runs:
         shutil.rmtree(directory, ignore_errors=True)
         if status == BAD_INPUT:
             raise AgoraError(reason)
         console.print("Stopped before the first arm ended; nothing was written.")
         return status
-    place = {arm.name: number for number, arm in enumerate(config.arms)}
-    results.sort(key=lambda result: place[result.arm.name])
-    reason = "; ".join([*broken, *([reason] if reason else [])])
-    missing = len(config.arms) - len(results)
-    if reason and missing:
-        reason += f"; {missing} of {len(config.arms)} arms did not run"
+    missing = stages.missing if reason else ""
+    reason = "; ".join(part for part in [*stages.broken.values(), reason, missing] if part)
     try:
-        _finish(config, workload, results, seeds, directory, reason, console, interruption)
+        _finish(stages, directory, reason, console, interruption)
     except AgoraError as error:
-        if not (directory / SUMMARY).exists() and all(result.stopped for result in results):
+        if not (directory / SUMMARY).exists() and all(run.stopped for run in stages.in_order()):
             shutil.rmtree(directory, ignore_errors=True)  # nothing in it can be used
         raise AgoraError(reason or str(error)) from error
     if status == BAD_INPUT:
@@ -208,87 +164,13 @@ def run(
     return status
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """A run of an arm. folder: where it leaves its files; None: only its figures are shown."""
-
-    arm: ArmConfig
-    slug: str
-    runner: ArmRunner
-    folder: Path | None
-    where: str
-
-
-def _jobs(config: RunConfig, directory: Path, run_arm: ArmRunner) -> list[_Job]:
-    """The runs of all arms. Where only some arms run on Ray, every arm runs in virtual time first:
-    that takes seconds, and the live runs confirm or contradict it."""
-    arms = list(zip(config.arms, slugs([arm.name for arm in config.arms]), strict=True))
-    folder = directory / "arms"
-    live = [arm for arm in config.arms if config.is_live(arm)]
-    if len(live) in (0, len(arms)):
-        return [_Job(arm, slug, run_arm, folder / slug, "") for arm, slug in arms]
-    virtual = [
-        _Job(arm, slug, run_arm_virtual, None if arm in live else folder / slug, ", virtual time")
-        for arm, slug in arms
-    ]
-    return virtual + [
-        _Job(arm, slug, run_arm, folder / slug, ", live") for arm, slug in arms if arm in live
-    ]
-
-
-def _run_arm(
-    config: RunConfig,
-    job: _Job,
-    workload: Workload,
-    title: str,
-    console: Console,
-    interruption: Interruption,
-) -> ArmRun:
-    """Run one arm and show its live table."""
-    arm, folder = job.arm, job.folder
-    try:
-        if folder is not None:
-            folder.mkdir()
-    except OSError as error:
-        raise AgoraError(f"{folder}: {error.strerror}") from error
-    names = [f"{group.name}-{place}" for group in arm.groups for place in range(group.count)]
-    with Live(console=console, refresh_per_second=4, transient=True) as live:
-        begun_s = time.monotonic()
-
-        def show(snapshot: Snapshot) -> None:
-            elapsed_s = time.monotonic() - begun_s
-            left_s = elapsed_s * (workload.end_us - snapshot.at_us) / max(1, snapshot.at_us)
-            live.update(live_table(title, names, snapshot, workload.end_us, left_s))
-
-        result = job.runner(config, arm, workload, config.seed, folder, show, interruption)
-    end = (
-        "interrupted after"
-        if result.interrupted
-        else "stopped after"
-        if result.stopped
-        else "done in"
-    )
-    why = f": {result.stopped}" if result.broken else ""
-    console.print(Text(f"{title}: {end} {result.wall_s:.1f} s{why}"), soft_wrap=True)
-    for restart in result.restarts:
-        console.print(Text(f"  {restarts.sentence(restart)}"), soft_wrap=True)
-    return result
-
-
 def _finish(
-    config: RunConfig,
-    workload: Workload,
-    results: list[ArmRun],
-    seeds: dict[int, dict[str, SeedFigures]],
-    directory: Path,
-    reason: str,
-    console: Console,
-    interruption: Interruption,
+    stages: Stages, directory: Path, reason: str, console: Console, interruption: Interruption
 ) -> None:
     if reason:
         console.print("Writing partial results (press Ctrl-C again to quit without the report).")
     try:
-        finish_run(config, workload, results, seeds, directory, reason, console, interruption)
+        stages.finish(reason)
     except KeyboardInterrupt:
         if (directory / SUMMARY).exists():
             console.print(Text(f"The results are written; {interruption.note}."), soft_wrap=True)
@@ -297,26 +179,3 @@ def _finish(
 
 def _report_later(directory: Path) -> str:
     return f"`agora report {quote(str(directory))}` makes the report"
-
-
-def _paired_seeds(
-    config: RunConfig,
-    directory: Path,
-    console: Console,
-    figures: dict[int, dict[str, SeedFigures]],
-    interruption: Interruption,
-) -> None:
-    """Run the paired seeds: add figures by seed and arm as they arrive, and write them."""
-    slug_of = dict(zip((names := [arm.name for arm in config.arms]), slugs(names), strict=True))
-    points = paired_points(config)
-    progress = Progress(len(points))
-    with (
-        console.status("paired seeds") as status,
-        contextlib.closing(run_points(points, interruption)) as runs,
-    ):
-        for point, result in runs:
-            of_seed = figures.setdefault(point.seed, {})
-            of_seed[point.arm.name] = result
-            kept = {slug_of[arm]: its for arm, its in of_seed.items()}
-            write_seed(directory, point.seed, kept)
-            status.update(f"paired seeds in virtual time: {progress.step()}")

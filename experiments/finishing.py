@@ -11,16 +11,15 @@ from rich.text import Text
 from experiments.arm_config import decision_clock
 from experiments.calibration import write_calibration
 from experiments.config import RunConfig
-from experiments.decision_basis import decision_basis
-from experiments.decision_capacity import decision_capacity
+from experiments.decision_basis import decision_basis, decision_capacity
 from experiments.interruption import Interruption
 from experiments.live_validity import live_validity
 from experiments.regret import settle_us
-from experiments.report.page import write_report
+from experiments.report.page import write_report, write_report_so_far
 from experiments.report.terminal import comparison_table
 from experiments.running import ArmRun
-from experiments.summary import ArmResult, RunFacts, build_summary, write_run
-from experiments.summary_model import SeedFigures
+from experiments.summary import ArmResult, Run, RunFacts, build_summary, write_run
+from experiments.summary_model import SeedFigures, Sensitivity
 from experiments.version import version_text
 from parsync.metrics.summary import quantities, series, summarise
 from parsync.workload.workload import Workload
@@ -31,6 +30,7 @@ def finish_run(
     workload: Workload,
     runs: Sequence[ArmRun],
     seeds: Mapping[int, Mapping[str, SeedFigures]],
+    sensitivity: Sequence[Sensitivity],
     directory: Path,
     partial: str,
     console: Console,
@@ -50,14 +50,38 @@ def finish_run(
             interruption.check()
 
     facts = _facts(config, config.runtime, partial)
-    arms = [arm_result(config, run, seeds, config.is_live(run.arm)) for run in runs]
-    summary = build_summary(facts, workload, arms)
+    arms = [arm_result(config, run, seeds, run.live) for run in runs]
+    summary = build_summary(facts, workload, arms, sensitivity)
     write_run(directory, summary, arms)
     sound = {arm.name for arm in summary.arms if arm.runtime == "ray" and arm.has_sound_run}
     times = [run.times for run in runs if run.arm.name in sound]
     write_calibration(directory, times, config.live.hosts, config.live.tick_ms * 1000)
     Console().print(comparison_table(summary))
     console.print(Text(f"report: {write_report(directory, check)}"), soft_wrap=True)
+
+
+def report_so_far(
+    config: RunConfig,
+    workload: Workload,
+    runs: Sequence[ArmRun],
+    seeds: Mapping[int, Mapping[str, SeedFigures]],
+    directory: Path,
+    to_come: Sequence[str],
+) -> Path:
+    """Write the report of a run that goes on, and nothing else. Returns its path.
+
+    Args:
+        to_come: What the run has still to do, in words.
+
+    Raises:
+        AgoraError: The report cannot be written.
+    """
+    arms = [arm_result(config, run, seeds, run.live) for run in runs]
+    summary = build_summary(_facts(config, config.runtime, ""), workload, arms)
+    series = {
+        described.slug: dict(arm.series) for described, arm in zip(summary.arms, arms, strict=True)
+    }
+    return write_report_so_far(Run(directory, summary, series), to_come)
 
 
 def preview(config: RunConfig, workload: Workload, runs: Sequence[ArmRun]) -> Group:

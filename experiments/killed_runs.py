@@ -231,7 +231,7 @@ class _Found:
         """An arm without figures. Raises AgoraError if its measurements cannot be read."""
         workload = self._workload_of_run()
         measure = _from_logs if has_records(folder / _LOG) else _from_parquet
-        own = (folder / _LOG if self._config.is_live(arm) else folder) / WORKLOAD_DIR
+        own = (folder / _LOG if _ran_live(folder) else folder) / WORKLOAD_DIR
         begins = read_workload(own) if own.is_dir() else workload  # with what its warm-up left
         measured = measure(self._config, arm, begins, folder)
         run = ArmRun(
@@ -244,7 +244,7 @@ class _Found:
             regret=Regret(),
             restarts=measured.restarts,
         )
-        result = arm_result(self._config, run, {}, self._config.is_live(arm))
+        result = arm_result(self._config, run, {}, _ran_live(folder))
         write_series(folder, result.series)
         if not measured.stopped:
             self.lacks.append(f"'{arm.name}': its regret was not computed")
@@ -309,11 +309,18 @@ def _from_parquet(config: RunConfig, arm: ArmConfig, workload: Workload, folder:
     for table, rows in read_records(files, metrics.tables):
         metrics.add(table, rows)
     metrics.flush()
-    end = read_end(folder / _LOG if config.is_live(arm) else folder)
+    live = _ran_live(folder)
+    end = read_end(folder / _LOG if live else folder)
     if end is None or end.stopped:
         return _Measured(metrics, {"ended_us": metrics.last_us}, _stopped(metrics.last_us), "")
-    log = end.logs.get(CELL_LOG if config.is_live(arm) else VIRTUAL_LOG)
+    log = end.logs.get(CELL_LOG if live else VIRTUAL_LOG)
     return _Measured(metrics, {"ended_us": metrics.last_us}, "", log.digest if log else "")
+
+
+def _ran_live(folder: Path) -> bool:
+    """Whether an arm's files are of a run on Ray. Arms that run live may run in virtual time
+    before."""
+    return (folder / _LOG).is_dir()
 
 
 def _stopped(ended_us: int) -> str:

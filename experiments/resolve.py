@@ -15,6 +15,9 @@ from shared_state.errors import AgoraError
 
 # Most tasks that wait when a trace begins are placed by then. They are reported apart.
 TRACE_SETTLE_S = 2.0
+# Of the main comparison: so many that it takes less than six minutes on two cores.
+SEEDS = 10
+SENSITIVITY_SEEDS = 3
 
 
 def resolve(options: RunOptions) -> RunConfig:
@@ -40,6 +43,7 @@ def resolve(options: RunOptions) -> RunConfig:
     if options.mix is not None:
         tree["arms"] = [_mix(options.mix, preset)]
         tree["live"] = {**tree.get("live", {}), "arms": None}
+        tree["sensitivity_seeds"] = 0
     if options.trace is not None:
         tree["workload"] = trace_workload(options.trace)
         if options.config is None:
@@ -79,7 +83,8 @@ def refuse_given(why: str, **options: object) -> None:
 def _preset_tree(options: RunOptions, preset: Scale) -> dict[str, Any]:
     """The main comparison at one scale."""
     return {
-        "seeds": 1 if options.scale is ScaleName.PAPER else 2 if options.quick else 10,
+        "seeds": 1 if options.scale is ScaleName.PAPER else 2 if options.quick else SEEDS,
+        "sensitivity_seeds": 0 if options.quick else SENSITIVITY_SEEDS,
         "drain_s": preset.drain_s,
         "settle_s": preset.settle_s,
         "workload": {"kind": "synthetic", **preset.synthetic.model_dump(mode="json")},

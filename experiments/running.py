@@ -55,6 +55,7 @@ class ArmRun:
         regret: See parsync.metrics.regret.
         restarts: Restarts of live actors.
         times: What a calibration is made of; of a live run.
+        live: It ran on Ray.
     """
 
     arm: ArmConfig
@@ -68,6 +69,7 @@ class ArmRun:
     broken: bool = False
     restarts: Sequence[Restart] = ()
     times: MeasuredTimes = NO_TIMES
+    live: bool = False
 
 
 def make_workload(config: RunConfig, seed: int) -> Workload:
@@ -233,11 +235,16 @@ def seed_figures(
     result = run_arm_virtual(config, arm, workload, seed, None, lambda _: None, Interruption())
     if result.stopped:
         raise AgoraError(f"'{arm.name}', seed {seed}: {result.stopped}")
-    figures = summarise(result.metrics)
+    return figures_of_run(result, workload)
+
+
+def figures_of_run(run: ArmRun, workload: Workload) -> SeedFigures:
+    """The figures of a run in virtual time that got to its end, on this workload."""
+    figures = summarise(run.metrics)
     return SeedFigures(
-        digest=result.digest,
+        digest=run.digest,
         workload=digest(workload),
-        overall=figures.overall.model_copy(update=result.regret.means().model_dump()),
+        overall=figures.overall.model_copy(update=run.regret.means().model_dump()),
         phases=figures.phases,
         groups=figures.groups,
         totals=figures.totals,

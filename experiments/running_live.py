@@ -69,7 +69,7 @@ def run_arm_live(
         begins = warmed_up(config, arm, workload, seed, lambda _: interruption.check())
     except ContractBroken as error:
         empty = make_metrics(config, arm, workload)
-        return ArmRun(arm, empty, "", {}, str(error), 0.0, Regret(), broken=True)
+        return ArmRun(arm, empty, "", {}, str(error), 0.0, Regret(), broken=True, live=True)
     options = LiveOptions(
         journal_dir=directory / "log",
         records_dir=directory,
@@ -133,7 +133,8 @@ def run_arm_live(
         outcome.interrupted,
         outcome.broken,
         [Restart(**asdict(restart)) for restart in outcome.restarts],
-        outcome.times,
+        times=outcome.times,
+        live=True,
     )
 
 

@@ -35,8 +35,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.decision_basis import DecisionBasis
-from experiments.decision_capacity import Capacity
+from experiments.decision_basis import Capacity, DecisionBasis
 from experiments.model_files import read_model, write_model, writing
 from experiments.restarts import Restart
 from experiments.series_fields import check_series
@@ -49,6 +48,7 @@ from experiments.summary_model import (
     RunSummary,
     SeedFigures,
     SeedSummary,
+    Sensitivity,
     Settings,
     WorkloadFacts,
 )
@@ -140,14 +140,19 @@ def slugs(names: Sequence[str]) -> list[str]:
     return taken
 
 
-def build_summary(facts: RunFacts, workload: Workload, arms: Sequence[ArmResult]) -> RunSummary:
+def build_summary(
+    facts: RunFacts,
+    workload: Workload,
+    arms: Sequence[ArmResult],
+    sensitivity: Sequence[Sensitivity] = (),
+) -> RunSummary:
     """The summary of a run."""
     described = [
         describe(arm, slug)
         for arm, slug in zip(arms, slugs([arm.name for arm in arms]), strict=True)
     ]
     quantities = [one for arm in arms for one in arm.quantities]
-    return summary_of(facts, workload_facts(workload), described, quantities)
+    return summary_of(facts, workload_facts(workload), described, quantities, sensitivity)
 
 
 def summary_of(
@@ -155,6 +160,7 @@ def summary_of(
     workload: WorkloadFacts,
     arms: Sequence[ArmSummary],
     quantities: Sequence[Quantity],
+    sensitivity: Sequence[Sensitivity] = (),
 ) -> RunSummary:
     """The summary of arms that are described already."""
     of_run = hashlib.blake2b(digest_size=16)
@@ -175,6 +181,7 @@ def summary_of(
         quantities=known,
         arms=list(arms),
         paired=paired(arms, known),
+        sensitivity=list(sensitivity),
     )
 
 

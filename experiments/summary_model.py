@@ -10,8 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from experiments.decision_basis import DecisionBasis, by_basis
-from experiments.decision_capacity import Capacity
+from experiments.decision_basis import Capacity, DecisionBasis, by_basis
 from experiments.restarts import Restart
 from experiments.statistics import Difference, Interval
 from parsync.metrics.figures import Count, Figures, Number
@@ -165,6 +164,33 @@ class ArmSummary(ArmFigures):
         return self
 
 
+class ChangedArm(Figures):
+    """An arm that ran with another choice about its decision times.
+
+    Args:
+        seeds: Those of the paired seeds under which it did.
+    """
+
+    slug: str
+    seeds: list[SeedSummary]
+
+
+class Sensitivity(Figures):
+    """The arms that a choice about decision times concerns, with the other choice.
+
+    Args:
+        key, value: The option of their decision times, and what it was set to.
+        title: The choice in words.
+        with_others: Whether these arms may be compared with arms that the choice does not concern.
+    """
+
+    key: str
+    value: bool | Number
+    title: str
+    with_others: bool
+    arms: list[ChangedArm]
+
+
 class Paired(Figures):
     """Arms compared over the seeds that all of them ran; `seeds` is empty if there are none.
 
@@ -242,6 +268,7 @@ class RunSummary(ComparedArms):
         version: The version of Agora.
         settle_us: The time left out at the start of each phase.
         config: The resolved configuration.
+        sensitivity: How far the results depend on choices about decision times.
     """
 
     format: Literal[4] = VERSION
@@ -250,6 +277,7 @@ class RunSummary(ComparedArms):
     version: str
     settle_us: Count
     config: Settings
+    sensitivity: list[Sensitivity] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -265,6 +293,10 @@ class RunSummary(ComparedArms):
                 raise ValueError(f"paired.seeds: {place}.seeds has no seed {min(missing)}")
             if self.paired.seeds and arm.slug not in self.paired.arms:
                 raise ValueError(f"paired.arms: {arm.slug!r} is missing")
+        for number, one in enumerate(self.sensitivity):
+            unknown = [arm.slug for arm in one.arms if arm.slug not in slugs]
+            if unknown:
+                raise ValueError(f"sensitivity[{number}].arms: there is no arm {unknown[0]!r}")
         return self
 
 

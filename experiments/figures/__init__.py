@@ -3,7 +3,7 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -156,10 +156,16 @@ FIGURES: tuple[FigureSpec, ...] = (
 )
 
 
-def draw_all(run: Run, directory: Path, check: Callable[[], None]) -> list[RenderedFigure]:
+def draw_all(
+    run: Run,
+    directory: Path,
+    check: Callable[[], None],
+    specs: Sequence[FigureSpec] = FIGURES,
+) -> list[RenderedFigure]:
     """Draw every figure the run has data for into an existing directory.
 
     Args:
+        specs: The figures.
         check: Called before each figure.
 
     Raises:
@@ -167,7 +173,7 @@ def draw_all(run: Run, directory: Path, check: Callable[[], None]) -> list[Rende
     """
     drawable = in_drawable_letters(run)
     drawn = []
-    for spec in FIGURES:
+    for spec in specs:
         check()
         figure = spec.draw(drawable)
         if figure is None:

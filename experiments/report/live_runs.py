@@ -23,6 +23,17 @@ def disturbed_runs(summary: ComparedArms) -> list[str]:
     ]
 
 
+def live_soundness(summary: RunSummary) -> str:
+    """Which live runs can be trusted, in a sentence; "" without any."""
+    live = [arm for arm in summary.arms if arm.validity is not None and arm.validity.seconds]
+    if not live:
+        return ""
+    disturbed = [arm.name for arm in live if arm.is_disturbed]
+    if not disturbed:
+        return f"None of {counted(len(live), 'live run')} was disturbed."
+    return f"Disturbed, so that they win nothing: {', '.join(disturbed)} (of {len(live)})."
+
+
 def live_disagreement(summary: RunSummary) -> str:
     """A sentence or more, if live runs put arms into another order by mean delay than virtual time
     did under the same seed; "" if they do not.
@@ -143,8 +154,9 @@ def validity_text(validity: Validity) -> str:
 def prediction_basis(summary: RunSummary) -> str:
     """What virtual time assumed of messages."""
     virtual = summary.config.get("virtual")
+    calibrated = isinstance(virtual, dict) and virtual.get("calibration") is not None
     message_us = virtual.get("message_us") if isinstance(virtual, dict) else None
-    if isinstance(message_us, int):
+    if isinstance(message_us, int) and not calibrated:
         return (
             f"Virtual time had messages take {duration(message_us)} each, and no ticks. A live run "
             "hands messages on with the steps of its processes, once per tick or a little more "

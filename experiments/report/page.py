@@ -10,18 +10,18 @@ from typing import Any
 
 import jinja2
 
-from experiments.decision_basis import basis_text, basis_title
-from experiments.figures import RenderedFigure, draw_all, style
+from experiments.decision_basis import basis_explained, basis_text, basis_title
+from experiments.figures import FIGURES, FigureSpec, RenderedFigure, draw_all, style
+from experiments.report.answer import answer, effective_capacity, question, rests_on, times
 from experiments.report.data_dictionary import data_dictionary
 from experiments.report.differences import differences, settings
 from experiments.report.live_runs import (
     disturbed_runs,
-    live_disagreement,
     prediction_basis,
     predictions,
     validity_text,
 )
-from experiments.report.transient import transient_phases
+from experiments.report.sensitivity import seeds_text, sensitivity_tables
 from experiments.report.verdict import SAME, Row, is_ranked, unplaced_share, verdict
 from experiments.restarts import count, sentence
 from experiments.summary import Run, read_run
@@ -34,8 +34,9 @@ from parsync.metrics.summary import ScopeFigures, StartFigures
 from shared_state.errors import AgoraError
 
 REPORT = "report.html"
+EARLY_FIGURES = 3  # of a run that goes on
 _TEMPLATES = Path(__file__).parent / "templates"
-_GLANCE = ("delay_mean_us", "censored", "conflict_rate", "preferred_share", "jct_mean_us")
+_LEAD = ("frontier", "trade_off")  # the figure of the first screen: the first that there is
 
 
 def never_stop() -> None:
@@ -56,12 +57,31 @@ def write_report(directory: Path, check: Callable[[], None] = never_stop) -> Pat
     Raises:
         AgoraError: The directory holds no run, or the report cannot be written.
     """
-    run = read_run(directory)
-    figures = directory / "figures"
-    path = directory / REPORT
+    return _write(read_run(directory), FIGURES, (), check)
+
+
+def write_report_so_far(run: Run, to_come: Sequence[str]) -> Path:
+    """Write the report of a run that goes on, with its first figures.
+
+    Args:
+        to_come: What the run has still to do, in words.
+
+    Returns, Raises: As write_report.
+    """
+    return _write(run, FIGURES[:EARLY_FIGURES], to_come, never_stop)
+
+
+def _write(
+    run: Run,
+    specs: Sequence[FigureSpec],
+    to_come: Sequence[str],
+    check: Callable[[], None],
+) -> Path:
+    figures = run.directory / "figures"
+    path = run.directory / REPORT
     try:
         figures.mkdir(exist_ok=True)
-        text = render(run, draw_all(run, figures, check))
+        text = render(run, draw_all(run, figures, check, specs), to_come)
         with whole_file(path) as unfinished:
             unfinished.write_text(text, "utf-8")
     except OSError as error:
@@ -70,8 +90,8 @@ def write_report(directory: Path, check: Callable[[], None] = never_stop) -> Pat
     return path
 
 
-def render(run: Run, drawn: Sequence[RenderedFigure]) -> str:
-    """The page's text."""
+def render(run: Run, drawn: Sequence[RenderedFigure], to_come: Sequence[str] = ()) -> str:
+    """The page's text. to_come: what a run that goes on has still to do."""
     summary = run.summary
     headline = verdict(summary, summary.headline)
     phases = summary.workload.phases
@@ -89,30 +109,37 @@ def render(run: Run, drawn: Sequence[RenderedFigure]) -> str:
         load = f", {phase.load_percent} %" if phase.load_percent else ""
         return f"Phase {index + 1}{load}"
 
+    figures = [
+        {
+            "name": figure.spec.name,
+            "title": figure.spec.title,
+            "caption": figure.spec.caption,
+            "svg": style.inline_svg(figure.svg, figure.spec.title),
+        }
+        for figure in drawn
+    ]
+
     return _fill(
         "report.html.j2",
         summary=summary,
+        to_come=to_come,
         headline=headline,
         detail=[
             row
             for row in verdict(summary, summary.details)
             if _any_nonzero(summary, row.quantity.key)
         ],
-        wins=_wins(summary, headline),
-        glance=[row for row in headline if row.quantity.key in _GLANCE and row.sentence],
+        question=question(summary),
+        answer=answer(summary),
+        rests_on=rests_on(summary),
+        sensitivity=sensitivity_tables(summary),
+        seeds_text=seeds_text,
         baseline=next(
             (arm.name for arm in summary.arms if arm.slug == summary.paired.baseline),
             "",
         ),
-        figures=[
-            {
-                "name": figure.spec.name,
-                "title": figure.spec.title,
-                "caption": figure.spec.caption,
-                "svg": style.inline_svg(figure.svg, figure.spec.title),
-            }
-            for figure in drawn
-        ],
+        lead=next((one for name in _LEAD for one in figures if one["name"] == name), None),
+        figures=figures,
         per_scheduler=[
             quantity
             for quantity in summary.quantities
@@ -122,7 +149,6 @@ def render(run: Run, drawn: Sequence[RenderedFigure]) -> str:
         workload_facts=_workload_facts(summary),
         settled=_settled(summary),
         short_settling=_short_settling(summary),
-        transient=transient_phases(summary),
         warm_up=_warm_up(summary),
         start=_start(summary),
         attribution=summary.workload.facts.get(ATTRIBUTION, ""),
@@ -138,7 +164,6 @@ def render(run: Run, drawn: Sequence[RenderedFigure]) -> str:
         restarts=_restarts(summary),
         restart_count=count,
         disturbed=disturbed_runs(summary),
-        disagreement=live_disagreement(summary),
         predictions=predictions(summary),
         prediction_basis=prediction_basis(summary),
         validity_text=validity_text,
@@ -167,6 +192,7 @@ def _fill(template: str, **values: Any) -> str:
         "share": share,
         "is_ranked": is_ranked,
         "basis_title": basis_title,
+        "basis_explained": basis_explained,
         "place_of": lambda arm: slugs.index(arm.slug),
     }
     return environment.get_template(template).render(
@@ -243,27 +269,6 @@ def _start(summary: RunSummary) -> _Start | None:
     return _Start(tasks, (first.totals.submitted or 0) - counted, counted, arms)
 
 
-def _wins(summary: RunSummary, rows: Sequence[Row]) -> list[tuple[str, int, str]]:
-    """Each arm that is best at something, as (arm, its place, what it is best at); a tie is named
-    as one."""
-    wins = []
-    sets = summary.sets()
-    place = {arm.slug: index for index, arm in enumerate(summary.arms)}
-    for one in sets:
-        beside = f" ({basis_text(one.arms[0].basis)})" if len(sets) > 1 else ""
-        places = [place[arm.slug] for arm in one.arms]
-        for arm, index in zip(one.arms, places, strict=True):
-            labels = []
-            for row in rows:
-                if row.cells[index].best:
-                    ties = sum(row.cells[other].tied for other in places)
-                    unsure = f" (not certain beside {ties} more)" if ties else ""
-                    labels.append(row.quantity.label.lower() + unsure)
-            if labels:
-                wins.append((arm.name + beside, index, ", ".join(labels)))
-    return wins
-
-
 def _where(summary: RunSummary) -> str:
     """Where the arms ran, in words."""
     live = sum(arm.runtime == "ray" for arm in summary.arms)
@@ -307,8 +312,8 @@ def _differs(summary: RunSummary) -> Callable[[ArmSummary], str]:
 
 
 def _capacity(arm: ArmSummary) -> str:
-    """How much the arm's groups decide, over what comes at 100 % load; "" where nothing is
-    modelled."""
+    """How much the arm's groups can decide, and how much they did, over what arrives at 100 %
+    load."""
     parts = []
     for capacity in arm.decision_capacity:
         low, high = f"{capacity.low:.3g}", f"{capacity.high:.3g}"
@@ -317,6 +322,9 @@ def _capacity(arm: ArmSummary) -> str:
         parts.append(
             f"{name}decides {low if low == high else f'{low} to {high}'} × {its} at 100 % load"
         )
+    effective = effective_capacity(arm)
+    if effective is not None:
+        parts.append(f"effective capacity {times(effective)} times the arrivals")
     return "; ".join(parts)
 
 

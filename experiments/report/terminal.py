@@ -25,9 +25,20 @@ def comparison_table(summary: ComparedArms) -> Group:
 
     Bold green with a star: best; green: no certain difference to it. Fits 80 columns.
     """
-    return arms_table(
-        summary,
-        verdict(summary, [quantity for quantity in summary.headline if quantity.column_label]),
+    shown = [
+        quantity
+        for quantity in summary.headline
+        if quantity.column_label and (quantity.key != "censored" or _any_waiting(summary))
+    ]
+    return arms_table(summary, verdict(summary, shown))
+
+
+def _any_waiting(summary: ComparedArms) -> bool:
+    """Whether any arm left tasks: if not, that column says nothing."""
+    return any(
+        figures.censored
+        for arm in summary.arms
+        for figures in (arm.overall, *(row.overall for row in arm.seeds))
     )
 
 
@@ -60,12 +71,22 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
     )
     sets = summary.sets()
     of_class = " of its clock class" if len(sets) > 1 else ""
-    legend = f"★ best{of_class}, green: no certain difference to the best." + waiting + cut + bounds
+    capacity = (
+        " A: decisions that all schedulers of an arm have time for, over arrivals at 100 % load."
+        if any(arm.basis.capacity for arm in summary.arms)
+        else ""
+    ) + (
+        " Capacity: what they would commit if they never paused."
+        if any(row.quantity.key == "decisions_per_s" for row in rows)
+        else ""
+    )
+    best = f"★ best{of_class}, green: no certain difference to the best."
+    legend = best + waiting + capacity + cut + bounds
     index_of = {arm.slug: index for index, arm in enumerate(summary.arms)}
     tables: list[RenderableType] = [title]
     for one in sets:
         table = FittedTable(
-            title=Text(basis_title(one.arms[0].basis)) if len(sets) > 1 else None,
+            title=Text(basis_title(one.arms[0].basis)),
             title_justify="left",
             box=box.SIMPLE_HEAD,
             padding=(0, 1, 0, 0),

@@ -62,16 +62,16 @@ class Row:
 
 def verdict(summary: ComparedArms, quantities: Sequence[Quantity]) -> list[Row]:
     """A row for each quantity that any arm has a figure for."""
+    sets = summary.sets()
     return [
-        _row_of_sets(summary, quantity)
+        _row_of_sets(summary, sets, quantity)
         for quantity in quantities
         if any(arm.overall.plain_value(quantity.key) is not None for arm in summary.arms)
     ]
 
 
-def _row_of_sets(summary: ComparedArms, quantity: Quantity) -> Row:
+def _row_of_sets(summary: ComparedArms, sets: Sequence[ComparedArms], quantity: Quantity) -> Row:
     """Every set of comparable arms is ranked by itself."""
-    sets = summary.sets()
     if len(sets) == 1:
         return _row(summary, quantity)
     rows = [_row(one, quantity) for one in sets]

@@ -11,7 +11,16 @@ from experiments.config import RunConfig
 
 # What a configuration has beside what decides the figures of an arm: names, other arms and seeds,
 # how arms run live, and when a scheduler's call counts as never returning.
-_WITHOUT_EFFECT = {"name", "runtime", "live", "seed", "seeds", "plan_limit_s", "arms"}
+_WITHOUT_EFFECT = {
+    "name",
+    "runtime",
+    "live",
+    "seed",
+    "seeds",
+    "sensitivity_seeds",
+    "plan_limit_s",
+    "arms",
+}
 
 
 @dataclass(frozen=True, slots=True)

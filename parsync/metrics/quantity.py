@@ -172,11 +172,12 @@ def percent_change(value: float | None) -> str:
 
 
 def _rate(value: float, digits: int = 3) -> str:
-    return f"{_digits(value, digits)}/s"
+    """A rate: that of fast code runs into millions."""
+    return f"{_plain(value, digits)}/s"
 
 
 def _plain(value: float, digits: int = 3) -> str:
-    """A cost: that of a whole cell runs into millions."""
+    """A number that may run into millions, as the cost of a whole cell."""
     return f"{_digits(value / 1e6, digits)} M" if abs(value) >= 1e6 else _digits(value, digits)
 
 

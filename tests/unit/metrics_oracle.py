@@ -190,6 +190,7 @@ def job_oracle(
 
 def busy_oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict[str, float | None]:
     busy = wasted = time = 0
+    per_s = 0.0
     backlog, rows_of = 0.0, defaultdict(list)
     for row in sorted(recorded.rows("agents"), key=lambda r: r["at_us"]):
         rows_of[row["agent"]].append(row)
@@ -197,6 +198,9 @@ def busy_oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict
         rows = rows_of[agent]
         queued = [r["queued"] for r in rows if window(r["at_us"]) in windows]
         backlog += sum(queued) / len(queued) if queued else 0
+        mine = [r for r in recorded.rows("tasks") if r["agent"] == agent]
+        commits = sum(window(r["commit_us"]) in windows for r in mine)
+        before_us, begun_us = busy, time
         for before, after in pairwise(rows):
             if (
                 window(before["at_us"]) == window(after["at_us"])
@@ -205,8 +209,12 @@ def busy_oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict
                 busy += after["busy_us"] - before["busy_us"]
                 wasted += after["wasted_us"] - before["wasted_us"]
                 time += after["at_us"] - before["at_us"]
+        length = sum(w.end_us - w.start_us - SETTLE for i, w in enumerate(WINDOWS) if i in windows)
+        if busy > before_us:
+            per_s += commits * 1e6 / length * (time - begun_us) / (busy - before_us)
     cell = [r["used_permille"] for r in recorded.rows("cell") if window(r["at_us"]) in windows]
     return {
+        "decisions_per_s": per_s or None,
         "busy_useful_share": (busy - wasted) / time if time else None,
         "busy_wasted_share": wasted / time if time else None,
         "backlog_mean": backlog,

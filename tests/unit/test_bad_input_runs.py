@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from experiments import execution, running
+from experiments import running
 from experiments.commands.compare import app as compare
 from experiments.commands.run import app
 from experiments.figures import FIGURES
@@ -203,8 +203,11 @@ def test_ctrl_c_in_the_second_arm(
 @pytest.mark.parametrize(
     ("where", "says"),
     [
-        ("_run_arm", "Stopped before the first arm ended; nothing was written.\n"),
-        ("make_run_directory", ""),
+        (
+            "experiments.stages.run_and_show",
+            "Stopped before the first arm ended; nothing was written.\n",
+        ),
+        ("experiments.execution.make_run_directory", ""),
     ],
 )
 def test_ctrl_c_before_there_is_anything(
@@ -213,7 +216,7 @@ def test_ctrl_c_before_there_is_anything(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(execution, where, interrupt)
+    monkeypatch.setattr(where, interrupt)
     assert command() == (130, "", f"{says}interrupted\n")
     assert not (tmp_path / "run").exists()
 
@@ -286,7 +289,7 @@ def test_a_lost_process_of_the_paired_seeds_costs_no_results(
         raise AgoraError("paired seeds: one of their processes was killed")
         yield
 
-    monkeypatch.setattr(execution, "run_points", killed)
+    monkeypatch.setattr("experiments.stages.run_points", killed)
     status, out, said = command("--seeds", "3")
     assert status == 2 and "PARTIAL: paired seeds: one of their processes was killed" in out
     assert said.splitlines()[-1] == "error: paired seeds: one of their processes was killed"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime
-from experiments.decision_capacity import decision_capacity
+from experiments.decision_basis import decision_capacity
 from experiments.presets import (
     PARSYNC_SCAN_COST,
     Scale,

@@ -85,6 +85,7 @@ def test_the_page_holds_every_arm_section_and_figure_and_loads_nothing(run: Path
     assert page.fetched == []
     assert not re.search(r"url\((?!#|data:|\"#)|@import", text)
     assert page.sections == [
+        "answer",
         "glance",
         "figures",
         "phases",
@@ -127,7 +128,7 @@ def test_a_run_of_one_arm_without_seeds_or_flow_schedulers_has_a_report_and_alwa
     assert write_report(directory).read_text("utf-8") == text
     assert {path.name: path.read_bytes() for path in (directory / "figures").iterdir()} == drawings
     assert "partial" not in " ".join(Page(text).shown)
-    assert "<h1>1 way to schedule one cell</h1>" in text
+    assert "<h1>How well does ParSync adaptive schedule this cell?</h1>" in text
     assert 'id="solver_time"' not in text
     assert 'id="delay_over_time"' in text
 

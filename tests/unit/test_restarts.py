@@ -11,10 +11,10 @@ from rich.console import Console
 
 from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
-from experiments.execution import _Job, _run_arm
 from experiments.interruption import Interruption
 from experiments.restarts import Restart, count, sentence
 from experiments.running import ArmRun
+from experiments.stages import Job, run_and_show
 from parsync.metrics.regret import Regret
 from parsync.metrics.run_metrics import RunMetrics
 from tests.fixtures.live_runs import small_workload
@@ -49,9 +49,9 @@ def test_each_is_told_as_its_arm_ends(tmp_path: Path) -> None:
 
     with (tmp_path / "terminal").open("w") as terminal:
         console = Console(record=True, file=terminal)
-        _run_arm(
+        run_and_show(
             config,
-            _Job(arm, "arm", run_arm, tmp_path / "arm", ""),
+            Job(arm, run_arm, tmp_path / "arm"),
             workload,
             "1/1 [ParSync]",
             console,

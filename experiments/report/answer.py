@@ -1,0 +1,184 @@
+"""The first screen of a report: its question, the answer in one paragraph, and what the comparison
+rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from experiments.decision_basis import basis_explained, basis_text
+from experiments.report.live_runs import live_disagreement, live_soundness
+from experiments.report.sensitivity import sensitivity_sentences
+from experiments.report.transient import transient_phases
+from experiments.report.verdict import Row, verdict
+from experiments.summary_model import ArmSummary, ComparedArms, RunSummary
+from parsync.metrics.quantity import counted, duration
+
+MOST_NAMED = 3  # arms
+ANSWERED_BY = ("delay_mean_us", "preferred_share")  # soonest, and best placed
+
+
+def question(summary: RunSummary) -> str:
+    """What the run was made to find out."""
+    arms = len(summary.arms)
+    if arms == 1:
+        return f"How well does {summary.arms[0].name} schedule this cell?"
+    return f"Which of {arms} ways to schedule one cell places tasks soonest, and which best?"
+
+
+def answer(summary: RunSummary) -> list[str]:
+    """The answer in sentences."""
+    sentences = [_answer_of_set(one) for one in summary.sets()]
+    sentences.append(live_disagreement(summary))
+    sentences += sensitivity_sentences(summary)
+    return [sentence for sentence in sentences if sentence]
+
+
+def _answer_of_set(one: ComparedArms) -> str:
+    """Which of arms that may be ranked is soonest, and which places best."""
+    quantities = [quantity for key in ANSWERED_BY if (quantity := one.quantity(key)) is not None]
+    rows = verdict(one, quantities)
+    if len(one.arms) == 1:
+        return _of_one_arm(one.arms[0], rows)
+    basis = basis_text(one.arms[0].basis)
+    best = {row.quantity.key: _best(row) for row in rows}
+    soonest, placed = (best.get(key) for key in ANSWERED_BY)
+    if soonest is None and placed is None:
+        return f"At {basis}, no arm is ahead of the others."
+    value = {row.quantity.key: {cell.slug: cell.value for cell in row.cells} for row in rows}
+    delay, share = (value.get(key, {}) for key in ANSWERED_BY)
+    names = {arm.slug: arm.name for arm in one.arms}
+    parts = []
+    if soonest is not None:
+        beside = _beside(rows, ANSWERED_BY[0], names)
+        parts.append(
+            f"{names[soonest]} places tasks soonest: after {delay[soonest]} on average{beside}"
+        )
+        if placed is not None and placed != soonest and share.get(soonest):
+            parts[-1] += f", {share[soonest]} of them on preferred machines"
+    if placed is not None and placed == soonest:
+        beside = _beside(rows, ANSWERED_BY[1], names)
+        parts.append(f"it also puts most on preferred machines: {share[placed]}{beside}")
+    elif placed is not None:
+        beside = _beside(rows, ANSWERED_BY[1], names)
+        waits = f", after {delay[placed]}" if placed in delay else ""
+        parts.append(
+            f"{names[placed]} puts most on preferred machines: {share[placed]}{beside}{waits}"
+        )
+    return f"At {basis}, {'; '.join(parts)}."
+
+
+def _of_one_arm(arm: ArmSummary, rows: Sequence[Row]) -> str:
+    """The figures of an arm that no other can be ranked beside."""
+    value = {row.quantity.key: row.cells[0].value for row in rows}
+    delay, share = (value.get(key) for key in ANSWERED_BY)
+    if delay is None:
+        return ""
+    preferred = f", and {share} run on preferred machines" if share is not None else ""
+    return f"Tasks of {arm.name} ({basis_text(arm.basis)}) wait {delay} on average{preferred}."
+
+
+def _best(row: Row) -> str | None:
+    return next((cell.slug for cell in row.cells if cell.best), None)
+
+
+def _beside(rows: Sequence[Row], key: str, names: dict[str, str]) -> str:
+    """The arms that cannot be told from the best one by the seeds."""
+    tied = [
+        names[cell.slug]
+        for row in rows
+        if row.quantity.key == key
+        for cell in row.cells
+        if cell.tied
+    ]
+    if not tied:
+        return ""
+    if len(tied) > MOST_NAMED:
+        return f" (not for certain ahead of {len(tied)} others)"
+    listed = tied[0] if len(tied) == 1 else f"{', '.join(tied[:-1])} and {tied[-1]}"
+    return f" (not for certain ahead of {listed})"
+
+
+def rests_on(summary: RunSummary) -> list[tuple[str, str]]:
+    """What the comparison rests on, as (subject, sentences)."""
+    rows: list[tuple[str, str]] = []
+    for one in summary.sets():
+        basis = one.arms[0].basis
+        arms = counted(len(one.arms), "arm")
+        text = basis_text(basis)
+        title = f"{text[0].upper()}{text[1:]}: {arms}"
+        rows.append((title, f"{basis_explained(basis)} {_effective(one)}".strip()))
+    rows.append(("Other times", _other_times(summary)))
+    rows.append(("Steady state", _steady(summary)))
+    rows.append(("Runs", _runs(summary)))
+    if live := live_soundness(summary):
+        rows.append(("Live runs", live))
+    return rows
+
+
+def effective_capacity(arm: ArmSummary) -> float | None:
+    """An arm's effective capacity over what arrives at 100 % load; None if either is unknown."""
+    per_s, arrivals = arm.overall.decisions_per_s, arm.basis.arrivals_per_s
+    return per_s / arrivals if per_s and arrivals else None
+
+
+def _effective(one: ComparedArms) -> str:
+    """The effective capacities of comparable arms."""
+    known = {arm.name: ratio for arm in one.arms if (ratio := effective_capacity(arm))}
+    if not known:
+        return ""
+    least, most = (pick(known, key=lambda name: known[name]) for pick in (min, max))
+    low, high = times(known[least]), times(known[most])
+    amount = low if low == high else f"from {low} ({least}) to {high} ({most})"
+    return f"Effective capacity in these runs: {amount} times the arrivals at 100 % load."
+
+
+def times(ratio: float) -> str:
+    """A capacity over the arrivals."""
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
+
+
+def _other_times(summary: RunSummary) -> str:
+    virtual = summary.config.get("virtual")
+    calibrated = isinstance(virtual, dict) and virtual.get("calibration") is not None
+    message_us = virtual.get("message_us") if isinstance(virtual, dict) else None
+    message = (
+        f"In virtual time a message takes {duration(message_us)}"
+        if isinstance(message_us, int) and not calibrated
+        else "In virtual time messages take the times that were measured live"
+    )
+    live = any(arm.runtime == "ray" for arm in summary.arms)
+    real = " Live, all of these take the time that they take." if live else ""
+    return (
+        f"{message}. The cell's master, the workers and the source of tasks answer in no time, and "
+        f"so does a protocol's participant beside the master.{real}"
+    )
+
+
+def _steady(summary: RunSummary) -> str:
+    warm_up_us, settle_us = summary.workload.warm_up_us, summary.settle_us
+    begins = (
+        f"Each arm ran for {duration(warm_up_us)} before time 0, uncounted."
+        if warm_up_us
+        else "The run begins with the tasks that the trace has running."
+        if summary.workload.initial_tasks
+        else "The run begins with an empty cell."
+    )
+    settles = (
+        f" The first {duration(settle_us)} of each phase are not counted." if settle_us else ""
+    )
+    drifted = transient_phases(summary) or "No phase drifted."
+    return f"{begins}{settles} {drifted}"
+
+
+def _runs(summary: RunSummary) -> str:
+    live = [arm.name for arm in summary.arms if arm.runtime == "ray"]
+    seeds = len(summary.paired.seeds)
+    figures = (
+        f"Figures are means over {seeds} paired seeds in virtual time."
+        if seeds
+        else f"Figures are of one run, seed {summary.seed}: differences may be chance."
+    )
+    real = f" Also live on Ray: {', '.join(live)}." if live and seeds else ""
+    if live and not seeds:
+        real = f" Live on Ray: {', '.join(live)}."
+    return figures + real

@@ -1,0 +1,149 @@
+"""How far the order of the arms depends on choices about decision times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from experiments.statistics import Difference, mean_interval, paired_difference
+from experiments.summary_model import RunSummary, SeedSummary, Sensitivity
+from parsync.metrics.quantity import Quantity, Unit, counted, percent_change
+
+SHOWN = ("delay_mean_us", "preferred_share", "conflict_rate", "jct_mean_us")
+ORDERED_BY = "delay_mean_us"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFigure:
+    """A figure with both choices, means over the same seeds."""
+
+    label: str
+    as_run: str
+    changed: str
+    change: str
+    certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRow:
+    """An arm, its place among the arms, and its figures."""
+
+    name: str
+    place: int
+    figures: tuple[ChangedFigure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTable:
+    title: str
+    seeds: int
+    rows: tuple[ChangedRow, ...]
+    sentence: str
+
+
+def sensitivity_tables(summary: RunSummary) -> list[ChangedTable]:
+    """A table for each choice."""
+    quantities = [found for key in SHOWN if (found := summary.quantity(key)) is not None]
+    place = {arm.slug: index for index, arm in enumerate(summary.arms)}
+    tables = []
+    for one in summary.sensitivity:
+        rows = []
+        for arm in one.arms:
+            as_run = _as_run(summary, arm.slug, arm.seeds)
+            figures = [_figure(quantity, as_run, arm.seeds) for quantity in quantities]
+            name = summary.arms[place[arm.slug]].name
+            rows.append(ChangedRow(name, place[arm.slug], tuple(figures)))
+        seeds = max(len(arm.seeds) for arm in one.arms)
+        tables.append(ChangedTable(one.title, seeds, tuple(rows), _overtakes(summary, one)))
+    return tables
+
+
+def sensitivity_sentences(summary: RunSummary) -> list[str]:
+    """For each choice, whether it decides which arm waits less."""
+    return [
+        f"{one.title}, {sentence[0].lower()}{sentence[1:]}"
+        for one in summary.sensitivity
+        if (sentence := _overtakes(summary, one))
+    ]
+
+
+def _overtakes(summary: RunSummary, one: Sensitivity) -> str:
+    """Which arms wait less than others, for certain, only with this choice. Arms that it does not
+    concern keep their figures; with another scan cost, arms are compared only among those that it
+    concerns."""
+    changed = {arm.slug: arm.seeds for arm in one.arms}
+    found: list[str] = []
+    names = {arm.slug: arm.name for arm in summary.arms}
+    pairs = 0
+    for members in summary.sets():
+        slugs = [arm.slug for arm in members.arms if one.with_others or arm.slug in changed]
+        for first, second in permutations(slugs, 2):
+            seeds = changed.get(first) or changed.get(second)
+            if seeds is None:
+                continue
+            pairs += 1
+            before = _delays(summary, first, seeds), _delays(summary, second, seeds)
+            after = (
+                _values(changed[first], ORDERED_BY) if first in changed else before[0],
+                _values(changed[second], ORDERED_BY) if second in changed else before[1],
+            )
+            if len({len(values) for values in (*before, *after)}) > 1:
+                continue
+            if _is_lower(*before) and _is_lower(after[1], after[0]):
+                found.append(f"{names[second]} overtakes {names[first]}")
+    if not pairs:
+        return ""
+    if not found:
+        return "No arm overtakes another in mean delay."
+    return f"{'; '.join(found)} in mean delay."
+
+
+def _is_lower(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
+    """Whether the first is lower for certain."""
+    difference = paired_difference(one, other)
+    return difference.certain and difference.mean is not None and difference.mean < 0
+
+
+def _as_run(summary: RunSummary, slug: str, seeds: Sequence[SeedSummary]) -> list[SeedSummary]:
+    """An arm's own runs under these seeds."""
+    wanted = {row.seed for row in seeds}
+    (arm,) = (arm for arm in summary.arms if arm.slug == slug)
+    return [row for row in arm.seeds if row.seed in wanted]
+
+
+def _delays(summary: RunSummary, slug: str, seeds: Sequence[SeedSummary]) -> list[float | None]:
+    return _values(_as_run(summary, slug, seeds), ORDERED_BY)
+
+
+def _values(rows: Sequence[SeedSummary], key: str) -> list[float | None]:
+    return [row.overall.value(key) for row in rows]
+
+
+def _figure(
+    quantity: Quantity, as_run: Sequence[SeedSummary], changed: Sequence[SeedSummary]
+) -> ChangedFigure:
+    before, after = (_values(rows, quantity.key) for rows in (as_run, changed))
+    difference = paired_difference(after, before) if len(before) == len(after) else None
+    return ChangedFigure(
+        label=quantity.label,
+        as_run=quantity.text(mean_interval(before).mean),
+        changed=quantity.text(mean_interval(after).mean),
+        change=_change(quantity, difference),
+        certain=bool(difference and difference.certain),
+    )
+
+
+def _change(quantity: Quantity, difference: Difference | None) -> str:
+    if difference is None or difference.mean is None:
+        return ""
+    if difference.lower_in == difference.higher_in == 0:
+        return "same"
+    if quantity.unit is Unit.SHARE or difference.relative is None:
+        return quantity.difference_text(difference.mean)
+    return percent_change(difference.relative)
+
+
+def seeds_text(table: ChangedTable) -> str:
+    """Over how many seeds a table's means are."""
+    return counted(table.seeds, "paired seed")

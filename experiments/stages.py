@@ -1,0 +1,325 @@
+"""The stages of a run: its arms, in virtual time and live, the paired seeds, the sensitivity of the
+results, and the report, which is rewritten as more arrives."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from experiments import restarts
+from experiments.arm_config import ArmConfig
+from experiments.command_line import BAD_INPUT
+from experiments.config import RunConfig
+from experiments.finishing import arm_result, finish_run, preview, report_so_far
+from experiments.interruption import Interruption
+from experiments.kept_arms import keep_arm
+from experiments.live_table import live_table
+from experiments.running import ArmRun, ArmRunner, figures_of_run
+from experiments.sensitivity import Choice, changed_points, sensitivity
+from experiments.summary import slugs, workload_facts, write_seed
+from experiments.summary_model import SeedFigures
+from experiments.sweeps.engine import run_points
+from experiments.sweeps.points import Point, paired_points
+from experiments.sweeps.progress import Progress
+from experiments.version import version_text
+from experiments.virtual_arms import run_arms_virtual
+from parsync.metrics.live import Snapshot
+from parsync.metrics.quantity import counted
+from parsync.workload.workload import Workload
+from shared_state.errors import AgoraError
+
+REPORT_EVERY_S = 10.0  # a shorter run has one report, at its end
+
+
+class StageFailed(Exception):
+    """A stage did not get to its end, and no other begins.
+
+    Attributes:
+        reason: Why, in one line.
+        status: The exit status of the command.
+    """
+
+    def __init__(self, reason: str, status: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.status = status
+
+
+class Stages:
+    """A run under way: its stages, and what they have come to so far.
+
+    Attributes:
+        runs: The arms that have ended, by name. A live run takes the place of the same arm's run in
+            virtual time.
+        seeds: The figures of the paired seeds, by seed and name of the arm.
+        broken: Why the arms ended of which a scheduler broke its contract, by name.
+        doing: Why the run is partial if it is interrupted now.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        workload: Workload,
+        directory: Path,
+        console: Console,
+        run_arm: ArmRunner,
+        interruption: Interruption,
+    ) -> None:
+        self._config = config
+        self._workload = workload
+        self._directory = directory
+        self._console = console
+        self._run_arm = run_arm
+        self._interruption = interruption
+        self._facts = workload_facts(workload)
+        self._version = version_text()
+        self._slug = dict(
+            zip((names := [arm.name for arm in config.arms]), slugs(names), strict=True)
+        )
+        self._live = [arm for arm in config.arms if config.is_live(arm)]
+        self._changed: list[tuple[Choice, Point, SeedFigures]] = []
+        self._of_first_seed: dict[str, SeedFigures] = {}
+        self._reported = False
+        self._reported_s = time.monotonic()
+        self.runs: dict[str, ArmRun] = {}
+        self.seeds: dict[int, dict[str, SeedFigures]] = {}
+        self.broken: dict[str, str] = {}
+        self.doing = "interrupted"
+
+    @property
+    def missing(self) -> str:
+        """What arms have not run, or not where they were to run; "" if none."""
+        parts = []
+        missing = len(self._config.arms) - len(self.runs)
+        if missing:
+            parts.append(f"{missing} of {len(self._config.arms)} arms did not run")
+        waiting = [arm.name for arm in self._not_yet_live() if arm.name in self.runs]
+        if waiting:
+            parts.append(f"{len(waiting)} of {len(self._live)} live arms ran in virtual time only")
+        return "; ".join(parts)
+
+    def arms(self) -> None:
+        """Run every arm. Where only some run on Ray, all run in virtual time first: that takes
+        seconds, and the live runs confirm or contradict it.
+
+        Raises:
+            StageFailed: An arm was interrupted, or cannot go on.
+            KeyboardInterrupt: A stop signal was received between two arms.
+        """
+        config = self._config
+        mixed = 0 < len(self._live) < len(config.arms)
+        if mixed:
+            self._all_in_virtual_time()
+        alone = self._live if mixed else list(config.arms)
+        for number, arm in enumerate(alone, start=1):
+            self.doing = f"'{arm.name}': interrupted"
+            title = f"{number}/{len(alone)} {arm.name}{', live' if mixed else ''}"
+            folder = self._folder(arm)
+            shutil.rmtree(folder, ignore_errors=True)  # of its run in virtual time
+            job = Job(arm, self._run_arm, folder)
+            interruption, console = self._interruption, self._console
+            self._ended(run_and_show(config, job, self._workload, title, console, interruption))
+            self.doing = "interrupted"
+            if number < len(alone) or config.seeds > 1:
+                interruption.check()
+                self._report_so_far()
+
+    def _all_in_virtual_time(self) -> None:
+        self.doing = "interrupted in virtual time"
+        arms = [(arm, self._folder(arm)) for arm in self._config.arms]
+        progress = Progress(len(arms))
+        with (
+            self._console.status("all arms in virtual time") as status,
+            contextlib.closing(run_arms_virtual(self._config, arms, self._interruption)) as runs,
+        ):
+            for run in runs:
+                self._ended(run)
+                status.update(f"all arms in virtual time: {progress.step()}")
+        self.doing = "interrupted"
+        if any(not run.stopped for run in self.runs.values()):
+            self._console.print(preview(self._config, self._workload, self.in_order()))
+        self._interruption.check()
+        self._report_so_far()
+
+    def _ended(self, run: ArmRun) -> None:
+        """Keep what an arm came to."""
+        name = run.arm.name
+        self.runs[name] = run
+        self.broken.pop(name, None)
+        if run.broken:
+            self.broken[name] = f"'{name}': {run.stopped}"
+        elif run.stopped:
+            status = self._interruption.exit_status if run.interrupted else BAD_INPUT
+            raise StageFailed(f"'{name}': {run.stopped}", status)
+        elif not run.live:
+            self._of_first_seed[name] = figures_of_run(run, self._workload)
+        result = arm_result(self._config, run, {}, run.live)
+        facts, version = self._facts, self._version
+        keep_arm(self._directory, result, self._slug[name], facts, version, run.stopped)
+
+    def paired_seeds(self) -> None:
+        """Run all arms over the paired seeds. The arms that ran in virtual time have run under the
+        first one already.
+
+        Raises:
+            KeyboardInterrupt: A stop signal was received.
+            AgoraError: A run does not get to its end.
+        """
+        self.doing = "interrupted during the paired seeds"
+        for name, figures in self._of_first_seed.items():
+            self._of_seed(self._config.seed, name, figures)
+        done = self.seeds.get(self._config.seed, {})
+        points = [
+            point
+            for point in paired_points(self._config)
+            if point.seed != self._config.seed or point.arm.name not in done
+        ]
+        for point, figures in self._points(points, "paired seeds in virtual time"):
+            self._of_seed(point.seed, point.arm.name, figures)
+        self.doing = "interrupted"
+
+    def _of_seed(self, seed: int, name: str, figures: SeedFigures) -> None:
+        """Keep the figures of an arm under a paired seed."""
+        of_seed = self.seeds.setdefault(seed, {})
+        of_seed[name] = figures
+        kept = {self._slug[arm]: its for arm, its in of_seed.items()}
+        write_seed(self._directory, seed, kept)
+
+    def other_choices(self) -> None:
+        """Run the arms with other choices about decision times. Errors as paired_seeds."""
+        changed = changed_points(self._config)
+        if not changed:
+            return
+        self.doing = "interrupted during the runs with other decision times"
+        self._report_so_far()
+        of_key = {point.key(): (choice, point) for choice, point in changed}
+        points = [point for _, point in changed]
+        for point, figures in self._points(points, "other decision times, in virtual time"):
+            choice, changed_point = of_key[point.key()]
+            self._changed.append((choice, changed_point, figures))
+        self.doing = "interrupted"
+
+    def _points(self, points: Sequence[Point], what: str) -> Iterator[tuple[Point, SeedFigures]]:
+        """Run points and show how far they are."""
+        progress = Progress(len(points))
+        with (
+            self._console.status(what) as status,
+            contextlib.closing(run_points(points, self._interruption)) as runs,
+        ):
+            for point, figures in runs:
+                yield point, figures
+                status.update(f"{what}: {progress.step()}")
+
+    def finish(self, reason: str) -> None:
+        """Write the results and the report. Errors as finish_run."""
+        finish_run(
+            self._config,
+            self._workload,
+            self.in_order(),
+            self.seeds,
+            sensitivity(self._slug, self._changed),
+            self._directory,
+            reason,
+            self._console,
+            self._interruption,
+        )
+
+    def in_order(self) -> list[ArmRun]:
+        """The runs in the order of the configuration."""
+        return [self.runs[arm.name] for arm in self._config.arms if arm.name in self.runs]
+
+    def _report_so_far(self) -> None:
+        """Write the report with what there is, unless that was done just before."""
+        to_come = self._to_come()
+        if not to_come or time.monotonic() - self._reported_s < REPORT_EVERY_S:
+            return
+        runs = [run for run in self.in_order() if not run.stopped]
+        if not runs:
+            return
+        path = report_so_far(
+            self._config, self._workload, runs, self.seeds, self._directory, to_come
+        )
+        if not self._reported:
+            self._console.print(Text(f"report so far: {path}"), soft_wrap=True)
+        self._reported = True
+        self._reported_s = time.monotonic()
+
+    def _not_yet_live(self) -> list[ArmConfig]:
+        return [
+            arm for arm in self._live if arm.name not in self.runs or not self.runs[arm.name].live
+        ]
+
+    def _to_come(self) -> list[str]:
+        """What the run has still to do, in words."""
+        config, waiting = self._config, self._not_yet_live()
+        parts = []
+        if waiting:
+            parts.append(
+                f"{counted(len(waiting), 'live run')}: {', '.join(a.name for a in waiting)}"
+            )
+        rest = len(config.arms) - len(self.runs)
+        if rest and not waiting:
+            parts.append(counted(rest, "arm"))
+        if config.seeds > 1 and not self.seeds:
+            parts.append(f"{config.seeds} paired seeds with their confidence intervals")
+        if config.sensitivity_seeds and config.seeds > 1 and not self._changed:
+            parts.append("how far the results depend on decision times")
+        return parts
+
+    def _folder(self, arm: ArmConfig) -> Path:
+        return self._directory / "arms" / self._slug[arm.name]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run of an arm. folder: where it leaves its files."""
+
+    arm: ArmConfig
+    runner: ArmRunner
+    folder: Path
+
+
+def run_and_show(
+    config: RunConfig,
+    job: Job,
+    workload: Workload,
+    title: str,
+    console: Console,
+    interruption: Interruption,
+) -> ArmRun:
+    """Run one arm and show its live table."""
+    arm, folder = job.arm, job.folder
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise AgoraError(f"{folder}: {error.strerror}") from error
+    names = [f"{group.name}-{place}" for group in arm.groups for place in range(group.count)]
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
+        begun_s = time.monotonic()
+
+        def show(snapshot: Snapshot) -> None:
+            elapsed_s = time.monotonic() - begun_s
+            left_s = elapsed_s * (workload.end_us - snapshot.at_us) / max(1, snapshot.at_us)
+            live.update(live_table(title, names, snapshot, workload.end_us, left_s))
+
+        result = job.runner(config, arm, workload, config.seed, folder, show, interruption)
+    end = (
+        "interrupted after"
+        if result.interrupted
+        else "stopped after"
+        if result.stopped
+        else "done in"
+    )
+    why = f": {result.stopped}" if result.broken else ""
+    console.print(Text(f"{title}: {end} {result.wall_s:.1f} s{why}"), soft_wrap=True)
+    for restart in result.restarts:
+        console.print(Text(f"  {restarts.sentence(restart)}"), soft_wrap=True)
+    return result

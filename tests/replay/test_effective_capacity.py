@@ -1,0 +1,64 @@
+"""The effective capacity of an arm is what its schedulers would commit if they never paused."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiments.arm_config import ArmConfig, CountedTime, DecisionTime, ModelledTime
+from experiments.config import RunConfig
+from experiments.interruption import Interruption
+from experiments.presets import Scale, demo_scale, greedy_group
+from experiments.running import make_workload, run_arm_virtual
+from experiments.workload_config import WorkloadConfig
+from experiments.workloads.synthetic import SyntheticOptions
+from parsync.metrics.summary import summarise
+
+WORKLOAD = SyntheticOptions(
+    machines=60,
+    slots_per_machine=4,
+    mean_duration_s=0.2,
+    batch_tasks=10,
+    load_percent=(70,),
+    phase_s=2.0,
+    start="cold",
+)
+SCALE = Scale(WORKLOAD, 4, 4, gap_s=0.05, tau_s=0.1, drain_s=5.0, settle_s=0.2)
+
+
+def capacity_per_s(count: int, decision: DecisionTime, sync: str = "diff_block") -> float:
+    group = greedy_group(SCALE, "quality_first", count, sync, decision=decision)
+    arm = ArmConfig(name="arm", partitions=4, groups=(group,))
+    config = RunConfig(
+        workload=WorkloadConfig.of("synthetic", WORKLOAD),
+        arms=(arm,),
+        settle_s=0.2,
+        drain_s=5.0,
+    )
+    workload = make_workload(config, 1)
+    run = run_arm_virtual(config, arm, workload, 1, None, lambda _: None, Interruption())
+    figures = summarise(run.metrics)
+    assert figures.overall.decisions_per_s is not None
+    by_agent = [agent.decisions_per_s or 0.0 for agent in figures.agents]
+    assert figures.overall.decisions_per_s == pytest.approx(sum(by_agent))
+    return figures.overall.decisions_per_s
+
+
+def test_a_scheduler_without_rivals_has_the_capacity_that_it_is_given() -> None:
+    assert capacity_per_s(1, ModelledTime(task_us=400)) == pytest.approx(2500, rel=0.02)
+    slower = capacity_per_s(1, ModelledTime(task_us=400, scan_cost=0.75))
+    assert slower == pytest.approx(2500 / 1.75, rel=0.02)
+
+
+def test_conflicts_lower_the_capacity_of_schedulers_that_share_a_cell() -> None:
+    stale = capacity_per_s(4, ModelledTime(task_us=1600), "state_aligned")
+    assert 0.5 * 2500 < stale < 0.99 * 2500
+
+
+def test_fast_code_has_more_capacity() -> None:
+    fast, slow = (capacity_per_s(1, CountedTime(ns_per_operation=ns)) for ns in (100, 1000))
+    assert fast > 5 * slow > 0
+
+
+def test_the_main_comparison_gives_twice_the_arrivals() -> None:
+    scale = demo_scale(False)
+    assert 1e6 / scale.equal_capacity(1).task_us == pytest.approx(2 * scale.synthetic.tasks_per_s)

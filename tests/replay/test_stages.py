@@ -1,0 +1,121 @@
+"""The stages of a run of which only some arms run live: all in virtual time first, which is the
+first paired seed, then the live ones; a report can be opened meanwhile, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from experiments import stages
+from experiments.config import RunConfig
+from experiments.execution import run
+from experiments.interruption import Interruption
+from experiments.preconditions import make_run_directory
+from experiments.running import ArmRun, make_workload, run_arm_virtual
+from experiments.summary import read_summary
+from experiments.sweeps.points import Point
+from experiments.workload_config import WorkloadConfig
+from tests.fixtures.overloaded_cell import OPTIONS, arm, group
+
+WORKLOAD = OPTIONS.model_copy(update={"load_percent": (60,), "phase_s": 1.0})
+
+
+def named(name: str, *groups: Any) -> Any:
+    return arm("state_aligned", *groups).model_copy(update={"name": name})
+
+
+CONFIG = RunConfig.model_validate(
+    {
+        "runtime": "ray",
+        "live": {"arms": ["greedy"]},
+        "seeds": 2,
+        "sensitivity_seeds": 2,
+        "settle_s": 0.1,
+        "drain_s": 2.0,
+        "workload": WorkloadConfig.of("synthetic", WORKLOAD),
+        "arms": (named("greedy", group()), named("flow", group("quincy", 1))),
+    }
+)
+
+
+def as_if_live(*arguments: Any) -> ArmRun:
+    return replace(run_arm_virtual(*arguments), live=True, digest="live")
+
+
+def started(tmp_path: Path, live: Callable[..., ArmRun] = as_if_live) -> tuple[int, Path, str]:
+    """Exit status, run directory and what was said."""
+    workload = make_workload(CONFIG, CONFIG.seed)
+    directory = make_run_directory(tmp_path / "run", CONFIG, workload)
+    with (tmp_path / "terminal").open("w") as terminal:
+        console = Console(record=True, file=terminal, width=200)
+        interruption = Interruption()
+        status = run(CONFIG, workload, directory, console, live, interruption)
+    return status, directory, console.export_text()
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_the_first_run_is_the_first_seed_and_a_report_is_there_from_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "REPORT_EVERY_S", 0.0)
+    run_points, asked = stages.run_points, []
+
+    def counted(points: Sequence[Point], interruption: Interruption) -> Any:
+        asked.extend(points)
+        return run_points(points, interruption)
+
+    monkeypatch.setattr(stages, "run_points", counted)
+    reports: list[str] = []
+
+    def live(*arguments: Any) -> ArmRun:
+        reports.append((tmp_path / "run" / "report.html").read_text("utf-8"))
+        return as_if_live(*arguments)
+
+    status, directory, said = started(tmp_path, live)
+    assert status == 0 and said.count("report so far: ") == 1
+    (report,) = reports
+    told = " ".join(report.split())
+    assert "This run goes on. Still to come: 1 live run: greedy; 2 paired seeds" in told
+    assert "goes on" not in (directory / "report.html").read_text("utf-8")
+
+    summary = read_summary(directory)
+    greedy, flow = summary.arms
+    assert (greedy.runtime, greedy.digest, flow.runtime) == ("ray", "live", "virtual")
+    assert summary.paired.seeds == [1, 2]
+    # under seed 1 nothing ran twice, but the arms with other decision times
+    (scan,) = summary.sensitivity
+    assert scan.key == "scan_cost" and [arm.slug for arm in scan.arms] == ["greedy"]
+    assert [(point.arm.name, point.seed) for point in asked] == [
+        ("greedy", 2),
+        ("flow", 2),
+        ("greedy", 1),
+        ("greedy", 2),
+    ]
+    kept = json.loads((directory / "seeds" / "1.json").read_text())
+    assert kept["arms"]["flow"]["digest"] == flow.digest
+    again = run_arm_virtual(
+        CONFIG, CONFIG.arms[0], make_workload(CONFIG, 1), 1, None, lambda _: None, Interruption()
+    )
+    assert kept["arms"]["greedy"]["digest"] == again.digest != "live"
+    assert greedy.seeds[0].digest == again.digest
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_arms_that_did_not_get_to_run_live_keep_their_run_in_virtual_time(tmp_path: Path) -> None:
+    def stopped(*arguments: Any) -> ArmRun:
+        raise KeyboardInterrupt
+
+    status, directory, _ = started(tmp_path, stopped)
+    assert status == 130
+    summary = read_summary(directory)
+    assert [(arm.name, arm.runtime) for arm in summary.arms] == [
+        ("greedy", "virtual"),
+        ("flow", "virtual"),
+    ]
+    assert "1 of 1 live arms ran in virtual time only" in summary.partial_reason

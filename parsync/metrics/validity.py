@@ -18,9 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from parsync.metrics.figures import Count, Figures
 from parsync.metrics.quantity import counted, duration
@@ -55,7 +57,7 @@ class Disturbance(Figures):
     """
 
     actor: str
-    cause: Cause
+    cause: Annotated[Cause, Field(strict=False)]
     seconds: list[Count]
     worst: Count
     limit: Count

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from experiments.arm_config import ArmConfig
 from experiments.calibration_config import CalibrationConfig
+from experiments.frontiers.description import FrontierConfig
 from experiments.strict_model import LONGEST_S, Name, Strict
 from experiments.workload_config import WorkloadConfig, refuse_former_sections
 from parsync.protocols.tables import tables_of
@@ -103,6 +104,7 @@ class RunConfig(Strict):
     )
     workload: WorkloadConfig
     arms: tuple[ArmConfig, ...] = Field(min_length=1, strict=False)
+    frontier: FrontierConfig = FrontierConfig()
 
     @model_validator(mode="before")
     @classmethod
@@ -122,6 +124,7 @@ class RunConfig(Strict):
         unknown = [name for name in self.live.arms or () if name not in names]
         if unknown:
             raise ValueError(f"live.arms: there is no arm {unknown[0]!r}; arms: {', '.join(names)}")
+        self.frontier.check({arm.name: arm for arm in self.arms})
         self.workload.check_phases(self.settle_s, {arm.name: arm.gap_s for arm in self.arms})
         return self
 

@@ -115,7 +115,7 @@ def run(
     run_arm: ArmRunner,
     interruption: Interruption,
 ) -> int:
-    """Run every arm, then all of them over the paired seeds, then write the report.
+    """Run every arm, then all of them over the paired seeds, then the frontier and the report.
 
     Where only some arms run on Ray, all run in virtual time first, and their table is shown.
 
@@ -138,6 +138,7 @@ def run(
             reason, status = "the paired seeds did not run" if config.seeds > 1 else "", BAD_INPUT
         elif config.seeds > 1:
             stages.paired_seeds()
+            stages.frontier()
             stages.other_choices()
     except KeyboardInterrupt:
         reason, status = stages.doing, interruption.exit_status

@@ -92,7 +92,7 @@ def make_run_directory(out: Path | None, config: RunConfig, workload: Workload) 
     Raises:
         AgoraError: It exists or cannot be made. Nothing is left of it then.
     """
-    made = _new_directory(out)
+    made = new_directory(out)
     try:
         (made / "arms").mkdir()
         (made / CONFIG_FILE).write_text(toml_text(config.model_dump(mode="json")), encoding="utf-8")
@@ -106,7 +106,9 @@ def make_run_directory(out: Path | None, config: RunConfig, workload: Workload) 
     return made
 
 
-def _new_directory(out: Path | None) -> Path:
+def new_directory(out: Path | None) -> Path:
+    """Create a directory: `out`, or runs/TIME. Raises AgoraError if it exists, cannot be made, or
+    its disk is full."""
     name = time.strftime("%Y%m%d-%H%M%S")
     names = (name if number == 1 else f"{name}-{number}" for number in count(1))
     for made in [out] if out is not None else (RUNS / name for name in names):

@@ -8,6 +8,8 @@ from pydantic import ValidationError
 
 from experiments.calibration import read_calibration
 from experiments.config import RunConfig, first_error, load_config, validated
+from experiments.frontier_presets import small_frontier
+from experiments.frontiers.description import FrontierConfig
 from experiments.presets import LIVE_ARMS, Scale, default_arms, demo_scale, mix_arm, paper_scale
 from experiments.run_options import RunOptions, RuntimeName, ScaleName
 from experiments.workload_flags import changed_workload, settled, trace_workload
@@ -43,12 +45,14 @@ def resolve(options: RunOptions) -> RunConfig:
     if options.mix is not None:
         tree["arms"] = [_mix(options.mix, preset)]
         tree["live"] = {**tree.get("live", {}), "arms": None}
+        tree["frontier"] = {}
         tree["sensitivity_seeds"] = 0
     if options.trace is not None:
         tree["workload"] = trace_workload(options.trace)
         if options.config is None:
             tree["settle_s"] = TRACE_SETTLE_S
             tree["name"] = tree["workload"]["kind"]
+            tree["frontier"] = {}
     tree["workload"] = changed_workload(tree["workload"], options.of_trace, options.duration_s)
     if options.duration_s is not None:
         tree["settle_s"] = settled(tree["settle_s"], tree["workload"], options.duration_s)
@@ -82,8 +86,11 @@ def refuse_given(why: str, **options: object) -> None:
 
 def _preset_tree(options: RunOptions, preset: Scale) -> dict[str, Any]:
     """The main comparison at one scale."""
+    paper = options.scale is ScaleName.PAPER
+    frontier = FrontierConfig() if paper else small_frontier(preset)
     return {
-        "seeds": 1 if options.scale is ScaleName.PAPER else 2 if options.quick else SEEDS,
+        "frontier": frontier.model_dump(mode="json"),
+        "seeds": 1 if paper else 2 if options.quick else SEEDS,
         "sensitivity_seeds": 0 if options.quick else SENSITIVITY_SEEDS,
         "drain_s": preset.drain_s,
         "settle_s": preset.settle_s,

@@ -1,5 +1,5 @@
-"""The stages of a run: its arms, in virtual time and live, the paired seeds, the sensitivity of the
-results, and the report, which is rewritten as more arrives."""
+"""The stages of a run: its arms, in virtual time and live, the paired seeds, the frontier, the
+sensitivity of the results, and the report, which is rewritten as more arrives."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from experiments.arm_config import ArmConfig
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
 from experiments.finishing import arm_result, finish_run, preview, report_so_far
+from experiments.frontiers.files import FRONTIER
+from experiments.frontiers.running import frontier_of_run
 from experiments.interruption import Interruption
 from experiments.kept_arms import keep_arm
 from experiments.live_table import live_table
@@ -193,6 +195,24 @@ class Stages:
         kept = {self._slug[arm]: its for arm, its in of_seed.items()}
         write_seed(self._directory, seed, kept)
 
+    def frontier(self) -> None:
+        """Run the architectures behind the arms over their knobs, and write their frontier. Errors
+        as paired_seeds."""
+        self.doing = "interrupted during the frontier"
+        self._report_so_far()
+        with self._console.status("frontier, in virtual time") as status:
+            frontier_of_run(
+                self._config,
+                self._workload,
+                self._directory,
+                self.seeds,
+                self._interruption,
+                lambda done, total: status.update(
+                    f"frontier, in virtual time: {done} of {total} runs"
+                ),
+            )
+        self.doing = "interrupted"
+
     def other_choices(self) -> None:
         """Run the arms with other choices about decision times. Errors as paired_seeds."""
         changed = changed_points(self._config)
@@ -270,9 +290,14 @@ class Stages:
             parts.append(counted(rest, "arm"))
         if config.seeds > 1 and not self.seeds:
             parts.append(f"{config.seeds} paired seeds with their confidence intervals")
+        if config.frontier.architectures and config.seeds > 1 and not self._has_frontier():
+            parts.append("the frontiers of the architectures")
         if config.sensitivity_seeds and config.seeds > 1 and not self._changed:
             parts.append("how far the results depend on decision times")
         return parts
+
+    def _has_frontier(self) -> bool:
+        return (self._directory / FRONTIER).exists()
 
     def _folder(self, arm: ArmConfig) -> Path:
         return self._directory / "arms" / self._slug[arm.name]

@@ -15,6 +15,10 @@ from typer.main import get_command
 # name: (module, what it does)
 COMMANDS = {
     "run": ("experiments.commands.run", "Run schedulers on one shared cell and write a report."),
+    "frontier": (
+        "experiments.commands.frontier",
+        "Compare architectures by what quality costs them in delay.",
+    ),
     "compare": ("experiments.commands.compare", "Put the arms of several runs in one table."),
     "report": ("experiments.commands.report", "Write the reports of runs again."),
     "replay": ("experiments.commands.replay", "Check that runs are complete and can be repeated."),

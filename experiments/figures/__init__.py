@@ -9,7 +9,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from experiments.figures import conflicts, delay, load, quality, solver, staleness, style
+from experiments.figures import conflicts, delay, frontier, load, quality, solver, staleness, style
 from experiments.figures.labels import in_drawable_letters
 from experiments.summary import Run
 from parsync.metrics.regret import BATCHES_PER_RUN
@@ -48,6 +48,15 @@ _BOUND = (
 )
 
 FIGURES: tuple[FigureSpec, ...] = (
+    FigureSpec(
+        "frontier",
+        "What quality costs in delay: each architecture over its knob",
+        frontier.of_run,
+        "Large marks: the arms. Lines: architectures as one setting of theirs trades delay for "
+        "quality: how long tasks wait for a preferred machine, or tau. Up and left is better. "
+        "Bars: 95 % intervals of the arms over the paired seeds; the lines rest on fewer seeds. "
+        "The command agora frontier runs more points, at any loads.",
+    ),
     FigureSpec(
         "trade_off",
         "What quality costs in delay",

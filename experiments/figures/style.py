@@ -128,10 +128,16 @@ def inline_svg(path: Path, label: str) -> str:
 def legend(figure: Figure, axes: Axes) -> None:
     """The arms below the plot, two to a row."""
     handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        rows_more = max(0, -(-len(handles) // 2) - 3)
+    legend_of(figure, list(zip(handles, labels, strict=True)))
+
+
+def legend_of(figure: Figure, entries: Sequence[tuple[Any, Any]]) -> None:
+    """As legend, of (handle, label) entries that may come from several axes."""
+    if entries:
+        rows_more = max(0, -(-len(entries) // 2) - 3)
         width_in, height_in = figure.get_size_inches()
         figure.set_size_inches(width_in, height_in + LEGEND_ROW_IN * rows_more)
+        handles, labels = [one for one, _ in entries], [text for _, text in entries]
         figure.legend(handles, labels, loc="outside lower center", ncols=2)
 
 

@@ -20,6 +20,7 @@ _WITHOUT_EFFECT = {
     "sensitivity_seeds",
     "plan_limit_s",
     "arms",
+    "frontier",
 }
 
 

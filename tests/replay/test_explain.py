@@ -4,8 +4,6 @@ followed call by call in a repetition of the run."""
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,10 +18,17 @@ from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.virtual.run import run_virtual
 from shared_state.cell import Cell
 from shared_state.observed_cell import CellObserver
-from shared_state.transaction import CommitResult, Reason, Transaction
+from shared_state.transaction import CommitResult, Transaction
+from tests.fixtures.claim_oracle import (
+    CONFLICTS,
+    Outcome,
+    by_task,
+    check_claims,
+    check_rivals,
+    outcomes_of,
+)
 from tests.fixtures.commands import exit_status, without_figures
 
-CONFLICTS = {"stale", "full", "evicted"}
 MESSAGE_US = 700
 CONFIG = f"""
 runtime = "virtual"
@@ -99,20 +104,6 @@ protocol = {{ kind = "optimistic", sync = "state_aligned", gap_s = 0.05, freed_a
 
 
 @dataclass
-class Outcome:
-    """What the cell did with a claim. order: of the transaction among all of them."""
-
-    order: int
-    at_us: int
-    agent: int
-    task: int
-    machine: int
-    reason: str
-    state_us: int
-    rival: int
-
-
-@dataclass
 class Witness(CellObserver):
     """Everything that the cell was asked and answered, in order."""
 
@@ -123,20 +114,7 @@ class Witness(CellObserver):
         self, cell: Cell, transaction: Transaction, result: CommitResult, now_us: int
     ) -> None:
         self.transactions += 1
-        for row in range(len(transaction)):
-            reason = Reason(int(result.reason[row]))
-            self.outcomes.append(
-                Outcome(
-                    self.transactions,
-                    now_us,
-                    transaction.scheduler,
-                    int(transaction.task[row]),
-                    int(transaction.machine[row]),
-                    COMMITTED if reason is Reason.ACCEPTED else reason.name.lower(),
-                    int(transaction.synced_us[row]),
-                    int(result.rival[row]),
-                )
-            )
+        self.outcomes += outcomes_of(self.transactions, now_us, transaction, result)
 
 
 @pytest.fixture(scope="module")
@@ -174,89 +152,29 @@ def stories(run: LoadedRun) -> dict[int, TaskStory]:
     return {task: arm.explain(task) for task in range(len(arm.workload.tasks))}
 
 
-def learned(arm: LoadedArm, witness: Witness) -> Iterator[tuple[int, list[Outcome]]]:
-    """The outcomes of each task that its scheduler learned of before the run was stopped."""
-    of_task: dict[int, list[Outcome]] = defaultdict(list)
-    for outcome in witness.outcomes:
-        if outcome.at_us + MESSAGE_US <= arm.summary.totals.last_us:
-            of_task[outcome.task].append(outcome)
-    yield from of_task.items()
+def learned(arm: LoadedArm, witness: Witness) -> list[Outcome]:
+    """The outcomes that schedulers learned of before the run was stopped."""
+    last_us = arm.summary.totals.last_us
+    return [one for one in witness.outcomes if one.at_us + MESSAGE_US <= last_us]
 
 
 def test_every_claim_of_every_task_is_told(
     run: LoadedRun, witness: Witness, stories: dict[int, TaskStory]
 ) -> None:
-    arm, seen = run.arm("Shared"), set()
-    for task, outcomes in learned(arm, witness):
-        told = [
-            (one.handled_us, one.scheduler, one.machine, one.outcome, one.state_us, one.learned_us)
-            for one in stories[task].claims
-        ]
-        assert told == [
-            (
-                one.at_us,
-                arm.schedulers[one.agent],
-                one.machine,
-                one.reason,
-                one.state_us,
-                one.at_us + MESSAGE_US,
-            )
-            for one in outcomes
-            if one.reason != "duplicate"
-        ]
-        seen |= {one.reason for one in outcomes}
-    assert seen >= {COMMITTED, "stale", "full", "gang"}
-    claimed = dict(learned(arm, witness))
-    assert all(bool(story.claims) == (task in claimed) for task, story in stories.items())
+    arm = run.arm("Shared")
+    outcomes = learned(arm, witness)
+    check_claims(stories, outcomes, arm.schedulers)
+    assert {one.reason for one in outcomes} >= {COMMITTED, "stale", "full", "gang"}
+    for story in stories.values():
+        assert all(one.learned_us == one.handled_us + MESSAGE_US for one in story.claims)
 
 
 def test_each_conflict_names_the_claims_that_were_first(
     run: LoadedRun, witness: Witness, stories: dict[int, TaskStory]
 ) -> None:
     arm = run.arm("Shared")
-    taken: dict[int, list[Outcome]] = defaultdict(list)  # by machine
-    told = {
-        (task, claim.handled_us): claim
-        for task, story in stories.items()
-        for claim in story.claims
-        if claim.is_conflict
-    }
-    checked, named = 0, 0
-    last_us = arm.summary.totals.last_us
-    for outcome in witness.outcomes:
-        if outcome.reason == COMMITTED:
-            taken[outcome.machine].append(outcome)
-        if outcome.reason not in CONFLICTS or outcome.at_us + MESSAGE_US > last_us:
-            continue
-        claim = told.pop((outcome.task, outcome.at_us))
-        checked += 1
-        before = [
-            one
-            for one in taken[outcome.machine]
-            if one.agent != outcome.agent
-            and one.order < outcome.order
-            and one.at_us + MESSAGE_US <= last_us
-        ]
-        since = [one for one in before if one.at_us > outcome.state_us]
-        shown = [(one.task, one.start_us, one.scheduler) for one in claim.others]
-        for one in since:
-            assert (one.task, one.at_us, arm.schedulers[one.agent]) in shown
-        others = {(one.task, one.at_us) for one in since}
-        for other in claim.others:  # of the same microsecond, the order is not on record
-            assert (
-                (other.task, other.start_us) in others
-                or other.start_us == outcome.at_us
-                or (other.by_rival and other.start_us <= outcome.state_us)
-            )
-        if outcome.rival < 0:
-            assert claim.rival is None
-            continue
-        assert claim.rival == arm.schedulers[outcome.rival]
-        if before and before[-1].agent == outcome.rival:
-            named += 1
-            last = (before[-1].task, before[-1].at_us, claim.rival)
-            assert last in shown
-    assert not told and checked > 100 and named > 50
+    conflicts, named = check_rivals(stories, learned(arm, witness), arm.schedulers)
+    assert conflicts > 100 and named > 50
 
 
 def test_a_conflict_costs_the_time_until_the_next_outcome(
@@ -265,8 +183,7 @@ def test_a_conflict_costs_the_time_until_the_next_outcome(
     arm = run.arm("Shared")
     expected: dict[int, int] = {}
     bounds = 0
-    for task, outcomes in learned(arm, witness):
-        outcomes = [one for one in outcomes if one.reason != "duplicate"]
+    for task, outcomes in by_task(learned(arm, witness)).items():
         times = [one.at_us + MESSAGE_US for one in outcomes] + [arm.summary.totals.last_us]
         cost = sum(
             after - at

@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from experiments.decision_basis import BasisKind, DecisionBasis
+from experiments.frontiers.files import FRONTIER, write_frontier
 from experiments.summary import ArmResult, RunFacts, build_summary, write_run
 from experiments.summary_model import ComparedArms, SeedFigures
 from parsync.metrics.regret import DecisionRegret, Regret, SystemRegret
@@ -17,6 +18,7 @@ from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ArmFigures, quantities, series, summarise
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
+from tests.unit.frontier_factory import frontier_of
 from tests.unit.record_factory import CHARACTERS, PHASES, SECOND, Character, arm_records
 
 S = TypeVar("S", bound=ComparedArms)
@@ -177,5 +179,7 @@ def write_synthetic_run(
         "arms": [{"name": name} for name in names],
     }
     facts = RunFacts(seed, "0.1.0", "virtual", 2 * SECOND, config, partial)
-    write_run(directory, build_summary(facts, workload(machines), arms), arms)
+    summary = build_summary(facts, workload(machines), arms)
+    write_run(directory, summary, arms)
+    write_frontier(directory / FRONTIER, frontier_of(summary))
     return directory

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pydoc
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -221,3 +222,17 @@ def test_the_help_tells_how_to_begin() -> None:
     text = pydoc.plain(pydoc.render_doc(load_run))
     for word in ("metrics()", "table(name)", "figure(name)", "killed", "in progress"):
         assert word in text
+
+
+def test_the_page_shows_what_there_is(run: LoadedRun) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "results.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, object] = {"RUN": run.directory}
+    exec(compile(example, "results.md", "exec"), names)
+    assert isinstance(names["figure"], Figure)
+    listed = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert listed == list(SCHEMAS)
+    for owner, thing in (("run", run), ("arm", run.arms[0])):
+        mentioned = re.findall(rf"`{owner}\.(\w+)", page)
+        assert len(mentioned) > 3
+        assert [name for name in mentioned if not hasattr(thing, name)] == []

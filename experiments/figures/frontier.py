@@ -1,0 +1,189 @@
+"""Frontiers: delay against quality, a line for each architecture over the values of its knob."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from experiments.decision_basis import basis_title, by_basis
+from experiments.figures import style
+from experiments.figures.labels import is_drawable, label
+from experiments.frontiers.files import FRONTIER, read_frontier
+from experiments.frontiers.model import FrontierPoint, FrontierSummary, pair_key
+from experiments.statistics import Interval
+from experiments.summary import Run
+from experiments.summary_model import ArmSummary
+from parsync.metrics.quantity import Better, Quantity, Unit
+
+PANEL_IN = 2.7  # height of a panel of the run's figure
+Limits = tuple[float, float, float]  # low, mean and high
+_SHORT = {"preferred_share": "Preferred machine"}
+
+
+def draw_condition(
+    summary: FrontierSummary, condition: int, members: Sequence[int], delay: str, quality: str
+) -> Figure | None:
+    """The frontiers of some architectures under one condition; None if none has both figures."""
+    drawn = False
+    with style.drawing() as (figure, axes):
+        for index in members:
+            points = summary.points_of(index, condition)
+            name = _name(summary.architectures[index].name, index)
+            drawn |= _line(axes, points, delay, quality, index, name)
+        _finish(axes, summary.quantity(delay), summary.quantity(quality))
+        style.legend(figure, axes)
+    return figure if drawn else None
+
+
+def of_run(run: Run) -> Figure | None:
+    """The frontier of a run's architectures and its arms on it, a panel for each set that may be
+    ranked; None if the run has no frontier."""
+    path = run.directory / FRONTIER
+    if not path.is_file():
+        return None
+    frontier = read_frontier(path)
+    place = {arm.name: index for index, arm in enumerate(run.summary.arms)}
+    arms = [(arm, arm.basis) for arm in run.summary.arms]
+    with_lines = {architecture.arm for architecture in frontier.architectures}
+    sets = [one for one in by_basis(arms) if _any_named(one, with_lines)]
+    if not sets:
+        return None
+    delay, quality = "delay_mean_us", "preferred_share"
+    height_in = PANEL_IN * len(sets) + 0.8
+    with style.drawing(rows=len(sets), height_in=height_in) as (figure, panels):
+        for axes, members in zip([panels] if len(sets) == 1 else panels, sets, strict=True):
+            named = {arm.name for arm in members}
+            for index, architecture in enumerate(frontier.architectures):
+                if architecture.arm in named:
+                    points = frontier.points_of(index, 0)
+                    _line(axes, points, delay, quality, place[architecture.arm], None, False)
+            for arm in members:
+                _mark(run, axes, arm, place[arm.name])
+            if len(sets) > 1:
+                axes.set_title(basis_title(members[0].basis), loc="left")
+            _finish(axes, frontier.quantity(delay), frontier.quantity(quality))
+        handles = [pair for axes in figure.axes for pair in zip(*_legend(axes), strict=True)]
+        style.legend_of(figure, handles)
+    return figure
+
+
+def _any_named(arms: Sequence[ArmSummary], names: set[str]) -> bool:
+    return any(arm.name in names for arm in arms)
+
+
+def _legend(axes: Axes) -> tuple[list[Any], list[str]]:
+    handles, labels = axes.get_legend_handles_labels()
+    return list(handles), list(labels)
+
+
+def _line(
+    axes: Axes,
+    points: Sequence[FrontierPoint],
+    delay: str,
+    quality: str,
+    index: int,
+    name: str | None,
+    bars: bool = True,
+) -> bool:
+    """The points of an architecture, with their intervals (bars), and those joined that no other of
+    them dominates. Open marks: dominated, or the delay is a lower bound. Returns whether any was
+    drawn."""
+    known = [
+        (point, x, y)
+        for point in points
+        if (x := _limits(point.figures.get(delay))) is not None
+        and (y := _limits(point.figures.get(quality))) is not None
+        and x[1] > 0
+    ]
+    if not known:
+        return False
+    colour, marker = style.colour(index), style.marker(index)
+    kept = [row for row in known if row[0].not_dominated.get(pair_key(delay, quality))]
+    kept.sort(key=lambda row: row[1][1])
+    axes.plot(
+        [x for _, (_, x, _), _ in kept],
+        [y for _, _, (_, y, _) in kept],
+        alpha=0.8,
+        linewidth=1.2,
+        **style.line_style(index),
+    )
+    for point, x, y in known:
+        is_open = point not in [row[0] for row in kept]
+        if bars:
+            _bars(axes, x, y, colour)
+        axes.plot(
+            x[1],
+            y[1],
+            linestyle="none",
+            color=colour,
+            marker=marker,
+            markersize=5,
+            markerfacecolor=style.PAPER if is_open else colour,
+        )
+    if name is not None:
+        axes.plot([], [], color=colour, marker=marker, markersize=5, label=name)
+    return True
+
+
+def _bars(axes: Axes, x: Limits, y: Limits, colour: str) -> None:
+    """The intervals of a point."""
+    axes.errorbar(
+        x[1],
+        y[1],
+        # an interval that reaches 0 cannot be drawn on a logarithmic axis
+        xerr=[[x[1] - max(x[0], x[1] / 10)], [x[2] - x[1]]],
+        yerr=[[y[1] - y[0]], [y[2] - y[1]]],
+        linestyle="none",
+        color=colour,
+        elinewidth=0.8,
+        capsize=1.5,
+    )
+
+
+def _mark(run: Run, axes: Axes, arm: ArmSummary, index: int) -> None:
+    """An arm of the run: its mean over the paired seeds, or the run's own figures."""
+    paired = run.summary.paired.arms.get(arm.slug, {})
+    x, y = _limits(paired.get("delay_mean_us")), _limits(paired.get("preferred_share"))
+    delay = x[1] if x else arm.overall.value("delay_mean_us")
+    share = y[1] if y else arm.overall.preferred_share
+    if delay and share is not None:
+        if x and y:
+            _bars(axes, x, y, style.colour(index))
+        axes.plot(
+            delay,
+            share,
+            linestyle="none",
+            marker=style.marker(index),
+            color=style.colour(index),
+            markersize=8,
+            label=_name(arm.name, index),
+        )
+
+
+def _name(name: str, index: int) -> str:
+    return label(name) if is_drawable(name) else f"architecture {index + 1}"
+
+
+def _finish(axes: Axes, delay: Quantity, quality: Quantity) -> None:
+    axes.margins(0.1)
+    style.duration_axis(axes, "x", log=True)
+    axes.set_xlabel(f"{delay.label}  (left is better)")
+    if quality.unit is Unit.SHARE:
+        style.share_axis(axes)
+    else:
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    if quality.better is Better.LOWER:
+        axes.invert_yaxis()
+    axes.set_ylabel(f"{_SHORT.get(quality.key, quality.label)}  (up is better)")
+
+
+def _limits(interval: Interval | None) -> Limits | None:
+    """Low, mean and high; of one seed, its value."""
+    if interval is None or interval.mean is None:
+        return None
+    mean = interval.mean
+    low = mean if interval.low is None else interval.low
+    return low, mean, mean if interval.high is None else interval.high

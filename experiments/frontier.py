@@ -1,0 +1,185 @@
+"""The execution of `agora frontier`; `python -m experiments.frontier` is the command."""
+
+from __future__ import annotations
+
+if __name__ == "__main__":  # before the imports, which take a while
+    from parsync.runtime.stop_signals import exit_on_stop_signals
+
+    exit_on_stop_signals()
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import TypeVar
+
+from rich.console import Console
+from rich.text import Text
+
+from experiments.config import RunConfig, load_config
+from experiments.frontier_presets import default_config
+from experiments.frontiers.build import build_frontier
+from experiments.frontiers.files import FRONTIER, POINTS, write_frontier, write_points
+from experiments.frontiers.grid import Grid, make_grid, with_options
+from experiments.frontiers.running import run_grid
+from experiments.interruption import Interruption, stop_signals_noted
+from experiments.preconditions import CONFIG_FILE, check_arms, check_memory, new_directory
+from experiments.report.frontier_page import write_frontier_page
+from experiments.report.frontier_terminal import frontier_table
+from experiments.running import make_workload
+from experiments.sweeps.progress import Progress
+from experiments.toml_text import toml_text
+from experiments.whole_files import whole_file
+from parsync.metrics.quantity import counted
+from parsync.workload.workload import Workload
+from shared_state.errors import AgoraError
+
+KEPT = "points"  # the folder of the figures of each run
+
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierOptions:
+    """The options that were given; None or False for those that were not.
+
+    `agora frontier --help` says what each one means.
+    """
+
+    file: Path | None = None
+    seeds: int | None = None
+    load: str | None = None
+    gap: str | None = None
+    quick: bool = False
+    address: str | None = None
+    out: Path | None = None
+
+
+def start(options: FrontierOptions) -> int:
+    """Run the frontier that the options of `agora frontier` describe. Return the exit status.
+
+    Raises:
+        AgoraError: An option, the configuration or the workload is wrong, or a run failed.
+    """
+    console = Console(stderr=True)
+    config = _resolve(options)
+    grid = make_grid(config)
+    first = grid.conditions[0].config
+    check_memory(first, None)
+    workload = make_workload(first, config.seed)
+    check_memory(first, workload)
+    check_arms(first, workload)
+    with stop_signals_noted() as interruption:
+        directory = _directory(options.out, config)
+        try:
+            status = _run(grid, workload, directory, options.address, console, interruption)
+        except KeyboardInterrupt:
+            status = interruption.exit_status
+        return interruption.exit_status if interruption.received else status
+
+
+def _resolve(options: FrontierOptions) -> RunConfig:
+    if options.file is None:
+        config = default_config(options.quick)
+    else:
+        if options.quick:
+            raise AgoraError("--quick: has no effect with a file, which sets everything")
+        config = load_config(options.file)
+        if not config.frontier.architectures:
+            raise AgoraError(
+                f"{options.file}: frontier.architectures: missing; expected [[frontier."
+                'architectures]] with arm = "...", knob = "options.patience_s" and values = [...]'
+            )
+    load = None if options.load is None else _numbers("--load", options.load, int)
+    gap = None if options.gap is None else _numbers("--gap", options.gap, float)
+    config = with_options(config, options.seeds, load, gap)
+    used = {one.arm for one in config.frontier.architectures}
+    return config.model_copy(update={"arms": tuple(arm for arm in config.arms if arm.name in used)})
+
+
+def _numbers(option: str, text: str, kind: Callable[[str], Number]) -> tuple[Number, ...]:
+    """The numbers of "50,80,95"."""
+    try:
+        return tuple(kind(part.strip()) for part in text.split(","))
+    except ValueError as error:
+        raise AgoraError(f"{option} {text}: expected numbers joined by commas") from error
+
+
+def _directory(out: Path | None, config: RunConfig) -> Path:
+    """A new directory with the configuration, or an existing one of the same configuration.
+
+    Raises:
+        AgoraError: It holds something else, or cannot be made.
+    """
+    text = toml_text(config.model_dump(mode="json"))
+    if out is not None and out.exists():
+        try:
+            there = (out / CONFIG_FILE).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise AgoraError(
+                f"--out {out}: already exists and is not the directory of a frontier"
+            ) from error
+        if there != text or not (out / KEPT).is_dir():
+            raise AgoraError(
+                f"--out {out}: holds another configuration; choose a new directory, or the options "
+                "that it was made with"
+            )
+        return out
+    made = new_directory(out)
+    try:
+        (made / KEPT).mkdir()
+        with whole_file(made / CONFIG_FILE) as unfinished:
+            unfinished.write_text(text, "utf-8")
+    except OSError as error:
+        raise AgoraError(f"--out {made}: {error.strerror}") from error
+    return made
+
+
+def _run(
+    grid: Grid,
+    workload: Workload,
+    directory: Path,
+    address: str | None,
+    console: Console,
+    interruption: Interruption,
+) -> int:
+    again = f"the same options with --out {quote(str(directory))} continue"
+    interruption.note = f"the runs that are done are kept; {again}"
+    architectures = counted(len(grid.architectures), "architecture")
+    console.print(
+        f"{architectures}, {counted(len(grid.spots), 'point')}, "
+        f"{counted(len(grid.seeds), 'seed')}: {counted(grid.runs, 'run')} in virtual time."
+    )
+    progress = Progress(grid.runs)
+    with console.status("frontier") as status:
+        results, partial = run_grid(
+            grid,
+            interruption,
+            lambda _: status.update(f"frontier: {progress.step()}"),
+            keep=directory / KEPT,
+            address=address,
+        )
+    if partial:
+        console.print(Text(f"{partial[0].upper()}{partial[1:]}; {again}."), soft_wrap=True)
+    try:
+        summary = build_frontier(grid, results, workload, partial)
+    except AgoraError as error:
+        if not partial:
+            raise
+        console.print(Text(f"No page yet: {error}."), soft_wrap=True)
+        return interruption.exit_status
+    write_points(directory / POINTS, grid, results)
+    write_frontier(directory / FRONTIER, summary)
+    # A stop signal that came before is why it is partial: the page is still written.
+    check = (lambda: None) if partial else interruption.check
+    page = write_frontier_page(directory, summary, grid.config.model_dump(mode="json"), check)
+    Console().print(frontier_table(summary))
+    console.print(Text(f"page: {page}"), soft_wrap=True)
+    return 0
+
+
+if __name__ == "__main__":
+    from experiments.command_line import run_command
+    from experiments.commands.frontier import app
+
+    run_command(app)

@@ -1,0 +1,162 @@
+"""What a frontier says, in words: conditions, sets of architectures, areas, who is best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from experiments.decision_basis import basis_title, by_basis
+from experiments.frontiers.model import (
+    FrontierArea,
+    FrontierBest,
+    FrontierCondition,
+    FrontierSummary,
+)
+from parsync.metrics.quantity import duration, share
+
+
+def condition_text(condition: FrontierCondition) -> str:
+    """A condition as a title, such as "load 80 %, G = 200 ms"."""
+    parts = [load_text(condition), gap_text(condition)]
+    return ", ".join(part for part in parts if part) or "the workload as it is"
+
+
+def load_text(condition: FrontierCondition) -> str:
+    """The load of a condition; "" where it is the workload's."""
+    return "" if condition.load_percent is None else f"load {condition.load_percent} %"
+
+
+def gap_text(condition: FrontierCondition) -> str:
+    """The gap of a condition; "" where it is the arms' own."""
+    return "" if condition.gap_s is None else f"G = {duration(condition.gap_s * 1e6)}"
+
+
+def sets_of(summary: FrontierSummary) -> list[tuple[str, list[int]]]:
+    """The architectures that may be ranked beside each other, as (what they rest on, indices)."""
+    bases = [(index, one.basis) for index, one in enumerate(summary.architectures)]
+    return [
+        (basis_title(summary.architectures[members[0]].basis), members)
+        for members in by_basis(bases)
+    ]
+
+
+def pairs_of(summary: FrontierSummary) -> list[tuple[str, str]]:
+    """The pairs of figures that have areas. Where each place costs the same unless it is preferred,
+    the cost says what the share says, and its pairs are left out."""
+    pairs = list(dict.fromkeys((area.delay, area.quality) for area in summary.areas))
+    by_pair = {
+        pair: [round(area.area.mean or 0, 9) for area in summary.areas if pair_of(area) == pair]
+        for pair in pairs
+    }
+    return [
+        (delay, quality)
+        for delay, quality in pairs
+        if quality == "preferred_share"
+        or by_pair[delay, quality] != by_pair.get((delay, "preferred_share"))
+    ]
+
+
+def pair_of(one: FrontierArea | FrontierBest) -> tuple[str, str]:
+    """The pair of figures that an area or a verdict is about."""
+    return one.delay, one.quality
+
+
+def pair_text(summary: FrontierSummary, delay: str, quality: str) -> str:
+    """A pair of figures, such as "Mean delay, preferred machine"."""
+    return f"{summary.quantity(delay).label}, {summary.quantity(quality).label.lower()}"
+
+
+def area_text(area: FrontierArea | None) -> str:
+    """An area in per cent of the box; "–" where it is not known."""
+    return "–" if area is None or area.area.mean is None else share(area.area.mean)
+
+
+def spread_text(area: FrontierArea | None) -> str:
+    """Half the width of an area's interval, such as "± 1.2"; "" for a single seed."""
+    if area is None or area.area.high is None or area.area.mean is None:
+        return ""
+    return f"± {100 * (area.area.high - area.area.mean):.2g}"
+
+
+def best_of_condition(
+    summary: FrontierSummary, condition: int, members: Sequence[int], pair: tuple[str, str]
+) -> FrontierBest | None:
+    """Who is best among these under a condition; None if they are not ranked."""
+    return next(
+        (
+            best
+            for best in summary.bests
+            if best.condition == condition
+            and list(best.members) == list(members)
+            and pair_of(best) == pair
+        ),
+        None,
+    )
+
+
+def best_text(summary: FrontierSummary, best: FrontierBest | None) -> str:
+    """Who is best, in a few words."""
+    if best is None or best.best is None:
+        return "nobody"
+    names = [summary.architectures[index].name for index in best.tied]
+    name = summary.architectures[best.best].name
+    return f"{name}, not certainly ahead of {', '.join(names)}" if names else name
+
+
+def answers(summary: FrontierSummary) -> list[str]:
+    """One sentence for each set of architectures: who is best by mean delay and the first
+    quality."""
+    pairs = pairs_of(summary)
+    found = []
+    for title, members in sets_of(summary):
+        if len(members) < 2 or not pairs:
+            continue
+        bests = [
+            best
+            for best in summary.bests
+            if list(best.members) == members and pair_of(best) == pairs[0]
+        ]
+        if len(bests) == 1:
+            found.append(f"{title}: {_one(summary, bests[0])}.")
+            continue
+        certain = {
+            index: [
+                condition_text(summary.conditions[best.condition])
+                for best in bests
+                if best.best == index and not best.tied
+            ]
+            for index in members
+        }
+        parts = [
+            f"{summary.architectures[index].name} is certainly best in {len(where)} of"
+            f" {len(bests)} conditions"
+            for index, where in certain.items()
+            if where
+        ]
+        open_ones = sum(bool(best.tied) or best.best is None for best in bests)
+        if open_ones:
+            parts.append(f"in {open_ones} of {len(bests)} nobody is certainly best")
+        found.append(f"{title}: {'; '.join(parts)}.")
+    return found
+
+
+def _one(summary: FrontierSummary, best: FrontierBest) -> str:
+    if best.best is None:
+        return "no architecture has a point in the box"
+    area = summary.area_of(best.best, best.condition, *pair_of(best))
+    name = summary.architectures[best.best].name
+    text = f"{name} dominates most, {area_text(area)} of the box"
+    names = [summary.architectures[index].name for index in best.tied]
+    return f"{text}; that is not certainly more than {', '.join(names)}" if names else text
+
+
+def box_text(summary: FrontierSummary) -> str:
+    """The box in words: its delays, and the worst value of each quality."""
+    box = summary.box
+    worst = ", ".join(
+        f"{summary.quantity(key).label.lower()} {summary.quantity(key).text(value)}"
+        for key, value in box.worst.items()
+    )
+    return (
+        f"Delays from {duration(box.fastest_us)} to {duration(box.slowest_us)} on a logarithmic "
+        f"scale. Reference point: {duration(box.slowest_us)} and {worst}"
+    )

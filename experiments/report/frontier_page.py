@@ -1,0 +1,209 @@
+"""The page of a frontier, frontier.html: one file that loads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+
+from experiments.figures import style
+from experiments.figures.frontier import draw_condition
+from experiments.frontiers.model import FrontierPoint, FrontierSummary, pair_key
+from experiments.frontiers.wording import (
+    answers,
+    area_text,
+    best_of_condition,
+    box_text,
+    condition_text,
+    gap_text,
+    load_text,
+    pair_text,
+    pairs_of,
+    sets_of,
+    spread_text,
+)
+from experiments.toml_text import toml_text
+from experiments.whole_files import whole_file
+from parsync.metrics.quantity import counted, share
+from shared_state.errors import AgoraError
+
+PAGE = "frontier.html"
+_TEMPLATES = Path(__file__).parent / "templates"
+# The figures drawn for each condition, if they are there: (delay, quality).
+_DRAWN = (("delay_mean_us", "preferred_share"), ("delay_p99_us", "cost_mean"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    name: str
+    title: str
+    svg: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """Of the map.
+
+    Attributes:
+        text: Who is best.
+        area: Its dominated area.
+        index: Of the architecture, for its colour; None: nobody.
+        certain: Whether nobody else may be as good.
+    """
+
+    text: str
+    area: str
+    index: int | None
+    certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Map:
+    """Who is best where, for a set of architectures and a pair of figures: a row for each load, a
+    column for each gap."""
+
+    title: str
+    pair: str
+    columns: list[str]
+    rows: list[tuple[str, list[_Cell]]]
+
+
+def write_frontier_page(
+    directory: Path, summary: FrontierSummary, config: dict[str, object], check: Callable[[], None]
+) -> Path:
+    """Draw the figures of a frontier and write its page.
+
+    Args:
+        directory: Of the frontier.
+        summary: What to show.
+        config: The resolved configuration, shown at the end.
+        check: Called before each figure; what it raises ends the drawing.
+
+    Returns:
+        The path of frontier.html.
+
+    Raises:
+        AgoraError: Something cannot be written.
+    """
+    figures, path = directory / "figures", directory / PAGE
+    try:
+        figures.mkdir(exist_ok=True)
+        text = _render(summary, _draw(summary, figures, check), config)
+        with whole_file(path) as unfinished:
+            unfinished.write_text(text, "utf-8")
+    except OSError as error:
+        place = error.filename2 or error.filename or path
+        raise AgoraError(f"{place}: cannot write the page: {error.strerror}") from error
+    return path
+
+
+def _draw(summary: FrontierSummary, folder: Path, check: Callable[[], None]) -> list[_Drawing]:
+    drawings = []
+    for place, condition in enumerate(summary.conditions):
+        for number, (title, members) in enumerate(sets_of(summary)):
+            for delay, quality in _DRAWN:
+                check()
+                figure = draw_condition(summary, place, members, delay, quality)
+                if figure is None:
+                    continue
+                name = f"frontier-{place + 1}-{number + 1}-{delay.removesuffix('_us')}"
+                where = "" if len(summary.conditions) == 1 else f": {condition_text(condition)}"
+                text = f"{title}{where}"
+                _, svg = style.save(figure, figure, folder, name)
+                drawings.append(_Drawing(name, text, style.inline_svg(svg, _plain(text))))
+    return drawings
+
+
+def _plain(text: str) -> str:
+    """Text that may stand in an attribute."""
+    return text.replace("&", "and").replace('"', "'").replace("<", "(").replace(">", ")")
+
+
+def _render(summary: FrontierSummary, drawings: list[_Drawing], config: dict[str, object]) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+    )
+    return environment.get_template("frontier.html.j2").render(
+        css=(_TEMPLATES / "style.css").read_text("utf-8"),
+        summary=summary,
+        drawings=drawings,
+        answers=answers(summary),
+        maps=_maps(summary),
+        pairs=pairs_of(summary),
+        sets=sets_of(summary),
+        pair_text=lambda delay, quality: pair_text(summary, delay, quality),
+        area_text=area_text,
+        spread_text=spread_text,
+        best_of=lambda place, members, pair: best_of_condition(summary, place, members, pair),
+        box=box_text(summary),
+        condition_text=condition_text,
+        points_of=summary.points_of,
+        figure=lambda point, key: _figure(summary, point, key),
+        on_frontier=_on_frontier,
+        counted=counted,
+        colour=style.colour,
+        config=toml_text(config),
+    )
+
+
+def _figure(summary: FrontierSummary, point: FrontierPoint, key: str) -> tuple[str, str]:
+    """A figure of a point and half its interval's width, as text."""
+    interval = point.figures.get(key)
+    quantity = summary.quantity(key)
+    if interval is None:
+        return "–", ""
+    text = quantity.text(interval.mean, key in point.bounds)
+    if interval.high is None or interval.mean is None:
+        return text, ""
+    return text, f"± {quantity.spread_text(interval.high - interval.mean)}"
+
+
+def _on_frontier(point: FrontierPoint, delay: str, quality: str) -> bool:
+    return point.not_dominated.get(pair_key(delay, quality), False)
+
+
+def _maps(summary: FrontierSummary) -> list[_Map]:
+    """One for each set of two or more architectures and pair of figures; none for a single
+    condition."""
+    if len(summary.conditions) < 2:
+        return []
+    loads = list(dict.fromkeys(one.load_percent for one in summary.conditions))
+    gaps = list(dict.fromkeys(one.gap_s for one in summary.conditions))
+    place = {(one.load_percent, one.gap_s): number for number, one in enumerate(summary.conditions)}
+    found = []
+    for title, members in sets_of(summary):
+        if len(members) < 2:
+            continue
+        for pair in pairs_of(summary):
+            rows = []
+            for load in loads:
+                cells = [_cell(summary, place[load, gap], members, pair) for gap in gaps]
+                first = summary.conditions[place[load, gaps[0]]]
+                rows.append((load_text(first) or "the workload as it is", cells))
+            columns = [
+                gap_text(summary.conditions[place[loads[0], gap]]) or "the arms' own G"
+                for gap in gaps
+            ]
+            found.append(_Map(title, pair_text(summary, *pair), columns, rows))
+    return found
+
+
+def _cell(
+    summary: FrontierSummary, condition: int, members: list[int], pair: tuple[str, str]
+) -> _Cell:
+    best = best_of_condition(summary, condition, members, pair)
+    if best is None or best.best is None:
+        return _Cell("nobody", "", None, False)
+    names = [summary.architectures[index].name for index in best.tied]
+    text = summary.architectures[best.best].name
+    area = summary.area_of(best.best, condition, *pair)
+    value = area.area.mean if area is not None and area.area.mean is not None else 0.0
+    beside = f"{share(value)} of the box"
+    if names:
+        beside += f"; not certainly more than {', '.join(names)}"
+    return _Cell(text, beside, best.best, not names)

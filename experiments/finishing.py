@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console, Group
@@ -19,7 +20,7 @@ from experiments.report.page import write_report, write_report_so_far
 from experiments.report.terminal import comparison_table
 from experiments.running import ArmRun
 from experiments.summary import ArmResult, Run, RunFacts, build_summary, write_run
-from experiments.summary_model import SeedFigures, Sensitivity
+from experiments.summary_model import Prediction, SeedFigures, Sensitivity
 from experiments.version import version_text
 from parsync.metrics.summary import quantities, series, summarise
 from parsync.workload.workload import Workload
@@ -31,6 +32,7 @@ def finish_run(
     runs: Sequence[ArmRun],
     seeds: Mapping[int, Mapping[str, SeedFigures]],
     sensitivity: Sequence[Sensitivity],
+    predictions: Mapping[str, Prediction],
     directory: Path,
     partial: str,
     console: Console,
@@ -39,6 +41,7 @@ def finish_run(
     """Write everything into the run directory and show the comparison.
 
     Args:
+        predictions: Of live arms, by name.
         partial: Why the run did not get to its end, "" if it did.
         interruption: Raises KeyboardInterrupt once the results are written, if a stop signal comes
             meanwhile; one that came before is why the run is partial.
@@ -50,7 +53,10 @@ def finish_run(
             interruption.check()
 
     facts = _facts(config, config.runtime, partial)
-    arms = [arm_result(config, run, seeds, run.live) for run in runs]
+    arms = [
+        replace(arm_result(config, run, seeds, run.live), prediction=predictions.get(run.arm.name))
+        for run in runs
+    ]
     summary = build_summary(facts, workload, arms, sensitivity)
     write_run(directory, summary, arms)
     sound = {arm.name for arm in summary.arms if arm.runtime == "ray" and arm.has_sound_run}

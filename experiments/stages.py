@@ -24,6 +24,7 @@ from experiments.frontiers.running import frontier_of_run
 from experiments.interruption import Interruption
 from experiments.kept_arms import keep_arm
 from experiments.live_table import live_table
+from experiments.predictions import prediction_points, predictions_of
 from experiments.running import ArmRun, ArmRunner, figures_of_run
 from experiments.sensitivity import Choice, changed_points, sensitivity
 from experiments.summary import slugs, workload_facts, write_seed
@@ -89,6 +90,7 @@ class Stages:
         self._live = [arm for arm in config.arms if config.is_live(arm)]
         self._changed: list[tuple[Choice, Point, SeedFigures]] = []
         self._of_first_seed: dict[str, SeedFigures] = {}
+        self._predicted: dict[str, SeedFigures] = {}
         self._reported = False
         self._reported_s = time.monotonic()
         self.runs: dict[str, ArmRun] = {}
@@ -195,6 +197,16 @@ class Stages:
         kept = {self._slug[arm]: its for arm, its in of_seed.items()}
         write_seed(self._directory, seed, kept)
 
+    def predictions(self) -> None:
+        """Run the live arms in virtual time, calibrated on each other. Errors as paired_seeds."""
+        points = prediction_points(self._config, self.in_order())
+        if not points:
+            return
+        self.doing = "interrupted during the predictions of live runs"
+        for point, figures in self._points(points, "predictions of live runs, in virtual time"):
+            self._predicted[point.arm.name] = figures
+        self.doing = "interrupted"
+
     def frontier(self) -> None:
         """Run the architectures behind the arms over their knobs, and write their frontier. Errors
         as paired_seeds."""
@@ -246,6 +258,7 @@ class Stages:
             self.in_order(),
             self.seeds,
             sensitivity(self._slug, self._changed),
+            predictions_of(self._config, self.in_order(), self._predicted),
             self._directory,
             reason,
             self._console,

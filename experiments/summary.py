@@ -45,6 +45,7 @@ from experiments.summary_model import (
     KeptSeed,
     Paired,
     Phase,
+    Prediction,
     RunSummary,
     SeedFigures,
     SeedSummary,
@@ -100,6 +101,7 @@ class ArmResult:
     decision_capacity: Sequence[Capacity] = ()
     restarts: Sequence[Restart] = ()
     validity: Validity | None = None
+    prediction: Prediction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +369,7 @@ def describe(arm: ArmResult, slug: str) -> ArmSummary:
         partial=arm.partial,
         restarts=list(arm.restarts),
         validity=arm.validity,
+        prediction=arm.prediction,
         digest=arm.digest,
         overall=overall,
         phases=figures.phases,

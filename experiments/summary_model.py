@@ -108,6 +108,19 @@ class SeedSummary(Figures):
     overall: ScopeFigures
 
 
+class Prediction(Figures):
+    """A live arm in virtual time, calibrated on live runs.
+
+    Attributes:
+        digest: The digest of its event log.
+        calibrated_on: The names of the live arms whose times were used.
+    """
+
+    digest: str
+    overall: ScopeFigures
+    calibrated_on: list[str]
+
+
 class ArmSummary(ArmFigures):
     """An arm of a run.
 
@@ -121,6 +134,7 @@ class ArmSummary(ArmFigures):
         partial: It did not get to its end.
         restarts: Of a live run's actors.
         validity: Whether a live run was disturbed; None in virtual time.
+        prediction: Of a live run; None if there is none.
         digest: Of its event log; "" if that is not known.
     """
 
@@ -137,6 +151,7 @@ class ArmSummary(ArmFigures):
     partial: bool
     restarts: list[Restart]
     validity: Validity | None
+    prediction: Prediction | None
     digest: str
     regret: Regret
     seeds: list[SeedSummary]

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from experiments.summary_model import ArmSummary, ComparedArms, RunSummary, SeedSummary
+from experiments.summary_model import (
+    ArmSummary,
+    ComparedArms,
+    Prediction,
+    RunSummary,
+    SeedSummary,
+)
 from parsync.metrics.quantity import Quantity, Unit, counted, duration, percent_change
 from parsync.metrics.validity import Validity
 
@@ -58,7 +64,7 @@ def _reversed(
     known = [
         (arm, live, virtual)
         for arm in arms
-        if (predicted := prediction(arm, seed)) is not None
+        if (predicted := in_virtual_time(arm, seed)) is not None
         if arm.has_sound_run
         if (live := arm.overall.value("delay_mean_us")) is not None
         if (virtual := predicted.overall.value("delay_mean_us")) is not None
@@ -79,7 +85,7 @@ def _order(a: float, b: float) -> int:
     return -1 if a < b else 1
 
 
-def prediction(arm: ArmSummary, seed: int) -> SeedSummary | None:
+def in_virtual_time(arm: ArmSummary, seed: int) -> SeedSummary | None:
     """What virtual time found for a live arm under the run's own seed; None if it was not run."""
     if arm.runtime != "ray":
         return None
@@ -115,7 +121,7 @@ def predictions(summary: RunSummary) -> list[PredictedArm]:
     """Each live arm whose run in virtual time is known, with the figures of SHOWN."""
     found = []
     for place, arm in enumerate(summary.arms):
-        predicted = prediction(arm, summary.seed)
+        predicted = arm.prediction or in_virtual_time(arm, summary.seed)
         if predicted is None:
             continue
         figures = [
@@ -127,7 +133,7 @@ def predictions(summary: RunSummary) -> list[PredictedArm]:
     return found
 
 
-def _predicted(quantity: Quantity, arm: ArmSummary, row: SeedSummary) -> Predicted:
+def _predicted(quantity: Quantity, arm: ArmSummary, row: SeedSummary | Prediction) -> Predicted:
     live, virtual = arm.overall.value(quantity.key), row.overall.value(quantity.key)
     error = ""
     if live is not None and virtual is not None:
@@ -153,6 +159,12 @@ def validity_text(validity: Validity) -> str:
 
 def prediction_basis(summary: RunSummary) -> str:
     """What virtual time assumed of messages."""
+    if any(arm.prediction is not None for arm in summary.arms):
+        return (
+            "For its prediction an arm ran in virtual time, where processes stepped and ticked as "
+            "the live runtime's do, with times measured in the other undisturbed live arms of this "
+            "run."
+        )
     virtual = summary.config.get("virtual")
     calibrated = isinstance(virtual, dict) and virtual.get("calibration") is not None
     message_us = virtual.get("message_us") if isinstance(virtual, dict) else None

@@ -5,6 +5,7 @@ Each capability is declared by the kind, means one thing, and follows from no ot
 
 from __future__ import annotations
 
+from collections.abc import Set
 from enum import StrEnum
 
 
@@ -22,6 +23,10 @@ class Capability(StrEnum):
     # the ends of tasks only if it needs them itself.
     WANTS_ENDS = "wants_ends"
 
+    # Its plans rest on the view and on the tasks that they are offered, and on nothing else: its
+    # observe() is never called. Without effect beside KEEPS_PENDING or EVICTS.
+    IGNORES_CHANGES = "ignores_changes"
+
     # Its next plan needs the outcome of the last transaction: the agent commits nothing while it
     # decides.
     WAITS_FOR_OUTCOME = "waits_for_outcome"
@@ -35,3 +40,10 @@ class Capability(StrEnum):
 
     # In a live run, its decision time is measured unless the configuration sets another.
     MEASURED_WHEN_LIVE = "measured_when_live"
+
+
+def observes_changes(capabilities: Set[Capability]) -> bool:
+    """Whether the observe() of a scheduler with these capabilities is called. The plans of those
+    that keep tasks or evict are checked against what it was told."""
+    needed = Capability.KEEPS_PENDING in capabilities or Capability.EVICTS in capabilities
+    return needed or Capability.IGNORES_CHANGES not in capabilities

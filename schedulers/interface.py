@@ -287,5 +287,6 @@ class Scheduler(Protocol):
         ...
 
     def observe(self, changes: TaskChanges) -> None:
-        """Learn what became of tasks of this scheduler. Never fails on a task it does not know."""
+        """Learn what became of tasks of this scheduler. Never fails on a task it does not know. Not
+        called if the kind has Capability.IGNORES_CHANGES."""
         ...

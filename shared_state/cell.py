@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from shared_state import _native
 from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
+from shared_state.static_frozen import static_frozen
 from shared_state.tasks import CellSpec, Int32, Int64
 from shared_state.transaction import (
     CommitMode,
@@ -38,7 +38,7 @@ _SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 _UNSIGNED = {2: np.uint16, 4: np.uint32}
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class Released:
     """Allocations, columnar, n of them: ended ones, or as they stand.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared_state.packing import pack_columns, unpack_columns
+from shared_state.static_frozen import static_frozen
 from shared_state.tasks import Int32, Int64
 
 NO_RIVAL = -1
@@ -57,7 +57,7 @@ class Reason(IntEnum):
 CONFLICTS = (int(Reason.STALE), int(Reason.FULL), int(Reason.EVICTED))
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class Transaction:
     """k claims of one scheduler.
 
@@ -94,7 +94,7 @@ class Transaction:
         return len(self.task)
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class CommitResult:
     """The answer to a Transaction of k claims.
 
@@ -126,7 +126,7 @@ class CommitResult:
         return mask
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class PartitionDelta:
     """The rows of a partition that changed in versions (from_version, to_version].
 

@@ -16,9 +16,9 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from parsync.core._native import Encoder, Frames
+from parsync.core._native import Encoder, LogFrames
 from parsync.core.event import Event
-from parsync.core.events import CORE_EVENTS, SyncReply
+from parsync.core.events import CORE_EVENTS, SyncReply, sync_reply_log_form
 from shared_state.errors import AgoraError
 from shared_state.journal import EventDigest
 from shared_state.packing import unpack_columns
@@ -33,7 +33,6 @@ from shared_state.transaction import (
 _ARRAY = 0
 _EVENT = 1
 _ALIGNMENT = 8  # of an array's data within its extension: native code takes no misaligned arrays
-_HASHED_BYTES = 1 << 16  # at once, or a few more
 _DEEPEST = 4  # events within events: ours go two deep, and each level takes much of the C stack
 _CELL = "cell"  # the kind of what is no event but part of one
 _TRANSACTION = (_CELL, 1)
@@ -42,6 +41,10 @@ _PARTS: dict[tuple[str, int], type] = {(_CELL, 2): CommitResult, (_CELL, 3): Par
 
 class Codec:
     """Encodes and decodes the events of the core and those of some protocols.
+
+    Attributes:
+        encode: A value or an event as bytes.
+        log_frame: One entry of an event log, of (address, at_us, event): the log form of the event.
 
     Args:
         events: The event classes of the protocols.
@@ -66,7 +69,10 @@ class Codec:
         for key, cls in self._classes.items():
             self._encoder.add_class(cls, _EVENT, _prefix(key), self._fields[cls])
         self._encoder.add_form(Transaction, _EVENT, _prefix(_TRANSACTION), encode_transaction)
-        self.encode = self._encoder.encode  # (a method of our own costs as much as a small event)
+        self._encoder.add_log_form(SyncReply, sync_reply_log_form)
+        # (methods of our own cost as much as a small event)
+        self.encode = self._encoder.encode
+        self.log_frame = self._encoder.log_entry
         # what decodes the extensions inside one at that depth
         self._hooks: tuple[Callable[[int, bytes], Any], ...] = (
             *(partial(self._decode_extension, depth=depth) for depth in range(1, _DEEPEST)),
@@ -81,11 +87,6 @@ class Codec:
         """
         hook = self._decode_extension
         return msgpack.unpackb(data, ext_hook=hook, use_list=False, strict_map_key=False)
-
-    def log_frame(self, address: int, at_us: int, event: Any) -> bytes:
-        """One entry of an event log: (address, time, log form of the event)."""
-        form = _log_form(event) if type(event) is SyncReply else event
-        return self.encode((address, at_us, form))
 
     def log_digest(self) -> LogDigest:
         """A digest of a log's entries."""
@@ -129,30 +130,26 @@ def _refuse_extension(code: int, data: bytes) -> Any:
     raise AgoraError(f"events nested more than {_DEEPEST} deep")
 
 
-def _log_form(reply: SyncReply) -> Any:
-    return (
-        reply.epoch,
-        tuple((delta.partition, delta.from_version, delta.to_version) for delta in reply.deltas),
-    )
-
-
 class LogDigest:
     """The EventDigest of a log's frames, for a log that nobody keeps: entries are hashed many at a
-    time, without a bytes object each."""
+    time, without a bytes object each.
+
+    Attributes:
+        frames: The entries that wait to be hashed. Who appends to them calls hash_frames() now and
+            then.
+    """
 
     def __init__(self, encoder: Encoder) -> None:
         self._digest = EventDigest()
-        self._frames = Frames(encoder)
+        self.frames = LogFrames(encoder)
 
-    def update(self, address: int, at_us: int, event: Any) -> None:
-        """Take in the entry that log_frame() would make."""
-        form = _log_form(event) if type(event) is SyncReply else event
-        if self._frames.append((address, at_us, form)) >= _HASHED_BYTES:
-            self._digest.update_framed(self._frames.take())
+    def hash_frames(self) -> None:
+        """Take in the entries that wait."""
+        self._digest.update_framed(self.frames.take())
 
     def hexdigest(self) -> str:
         """The digest of all entries so far; more may follow."""
-        self._digest.update_framed(self._frames.take())
+        self.hash_frames()
         return self._digest.hexdigest()
 
 

@@ -23,7 +23,8 @@ class Priority(IntEnum):
 class Event:
     """Base class of all events. Every event is a batch, never a single task.
 
-    A subclass is a frozen dataclass of numbers, arrays and tuples of them. It declares what the
+    A subclass is a frozen dataclass of numbers, arrays and tuples of them (@static_frozen where
+    many are made). It declares what the
     runtimes need to know of it: `kind`, the protocol that it belongs to ("core" for events that
     every protocol shares), `number`, unique within the protocol and part of the log's format, and
     its `priority`.

@@ -5,13 +5,13 @@ Every participant is a plain object `handle(now_us, event) -> list[Effect]` (par
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parsync.core.event import Event, Priority
+from shared_state.static_frozen import static_frozen
 from shared_state.tasks import Int32, Int64
 from shared_state.transaction import CommitResult, PartitionDelta, Transaction
 
@@ -23,7 +23,7 @@ class CoreEvent(Event):
     kind: ClassVar[str] = "core"
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class Started(CoreEvent):
     """First event of every participant.
 
@@ -39,7 +39,7 @@ class Started(CoreEvent):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class TasksSubmitted(CoreEvent):
     """Arrivals -> agent: task int64[n], rows of the task table every participant holds."""
 
@@ -48,7 +48,7 @@ class TasksSubmitted(CoreEvent):
     task: Int64
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class SyncRequest(CoreEvent):
     """Agent -> master: bring these partitions up to date. version: int64[k], what the view holds (0
     = nothing)."""
@@ -61,7 +61,7 @@ class SyncRequest(CoreEvent):
     with_seqnum: bool
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class SyncReply(CoreEvent):
     """Master -> agent: one delta per partition asked for, in that order. epoch: the master's
     (a change means: resync from 0)."""
@@ -72,7 +72,15 @@ class SyncReply(CoreEvent):
     deltas: tuple[PartitionDelta, ...]
 
 
-@dataclass(frozen=True, slots=True)
+def sync_reply_log_form(reply: SyncReply) -> tuple[int, tuple[tuple[int, int, int], ...]]:
+    """What an event log holds of a sync reply: a replayed master makes the rows anew."""
+    return (
+        reply.epoch,
+        tuple((delta.partition, delta.from_version, delta.to_version) for delta in reply.deltas),
+    )
+
+
+@static_frozen
 class CommitRequest(CoreEvent):
     """Anyone -> master: claims for the tasks of the agent `transaction.scheduler`.
 
@@ -87,7 +95,7 @@ class CommitRequest(CoreEvent):
     transaction: Transaction
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class CommitReply(CoreEvent):
     """Master -> the address CommitRequest.reply_to. scheduler: the agent that owns the tasks."""
 
@@ -98,7 +106,7 @@ class CommitReply(CoreEvent):
     result: CommitResult
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class DecisionDone(CoreEvent):
     """Runtime -> agent: the plan started by StartDecision(decision) is ready. elapsed_ns: measured,
     0 when the clock is not Measured."""
@@ -109,7 +117,7 @@ class DecisionDone(CoreEvent):
     elapsed_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class TasksStarted(CoreEvent):
     """Master -> workers, and those who watch the cell: int64[n] columns; they run from start_us.
     owner: int32[n], the agent."""
@@ -123,7 +131,7 @@ class TasksStarted(CoreEvent):
     owner: Int32
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class TasksCancelled(CoreEvent):
     """Master -> workers: these allocations are gone (evicted, machine lost); their ends no longer
     count."""
@@ -133,7 +141,7 @@ class TasksCancelled(CoreEvent):
     allocation: Int64
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class TasksFinished(CoreEvent):
     """Workers -> master: these allocations ended (end_us int64[n], at most the time of sending)."""
 
@@ -144,7 +152,7 @@ class TasksFinished(CoreEvent):
     end_us: Int64
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class TasksEnded(CoreEvent):
     """Master -> owning agent: what became of running tasks. change: a
     schedulers.interface.ChangeKind (FINISHED, EVICTED, LOST).
@@ -163,7 +171,7 @@ class TasksEnded(CoreEvent):
     version: Int64
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class TasksAdopted(CoreEvent):
     """Master -> agent: tasks already running that are this agent's (initial state, or after a
     restart)."""
@@ -175,7 +183,7 @@ class TasksAdopted(CoreEvent):
     machine: Int32
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class MachinesChanged(CoreEvent):
     """Arrivals -> master -> those who watch the cell: machines that come up or go down. machine:
     int32[n], up: bool[n]."""
@@ -186,7 +194,7 @@ class MachinesChanged(CoreEvent):
     up: NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class SampleDue(CoreEvent):
     """Timer of the master and of agents: the `sample`-th point of the time series is due."""
 
@@ -195,7 +203,7 @@ class SampleDue(CoreEvent):
     sample: int
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class HeartbeatDue(CoreEvent):
     """Timer of the worker pool: task ends are due."""
 
@@ -203,7 +211,7 @@ class HeartbeatDue(CoreEvent):
     priority: ClassVar[Priority] = Priority.FREE
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class PhaseDue(CoreEvent):
     """Timer of the coordinator: load phase `phase` begins."""
 
@@ -212,7 +220,7 @@ class PhaseDue(CoreEvent):
     phase: int
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class ArrivalsDue(CoreEvent):
     """Timer of the arrivals: batches are due, the first of them `batch`."""
 
@@ -221,7 +229,7 @@ class ArrivalsDue(CoreEvent):
     batch: int
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class MachinesDue(CoreEvent):
     """Timer of the arrivals: machine additions or removals are due, the first of them `row`."""
 
@@ -230,7 +238,7 @@ class MachinesDue(CoreEvent):
     row: int
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class ClaimsSettled(CoreEvent):
     """Master -> the agent `transaction.scheduler`: the outcome of claims for its tasks that another
     participant made."""
@@ -241,7 +249,7 @@ class ClaimsSettled(CoreEvent):
     result: CommitResult
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class AllocationsEnded(CoreEvent):
     """To those who watch the cell: allocations of any agents ended.
 

@@ -93,13 +93,15 @@ class EffectInterpreter:
         self._set_timer = runtime.set_timer
         self._record = runtime.record
 
-    def carry_out(self, now_us: int, address: int, effects: Iterable[Effect]) -> None:
+    def carry_out(self, now_us: int, address: int, effects: Iterable[Effect] | None) -> None:
         """Carry out what the participant at `address` asked for at now_us.
 
         Raises:
-            WrongEffect: It sends to an address without a participant, or starts a decision and is
-                no decider.
+            WrongEffect: It returned None, sends to an address without a participant, or starts a
+                decision and is no decider.
         """
+        if effects is None:
+            raise WrongEffect.none(address_name(address))
         for effect in effects:
             if isinstance(effect, Send):
                 if effect.to not in self._addresses:

@@ -147,4 +147,4 @@ class GreedyScheduler:
         )
 
     def observe(self, changes: TaskChanges) -> None:
-        """Ignore the changes: every plan starts from the view."""
+        """Ignore the changes: every plan starts from the view (Capability.IGNORES_CHANGES)."""

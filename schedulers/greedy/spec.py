@@ -25,7 +25,8 @@ def greedy_spec(name: str, kind: PlacementKind, *, preferred_first: bool = False
         return GreedyScheduler(kind, environment, preferred_first)
 
     def further(options: GreedyOptions) -> frozenset[Capability]:
-        return frozenset({Capability.KEEPS_PENDING} if options.patience_us else ())
+        keeps = options.patience_us > 0
+        return frozenset({Capability.KEEPS_PENDING if keeps else Capability.IGNORES_CHANGES})
 
     return SchedulerSpec(
         name,

@@ -73,6 +73,8 @@ StaticCellState::StaticCellState(size_t dimensions, std::vector<int64_t> limits,
   most_room_ = normalised(most.data());
   scored_ = std::adjacent_find(index.weight.begin(), index.weight.end(), std::not_equal_to<>()) !=
             index.weight.end();
+  same_limits_ = std::equal(limit.begin() + static_cast<std::ptrdiff_t>(dimensions), limit.end(),
+                            limit.begin());
   largest_ = largest_machines(limit, dimensions);
 }
 

@@ -22,6 +22,8 @@ class StaticCellState {
   size_t partitions() const { return index.partitions(); }
   // Do rows differ in score? If not, no partition is better than another.
   bool scored() const { return scored_; }
+  // Do all rows have the same limits?
+  bool same_limits() const { return same_limits_; }
   // Would it fit some machine of the cell if that were empty?
   bool fits_some_machine(const int64_t* request) const;
   // The sum over dimensions of free as a share of the cell's largest machine, in units of 2^-56:
@@ -41,6 +43,7 @@ class StaticCellState {
  private:
   size_t dimensions_;
   bool scored_;
+  bool same_limits_;
   int64_t most_room_ = 0;
   // [k, R]: the limits that no other machine's limits reach in every dimension
   std::vector<int64_t> largest_;

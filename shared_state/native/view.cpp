@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kMaxOverlay = int64_t{1} << 60;
 constexpr int64_t kMaxUsed = int64_t{1} << 61;
+constexpr size_t kAhead = 16;  // rows: so early the memory of a row is asked for
 
 [[noreturn]] void refuse(const std::string& what) { throw std::invalid_argument(what); }
 
@@ -44,13 +45,13 @@ void ClusterView::reindex(int32_t row) {
 }
 
 // The same where many rows of one partition change: index_.resum(partition) follows.
-void ClusterView::reindex_unsummed(int32_t row) {
+void ClusterView::reindex_unsummed(int32_t row, size_t partition) {
   const bool open = up_[static_cast<size_t>(row)] && has_room(row);
   if (open == index_.contains(row)) return;
   if (open) {
-    index_.insert_unsummed(row);
+    index_.insert_unsummed(row, partition);
   } else {
-    index_.erase_unsummed(row);
+    index_.erase_unsummed(row, partition);
   }
 }
 
@@ -107,17 +108,20 @@ void ClusterView::apply_rows_sized(const Delta& delta) {
   const Row* row = static_cast<const Row*>(delta.row);
   const Used* used = static_cast<const Used*>(delta.used);
   const int64_t* limit = static_state_->limit.data();
-  const size_t first =
-      static_cast<size_t>(static_state_->index.offsets[static_cast<size_t>(delta.partition)]);
+  // machines of one size: their limits lie in one place
+  const size_t stride = static_state_->same_limits() ? 0 : n;
+  const size_t partition = static_cast<size_t>(delta.partition);
+  const size_t first = static_cast<size_t>(static_state_->index.offsets[partition]);
   toggled_.resize(delta.count);
   size_t toggled = 0;
   for (size_t i = 0; i < delta.count; ++i) {
     const size_t m = first + row[i];
+    if (i + kAhead < delta.count) __builtin_prefetch(&free_[(first + row[i + kAhead]) * n], 1);
     const bool up = delta.up[i];
     const int64_t kept = -static_cast<int64_t>(up);  // all bits where up
     up_[m] = up;
     for (size_t r = 0; r < n; ++r) {
-      int64_t room = limit[m * n + r] - static_cast<int64_t>(used[i * n + r]);
+      int64_t room = limit[m * stride + r] - static_cast<int64_t>(used[i * n + r]);
       if constexpr (kOverlaid) room -= overlay_[m * n + r];
       free_[m * n + r] = (room & kept) | ~kept;
     }
@@ -127,9 +131,9 @@ void ClusterView::apply_rows_sized(const Delta& delta) {
   }
   for (size_t i = 0; i < toggled; ++i) {
     if (index_.contains(toggled_[i])) {
-      index_.erase_unsummed(toggled_[i]);
+      index_.erase_unsummed(toggled_[i], partition);
     } else {
-      index_.insert_unsummed(toggled_[i]);
+      index_.insert_unsummed(toggled_[i], partition);
     }
   }
   if (!seqnum_.empty())
@@ -198,7 +202,7 @@ void ClusterView::apply(const Delta& delta) {
     default:
       refuse(name + ": used must be of 1, 2, 4 or 8 bytes");
   }
-  for (const int32_t row : dirty_) reindex_unsummed(row);
+  for (const int32_t row : dirty_) reindex_unsummed(row, p);
   dirty_.clear();
   index_.resum(p);
   versions_[p] = delta.to_version;

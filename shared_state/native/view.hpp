@@ -128,7 +128,7 @@ class ClusterView {
   void close(int32_t row);
   void reopen(int32_t row);
   void reindex(int32_t row);
-  void reindex_unsummed(int32_t row);
+  void reindex_unsummed(int32_t row, size_t partition);
   std::map<int64_t, Ticket>::iterator find(int64_t ticket);
   bool shows(size_t partition, int64_t version) const {
     return synced_us_[partition] != kNeverSynced && version <= versions_[partition];

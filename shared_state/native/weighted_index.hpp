@@ -14,6 +14,7 @@
 // erasures in the reverse order restores the very same lists, and so the very same later draws.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -66,6 +67,7 @@ struct IndexLayout {
       }
     }
     for (size_t g = 0; g + 1 < start.size(); ++g) start[g + 1] += start[g];
+    find_even_groups();
   }
 
   size_t rows() const { return weight.size(); }
@@ -77,6 +79,33 @@ struct IndexLayout {
   HugePageVector<uint32_t> group;     // [M]: partition * 32 + class
   std::vector<uint32_t> start;        // [P*32+1]: where the group's list begins
   std::vector<int64_t> heaviest;      // [P*32]
+
+  // A change of a row reads less memory where these need not be looked up by row.
+  static constexpr uint32_t kSeveral = ~uint32_t{0};
+  std::vector<int64_t> even_weight;  // [P*32]: of all rows of the group; 0 if they differ
+  std::vector<uint32_t> only_group;  // [P]: of all rows of the partition, or kSeveral
+
+  uint32_t group_of(size_t row, size_t its_partition) const {
+    const uint32_t g = only_group[its_partition];
+    return g != kSeveral ? g : group[row];
+  }
+  int64_t weight_of(size_t row, uint32_t its_group) const {
+    const int64_t w = even_weight[its_group];
+    return w != 0 ? w : weight[row];
+  }
+
+ private:
+  void find_even_groups() {
+    even_weight = heaviest;
+    only_group.assign(partitions(), kSeveral);
+    for (size_t i = 0; i < weight.size(); ++i)
+      if (weight[i] != heaviest[group[i]]) even_weight[group[i]] = 0;
+    for (size_t p = 0; p < partitions(); ++p) {
+      const auto begin = group.begin() + offsets[p], end = group.begin() + offsets[p + 1];
+      if (begin != end && std::all_of(begin, end, [&](uint32_t g) { return g == *begin; }))
+        only_group[p] = *begin;
+    }
+  }
 };
 
 class WeightedIndex {
@@ -99,35 +128,35 @@ class WeightedIndex {
 
   // Requires: not contained.
   void insert(int32_t row) {
-    insert_unsummed(row);
+    insert_unsummed(row, partition_of(row));
     add(index(row), +1);
   }
 
   // Requires: contained. Returns the place it had in its group's list.
   int32_t erase(int32_t row) {
     add(index(row), -1);
-    return erase_unsummed(row);
+    return erase_unsummed(row, partition_of(row));
   }
 
-  // For many changes to one partition: the same, but counts and weights beyond the group's are
-  // wrong until resum(partition).
-  void insert_unsummed(int32_t row) {
+  // For many changes to one partition, that of the row: the same, but counts and weights beyond the
+  // group's are wrong until resum(partition).
+  void insert_unsummed(int32_t row, size_t partition) {
     const size_t i = index(row);
-    const uint32_t g = layout_->group[i];
+    const uint32_t g = layout_->group_of(i, partition);
     const int64_t at = groups_[g].count;
     list_[layout_->start[g] + static_cast<size_t>(at)] = row;
     position_[i] = static_cast<int32_t>(at);
-    add_to_group(i, +1);
+    add_to_group(i, g, +1);
   }
-  int32_t erase_unsummed(int32_t row) {
+  int32_t erase_unsummed(int32_t row, size_t partition) {
     const size_t i = index(row);
-    const uint32_t g = layout_->group[i];
+    const uint32_t g = layout_->group_of(i, partition);
     int32_t* list = list_.data() + layout_->start[g];
     const int32_t at = position_[i];
     const int32_t last = list[groups_[g].count - 1];
     list[at] = last;
     position_[index(last)] = at;
-    add_to_group(i, -1);
+    add_to_group(i, g, -1);
     return at;
   }
   void resum(size_t partition) {
@@ -148,7 +177,7 @@ class WeightedIndex {
   void undo_insert(int32_t row) { erase(row); }
   void undo_erase(int32_t row, int32_t at) {
     const size_t i = index(row);
-    const uint32_t g = layout_->group[i];
+    const uint32_t g = layout_->group_of(i, partition_of(row));
     int32_t* list = list_.data() + layout_->start[g];
     const int64_t end = groups_[g].count;
     if (at < end) {
@@ -157,7 +186,7 @@ class WeightedIndex {
     }
     list[at] = row;
     position_[i] = at;
-    add_to_group(i, +1);
+    add_to_group(i, g, +1);
     add(i, +1);
   }
 
@@ -216,17 +245,20 @@ class WeightedIndex {
   };
 
   static size_t index(int32_t row) { return static_cast<size_t>(row); }
+  size_t partition_of(int32_t row) const {
+    return static_cast<size_t>(layout_->partition[index(row)]);
+  }
 
-  void add_to_group(size_t i, int64_t sign) {
-    Sum& group = groups_[layout_->group[i]];
+  void add_to_group(size_t i, uint32_t g, int64_t sign) {
+    Sum& group = groups_[g];
     group.count += sign;
-    group.weight += sign * layout_->weight[i];
+    group.weight += sign * layout_->weight_of(i, g);
     open_[i / 64] ^= uint64_t{1} << (i % 64);
   }
 
   void add(size_t i, int64_t sign) {
-    const int64_t w = sign * layout_->weight[i];
     const size_t p = static_cast<size_t>(layout_->partition[i]);
+    const int64_t w = sign * layout_->weight_of(i, layout_->group_of(i, p));
     for (Sum* sum : {&partitions_[p], &blocks_[p / kBlock], &total_}) {
       sum->count += sign;
       sum->weight += w;

@@ -9,6 +9,7 @@ import pytest
 from parsync.core.events import CommitRequest
 from parsync.protocols.optimistic.events import SyncDue
 from schedulers.capability import Capability
+from schedulers.interface import ChangeKind
 from tests.unit.agent_bench import POLICY, Bench, answer
 
 GOES_ON = replace(POLICY, commit_pipelining=True)
@@ -63,6 +64,24 @@ def test_only_a_scheduler_that_keeps_what_waits_is_not_offered_it_again(
     keeps = capability is Capability.KEEPS_PENDING
     again = [task for offered in bench.scheduler.offered[1:] for task in offered]
     assert (3 in again) == (not keeps) and 1 in again
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+@pytest.mark.parametrize("capability", Capability)
+def test_only_a_scheduler_that_ignores_changes_is_not_told_of_them(
+    capability: Capability, keeps: bool
+) -> None:
+    """One that keeps tasks is told in any case: its plans are checked against that."""
+    capabilities = {capability} | ({Capability.KEEPS_PENDING} if keeps else set())
+    bench = Bench(machines=2, capabilities=capabilities)
+    bench.rival_takes(0)
+    bench.submit(100, 1, 2)
+    bench.decide(100)
+    bench.commit(400)  # task 1 loses machine 0, task 2 gets machine 1
+    needs = {Capability.KEEPS_PENDING, Capability.EVICTS} & capabilities
+    ignores = capability is Capability.IGNORES_CHANGES and not needs
+    told = {} if ignores else {ChangeKind.REJECTED: [1], ChangeKind.COMMITTED: [2]}
+    assert {changes.kind: changes.task.tolist() for changes in bench.scheduler.seen} == told
 
 
 def test_with_a_scheduler_that_plans_the_whole_queue_new_tasks_join_those_without_room() -> None:

@@ -182,11 +182,11 @@ def test_the_log_digest_is_that_of_the_frames() -> None:
     log, digest = CORE.log_digest(), EventDigest()
     for round_number in range(3):
         for address, event in enumerate([*EVENTS, events.TasksSubmitted(np.arange(50_000))]):
-            log.update(address, round_number, event)
+            log.frames.append(address, round_number, event)
             digest.update(CORE.log_frame(address, round_number, event))
         assert log.hexdigest() == digest.hexdigest()
     with pytest.raises(TypeError, match="cannot encode"):
-        log.update(0, 9, events.CommitReply(0, 1, object()))  # type: ignore[arg-type]
+        log.frames.append(0, 9, events.CommitReply(0, 1, object()))  # type: ignore[arg-type]
     assert log.hexdigest() == digest.hexdigest(), "what cannot be encoded leaves no trace"
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedulers import registry
+from schedulers.capability import Capability
 from schedulers.greedy.base import GreedyScheduler
 from schedulers.interface import (
     ChangeKind,
@@ -182,7 +183,7 @@ def test_without_patience_a_kind_is_what_it_was(kind: str) -> None:
     found = registry.get(kind)
     options = found.parse_options({"patience_s": 0})
     assert type(World(kind, patience_us=0).scheduler) is GreedyScheduler
-    assert not found.with_options(options).capabilities
+    assert found.with_options(options).capabilities == {Capability.IGNORES_CHANGES}
 
 
 def test_work_follows_the_sets_that_may_be_served_not_the_tasks_that_wait() -> None:

@@ -157,8 +157,8 @@ def test_an_unknown_option_is_named_and_the_known_ones_listed():
         (
             "broken_package:UNKNOWN",
             r"^scheduler kind 'broken': broken_package:UNKNOWN: unknown capability 'flies'; "
-            "known: evicts, keeps_pending, measured_when_live, own_process, plans_whole_queue, "
-            "waits_for_outcome, wants_ends$",
+            "known: evicts, ignores_changes, keeps_pending, measured_when_live, own_process, "
+            "plans_whole_queue, waits_for_outcome, wants_ends$",
         ),
     ],
 )
@@ -213,7 +213,7 @@ def test_options_whose_validator_fails_are_refused(tmp_path, monkeypatch):
 
 def test_options_may_bring_capabilities():
     spec = registry.get("preferred_first")
-    for patience_s, more in ((0, set()), (0.5, {Capability.KEEPS_PENDING})):
+    for patience_s, more in ((0, Capability.IGNORES_CHANGES), (0.5, Capability.KEEPS_PENDING)):
         options = spec.parse_options({"patience_s": patience_s})
         found = spec.with_options(options).capabilities
-        assert found == {Capability.PLANS_WHOLE_QUEUE, *more}
+        assert found == {Capability.PLANS_WHOLE_QUEUE, more}

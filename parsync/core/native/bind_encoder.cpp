@@ -3,34 +3,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <string>
-
 #include "encoder.hpp"
+#include "log_frames.hpp"
 
 namespace nb = nanobind;
 using agora::Encoder;
-
-namespace {
-
-// Frames gathered until they are taken, e.g. to be hashed together.
-struct Frames {
-  explicit Frames(const Encoder& its_encoder) : encoder(its_encoder) {}
-
-  size_t append(nb::handle value) {
-    encoder.append_frame(value, bytes);
-    return bytes.size();
-  }
-  nb::bytes take() {
-    nb::bytes taken(bytes.data(), bytes.size());
-    bytes.clear();
-    return taken;
-  }
-
-  const Encoder& encoder;
-  std::string bytes;
-};
-
-}  // namespace
+using agora::LogFrames;
 
 void bind_encoder(nb::module_& module) {
   nb::class_<Encoder>(module, "Encoder", "Values and events as canonical msgpack; see encoder.hpp.")
@@ -40,9 +18,14 @@ void bind_encoder(nb::module_& module) {
            nb::arg("fields"))
       .def("add_form", &Encoder::add_form, nb::arg("cls"), nb::arg("code"), nb::arg("prefix"),
            nb::arg("form"))
-      .def("encode", &Encoder::encode, nb::arg("value").none());
-  nb::class_<Frames>(module, "Frames", "Encoded values as frames, gathered until they are taken.")
+      .def("add_log_form", &Encoder::add_log_form, nb::arg("cls"), nb::arg("form"))
+      .def("encode", &Encoder::encode, nb::arg("value").none())
+      .def("log_entry", &Encoder::log_entry, nb::arg("address"), nb::arg("at_us"),
+           nb::arg("event").none());
+  nb::class_<LogFrames>(module, "LogFrames",
+                        "Entries of an event log as frames, gathered until they are taken.")
       .def(nb::init<const Encoder&>(), nb::arg("encoder"), nb::keep_alive<1, 2>())
-      .def("append", &Frames::append, nb::arg("value").none(), "Returns the bytes that wait.")
-      .def("take", &Frames::take);
+      .def("append", &LogFrames::append, nb::arg("address"), nb::arg("at_us"),
+           nb::arg("event").none(), "Returns the bytes that wait.")
+      .def("take", &LogFrames::take);
 }

@@ -138,6 +138,10 @@ void Encoder::add_form(nb::type_object cls, int8_t code, nb::bytes prefix, nb::o
       cls.ptr(), Class{cls, code, std::string(prefix.c_str(), prefix.size()), {}, std::move(form)});
 }
 
+void Encoder::add_log_form(nb::type_object cls, nb::object form) {
+  log_forms_.insert_or_assign(cls.ptr(), std::move(form));
+}
+
 nb::bytes Encoder::encode(nb::handle value) const {
   std::string out;
   out.reserve(1024);
@@ -145,11 +149,19 @@ nb::bytes Encoder::encode(nb::handle value) const {
   return nb::bytes(out.data(), out.size());
 }
 
-void Encoder::append_frame(nb::handle value, std::string& frames) const {
+nb::bytes Encoder::log_entry(nb::handle address, nb::handle at_us, nb::handle event) const {
+  std::string out;
+  out.reserve(1024);
+  pack_log_entry(address, at_us, event, out);
+  return nb::bytes(out.data(), out.size());
+}
+
+void Encoder::append_log_frame(nb::handle address, nb::handle at_us, nb::handle event,
+                               std::string& frames) const {
   const size_t start = frames.size();
   try {
     frames.append(sizeof(uint32_t), '\0');
-    pack(value, frames);
+    pack_log_entry(address, at_us, event, frames);
     const size_t size = frames.size() - start - sizeof(uint32_t);
     if (size > UINT32_MAX)
       throw std::invalid_argument("cannot encode: a frame of 2^32 bytes or more");
@@ -159,6 +171,16 @@ void Encoder::append_frame(nb::handle value, std::string& frames) const {
     frames.resize(start);
     throw;
   }
+}
+
+void Encoder::pack_log_entry(nb::handle address, nb::handle at_us, nb::handle event,
+                             std::string& out) const {
+  put_array_head(out, 3);
+  pack(address, out);
+  pack(at_us, out);
+  const auto form = log_forms_.find(Py_TYPE(event.ptr()));
+  if (form == log_forms_.end()) return pack(event, out);
+  pack(form->second(event), out);
 }
 
 bool Encoder::is_array(nb::handle value) const {

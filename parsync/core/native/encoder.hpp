@@ -34,11 +34,19 @@ class Encoder {
   void add_form(nanobind::type_object cls, int8_t code, nanobind::bytes prefix,
                 nanobind::object form);
 
+  // In an event log, an event of this class is written as what `form` makes of it.
+  void add_log_form(nanobind::type_object cls, nanobind::object form);
+
   // Throws TypeError for what has no encoding, OverflowError for an int beyond 64 bits.
   nanobind::bytes encode(nanobind::handle value) const;
-  // Appends a frame (shared_state/journal.py): the length of the encoded value, u32 little-endian,
-  // then its bytes. As encode() if it throws, with `frames` as it was.
-  void append_frame(nanobind::handle value, std::string& frames) const;
+  // An entry of an event log: (address, at_us, event), the event in its log form. Throws as
+  // encode().
+  nanobind::bytes log_entry(nanobind::handle address, nanobind::handle at_us,
+                            nanobind::handle event) const;
+  // Appends an entry as a frame (shared_state/journal.py): its length, u32 little-endian, then its
+  // bytes. As encode() if it throws, with `frames` as it was.
+  void append_log_frame(nanobind::handle address, nanobind::handle at_us, nanobind::handle event,
+                        std::string& frames) const;
 
  private:
   struct Class {
@@ -49,6 +57,8 @@ class Encoder {
     nanobind::object form;
   };
 
+  void pack_log_entry(nanobind::handle address, nanobind::handle at_us, nanobind::handle event,
+                      std::string& out) const;
   void pack(nanobind::handle value, std::string& out) const;
   void pack_event(const Class& cls, nanobind::handle event, std::string& out) const;
   void pack_fields(const Class& cls, nanobind::handle event, std::string& out) const;
@@ -61,6 +71,8 @@ class Encoder {
   nanobind::object integer_type_;
   nanobind::object contiguous_;
   std::unordered_map<const void*, Class> classes_;
+  // by class, which classes_ keeps alive
+  std::unordered_map<const void*, nanobind::object> log_forms_;
 };
 
 }  // namespace agora

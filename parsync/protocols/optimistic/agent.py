@@ -46,7 +46,7 @@ from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
 from parsync.protocols.optimistic.sync.schedule import SyncSchedule
 from parsync.protocols.optimistic.task_observer import TaskObserver
 from parsync.protocols.spec import AgentEnvironment
-from schedulers.capability import Capability
+from schedulers.capability import Capability, observes_changes
 from schedulers.interface import (
     ChangeKind,
     ContractBroken,
@@ -85,7 +85,8 @@ class OptimisticAgent:
         self.scheduler = environment.scheduler
         self._checks_seqnum = policy.conflict_check is ConflictCheck.SEQUENCE_NUMBER
         self._view = AgentView(environment, context, self._checks_seqnum)
-        self._observer = TaskObserver(self.scheduler)
+        capabilities = environment.member.capabilities
+        self._observer = TaskObserver(self.scheduler, observes_changes(capabilities))
         self._planner = RoundPlanner(environment, self.scheduler, self._view, self._checks_seqnum)
         self.view = self._view.cell
         self._sync = SyncSchedule(sync, context.partitions)
@@ -93,7 +94,6 @@ class OptimisticAgent:
         self._sample_us = shared.sample_us
         self._strategy = strategy
         self._policy = policy
-        capabilities = environment.member.capabilities
         # A sync at every attempt has to show the last attempt's outcome, so it waits for that.
         waits = Capability.WAITS_FOR_OUTCOME in capabilities or sync.at_every_attempt
         self._pipelines = policy.commit_pipelining and not waits

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from parsync.core.event import Event, Priority
+from shared_state.static_frozen import static_frozen
 
 KIND = "optimistic"
 
@@ -17,7 +17,7 @@ class OptimisticEvent(Event):
     kind: ClassVar[str] = KIND
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class SyncDue(OptimisticEvent):
     """The k-th periodic synchronisation is due."""
 
@@ -26,7 +26,7 @@ class SyncDue(OptimisticEvent):
     k: int
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class RequeueDue(OptimisticEvent):
     """The pause of requeued tasks is over.
 
@@ -39,7 +39,7 @@ class RequeueDue(OptimisticEvent):
     key: int
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class RetryDue(OptimisticEvent):
     """Decide again on tasks that round `round` left waiting: the scheduler asked for it, or no
     periodic synchronisation wakes the agent, or the pause between such rounds is over."""
@@ -49,7 +49,7 @@ class RetryDue(OptimisticEvent):
     round: int
 
 
-@dataclass(frozen=True, slots=True)
+@static_frozen
 class RoundDue(OptimisticEvent):
     """A decision round begins, now that everything else of this instant has been handled."""
 

@@ -16,10 +16,16 @@ _ACCEPTED, _DUPLICATE = int(Reason.ACCEPTED), int(Reason.DUPLICATE)
 
 
 class TaskObserver:
-    """Passes changes of tasks on to one scheduler, as Scheduler.observe describes."""
+    """Passes changes of tasks on to one scheduler, as Scheduler.observe describes.
 
-    def __init__(self, scheduler: CheckedScheduler) -> None:
+    Args:
+        scheduler: The scheduler.
+        observes: Whether it is told of changes at all.
+    """
+
+    def __init__(self, scheduler: CheckedScheduler, observes: bool) -> None:
         self._scheduler = scheduler
+        self._observes = observes
 
     def on_adopted(self, now_us: int, event: TasksAdopted) -> None:
         """Tasks run already, without a claim of the scheduler."""
@@ -47,6 +53,8 @@ class TaskObserver:
             return None
         accepted = result.reason == _ACCEPTED
         rejected: NDArray[np.bool_] = ~accepted & (result.reason != _DUPLICATE)
+        if not self._observes:
+            return rejected
         for kind, rows in ((ChangeKind.REJECTED, rejected), (ChangeKind.COMMITTED, accepted)):
             if count or kind is ChangeKind.REJECTED:
                 self._observe(
@@ -57,4 +65,5 @@ class TaskObserver:
     def _observe(
         self, kind: ChangeKind, now_us: int, task: Int64, machine: Int32, allocation: Int64
     ) -> None:
-        self._scheduler.observe(TaskChanges(kind, now_us, task, machine, allocation))
+        if self._observes:
+            self._scheduler.observe(TaskChanges(kind, now_us, task, machine, allocation))

@@ -4,9 +4,9 @@ same event log on any machine."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from heapq import heappop, heappush
 from types import MappingProxyType
 
+from parsync.core._native import EventQueue
 from parsync.core.addresses import address_name, is_beside_cell
 from parsync.core.codec import Codec
 from parsync.core.event import Event
@@ -14,10 +14,8 @@ from parsync.core.events import DecisionDone, Started
 from parsync.core.participant import Decider, Participant
 from parsync.metrics.record import Record
 from parsync.protocols.broken import ProtocolBroken
-from parsync.runtime.effects import DecisionInterpreter, RecordListener, WrongEffect
+from parsync.runtime.effects import DecisionInterpreter, RecordListener
 from parsync.runtime.protocol_faults import ProtocolPart, blame
-
-_NOTHING: Event = Started(epoch=0)  # what is being handled before the first event
 
 
 class VirtualRuntime:
@@ -45,19 +43,17 @@ class VirtualRuntime:
         message_us: int = 0,
         parts: Mapping[int, ProtocolPart] = MappingProxyType({}),
     ) -> None:
-        self._message_us = message_us
-        self._beside_cell = frozenset(filter(is_beside_cell, participants))
+        beside_cell = frozenset(filter(is_beside_cell, participants))
+        self._queue = EventQueue(message_us, beside_cell)
+        self.send = self._queue.send
+        self.set_timer = self._queue.set_timer
         self._participants = participants
         self._parts = parts
         self._codec = codec
         self._broken = False
         self._on_record = on_record
-        self._heap: list[tuple[int, int, int, int, Event]] = []
-        self._sequence = 0
         self._digest = codec.log_digest()
         self._interpreter = DecisionInterpreter(self, participants, deciders)
-        self.now_us = 0
-        self.events = 0
         for address in sorted(participants):
             self.set_timer(0, 0, Started(epoch=0), address)
 
@@ -65,6 +61,16 @@ class VirtualRuntime:
     def digest(self) -> str:
         """Hex digest of all events handled so far."""
         return self._digest.hexdigest()
+
+    @property
+    def now_us(self) -> int:
+        """Virtual time."""
+        return self._queue.now_us
+
+    @property
+    def events(self) -> int:
+        """How many events were handled so far."""
+        return self._queue.handled
 
     def run_until(self, until_us: int) -> None:
         """Handle every event up to and including until_us.
@@ -74,26 +80,20 @@ class VirtualRuntime:
             AgoraError: Another participant sends to an address without a participant, or decides
                 without being a decider.
         """
-        heap, participants = self._heap, self._participants
-        digest, carry_out = self._digest.update, self._interpreter.carry_out
-        address, event = 0, _NOTHING
-        try:  # once, not per event
-            while heap and heap[0][0] <= until_us:
-                at_us, _, _, address, event = heappop(heap)
-                self.now_us = at_us
-                self.events += 1
-                digest(address, at_us, event)
-                effects = participants[address].handle(at_us, event)
-                if effects:
-                    carry_out(at_us, address, effects)
-                elif effects is None:
-                    raise WrongEffect.none(address_name(address))
+        queue, digest = self._queue, self._digest
+        handlers = {
+            address: participant.handle for address, participant in self._participants.items()
+        }
+        carry_out = self._interpreter.carry_out
+        try:
+            queue.run_until(until_us, digest.frames, handlers, carry_out, digest.hash_frames)
         except Exception as error:
             self._broken = True
-            self._check_encodable(address, event)
-            blame(error, self._parts.get(address), participants[address], event)
+            address, event = queue.address, queue.event
+            if event is not None:
+                self._check_encodable(address, event)
+                blame(error, self._parts.get(address), self._participants[address], event)
             raise
-        self.now_us = until_us
 
     def _check_encodable(self, address: int, event: Event) -> None:
         """Raise ProtocolBroken if the event that a participant was to handle is one of a protocol
@@ -118,7 +118,7 @@ class VirtualRuntime:
         times they would be, in that order."""
         return [
             (at_us, event)
-            for at_us, _, _, address, event in sorted(self._heap)
+            for at_us, address, event in self._queue.waiting()
             if address == to and isinstance(event, kinds)
         ]
 
@@ -135,20 +135,6 @@ class VirtualRuntime:
                     continue  # the run has ended with the error that this follows from
                 blame(error, part, participant, None)
                 raise
-
-    def send(self, now_us: int, to: int, event: Event, sender: int) -> None:
-        """As Runtime.send: the message takes message_us, or no time beside the cell."""
-        message_us = self._message_us
-        if message_us and sender in self._beside_cell and to in self._beside_cell:
-            message_us = 0
-        self._sequence += 1
-        heappush(self._heap, (now_us + message_us, event.priority, self._sequence, to, event))
-
-    def set_timer(self, now_us: int, at_us: int, event: Event, address: int) -> None:
-        """As Runtime.set_timer."""
-        self._sequence += 1
-        due_us = at_us if at_us > now_us else now_us
-        heappush(self._heap, (due_us, event.priority, self._sequence, address, event))
 
     def finish_decision(
         self, now_us: int, decision: int, elapsed_ns: int, decision_us: int, address: int

@@ -1,0 +1,88 @@
+// The events of a run in virtual time that are still to come, and the loop that hands them to their
+// receivers: the time an event takes besides what its receiver does with it.
+//
+// Order: time, then priority (parsync/core/event.py), then the order of sending.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "log_frames.hpp"
+
+namespace agora {
+
+class EventQueue {
+ public:
+  // message_us: how long a message takes, but for those between two of the addresses in
+  // `beside_cell`, which take no time.
+  EventQueue(int64_t message_us, std::unordered_set<int64_t> beside_cell)
+      : message_us_(message_us), beside_cell_(std::move(beside_cell)) {}
+
+  int64_t now_us() const { return now_us_; }
+  int64_t handled() const { return handled_; }
+  // Of the event handled last, or being handled.
+  int64_t address() const { return address_; }
+  nanobind::object event() const { return event_; }
+
+  void send(int64_t now_us, int64_t to, nanobind::object event, int64_t sender) {
+    const bool beside =
+        message_us_ > 0 && beside_cell_.contains(sender) && beside_cell_.contains(to);
+    push(now_us + (beside ? 0 : message_us_), to, std::move(event));
+  }
+
+  // At once if at_us is past.
+  void set_timer(int64_t now_us, int64_t at_us, nanobind::object event, int64_t address) {
+    push(std::max(now_us, at_us), address, std::move(event));
+  }
+
+  // Handles every event up to and including until_us. Each is appended to `log` first.
+  //
+  // handlers: by address, of (now_us, event) -> effects. carry_out: of (now_us, address, effects),
+  // not called for an empty list. hash_log: called once `log` holds kHashedBytes.
+  //
+  // Throws what those throw; the events that are still to come stay.
+  void run_until(int64_t until_us, LogFrames& log, const nanobind::dict& handlers,
+                 nanobind::handle carry_out, nanobind::handle hash_log);
+
+  // (at_us, address, event) of all that are still to come, in order.
+  nanobind::list waiting() const;
+
+ private:
+  static constexpr size_t kHashedBytes = size_t{1} << 16;
+
+  struct Entry {
+    int64_t at_us;
+    int64_t priority;
+    uint64_t sequence;
+    int64_t address;
+    nanobind::object event;
+  };
+  struct IsLater {
+    bool operator()(const Entry& a, const Entry& b) const {
+      if (a.at_us != b.at_us) return a.at_us > b.at_us;
+      if (a.priority != b.priority) return a.priority > b.priority;
+      return a.sequence > b.sequence;
+    }
+  };
+
+  void push(int64_t at_us, int64_t address, nanobind::object event);
+  Entry pop();
+
+  int64_t message_us_;
+  std::unordered_set<int64_t> beside_cell_;
+  std::vector<Entry> heap_;
+  uint64_t sent_ = 0;
+  int64_t now_us_ = 0;
+  int64_t handled_ = 0;
+  int64_t address_ = 0;
+  nanobind::object event_ = nanobind::none();
+};
+
+}  // namespace agora

@@ -309,6 +309,7 @@ class SteppedRuntime:
         except Exception:
             self._broken = True
             raise
+        self._digest.hash_frames()
         self.now_us = until_us
 
     def at(self, at_us: int, action: Action) -> None:
@@ -342,7 +343,7 @@ class SteppedRuntime:
 
     def _handled(self, address: int, at_us: int, event: Event) -> None:
         self.events += 1
-        self._digest.update(address, at_us, event)
+        self._digest.frames.append(address, at_us, event)
 
     def under_way(self, to: int, *kinds: type) -> list[tuple[int, Event]]:
         """The messages of these kinds to a participant that are sent and not handled, as if they

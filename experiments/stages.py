@@ -24,6 +24,7 @@ from experiments.frontiers.running import frontier_of_run
 from experiments.interruption import Interruption
 from experiments.kept_arms import keep_arm
 from experiments.live_table import live_table
+from experiments.live_validity import live_validity
 from experiments.predictions import prediction_points, predictions_of
 from experiments.running import ArmRun, ArmRunner, figures_of_run
 from experiments.sensitivity import Choice, changed_points, sensitivity
@@ -88,8 +89,8 @@ class Stages:
             zip((names := [arm.name for arm in config.arms]), slugs(names), strict=True)
         )
         self._live = [arm for arm in config.arms if config.is_live(arm)]
+        self._mixed = 0 < len(self._live) < len(config.arms)
         self._changed: list[tuple[Choice, Point, SeedFigures]] = []
-        self._of_first_seed: dict[str, SeedFigures] = {}
         self._predicted: dict[str, SeedFigures] = {}
         self._reported = False
         self._reported_s = time.monotonic()
@@ -118,8 +119,7 @@ class Stages:
             StageFailed: An arm was interrupted, or cannot go on.
             KeyboardInterrupt: A stop signal was received between two arms.
         """
-        config = self._config
-        mixed = 0 < len(self._live) < len(config.arms)
+        config, mixed = self._config, self._mixed
         if mixed:
             self._all_in_virtual_time()
         alone = self._live if mixed else list(config.arms)
@@ -163,8 +163,9 @@ class Stages:
         elif run.stopped:
             status = self._interruption.exit_status if run.interrupted else BAD_INPUT
             raise StageFailed(f"'{name}': {run.stopped}", status)
-        elif not run.live:
-            self._of_first_seed[name] = figures_of_run(run, self._workload)
+        elif not run.live and (self._mixed or self._config.seeds > 1):
+            # Without it, a report would compare live runs with others in virtual time.
+            self._of_seed(self._config.seed, name, figures_of_run(run, self._workload))
         result = arm_result(self._config, run, {}, run.live)
         facts, version = self._facts, self._version
         keep_arm(self._directory, result, self._slug[name], facts, version, run.stopped)
@@ -178,8 +179,6 @@ class Stages:
             AgoraError: A run does not get to its end.
         """
         self.doing = "interrupted during the paired seeds"
-        for name, figures in self._of_first_seed.items():
-            self._of_seed(self._config.seed, name, figures)
         done = self.seeds.get(self._config.seed, {})
         points = [
             point
@@ -301,8 +300,10 @@ class Stages:
         rest = len(config.arms) - len(self.runs)
         if rest and not waiting:
             parts.append(counted(rest, "arm"))
-        if config.seeds > 1 and not self.seeds:
-            parts.append(f"{config.seeds} paired seeds with their confidence intervals")
+        seeds = range(config.seed, config.seed + config.seeds)
+        left = [seed for seed in seeds if len(self.seeds.get(seed, {})) < len(config.arms)]
+        if config.seeds > 1 and left:
+            parts.append(f"{counted(len(left), 'paired seed')} for confidence intervals")
         if config.frontier.architectures and config.seeds > 1 and not self._has_frontier():
             parts.append("the frontiers of the architectures")
         if config.sensitivity_seeds and config.seeds > 1 and not self._changed:
@@ -360,4 +361,6 @@ def run_and_show(
     console.print(Text(f"{title}: {end} {result.wall_s:.1f} s{why}"), soft_wrap=True)
     for restart in result.restarts:
         console.print(Text(f"  {restarts.sentence(restart)}"), soft_wrap=True)
+    if result.live and (found := live_validity(config, result)).is_disturbed:
+        console.print(Text(f"  disturbed in {found.text}"), soft_wrap=True)
     return result

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from experiments.calibration_config import CalibrationConfig
 from experiments.model_files import read_model, write_model
 from experiments.strict_model import Strict
-from experiments.summary_model import VERSION
+from experiments.summary_model import VERSION, Version
 from parsync.runtime.calibration import MeasuredTimes
 from shared_state.errors import AgoraError
 
@@ -19,7 +18,7 @@ CALIBRATION_FILE = "calibration.json"
 class KeptCalibration(Strict):
     """What calibration.json holds."""
 
-    format: Literal[4] = VERSION
+    format: Version = VERSION
     calibration: CalibrationConfig
 
 

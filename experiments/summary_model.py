@@ -25,7 +25,8 @@ from parsync.metrics.summary import (
 )
 from parsync.metrics.validity import Validity
 
-VERSION: Literal[4] = 4
+Version = Literal[4]
+VERSION: Version = 4
 
 Settings = dict[str, JsonValue]  # of a configuration, by name
 
@@ -286,7 +287,7 @@ class RunSummary(ComparedArms):
         sensitivity: How far the results depend on choices about decision times.
     """
 
-    format: Literal[4] = VERSION
+    format: Version = VERSION
     digest: str
     seed: int
     version: str
@@ -324,7 +325,7 @@ class KeptArm(Figures):
         arm: The arm without its paired seeds.
     """
 
-    format: Literal[4] = VERSION
+    format: Version = VERSION
     version: str
     stopped: str
     workload: WorkloadFacts
@@ -341,7 +342,7 @@ class KeptArm(Figures):
 class KeptSeed(Figures):
     """The arms that have run under a paired seed, by slug, in seeds/<seed>.json."""
 
-    format: Literal[4] = VERSION
+    format: Version = VERSION
     seed: int
     arms: dict[str, SeedFigures]
 

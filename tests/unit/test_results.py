@@ -75,7 +75,7 @@ def test_tables_are_those_of_the_files_and_explain_themselves(run: LoadedRun) ->
             assert len(table) > 0 or not path.exists()
             assert all(column.metadata[b"meaning"] for column in table.schema)
         assert arm.table("tasks", ["task", "cost"]).column_names == ["task", "cost"]
-    with pytest.raises(AgoraError, match=r"table 'nothing': expected one of agents, cell, "):
+    with pytest.raises(AgoraError, match="table 'nothing': expected one of actors, agents, "):
         run.arms[0].table("nothing")
     with pytest.raises(AgoraError, match=r"table 'tasks': column 'color': expected one of task, "):
         run.arms[0].table("tasks", ["color"])

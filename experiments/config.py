@@ -10,10 +10,12 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from experiments.arm_config import ArmConfig
+from experiments.calibration_config import CalibrationConfig
 from experiments.frontiers.description import FrontierConfig
 from experiments.strict_model import LONGEST_S, Name, Strict
 from experiments.workload_config import WorkloadConfig, refuse_former_sections
 from parsync.protocols.tables import tables_of
+from parsync.runtime.calibration import Calibration
 from parsync.runtime.json_files import unreadable
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from schedulers.entry_points import first_problem, wrong_value
@@ -54,6 +56,15 @@ class VirtualConfig(Strict):
     """
 
     message_us: int = Field(500, ge=0, le=1_000_000)
+    calibration: CalibrationConfig | None = Field(
+        None,
+        description="times that a live run measured: arms step and tick as the live runtime does,"
+        " and message_us has no effect",
+    )
+
+    def calibrated(self) -> Calibration | None:
+        """The calibration as the runtime takes it."""
+        return None if self.calibration is None else self.calibration.made()
 
 
 class RunConfig(Strict):

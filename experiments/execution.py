@@ -140,6 +140,7 @@ def run(
         if stages.broken:
             reason, status = "the paired seeds did not run" if config.seeds > 1 else "", BAD_INPUT
         elif config.seeds > 1:
+            stages.predictions()
             stages.paired_seeds()
             stages.frontier()
             stages.other_choices()

@@ -146,6 +146,11 @@ def first_error(error: ValidationError) -> str:
 def load_config(path: Path) -> RunConfig:
     """The run a TOML file describes. Raises AgoraError naming the file and the line (syntax) or
     field (meaning)."""
+    return validated(read_toml(path), str(path))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """What a TOML file says. Raises AgoraError naming the file, and the line that is no TOML."""
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)
@@ -157,10 +162,9 @@ def load_config(path: Path) -> RunConfig:
     if len(data) > LARGEST_FILE:
         raise AgoraError(f"{path}: larger than {LARGEST_FILE >> 20} MiB")
     try:
-        tree = tomllib.loads(text)
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # not TOML, or beyond what Python reads
         raise AgoraError(f"{path}: {unreadable(error)}") from error
-    return validated(tree, str(path))
 
 
 def validated(tree: dict[str, Any], source: str) -> RunConfig:

@@ -113,7 +113,8 @@ def test_every_fault_ends_its_arm_alone_and_is_told_in_one_line(
     assert exit_status(app, "--config", tmp_path / "run.toml", "--out", tmp_path / "run") == 2
     said = capsys.readouterr()
     last = said.err.splitlines()[-1]
-    assert re.fullmatch(f"error: 'Bad': {says}", last), last
+    when = "(in the warm-up before time 0: )?"
+    assert re.fullmatch(f"error: 'Bad': {when}{says}", last), last
     assert "Traceback" not in said.err
     arms = read_summary(tmp_path / "run").arms
     assert [(arm.name, arm.partial) for arm in arms] == [

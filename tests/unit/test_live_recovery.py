@@ -421,3 +421,24 @@ def test_a_task_is_given_up_once_and_only_if_it_was_not_placed_afterwards(
         for task, when in zip(columns["task"].tolist(), columns["at_us"].tolist(), strict=True)
     ]
     assert rows == [(never, 200_000), (placed, at_us + 100_000)]
+
+
+def test_what_a_killed_host_had_measured_of_itself_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload = cell_and_tasks()
+    ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
+    ray.pass_time(1_400_000)
+    ray.kill("schedulers-0")
+    ray.pass_time(1_500_000)
+    ray.restart("schedulers-0")
+    ray.pass_time(2_800_000)
+    outcome = to_the_end(ray)
+    rows = outcome.metrics.samples("actors")
+    of_host = rows["at_us"][rows["actor"] == 0] // 100_000
+    assert 0 in of_host, "the second before it was killed"
+    assert any(of_host >= 15), "those of its next epoch"
+    assert {0, 1, -1, -2, -4} == set(rows["actor"].tolist())
+    assert merge_parts(tmp_path / "records") == []
+    merged = pq.read_table(tmp_path / "records" / "actors.parquet")
+    assert merged.num_rows == len(rows["actor"])

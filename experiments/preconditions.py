@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from itertools import accumulate, count
@@ -64,6 +65,17 @@ def needed_bytes(config: RunConfig, machines: int, tasks: int) -> int:
     agents = max(sum(group.count for group in arm.groups) for arm in config.arms)
     needed = BASE_BYTES + tasks * BYTES_PER_TASK + machines * agents * BYTES_PER_VIEW_ROW
     return needed + LIVE_BYTES + tasks * LIVE_BYTES_PER_TASK if config.runtime == "ray" else needed
+
+
+def runs_at_a_time(config: RunConfig, workload: Workload) -> int:
+    """How many arms can run side by side in virtual time, each in a process with a workload of its
+    own: as many as there are processors, fewer where memory is short."""
+    processors, available = os.cpu_count() or 1, available_bytes()
+    if available is None:
+        return processors
+    alone = config.model_copy(update={"runtime": "virtual"})
+    needed = needed_bytes(alone, workload.cell.machines, len(workload.tasks))
+    return max(1, min(processors, available // needed))
 
 
 def check_arms(config: RunConfig, workload: Workload) -> None:

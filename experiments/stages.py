@@ -25,6 +25,7 @@ from experiments.interruption import Interruption
 from experiments.kept_arms import keep_arm
 from experiments.live_table import live_table
 from experiments.live_validity import live_validity
+from experiments.preconditions import runs_at_a_time
 from experiments.predictions import prediction_points, predictions_of
 from experiments.running import ArmRun, ArmRunner, figures_of_run
 from experiments.sensitivity import Choice, changed_points, sensitivity
@@ -139,10 +140,13 @@ class Stages:
     def _all_in_virtual_time(self) -> None:
         self.doing = "interrupted in virtual time"
         arms = [(arm, self._folder(arm)) for arm in self._config.arms]
+        processes = runs_at_a_time(self._config, self._workload)
         progress = Progress(len(arms))
         with (
             self._console.status("all arms in virtual time") as status,
-            contextlib.closing(run_arms_virtual(self._config, arms, self._interruption)) as runs,
+            contextlib.closing(
+                run_arms_virtual(self._config, arms, self._interruption, processes)
+            ) as runs,
         ):
             for run in runs:
                 self._ended(run)

@@ -30,7 +30,10 @@ class _Work:
 
 
 def run_arms_virtual(
-    config: RunConfig, arms: Sequence[tuple[ArmConfig, Path]], interruption: Interruption
+    config: RunConfig,
+    arms: Sequence[tuple[ArmConfig, Path]],
+    interruption: Interruption,
+    processes: int,
 ) -> Generator[ArmRun, None, None]:
     """Run arms under the run's own seed, and yield each as it is done.
 
@@ -40,6 +43,7 @@ def run_arms_virtual(
         config: The run's.
         arms: Each with the folder to create for its files.
         interruption: Looked at several times a second.
+        processes: How many run at a time.
 
     Raises:
         KeyboardInterrupt: A stop signal was received.
@@ -48,7 +52,7 @@ def run_arms_virtual(
     work = [_Work(config, arm, folder) for arm, folder in arms]
     left = {arm.name: folder for arm, folder in arms}
     try:
-        with contextlib.closing(local_map(_run, work, interruption.check)) as results:
+        with contextlib.closing(local_map(_run, work, interruption.check, processes)) as results:
             for _, result in results:
                 if isinstance(result, str):
                     raise AgoraError(result)

@@ -4,24 +4,23 @@ first paired seed, then the live ones; a report can be opened meanwhile, and not
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from experiments import stages
+from experiments import preconditions, stages
 from experiments.config import RunConfig
 from experiments.execution import run
 from experiments.interruption import Interruption
 from experiments.preconditions import make_run_directory
 from experiments.running import ArmRun, make_workload, run_arm_virtual
 from experiments.summary import read_summary
-from experiments.sweeps.local_processes import local_map
 from experiments.sweeps.points import Point
 from experiments.workload_config import WorkloadConfig
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
@@ -129,6 +128,18 @@ def test_arms_that_did_not_get_to_run_live_keep_their_run_in_virtual_time(tmp_pa
     assert "1 of 1 live arms ran in virtual time only" in summary.partial_reason
 
 
+def test_where_memory_is_short_fewer_arms_run_side_by_side(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    workload = make_workload(CONFIG, CONFIG.seed)
+    alone = CONFIG.model_copy(update={"runtime": "virtual"})
+    needed = preconditions.needed_bytes(alone, workload.cell.machines, len(workload.tasks))
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    for available, expected in ((None, 8), (100 * needed, 8), (3 * needed, 3), (1, 1)):
+        monkeypatch.setattr(preconditions, "available_bytes", lambda given=available: given)
+        assert preconditions.runs_at_a_time(CONFIG, workload) == expected
+
+
 class StopsAfterTheFirstArm(Interruption):
     """Ctrl-C as soon as the first arm has been kept."""
 
@@ -145,9 +156,8 @@ class StopsAfterTheFirstArm(Interruption):
 @pytest.mark.usefixtures("no_figures")
 def test_of_arms_in_virtual_time_those_that_ended_are_kept(tmp_path: Path) -> None:
     interruption = StopsAfterTheFirstArm(tmp_path / "run")
-    one_at_a_time = partial(local_map, processes=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("experiments.virtual_arms.local_map", one_at_a_time)
+        patch.setattr("experiments.stages.runs_at_a_time", lambda config, workload: 1)
         status, directory, _ = started(tmp_path, interruption=interruption)
     assert status == 130
     summary = read_summary(directory)

@@ -127,6 +127,34 @@ def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
     assert ticked == [5_000, 30_000, 55_000], "the rest of the actor keeps its regular pace"
 
 
+@pytest.mark.parametrize(("step_us", "apart_us"), [(1_000, 4_000), (2_000, 4_000), (5_000, 10_000)])
+def test_a_host_spends_at_most_half_of_its_time_in_steps(step_us: int, apart_us: int) -> None:
+    clock = HandClock()
+
+    class Busy(Talker):
+        """Has something to send at every moment."""
+
+        def handle(self, now_us: int, event: Event) -> list[Effect]:
+            return [Send(MASTER, SampleDue(0)), SetTimer(now_us + 1, HeartbeatDue())]
+
+    runtime = ActorRuntime({0: Busy(0)}, {}, ADDRESSES, clock, ignore_record, not_logged)
+    begun: list[int] = []
+
+    def call(request: bytes) -> bytes:
+        begun.append(clock.us)
+        clock.us += step_us
+        return encode(())
+
+    ticks = Ticks(1_000_000, 0)
+    steps = StepClient(CORE, 0, 1, call)
+    loop = HostLoop(runtime, steps, clock, ticks, 500, 4_000, lambda now_us: None)
+    runtime.start()
+    while clock.us <= 60_000:
+        clock.us += max(1, loop.run_once())
+    gaps = np.diff(begun)
+    assert gaps.min() >= apart_us and gaps.max() < apart_us + 1_000
+
+
 def test_the_last_step_leaves_nothing_unsaid() -> None:
     clock = HandClock()
     talker = Talker(0)

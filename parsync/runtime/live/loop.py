@@ -46,9 +46,11 @@ class HostLoop:
     short as a decision: at a gap of G/N = 25 ms between syncs, such waits halve an agent's
     capacity. So a loop with something to send steps as soon as spacing_us have passed since the
     last step, and does not wait for the tick. The spacing keeps a busy host from stepping for every
-    message. A host with nothing to send steps at each tick all the same, because its messages come
-    with the reply. While a step is under way the loop waits for it; messages and timers that arrive
-    meanwhile are handled after it. If the cell is away, the step is repeated until it is back.
+    message, and no host spends more than half of its time in such steps: the busier the cell, the
+    longer its steps take, and the more each of them carries. A host with nothing to send steps at
+    each tick all the same, because its messages come with the reply. While a step is under way the
+    loop waits for it; messages and timers that arrive meanwhile are handled after it. If the cell
+    is away, the step is repeated until it is back.
 
     Args:
         runtime: The actor's participants.
@@ -97,10 +99,11 @@ class HostLoop:
         now_us = self._clock.now_us()
         tick = self._ticks.due(now_us)
         if tick or (self._runtime.has_outgoing and now_us >= self._early_us):
-            self._early_us = now_us + self._spacing_us
             self._on_step(now_us)
             for address, event in self._steps.step(self._runtime.take_outgoing(self._steps.number)):
                 self._runtime.deliver(address, event)
+            step_us = self._clock.now_us() - now_us
+            self._early_us = now_us + max(self._spacing_us, 2 * step_us)
             self._runtime.advance()
             if tick:
                 self._on_tick(self._clock.now_us())

@@ -17,6 +17,8 @@ from pydantic import (
 from experiments.strict_model import LONGEST_S, Name, Strict
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
+from parsync.protocols.optimistic.choices import LoserPolicy
+from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.runtime.assembly import ArmSpec, GroupSpec, ProtocolChoice, check_protocols
 from schedulers import registry
 from schedulers.capability import Capability
@@ -186,9 +188,20 @@ class GroupConfig(Strict):
             raise ValueError(f"decision: missing; protocol {choice.kind!r} has no default")
         if self.kind is not None:
             try:
-                registry.get(self.kind).parse_options(self.options)
+                spec = registry.get(self.kind)
+                spec = spec.with_options(spec.parse_options(self.options))
             except AgoraError as error:
                 raise ValueError(str(error)) from error
+            if (
+                isinstance(choice.options, OptimisticOptions)
+                and choice.options.losers is LoserPolicy.REQUEUE
+                and Capability.KEEPS_PENDING in spec.capabilities
+            ):
+                raise ValueError(
+                    "protocol.losers: expected 'block', got 'requeue': a scheduler of kind "
+                    f"{self.kind!r} with these options keeps the tasks that wait, rejected ones "
+                    "among them, so the agent cannot make them pause"
+                )
         return self
 
     def protocol_choice(self) -> ProtocolChoice:

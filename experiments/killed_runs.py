@@ -5,7 +5,8 @@ that was running is made of its measurements where they are sound: its Parquet f
 them, the logs of a live arm otherwise. In virtual time it keeps no log, and a Parquet file that was
 not closed cannot be read: such an arm is named, and repeated by running config.toml again.
 
-Nothing that was there is changed: what is written is summary.json, and series.npz of that arm.
+What is written is summary.json, series.npz of that arm, and the Parquet files of a live one, in the
+place of those that its actors had not closed. Nothing else that was there is changed.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.killed_run import measure_killed
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.recorder import has_records
+from parsync.runtime.records import merge_parts
 from parsync.runtime.records_reader import read_records, record_files
 from parsync.runtime.workload_files import WORKLOAD_DIR
 from parsync.runtime.workload_reader import read_workload
@@ -207,6 +209,8 @@ class _Found:
         done = sum(len(arms) for arms in self._seeds.values())
         if done < expected:
             lacks.append(f"{done} of {expected} runs of the paired seeds are complete")
+        if expected and self._config.sensitivity_seeds:
+            lacks.append("the runs with other decision times are missing")
         return "; ".join(lacks)
 
     def _add(self, kept: KeptArm, slug: str) -> None:
@@ -281,11 +285,15 @@ def _from_logs(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Pa
     AgoraError naming a log that cannot be read."""
     spec = arm.spec(config.seed, config.heartbeat_us, round(config.sample_s * 1e6), live=True)
     options = LiveOptions(
-        journal_dir=folder / _LOG, hosts=config.live.hosts, tick_us=config.live.tick_ms * 1000
+        journal_dir=folder / _LOG,
+        records_dir=folder,
+        hosts=config.live.hosts,
+        tick_us=config.live.tick_ms * 1000,
     )
     metrics_maker = partial(copy.deepcopy, make_metrics(config, arm, workload))
     killed = measure_killed(Assembly.of(spec, workload), options, metrics_maker)
     killed.metrics.flush()
+    merge_parts(folder, killed.metrics.tables)
     notes = {
         "ended_us": killed.ended_us,
         "tick_us": options.tick_us,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.console import Group as Stack
 from rich.console import RenderableType
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
+from experiments.report.fitted_table import FittedTable
 from parsync.metrics.live import SchedulerLine, Snapshot
 
 UNKNOWN = "-"
@@ -24,21 +24,22 @@ def _milliseconds(us: float | None) -> str:
 def live_table(
     title: str, names: list[str], snapshot: Snapshot, end_us: int, seconds_left: float | None
 ) -> RenderableType:
-    """Return a table with a row per scheduler below the progress and utilisation of the cell.
+    """Return a table with a row per scheduler below the progress and utilisation of the cell. Where
+    the terminal is too narrow for all columns, the last ones are in further tables below.
 
     Args:
         names: Of the schedulers, by agent index.
         end_us: The end of the workload.
         seconds_left: Estimated real time until then; None if unknown.
     """
-    table = Table(title=None, expand=False, pad_edge=False)
-    table.add_column("scheduler", no_wrap=True)
+    table = FittedTable(pad_edge=False)
+    table.add_column("scheduler", min_width=12)
     for column in ("queue", "commits/s", "conflicts", "delay p50", "delay p99", "preferred"):
-        table.add_column(column, justify="right", no_wrap=True)
+        table.add_column(column, justify="right")
     others = snapshot.schedulers[0].others if snapshot.schedulers else ()
     for figure in others:
         label = figure.quantity.column_label or figure.quantity.label
-        table.add_column(Text(label.lower()), justify="right", no_wrap=True)
+        table.add_column(Text(label.lower()), justify="right")
     for line in snapshot.schedulers:
         table.add_row(Text(names[line.agent]), *_cells(line))
     used = UNKNOWN if snapshot.used_permille is None else f"{snapshot.used_permille / 10:.1f} %"

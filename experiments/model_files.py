@@ -72,7 +72,7 @@ def read_model(path: Path, model: type[M]) -> M:
         return model.model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise AgoraError(f"{path}: {_described(first)}") from error
+        raise AgoraError(f"{path}: {_described(first)}") from None  # which would be pages long
 
 
 def _described(error: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from shared_state.errors import AgoraError
 # Most tasks that wait when a trace begins are placed by then. They are reported apart.
 TRACE_SETTLE_S = 2.0
 # Of the main comparison: so many that it takes less than six minutes on two cores.
-SEEDS = 10
+SEEDS = 5
 SENSITIVITY_SEEDS = 3
 
 

@@ -87,8 +87,8 @@ class Stages:
             zip((names := [arm.name for arm in config.arms]), slugs(names), strict=True)
         )
         self._live = [arm for arm in config.arms if config.is_live(arm)]
+        self._mixed = 0 < len(self._live) < len(config.arms)
         self._changed: list[tuple[Choice, Point, SeedFigures]] = []
-        self._of_first_seed: dict[str, SeedFigures] = {}
         self._reported = False
         self._reported_s = time.monotonic()
         self.runs: dict[str, ArmRun] = {}
@@ -116,8 +116,7 @@ class Stages:
             StageFailed: An arm was interrupted, or cannot go on.
             KeyboardInterrupt: A stop signal was received between two arms.
         """
-        config = self._config
-        mixed = 0 < len(self._live) < len(config.arms)
+        config, mixed = self._config, self._mixed
         if mixed:
             self._all_in_virtual_time()
         alone = self._live if mixed else list(config.arms)
@@ -161,8 +160,9 @@ class Stages:
         elif run.stopped:
             status = self._interruption.exit_status if run.interrupted else BAD_INPUT
             raise StageFailed(f"'{name}': {run.stopped}", status)
-        elif not run.live:
-            self._of_first_seed[name] = figures_of_run(run, self._workload)
+        elif not run.live and (self._mixed or self._config.seeds > 1):
+            # Without it, a report would compare live runs with others in virtual time.
+            self._of_seed(self._config.seed, name, figures_of_run(run, self._workload))
         result = arm_result(self._config, run, {}, run.live)
         facts, version = self._facts, self._version
         keep_arm(self._directory, result, self._slug[name], facts, version, run.stopped)
@@ -176,8 +176,6 @@ class Stages:
             AgoraError: A run does not get to its end.
         """
         self.doing = "interrupted during the paired seeds"
-        for name, figures in self._of_first_seed.items():
-            self._of_seed(self._config.seed, name, figures)
         done = self.seeds.get(self._config.seed, {})
         points = [
             point
@@ -288,8 +286,10 @@ class Stages:
         rest = len(config.arms) - len(self.runs)
         if rest and not waiting:
             parts.append(counted(rest, "arm"))
-        if config.seeds > 1 and not self.seeds:
-            parts.append(f"{config.seeds} paired seeds with their confidence intervals")
+        seeds = range(config.seed, config.seed + config.seeds)
+        left = [seed for seed in seeds if len(self.seeds.get(seed, {})) < len(config.arms)]
+        if config.seeds > 1 and left:
+            parts.append(f"{counted(len(left), 'paired seed')} for confidence intervals")
         if config.frontier.architectures and config.seeds > 1 and not self._has_frontier():
             parts.append("the frontiers of the architectures")
         if config.sensitivity_seeds and config.seeds > 1 and not self._changed:

@@ -24,7 +24,8 @@ from parsync.metrics.summary import (
     TotalFigures,
 )
 
-VERSION: Literal[3] = 3
+Version = Literal[4]
+VERSION: Version = 4
 
 Settings = dict[str, JsonValue]  # of a configuration, by name
 
@@ -258,7 +259,7 @@ class RunSummary(ComparedArms):
         sensitivity: How far the results depend on choices about decision times.
     """
 
-    format: Literal[3] = VERSION
+    format: Version = VERSION
     digest: str
     seed: int
     version: str
@@ -296,7 +297,7 @@ class KeptArm(Figures):
         arm: The arm without its paired seeds.
     """
 
-    format: Literal[3] = VERSION
+    format: Version = VERSION
     version: str
     stopped: str
     workload: WorkloadFacts
@@ -313,7 +314,7 @@ class KeptArm(Figures):
 class KeptSeed(Figures):
     """The arms that have run under a paired seed, by slug, in seeds/<seed>.json."""
 
-    format: Literal[3] = VERSION
+    format: Version = VERSION
     seed: int
     arms: dict[str, SeedFigures]
 

@@ -19,11 +19,27 @@ from parsync.runtime.assembly import ArmSpec
 from parsync.runtime.virtual.run import run_virtual
 from parsync.workload.start import WAITS, StartState, starting_from
 from parsync.workload.workload import Workload
-from schedulers.interface import ChangeKind
+from schedulers.interface import ChangeKind, ContractBroken
 from schedulers.objective import placement_cost
 from shared_state.tasks import Int64
 
 _STOPS = 100  # at which a stop signal is heard
+
+
+class BrokenInWarmUp(ContractBroken):
+    """A contract was broken in an arm's warm-up.
+
+    Args:
+        error: As it was raised.
+    """
+
+    def __init__(self, error: ContractBroken) -> None:
+        super().__init__(error.scheduler, error.kind, error.round, error.rule)
+        self.args = (error,)  # what it is unpickled from
+        self.error = error
+
+    def __str__(self) -> str:
+        return f"in the warm-up before time 0: {self.error}"
 
 
 def warmed_up(
@@ -44,7 +60,7 @@ def warmed_up(
         on_progress: Called with the virtual time once in a while; what it raises ends the warm-up.
 
     Raises:
-        ContractBroken: A scheduler breaks its contract.
+        BrokenInWarmUp: A scheduler, or a user's protocol, breaks its contract.
         AgoraError: The warm-up cannot be made or run.
     """
     before = config.workload.make_warm_up(seed)
@@ -53,7 +69,10 @@ def warmed_up(
     stops = next(count for count in range(_STOPS, 0, -1) if before.end_us % count == 0)
     spec = arm.spec(seed, config.heartbeat_us, before.end_us // stops, live=False)
     message_us, plan_limit_s = config.virtual.message_us, config.plan_limit_s
-    state = state_after(spec, before, on_progress, message_us, plan_limit_s)
+    try:
+        state = state_after(spec, before, on_progress, message_us, plan_limit_s)
+    except ContractBroken as error:
+        raise BrokenInWarmUp(error) from error
     return starting_from(workload, state)
 
 

@@ -83,7 +83,7 @@ def run_command(
             min=1,
             metavar="N",
             help="Number of paired seeds, which give the confidence intervals. "
-            "Default: 10 (2 with --quick, 1 with --scale paper).",
+            "Default: 5 (2 with --quick, 1 with --scale paper).",
         ),
     ] = None,
     quick: Annotated[

@@ -95,7 +95,7 @@ def _line(
         (point, x, y)
         for point in points
         if (x := _limits(point.figures.get(delay))) is not None
-        and (y := _limits(point.figures.get(quality))) is not None
+        and (y := _limits(point.figures.get(quality), quality)) is not None
         and x[1] > 0
     ]
     if not known:
@@ -146,7 +146,10 @@ def _bars(axes: Axes, x: Limits, y: Limits, colour: str) -> None:
 def _mark(run: Run, axes: Axes, arm: ArmSummary, index: int) -> None:
     """An arm of the run: its mean over the paired seeds, or the run's own figures."""
     paired = run.summary.paired.arms.get(arm.slug, {})
-    x, y = _limits(paired.get("delay_mean_us")), _limits(paired.get("preferred_share"))
+    x, y = (
+        _limits(paired.get("delay_mean_us")),
+        _limits(paired.get("preferred_share"), "preferred_share"),
+    )
     delay = x[1] if x else arm.overall.value("delay_mean_us")
     share = y[1] if y else arm.overall.preferred_share
     if delay and share is not None:
@@ -180,10 +183,12 @@ def _finish(axes: Axes, delay: Quantity, quality: Quantity) -> None:
     axes.set_ylabel(f"{_SHORT.get(quality.key, quality.label)}  (up is better)")
 
 
-def _limits(interval: Interval | None) -> Limits | None:
-    """Low, mean and high; of one seed, its value."""
+def _limits(interval: Interval | None, key: str = "") -> Limits | None:
+    """Low, mean and high; of one seed, its value. No share is drawn above 1, and nothing below
+    0."""
     if interval is None or interval.mean is None:
         return None
     mean = interval.mean
-    low = mean if interval.low is None else interval.low
-    return low, mean, mean if interval.high is None else interval.high
+    low = mean if interval.low is None else max(0.0, interval.low)
+    high = mean if interval.high is None else interval.high
+    return low, mean, max(mean, min(1.0, high)) if key == "preferred_share" else high

@@ -3,13 +3,13 @@ best where."""
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
 from experiments.decision_basis import DecisionBasis
 from experiments.statistics import Interval
-from experiments.summary_model import VERSION
+from experiments.summary_model import VERSION, Version
 from parsync.metrics.figures import Count, Figures, Number
 from parsync.metrics.quantity import Quantity
 
@@ -125,7 +125,7 @@ class FrontierSummary(Figures):
         quantities: The figures of the points.
     """
 
-    format: Literal[3] = VERSION
+    format: Version = VERSION
     version: str
     partial: str
     workload: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from experiments.decision_basis import basis_title, by_basis
@@ -9,9 +10,10 @@ from experiments.frontiers.model import (
     FrontierArea,
     FrontierBest,
     FrontierCondition,
+    FrontierPoint,
     FrontierSummary,
 )
-from parsync.metrics.quantity import duration, share
+from parsync.metrics.quantity import Better, duration, share
 
 
 def condition_text(condition: FrontierCondition) -> str:
@@ -100,6 +102,41 @@ def best_text(summary: FrontierSummary, best: FrontierBest | None) -> str:
     names = [summary.architectures[index].name for index in best.tied]
     name = summary.architectures[best.best].name
     return f"{name}, not certainly ahead of {', '.join(names)}" if names else name
+
+
+def limits_us(summary: FrontierSummary) -> list[float]:
+    """The decades of the box's delays, as limits on the delay."""
+    low, high = math.log10(summary.box.fastest_us), math.log10(summary.box.slowest_us)
+    return [10.0**decade for decade in range(math.floor(low) + 1, math.ceil(high))]
+
+
+def within(
+    summary: FrontierSummary,
+    architecture: int,
+    condition: int,
+    pair: tuple[str, str],
+    limit_us: float,
+) -> FrontierPoint | None:
+    """The best placed point of an architecture whose delay is at most the limit; None without any.
+
+    Points whose delay is a lower bound are left out.
+    """
+    delay, quality = pair
+    known = [
+        (value, point)
+        for point in summary.points_of(architecture, condition)
+        if delay not in point.bounds
+        and delay in point.figures
+        and quality in point.figures
+        and (mean_us := point.figures[delay].mean) is not None
+        and mean_us <= limit_us
+        and (value := point.figures[quality].mean) is not None
+    ]
+    if not known:
+        return None
+    if summary.quantity(quality).better is Better.LOWER:
+        return min(known, key=lambda row: row[0])[1]
+    return max(known, key=lambda row: row[0])[1]
 
 
 def answers(summary: FrontierSummary) -> list[str]:

@@ -170,6 +170,9 @@ def _runs(summary: RunSummary) -> str:
     seeds = len(summary.paired.seeds)
     figures = (
         f"Figures are means over {seeds} paired seeds in virtual time."
+        if seeds > 1
+        else f"Figures are of seed {summary.paired.seeds[0]} in virtual time: differences may be "
+        "chance."
         if seeds
         else f"Figures are of one run, seed {summary.seed}: differences may be chance."
     )

@@ -47,6 +47,7 @@ class FittedTable(Table):
             caption_justify=self.caption_justify,
             box=self.box,
             padding=self.padding,
+            pad_edge=self.pad_edge,
             min_width=self.min_width,
         )
         table.add_column(first.header, min_width=first.min_width, justify=first.justify)

@@ -18,15 +18,17 @@ from experiments.frontiers.wording import (
     box_text,
     condition_text,
     gap_text,
+    limits_us,
     load_text,
     pair_text,
     pairs_of,
     sets_of,
     spread_text,
+    within,
 )
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
-from parsync.metrics.quantity import counted, share
+from parsync.metrics.quantity import counted, duration, share
 from shared_state.errors import AgoraError
 
 PAGE = "frontier.html"
@@ -143,6 +145,9 @@ def _render(summary: FrontierSummary, drawings: list[_Drawing], config: dict[str
         box=box_text(summary),
         condition_text=condition_text,
         points_of=summary.points_of,
+        limits=limits_us(summary),
+        within=lambda index, place, pair, limit: within(summary, index, place, pair, limit),
+        duration=duration,
         figure=lambda point, key: _figure(summary, point, key),
         on_frontier=_on_frontier,
         counted=counted,

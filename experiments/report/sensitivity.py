@@ -55,14 +55,16 @@ def sensitivity_tables(summary: RunSummary) -> list[ChangedTable]:
             name = summary.arms[place[arm.slug]].name
             rows.append(ChangedRow(name, place[arm.slug], tuple(figures)))
         seeds = max(len(arm.seeds) for arm in one.arms)
-        tables.append(ChangedTable(one.title, seeds, tuple(rows), _overtakes(summary, one)))
+        sentence = _overtakes(summary, one)
+        told = sentence[:1].upper() + sentence[1:]
+        tables.append(ChangedTable(one.title, seeds, tuple(rows), told))
     return tables
 
 
 def sensitivity_sentences(summary: RunSummary) -> list[str]:
     """For each choice, whether it decides which arm waits less."""
     return [
-        f"{one.title}, {sentence[0].lower()}{sentence[1:]}"
+        f"{one.title}, {sentence}"
         for one in summary.sensitivity
         if (sentence := _overtakes(summary, one))
     ]
@@ -73,7 +75,7 @@ def _overtakes(summary: RunSummary, one: Sensitivity) -> str:
     concern keep their figures; with another scan cost, arms are compared only among those that it
     concerns."""
     changed = {arm.slug: arm.seeds for arm in one.arms}
-    found: list[str] = []
+    found: dict[str, list[str]] = {}  # who is overtaken, by who overtakes
     names = {arm.slug: arm.name for arm in summary.arms}
     pairs = 0
     for members in summary.sets():
@@ -91,12 +93,34 @@ def _overtakes(summary: RunSummary, one: Sensitivity) -> str:
             if len({len(values) for values in (*before, *after)}) > 1:
                 continue
             if _is_lower(*before) and _is_lower(after[1], after[0]):
-                found.append(f"{names[second]} overtakes {names[first]}")
+                found.setdefault(names[second], []).append(names[first])
     if not pairs:
         return ""
+    change = _range_of_change(summary, one)
     if not found:
-        return "No arm overtakes another in mean delay."
-    return f"{'; '.join(found)} in mean delay."
+        return f"{change}no arm would overtake another."
+    overtaken = [f"{winner} would overtake {_and(losers)}" for winner, losers in found.items()]
+    return f"{change}{'; '.join(overtaken)}."
+
+
+def _range_of_change(summary: RunSummary, one: Sensitivity) -> str:
+    """By how much mean delays change, as the beginning of a sentence."""
+    changes = []
+    for arm in one.arms:
+        as_run = _values(_as_run(summary, arm.slug, arm.seeds), ORDERED_BY)
+        changed = _values(arm.seeds, ORDERED_BY)
+        if len(as_run) == len(changed):
+            relative = paired_difference(changed, as_run).relative
+            changes += [] if relative is None else [relative]
+    if not changes:
+        return ""
+    low, high = percent_change(min(changes)), percent_change(max(changes))
+    by = low if low == high else f"{low} to {high}"
+    return f"mean delays would change by {by}, and "
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _is_lower(one: Sequence[float | None], other: Sequence[float | None]) -> bool:

@@ -15,7 +15,7 @@ from experiments.report.transient import transient_phases
 from experiments.report.verdict import Cell, Row, unplaced_share, verdict
 from experiments.restarts import count
 from experiments.summary_model import ArmSummary, ComparedArms
-from parsync.metrics.quantity import counted, share
+from parsync.metrics.quantity import share
 
 
 def comparison_table(summary: ComparedArms) -> Group:
@@ -45,7 +45,9 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
     """As comparison_table, with any quantities."""
     seeds = summary.paired.seeds
     basis = (
-        f"mean of {counted(len(seeds), 'paired seed')} in virtual time, ± half its 95 % interval"
+        f"mean of {len(seeds)} paired seeds in virtual time, ± half its 95 % interval"
+        if len(seeds) > 1
+        else "one run in virtual time"
         if seeds
         else "one run"
     )

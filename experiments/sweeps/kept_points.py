@@ -4,10 +4,9 @@ stopped at any time and go on later."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from experiments.model_files import read_model, write_model
-from experiments.summary_model import VERSION, SeedFigures
+from experiments.summary_model import VERSION, SeedFigures, Version
 from experiments.sweeps.points import Point
 from experiments.version import version_text
 from parsync.metrics.figures import Figures
@@ -22,7 +21,7 @@ class KeptPoint(Figures):
         arm, seed: Of the point, for people who read the file.
     """
 
-    format: Literal[3] = VERSION
+    format: Version = VERSION
     version: str
     arm: str
     seed: int

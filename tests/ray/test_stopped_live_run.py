@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from experiments.commands.report import report_command as report
+from experiments.results import load_run
 from experiments.summary import read_summary
 from parsync.runtime import replay
 from tests.fixtures.run_toml import arm_toml
@@ -139,6 +140,12 @@ def test_nothing_of_ray_outlives_a_killed_command_and_its_logs_are_reported(
     assert totals.ended_finished == counts.finished
     assert totals.still_running == counts.running > 0
     assert (run / "report.html").exists()
+    loaded = load_run(run).arms[0]
+    assert len(loaded.table("tasks")) == totals.committed
+    assert len(loaded.table("rejections")) == totals.claims - totals.accepted
+    assert all(story.claims for story in loaded.worst_conflicts(3))
+    assert loaded.explain(0).claims[-1].outcome == "committed"
+    assert not list(loaded.directory.glob("*.partial"))
 
 
 CLUSTER = """

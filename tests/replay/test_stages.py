@@ -4,8 +4,10 @@ first paired seed, then the live ones; a report can be opened meanwhile, and not
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from experiments.interruption import Interruption
 from experiments.preconditions import make_run_directory
 from experiments.running import ArmRun, make_workload, run_arm_virtual
 from experiments.summary import read_summary
+from experiments.sweeps.local_processes import local_map
 from experiments.sweeps.points import Point
 from experiments.workload_config import WorkloadConfig
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
@@ -48,14 +51,18 @@ def as_if_live(*arguments: Any) -> ArmRun:
     return replace(run_arm_virtual(*arguments), live=True, digest="live")
 
 
-def started(tmp_path: Path, live: Callable[..., ArmRun] = as_if_live) -> tuple[int, Path, str]:
+def started(
+    tmp_path: Path,
+    live: Callable[..., ArmRun] = as_if_live,
+    interruption: Interruption | None = None,
+) -> tuple[int, Path, str]:
     """Exit status, run directory and what was said."""
     workload = make_workload(CONFIG, CONFIG.seed)
     directory = make_run_directory(tmp_path / "run", CONFIG, workload)
     with (tmp_path / "terminal").open("w") as terminal:
         console = Console(record=True, file=terminal, width=200)
-        interruption = Interruption()
-        status = run(CONFIG, workload, directory, console, live, interruption)
+        signals = interruption or Interruption()
+        status = run(CONFIG, workload, directory, console, live, signals)
     return status, directory, console.export_text()
 
 
@@ -81,7 +88,8 @@ def test_the_first_run_is_the_first_seed_and_a_report_is_there_from_the_start(
     assert status == 0 and said.count("report so far: ") == 1
     (report,) = reports
     told = " ".join(report.split())
-    assert "This run goes on. Still to come: 1 live run: greedy; 2 paired seeds" in told
+    assert "This run goes on. Still to come: 1 live run: greedy; 1 paired seed for" in told
+    assert "Figures are of seed 1 in virtual time" in told
     assert "goes on" not in (directory / "report.html").read_text("utf-8")
 
     summary = read_summary(directory)
@@ -119,3 +127,31 @@ def test_arms_that_did_not_get_to_run_live_keep_their_run_in_virtual_time(tmp_pa
         ("flow", "virtual"),
     ]
     assert "1 of 1 live arms ran in virtual time only" in summary.partial_reason
+
+
+class StopsAfterTheFirstArm(Interruption):
+    """Ctrl-C as soon as the first arm has been kept."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__()
+        self._directory = directory
+
+    def check(self) -> None:
+        if list(self._directory.glob("arms/*/figures.json")):
+            self.number = signal.SIGINT
+        super().check()
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_of_arms_in_virtual_time_those_that_ended_are_kept(tmp_path: Path) -> None:
+    interruption = StopsAfterTheFirstArm(tmp_path / "run")
+    one_at_a_time = partial(local_map, processes=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("experiments.virtual_arms.local_map", one_at_a_time)
+        status, directory, _ = started(tmp_path, interruption=interruption)
+    assert status == 130
+    summary = read_summary(directory)
+    (kept,) = summary.arms
+    assert summary.partial_reason.startswith("interrupted in virtual time; 1 of 2 arms did not run")
+    assert [folder.name for folder in (directory / "arms").iterdir()] == [kept.slug]
+    assert not kept.partial and kept.totals.committed == summary.workload.arrivals

@@ -242,7 +242,8 @@ def test_a_contract_broken_in_the_warm_up_ends_its_arm_alone(
     steady = configuration("raises").replace('start = "cold"\n', "")
     (tmp_path / "bad.toml").write_text(steady)
     assert exit_status(app, "--config", tmp_path / "bad.toml", "--out", tmp_path / "run") == 2
-    assert "error: 'Bad': scheduler 'mine-" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "error: 'Bad': in the warm-up before time 0: scheduler 'mine-" in said
     before, bad, after = read_summary(tmp_path / "run").arms
     assert bad.partial and bad.totals.submitted == 0
     assert before.totals.committed == after.totals.committed > 0

@@ -201,6 +201,28 @@ def test_run_config_defaults_are_the_demo() -> None:
     assert config.seeds == 10 and len(config.arms) == 13
 
 
+@pytest.mark.parametrize(
+    ("kind", "options"), [("quincy", {}), ("random", {"patience_s": 0.1})], ids=["flow", "patient"]
+)
+def test_losers_of_kinds_that_keep_waiting_tasks_cannot_pause(
+    kind: str, options: dict[str, float]
+) -> None:
+    tree = demo_tree()
+    group = tree["arms"][0]["groups"][0]
+    group |= {"kind": kind, "options": options}
+    validated(tree, "test")
+    group["protocol"]["losers"] = "requeue"
+    where = r"arms\.0\.groups\.0: protocol\.losers: expected 'block', got 'requeue'"
+    with pytest.raises(AgoraError, match=where):
+        validated(tree, "test")
+
+
+@pytest.mark.parametrize("wrong", [-1, 1001, 1.5])
+def test_seeds_of_the_sensitivity_are_a_number(wrong: float) -> None:
+    with pytest.raises(AgoraError, match="sensitivity_seeds: "):
+        validated(demo_tree() | {"sensitivity_seeds": wrong}, "test")
+
+
 def test_limits_of_attempts_and_the_weight_of_the_average_reach_the_agents() -> None:
     chosen = {
         "losers": "requeue",

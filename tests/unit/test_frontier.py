@@ -18,7 +18,14 @@ from experiments.frontiers.files import FRONTIER, POINTS, read_frontier
 from experiments.frontiers.grid import Grid, make_grid
 from experiments.frontiers.model import FrontierSummary
 from experiments.frontiers.running import frontier_of_run, run_grid
-from experiments.frontiers.wording import answers, condition_text, pairs_of, sets_of
+from experiments.frontiers.wording import (
+    answers,
+    condition_text,
+    limits_us,
+    pairs_of,
+    sets_of,
+    within,
+)
 from experiments.interruption import Interruption
 from experiments.running import make_workload
 from experiments.summary_model import SeedFigures
@@ -126,6 +133,16 @@ def test_a_lower_bound_dominates_nothing(grid: Grid, results: Results) -> None:
     point = summary.points_of(1, 0)[0]
     assert point.bounds == ["delay_mean_us"]
     assert not point.not_dominated["delay_mean_us/preferred_share"]
+
+
+def test_a_limit_on_the_delay_buys_the_best_point_within_it(grid: Grid, results: Results) -> None:
+    given = {0: (2e3, 0.5), 1: (2e5, 0.9), 2: (1e4, 0.4), 3: (1e2, 0.5), 4: (1e5, 0.8)}
+    summary = summary_of(grid, set_to(results, given))
+    assert limits_us(summary) == [1e3, 1e4, 1e5, 1e6]
+    pair = ("delay_mean_us", "preferred_share")
+    found = [within(summary, 0, 0, pair, limit) for limit in limits_us(summary)]
+    points = summary.points_of(0, 0)
+    assert found == [None, points[0], points[0], points[1]]
 
 
 def test_only_seeds_that_ran_at_every_point_count(grid: Grid, results: Results) -> None:

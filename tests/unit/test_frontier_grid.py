@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from experiments.config import validated
+from experiments.config import load_config, validated
 from experiments.frontier_presets import default_config, small_frontier
 from experiments.frontiers.description import changed_groups, setting_text
 from experiments.frontiers.grid import make_grid, with_options
@@ -60,6 +61,11 @@ def test_the_frontiers_of_the_main_comparison_are_valid(quick: bool) -> None:
     shared = [Point(small, spot.arm, 1).key() in arms for spot in make_grid(small).spots]
     # of ParSync one, as adaptive and as patient, of greedy two, of flow one
     assert sum(shared) == 5
+
+
+def test_the_example_is_valid() -> None:
+    grid = make_grid(load_config(Path("examples/frontier.toml")))
+    assert len(grid.conditions) == 2 and grid.runs == 24
 
 
 @pytest.mark.parametrize(

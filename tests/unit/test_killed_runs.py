@@ -93,6 +93,17 @@ def test_killed_during_the_paired_seeds(whole: Path, killed: Path, report: Repor
     assert not any(arm.partial for arm in summary.arms)
 
 
+def test_runs_with_other_decision_times_are_told_to_be_missing(
+    killed: Path, report: Report
+) -> None:
+    config = killed / "config.toml"
+    text = config.read_text()
+    config.write_text(text.replace("sensitivity_seeds = 0", "sensitivity_seeds = 1"))
+    reason = "the runs with other decision times are missing"
+    assert report(killed) == (0, f"{killed}: partial: {reason}\n")
+    assert read_summary(killed).sensitivity == []
+
+
 def test_a_damaged_seed_costs_that_seed(killed: Path, report: Report) -> None:
     path = max((killed / "seeds").glob("*.json"))
     whole = path.read_text()
@@ -100,7 +111,7 @@ def test_a_damaged_seed_costs_that_seed(killed: Path, report: Report) -> None:
     for content, wrong in (
         ('{"seed": 2, "arms"', "not readable as JSON: Expecting"),
         (
-            '{"format": 3, "seed": 2, "arms": {"flow": []}}',
+            '{"format": 4, "seed": 2, "arms": {"flow": []}}',
             "field arms.flow: expected an object, got a list",
         ),
         ("[]", f"{path}: expected an object"),
@@ -125,7 +136,7 @@ def test_a_damaged_seed_costs_that_seed(killed: Path, report: Report) -> None:
         ("arm.overall.delay_mean_us", "fast", "delay_mean_us: expected a number, got 'fast'"),
         ("workload", {}, "field workload.name is missing"),
         ("stopped", None, "field stopped: expected a text, got null"),
-        ("format", 9, "field format: expected 3, as this version of Agora writes it, got 9"),
+        ("format", 9, "field format: expected 4, as this version of Agora writes it, got 9"),
     ],
 )
 def test_damaged_figures_cost_their_arm(

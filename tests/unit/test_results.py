@@ -146,11 +146,12 @@ def test_figures_are_drawn_anew(run: LoadedRun, tmp_path: Path) -> None:
     figure = run.figure("delay_distribution")
     assert isinstance(figure, Figure) and figure.axes[0].get_xlabel() == "Scheduling delay"
     assert "delay_distribution" in run.figure_names
-    with pytest.raises(AgoraError, match="figure 'delay_ecdf': expected one of trade_off, "):
+    with pytest.raises(AgoraError, match=r"figure 'delay_ecdf': expected one of .*trade_off, "):
         run.figure("delay_ecdf")
     with pytest.MonkeyPatch.context() as patch:
         empty = figures.FigureSpec("empty", "Nothing", lambda run: None, "Nothing.")
-        patch.setattr(figures, "FIGURES", (*figures.FIGURES[:2], empty))
+        shown = [one for one in figures.FIGURES if one.name.startswith("delay")]
+        patch.setattr(figures, "FIGURES", (*shown, empty))
         with pytest.raises(AgoraError, match="figure 'empty': there is nothing to draw"):
             run.figure("empty")
         files = run.save_figures(tmp_path / "new" / "folder")

@@ -78,7 +78,8 @@ class OptimisticOptions(BaseModel):
     losers: Annotated[LoserPolicy, *named(LoserPolicy)] = Field(
         LoserPolicy.BLOCK,
         description="what becomes of rejected tasks: decided again at once while the next batch"
-        " waits (ParSync), or back to the tail of the queue after requeue_s (Omega)",
+        " waits (ParSync), or back to the tail of the queue after requeue_s (Omega; not for kinds"
+        " that keep waiting tasks themselves: flow schedulers, patience_s)",
     )
     requeue_s: float = Field(
         1.0, ge=1e-6, le=LONGEST_S, description="requeue: the pause in seconds"

@@ -1,0 +1,134 @@
+"""How much of the delay of schedulers that share a cell is that each of them decides slowly, and
+how much is conflicts and outdated views.
+
+An arm of the main comparison runs as it is. Then each of its schedulers runs alone, with the same
+speed and the same jobs at the same times, on the whole cell: without rivals, so without conflicts,
+and with a view that only it changes. What the tasks wait then is the time of decisions, one after
+the other.
+
+    python -m tests.benchmarks.lone_schedulers --seeds 10
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+import numpy as np
+
+from experiments.arm_config import ArmConfig
+from experiments.config import RunConfig
+from experiments.presets import default_arms, demo_scale
+from experiments.running import make_metrics, make_workload
+from experiments.statistics import mean_interval, paired_difference
+from experiments.warm_up import state_after
+from experiments.workload_config import WorkloadConfig
+from parsync.metrics.delay import DelayMetric
+from parsync.runtime.assembly import Assembly
+from parsync.runtime.virtual.run import run_virtual
+from parsync.workload.start import starting_from
+from parsync.workload.workload import InitialPlacement, Workload
+
+SHARING = ("StateSync aligned quality-first", "ParSync adaptive", "Omega")
+SCALE = demo_scale(False)
+ARMS = {arm.name: arm for arm in default_arms(SCALE)}
+CONFIG = RunConfig(
+    workload=WorkloadConfig.of("synthetic", SCALE.synthetic),
+    arms=tuple(ARMS.values()),
+    settle_s=SCALE.settle_s,
+    drain_s=SCALE.drain_s,
+)
+
+
+def jobs_of(arm: ArmConfig, agent: int, workload: Workload) -> Workload:
+    """The part of a workload that one agent of the arm gets; of the tasks that run at time 0 an
+    equal share."""
+    spec = arm.spec(CONFIG.seed, CONFIG.heartbeat_us, 100_000, live=False)
+    owner, _ = Assembly.of(spec, workload).owners()
+    mine = owner == agent
+    sizes = np.diff(workload.arrival_offsets)
+    arriving = workload.arrival_rows[np.repeat(mine, sizes)]
+    agents = sum(group.count for group in arm.groups)
+    runs = np.arange(len(workload.initial.task)) % agents == agent
+    before = np.concatenate([arriving, workload.initial.task[runs]])
+    rows = np.sort(before)
+    row = np.searchsorted(rows, before)
+    return replace(
+        workload,
+        tasks=replace(workload.tasks.take(rows), task=np.arange(len(rows), dtype=np.int64)),
+        duration_us=workload.duration_us[rows],
+        arrival_us=workload.arrival_us[mine],
+        arrival_offsets=np.concatenate([[0], np.cumsum(sizes[mine])]).astype(np.int64),
+        arrival_rows=row[: len(arriving)].astype(np.int64),
+        initial=InitialPlacement(
+            row[len(arriving) :].astype(np.int64), workload.initial.machine[runs]
+        ),
+    )
+
+
+def alone(arm: ArmConfig) -> ArmConfig:
+    """One scheduler of the arm by itself; it needs but one partition."""
+    (group,) = arm.groups
+    sync = group.protocol["sync"]
+    protocol = {**group.protocol, "sync": "state_aligned" if sync == "diff_block" else sync}
+    lone = group.model_copy(update={"count": 1, "protocol": protocol})
+    return arm.model_copy(update={"partitions": 1, "groups": (lone,)})
+
+
+def delays(arm: ArmConfig, workload: Workload, warm_up: Workload, seed: int) -> tuple[int, int]:
+    """The sum of the counted tasks' delays in us, and their number, in steady state."""
+    message_us, limit_s = CONFIG.virtual.message_us, CONFIG.plan_limit_s
+    spec = arm.spec(seed, CONFIG.heartbeat_us, 100_000, live=False)
+    state = state_after(spec, warm_up, lambda _: None, message_us, limit_s)
+    begins = starting_from(workload, state)
+    metrics = make_metrics(CONFIG, arm, begins)
+    drain_us = round(CONFIG.drain_s * 1e6)
+    run_virtual(
+        spec,
+        begins,
+        drain_us,
+        lambda record: metrics.add(record.table, record.columns),
+        lambda _: None,
+        message_us,
+        plan_limit_s=limit_s,
+    )
+    metrics.flush()
+    count, phases = metrics.get(DelayMetric).count, slice(0, len(workload.phases))
+    return int(count["delay_us"][:, phases].sum()), int(count["committed"][:, phases].sum())
+
+
+def mean_ms(parts: list[tuple[int, int]]) -> float:
+    """The mean delay over several runs."""
+    return sum(delay for delay, _ in parts) / sum(tasks for _, tasks in parts) / 1000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=10)
+    seeds = range(1, parser.parse_args().seeds + 1)
+    sharing: dict[str, list[float]] = {name: [] for name in SHARING}
+    lone: dict[str, list[float]] = {name: [] for name in SHARING}
+    for seed in seeds:
+        workload, warm_up = make_workload(CONFIG, seed), CONFIG.workload.make_warm_up(seed)
+        assert warm_up is not None, "the demo begins steady"
+        for name in SHARING:
+            arm = ARMS[name]
+            sharing[name].append(mean_ms([delays(arm, workload, warm_up, seed)]))
+            parts = [
+                delays(
+                    alone(arm), jobs_of(arm, agent, workload), jobs_of(arm, agent, warm_up), seed
+                )
+                for agent in range(arm.groups[0].count)
+            ]
+            lone[name].append(mean_ms(parts))
+    for name in SHARING:
+        more = paired_difference(sharing[name], lone[name])
+        print(
+            f"{name}: {mean_interval(sharing[name]).mean:.1f} ms sharing, "
+            f"{mean_interval(lone[name]).mean:.1f} ms alone; "
+            f"{more.mean:.1f} ms more ({more.low:.1f} to {more.high:.1f})"
+        )
+
+
+if __name__ == "__main__":
+    main()

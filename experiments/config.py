@@ -10,10 +10,12 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from experiments.arm_config import ArmConfig
+from experiments.calibration_config import CalibrationConfig
 from experiments.frontiers.description import FrontierConfig
 from experiments.strict_model import LONGEST_S, Name, Strict
 from experiments.workload_config import WorkloadConfig, refuse_former_sections
 from parsync.protocols.tables import tables_of
+from parsync.runtime.calibration import Calibration
 from parsync.runtime.json_files import unreadable
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from schedulers.entry_points import first_problem, wrong_value
@@ -54,6 +56,15 @@ class VirtualConfig(Strict):
     """
 
     message_us: int = Field(500, ge=0, le=1_000_000)
+    calibration: CalibrationConfig | None = Field(
+        None,
+        description="times that a live run measured: arms step and tick as the live runtime does,"
+        " and message_us has no effect",
+    )
+
+    def calibrated(self) -> Calibration | None:
+        """The calibration as the runtime takes it."""
+        return None if self.calibration is None else self.calibration.made()
 
 
 class RunConfig(Strict):
@@ -135,6 +146,11 @@ def first_error(error: ValidationError) -> str:
 def load_config(path: Path) -> RunConfig:
     """The run a TOML file describes. Raises AgoraError naming the file and the line (syntax) or
     field (meaning)."""
+    return validated(read_toml(path), str(path))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """What a TOML file says. Raises AgoraError naming the file, and the line that is no TOML."""
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)
@@ -146,10 +162,9 @@ def load_config(path: Path) -> RunConfig:
     if len(data) > LARGEST_FILE:
         raise AgoraError(f"{path}: larger than {LARGEST_FILE >> 20} MiB")
     try:
-        tree = tomllib.loads(text)
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # not TOML, or beyond what Python reads
         raise AgoraError(f"{path}: {unreadable(error)}") from error
-    return validated(tree, str(path))
 
 
 def validated(tree: dict[str, Any], source: str) -> RunConfig:

@@ -13,6 +13,7 @@ from shlex import quote
 from rich.console import Console
 from rich.text import Text
 
+from experiments.announcement import run_announcement
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
 from experiments.interruption import Interruption, stop_signals_noted
@@ -56,6 +57,8 @@ def start(options: RunOptions) -> int:
                 interruption.check()
                 directory = make_run_directory(options.out, config, workload)
                 with run_in_progress(directory):
+                    said = run_announcement(config, workload)
+                    console.print(said, highlight=False, soft_wrap=True)
                     status = run(config, workload, directory, console, runner, interruption)
                 if options.hold and not interruption.received:
                     _hold(console, interruption)
@@ -137,6 +140,7 @@ def run(
         if stages.broken:
             reason, status = "the paired seeds did not run" if config.seeds > 1 else "", BAD_INPUT
         elif config.seeds > 1:
+            stages.predictions()
             stages.paired_seeds()
             stages.frontier()
             stages.other_choices()

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console, Group
 from rich.text import Text
 
 from experiments.arm_config import decision_clock
+from experiments.calibration import write_calibration
 from experiments.config import RunConfig
 from experiments.decision_basis import decision_basis, decision_capacity
 from experiments.interruption import Interruption
+from experiments.live_validity import live_validity
 from experiments.regret import settle_us
 from experiments.report.page import write_report, write_report_so_far
 from experiments.report.terminal import comparison_table
 from experiments.running import ArmRun
 from experiments.summary import ArmResult, Run, RunFacts, build_summary, write_run
-from experiments.summary_model import SeedFigures, Sensitivity
+from experiments.summary_model import Prediction, SeedFigures, Sensitivity
 from experiments.version import version_text
 from parsync.metrics.summary import quantities, series, summarise
 from parsync.workload.workload import Workload
@@ -29,6 +32,7 @@ def finish_run(
     runs: Sequence[ArmRun],
     seeds: Mapping[int, Mapping[str, SeedFigures]],
     sensitivity: Sequence[Sensitivity],
+    predictions: Mapping[str, Prediction],
     directory: Path,
     partial: str,
     console: Console,
@@ -37,6 +41,7 @@ def finish_run(
     """Write everything into the run directory and show the comparison.
 
     Args:
+        predictions: Of live arms, by name.
         partial: Why the run did not get to its end, "" if it did.
         interruption: Raises KeyboardInterrupt once the results are written, if a stop signal comes
             meanwhile; one that came before is why the run is partial.
@@ -48,9 +53,15 @@ def finish_run(
             interruption.check()
 
     facts = _facts(config, config.runtime, partial)
-    arms = [arm_result(config, run, seeds, run.live) for run in runs]
+    arms = [
+        replace(arm_result(config, run, seeds, run.live), prediction=predictions.get(run.arm.name))
+        for run in runs
+    ]
     summary = build_summary(facts, workload, arms, sensitivity)
     write_run(directory, summary, arms)
+    sound = {arm.name for arm in summary.arms if arm.runtime == "ray" and arm.has_sound_run}
+    times = [run.times for run in runs if run.arm.name in sound]
+    write_calibration(directory, times, config.live.hosts, config.live.tick_ms * 1000)
     Console().print(comparison_table(summary))
     console.print(Text(f"report: {write_report(directory, check)}"), soft_wrap=True)
 
@@ -132,4 +143,5 @@ def arm_result(
         partial=bool(run.stopped),
         restarts=run.restarts,
         decision_capacity=capacity,
+        validity=live_validity(config, run) if live else None,
     )

@@ -209,6 +209,8 @@ class _Found:
         done = sum(len(arms) for arms in self._seeds.values())
         if done < expected:
             lacks.append(f"{done} of {expected} runs of the paired seeds are complete")
+        if expected and self._config.sensitivity_seeds:
+            lacks.append("the runs with other decision times are missing")
         return "; ".join(lacks)
 
     def _add(self, kept: KeptArm, slug: str) -> None:

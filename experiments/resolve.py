@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from experiments.calibration import read_calibration
 from experiments.config import RunConfig, first_error, load_config, validated
 from experiments.frontier_presets import small_frontier
 from experiments.frontiers.description import FrontierConfig
@@ -59,6 +60,9 @@ def resolve(options: RunOptions) -> RunConfig:
         tree["runtime"] = options.runtime.value
     if options.address is not None:
         tree["live"] = {**tree.get("live", {}), "address": options.address}
+    if options.calibrate is not None:
+        calibration = read_calibration(options.calibrate).model_dump(mode="json")
+        tree["virtual"] = {**tree.get("virtual", {}), "calibration": calibration}
     if options.seed is not None:
         tree["seed"] = options.seed
     if options.seeds is not None:
@@ -109,6 +113,7 @@ def _source(options: RunOptions) -> str:
         "seeds": options.seeds,
         "runtime": options.runtime,
         "address": options.address,
+        "calibrate": options.calibrate,
     }
     given = " and ".join(f"--{name}" for name, value in flags.items() if value is not None)
     if options.config is None:

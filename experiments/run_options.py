@@ -41,6 +41,7 @@ class RunOptions:
     quick: bool = False
     runtime: RuntimeName | None = None
     address: str | None = None
+    calibrate: Path | None = None
     hold: bool = False
     out: Path | None = None
 

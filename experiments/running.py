@@ -29,6 +29,7 @@ from parsync.metrics.summary import summarise
 from parsync.protocols.tables import tables_of
 from parsync.runtime.arm_file import InVirtualTime
 from parsync.runtime.assembly_files import write_assembly
+from parsync.runtime.calibration import NO_TIMES, MeasuredTimes
 from parsync.runtime.event_logs import VIRTUAL_LOG, LogEnd, write_end
 from parsync.runtime.records import RecordSink, merge_parts
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
@@ -53,6 +54,7 @@ class ArmRun:
             run.
         regret: See parsync.metrics.regret.
         restarts: Restarts of live actors.
+        times: What a calibration is made of; of a live run.
         live: It ran on Ray.
     """
 
@@ -66,6 +68,7 @@ class ArmRun:
     interrupted: bool = False
     broken: bool = False
     restarts: Sequence[Restart] = ()
+    times: MeasuredTimes = NO_TIMES
     live: bool = False
 
 
@@ -164,12 +167,13 @@ def run_arm_virtual(
     spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=False)
     drain_us = round(config.drain_s * 1e6)
     message_us = config.virtual.message_us
+    calibration = config.virtual.calibrated()
     try:
         begins = warmed_up(config, arm, workload, seed, lambda _: interruption.check())
         metrics = make_metrics(config, arm, begins)
         watch = regret_watch(config, begins, seed)
         if directory is not None:
-            virtual = InVirtualTime(drain_us, message_us)
+            virtual = InVirtualTime(drain_us, message_us, calibration)
             shared = workload_folder(directory) if begins is workload else None
             write_assembly(directory, spec, begins, shared, virtual)
         outcome = run_virtual(
@@ -181,6 +185,7 @@ def run_arm_virtual(
             message_us,
             watch,
             config.plan_limit_s,
+            calibration,
         )
         if sink is not None and directory is not None:
             sink.close()

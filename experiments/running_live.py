@@ -133,6 +133,7 @@ def run_arm_live(
         outcome.interrupted,
         outcome.broken,
         [Restart(**asdict(restart)) for restart in outcome.restarts],
+        times=outcome.times,
         live=True,
     )
 

@@ -24,6 +24,8 @@ from experiments.frontiers.running import frontier_of_run
 from experiments.interruption import Interruption
 from experiments.kept_arms import keep_arm
 from experiments.live_table import live_table
+from experiments.live_validity import live_validity
+from experiments.predictions import prediction_points, predictions_of
 from experiments.running import ArmRun, ArmRunner, figures_of_run
 from experiments.sensitivity import Choice, changed_points, sensitivity
 from experiments.summary import slugs, workload_facts, write_seed
@@ -89,6 +91,7 @@ class Stages:
         self._live = [arm for arm in config.arms if config.is_live(arm)]
         self._mixed = 0 < len(self._live) < len(config.arms)
         self._changed: list[tuple[Choice, Point, SeedFigures]] = []
+        self._predicted: dict[str, SeedFigures] = {}
         self._reported = False
         self._reported_s = time.monotonic()
         self.runs: dict[str, ArmRun] = {}
@@ -193,6 +196,16 @@ class Stages:
         kept = {self._slug[arm]: its for arm, its in of_seed.items()}
         write_seed(self._directory, seed, kept)
 
+    def predictions(self) -> None:
+        """Run the live arms in virtual time, calibrated on each other. Errors as paired_seeds."""
+        points = prediction_points(self._config, self.in_order())
+        if not points:
+            return
+        self.doing = "interrupted during the predictions of live runs"
+        for point, figures in self._points(points, "predictions of live runs, in virtual time"):
+            self._predicted[point.arm.name] = figures
+        self.doing = "interrupted"
+
     def frontier(self) -> None:
         """Run the architectures behind the arms over their knobs, and write their frontier. Errors
         as paired_seeds."""
@@ -244,6 +257,7 @@ class Stages:
             self.in_order(),
             self.seeds,
             sensitivity(self._slug, self._changed),
+            predictions_of(self._config, self.in_order(), self._predicted),
             self._directory,
             reason,
             self._console,
@@ -347,4 +361,6 @@ def run_and_show(
     console.print(Text(f"{title}: {end} {result.wall_s:.1f} s{why}"), soft_wrap=True)
     for restart in result.restarts:
         console.print(Text(f"  {restarts.sentence(restart)}"), soft_wrap=True)
+    if result.live and (found := live_validity(config, result)).is_disturbed:
+        console.print(Text(f"  disturbed in {found.text}"), soft_wrap=True)
     return result

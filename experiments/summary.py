@@ -45,6 +45,7 @@ from experiments.summary_model import (
     KeptSeed,
     Paired,
     Phase,
+    Prediction,
     RunSummary,
     SeedFigures,
     SeedSummary,
@@ -57,6 +58,7 @@ from experiments.workloads.inspection import digest
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.regret import Regret
 from parsync.metrics.summary import ArmFigures
+from parsync.metrics.validity import Validity
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
@@ -98,6 +100,8 @@ class ArmResult:
     partial: bool = False
     decision_capacity: Sequence[Capacity] = ()
     restarts: Sequence[Restart] = ()
+    validity: Validity | None = None
+    prediction: Prediction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,6 +368,8 @@ def describe(arm: ArmResult, slug: str) -> ArmSummary:
         clock_notes=_plain(arm.clock_notes),
         partial=arm.partial,
         restarts=list(arm.restarts),
+        validity=arm.validity,
+        prediction=arm.prediction,
         digest=arm.digest,
         overall=overall,
         phases=figures.phases,

@@ -23,6 +23,7 @@ from parsync.metrics.summary import (
     ScopeFigures,
     TotalFigures,
 )
+from parsync.metrics.validity import Validity
 
 Version = Literal[4]
 VERSION: Version = 4
@@ -108,6 +109,19 @@ class SeedSummary(Figures):
     overall: ScopeFigures
 
 
+class Prediction(Figures):
+    """A live arm in virtual time, calibrated on live runs.
+
+    Attributes:
+        digest: The digest of its event log.
+        calibrated_on: The names of the live arms whose times were used.
+    """
+
+    digest: str
+    overall: ScopeFigures
+    calibrated_on: list[str]
+
+
 class ArmSummary(ArmFigures):
     """An arm of a run.
 
@@ -120,6 +134,8 @@ class ArmSummary(ArmFigures):
         clock_notes: What its times include, e.g. tick_us, step_wait_share.
         partial: It did not get to its end.
         restarts: Of a live run's actors.
+        validity: Whether a live run was disturbed; None in virtual time.
+        prediction: Of a live run; None if there is none.
         digest: Of its event log; "" if that is not known.
     """
 
@@ -135,9 +151,21 @@ class ArmSummary(ArmFigures):
     clock_notes: Settings
     partial: bool
     restarts: list[Restart]
+    validity: Validity | None
+    prediction: Prediction | None
     digest: str
     regret: Regret
     seeds: list[SeedSummary]
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether its live run was disturbed: then its figures of that run win nothing."""
+        return self.validity is not None and self.validity.is_disturbed
+
+    @property
+    def has_sound_run(self) -> bool:
+        """Whether its own run got to its end and was not disturbed."""
+        return not (self.partial or self.is_disturbed)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

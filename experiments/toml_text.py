@@ -39,6 +39,16 @@ def _table(tree: Mapping[str, Any], path: tuple[str, ...], lines: list[str]) -> 
                 _table(item, here, lines)
 
 
+def toml_value(value: Any) -> str:
+    """Return the TOML text of one value; a mapping as an inline table, without what is None."""
+    return _scalar(value)
+
+
+def toml_path(path: Sequence[str]) -> str:
+    """Return a dotted key, its parts quoted where TOML requires it."""
+    return ".".join(map(_key, path))
+
+
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
@@ -62,4 +72,9 @@ def _scalar(value: Any) -> str:
         return _string(value)
     if _is_list(value):
         return "[" + ", ".join(_scalar(item) for item in value) + "]"
+    if isinstance(value, Mapping):
+        parts = (
+            f"{_key(key)} = {_scalar(item)}" for key, item in value.items() if item is not None
+        )
+        return "{" + ", ".join(parts) + "}"
     return _string(str(value))

@@ -120,6 +120,15 @@ class ClusterView(_native.ClusterView):  # type: ignore[misc] # compiled
         ticket: int = super().claim(machine, request)
         return ticket
 
+    def synced_at(self, machine: Int32) -> Int64:
+        """The cell time of the state held of each machine int32[k]: int64[k], -1 = never synced.
+
+        Raises:
+            ValueError: There is no such machine.
+        """
+        synced_us: Int64 = super().synced_at(machine)
+        return synced_us
+
     def settle(self, ticket: int, reason: NDArray[np.int8], version: Int64) -> None:
         """Take in the cell's answer to a ticket's claims.
 

@@ -38,8 +38,9 @@ def explain_command(
 ) -> None:
     """Tell what became of tasks: their claims, their conflicts and rivals, and what these cost.
 
-    RUN is a run directory. With --task, every arm tells what became of that task. Exit status 2 if
-    there is no such task or arm, or the run has no tables to tell it.
+    RUN is a run directory; of a run in progress, the arms that have ended are looked at. With
+    --task, every arm tells what became of that task. Exit status 2 if there is no such task or
+    arm, or the run has no tables to tell it.
     """
     from experiments.explain.command import explain
 

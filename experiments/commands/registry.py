@@ -15,6 +15,7 @@ from typer.main import get_command
 # name: (module, what it does)
 COMMANDS = {
     "run": ("experiments.commands.run", "Run schedulers on one shared cell and write a report."),
+    "sweep": ("experiments.commands.sweep", "Run many combinations of parameters in virtual time."),
     "frontier": (
         "experiments.commands.frontier",
         "Compare architectures by what quality costs them in delay.",

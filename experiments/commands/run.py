@@ -107,6 +107,15 @@ def run_command(
             "Default: start Ray for this run.",
         ),
     ] = None,
+    calibrate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="Run directory with live arms. Virtual time then steps and ticks as the live "
+            "runtime did there, with the times measured there. Default: no ticks, and messages "
+            "that all take the same time.",
+        ),
+    ] = None,
     hold: Annotated[
         bool,
         typer.Option(
@@ -145,6 +154,7 @@ def run_command(
         quick=quick,
         runtime=runtime,
         address=address,
+        calibrate=calibrate,
         hold=hold,
         out=out,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +21,8 @@ WORST = 10  # tasks, unless the user says how many
 def explain(run: Path, task: int | None, worst: int | None, arm: str | None, as_json: bool) -> str:
     """The stories of a task, or of the tasks with the worst conflicts, as text or JSON.
 
+    If the run did not get to its end, or goes on, a line on standard error says so.
+
     Args:
         run: The run directory.
         task: The task; None: those with the worst conflicts.
@@ -33,6 +36,8 @@ def explain(run: Path, task: int | None, worst: int | None, arm: str | None, as_
     if task is not None and worst is not None:
         raise AgoraError("--task and --worst: expected one of them")
     loaded = load_run(run)
+    if loaded.summary.partial:
+        print(f"{run}: partial: {loaded.summary.partial_reason}", file=sys.stderr)
     arms = loaded.arms if arm is None else [loaded.arm(arm)]
     if task is not None:
         stories = _of_task(arms, task)

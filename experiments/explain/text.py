@@ -149,7 +149,7 @@ def _rivals(claim: Claim) -> Iterator[str]:
     ]
     hidden = len(commits) - MOST_COMMITS
     if hidden > 0:
-        yield f"after that state, others committed claims there {hidden} times, and then:"
+        yield f"{counted(hidden, 'commit')} of others there after that state, and then:"
     yield from (_others(claims, claim) for claims in commits[-MOST_COMMITS:])
 
 

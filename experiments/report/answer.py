@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from experiments.decision_basis import basis_explained, basis_text
+from experiments.report.live_runs import live_disagreement, live_soundness
 from experiments.report.sensitivity import sensitivity_sentences
 from experiments.report.transient import transient_phases
 from experiments.report.verdict import Row, verdict
@@ -27,6 +28,7 @@ def question(summary: RunSummary) -> str:
 def answer(summary: RunSummary) -> list[str]:
     """The answer in sentences."""
     sentences = [_answer_of_set(one) for one in summary.sets()]
+    sentences.append(live_disagreement(summary))
     sentences += sensitivity_sentences(summary)
     return [sentence for sentence in sentences if sentence]
 
@@ -108,6 +110,8 @@ def rests_on(summary: RunSummary) -> list[tuple[str, str]]:
     rows.append(("Other times", _other_times(summary)))
     rows.append(("Steady state", _steady(summary)))
     rows.append(("Runs", _runs(summary)))
+    if live := live_soundness(summary):
+        rows.append(("Live runs", live))
     return rows
 
 
@@ -135,10 +139,11 @@ def times(ratio: float) -> str:
 
 def _other_times(summary: RunSummary) -> str:
     virtual = summary.config.get("virtual")
+    calibrated = isinstance(virtual, dict) and virtual.get("calibration") is not None
     message_us = virtual.get("message_us") if isinstance(virtual, dict) else None
     message = (
         f"In virtual time a message takes {duration(message_us)}"
-        if isinstance(message_us, int)
+        if isinstance(message_us, int) and not calibrated
         else "In virtual time messages take the times that were measured live"
     )
     live = any(arm.runtime == "ray" for arm in summary.arms)

@@ -65,7 +65,7 @@ class DataDictionary:
     tables: list[TableEntry]
 
 
-_UNITS = {
+UNITS = {
     "duration": "µs",
     "share": "0 to 1",
     "count": "count",
@@ -81,7 +81,7 @@ def data_dictionary(summary: ComparedArms) -> DataDictionary:
         FigureEntry(
             key=quantity.key,
             label=quantity.label,
-            unit=_UNITS[quantity.unit.value],
+            unit=UNITS[quantity.unit.value],
             direction="" if quantity.better.value == "neither" else quantity.better.value,
             metric=quantity.metric,
             description=quantity.description,

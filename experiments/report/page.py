@@ -15,6 +15,12 @@ from experiments.figures import FIGURES, FigureSpec, RenderedFigure, draw_all, s
 from experiments.report.answer import answer, effective_capacity, question, rests_on, times
 from experiments.report.data_dictionary import data_dictionary
 from experiments.report.differences import differences, settings
+from experiments.report.live_runs import (
+    disturbed_runs,
+    prediction_basis,
+    predictions,
+    validity_text,
+)
 from experiments.report.sensitivity import seeds_text, sensitivity_tables
 from experiments.report.verdict import SAME, Row, is_ranked, unplaced_share, verdict
 from experiments.restarts import count, sentence
@@ -157,6 +163,10 @@ def render(run: Run, drawn: Sequence[RenderedFigure], to_come: Sequence[str] = (
         differs=_differs(summary),
         restarts=_restarts(summary),
         restart_count=count,
+        disturbed=disturbed_runs(summary),
+        predictions=predictions(summary),
+        prediction_basis=prediction_basis(summary),
+        validity_text=validity_text,
         clock=_clock,
         capacity=_capacity,
     )

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from experiments.decision_basis import basis_title
 from experiments.report.fitted_table import FittedTable
+from experiments.report.live_runs import disturbed_runs
 from experiments.report.transient import transient_phases
 from experiments.report.verdict import Cell, Row, unplaced_share, verdict
 from experiments.restarts import count
@@ -103,6 +104,7 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
     notes = [Text(legend, style="dim italic")]
     if drifted := transient_phases(summary):
         notes.append(Text(drifted))
+    notes += [Text(sentence) for sentence in disturbed_runs(summary)]
     return Group(*tables, *notes)
 
 
@@ -111,6 +113,8 @@ def _name(arm: ArmSummary, unplaced: float) -> Text:
     name = Text(arm.name)
     if arm.partial:
         name.append("\ncut short", style="dim")
+    if arm.is_disturbed:
+        name.append("\nlive run disturbed", style="dim")
     if restarted := count(arm.restarts):
         name.append(f"\n{restarted}", style="dim")
     if unplaced:

@@ -153,9 +153,9 @@ def is_ranked(summary: ComparedArms, arm: ArmSummary) -> bool:
 
 
 def _compared_figures(summary: ComparedArms) -> dict[str, list[ScopeFigures]]:
-    """The figures that each arm is compared by; one that was cut short did less than the others."""
+    """The figures that each arm is compared by; without seeds only those of sound runs."""
     seeds = summary.paired.seeds
-    return {arm.slug: _compared(arm, seeds) for arm in summary.arms if seeds or not arm.partial}
+    return {arm.slug: _compared(arm, seeds) for arm in summary.arms if seeds or arm.has_sound_run}
 
 
 def _compared(arm: ArmSummary, seeds: Sequence[int]) -> list[ScopeFigures]:
@@ -280,13 +280,13 @@ def _not_ranked(
     summary: ComparedArms, quantity: Quantity, comparable: Mapping[str, float | None]
 ) -> list[ArmSummary]:
     """The arms that are not ranked here because they left tasks or jobs; those that were cut short
-    are named elsewhere."""
+    or disturbed are named elsewhere."""
     seeds = summary.paired.seeds
     return [
         arm
         for arm in summary.arms
         if arm.slug not in comparable
-        and (seeds or not arm.partial)
+        and (seeds or arm.has_sound_run)
         and _value(summary, arm, quantity.key) is not None
     ]
 
@@ -314,7 +314,7 @@ def _other_clock(summary: ComparedArms, quantity: Quantity, best: str | None) ->
     if best is None or not summary.paired.seeds:
         return ""
     own = {
-        arm.slug: arm.overall for arm in summary.arms if arm.runtime == "ray" and not arm.partial
+        arm.slug: arm.overall for arm in summary.arms if arm.runtime == "ray" and arm.has_sound_run
     }
     whole = {slug: figures.value(quantity.key) for slug, figures in own.items()}
     ranked_arms = ranked_by({slug: [figures] for slug, figures in own.items()}, quantity.key)

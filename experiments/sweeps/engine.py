@@ -28,7 +28,7 @@ def run_points(
     address: str | None = None,
     processes: int | None = None,
 ) -> Generator[tuple[Point, SeedFigures], None, None]:
-    """Run points and yield the figures of each as they are done.
+    """Run points and yield the figures of each as they are done, with the object that was given.
 
     Points are begun in their order. Points with equal keys are run once. Put points of one seed
     side by side: they share the workload.

@@ -52,6 +52,10 @@ class KeptPoints:
             return None
         return kept.figures if kept.version == self._version else None
 
+    def has(self, key: str) -> bool:
+        """Whether there is a file of this point, of whatever version."""
+        return (self._folder / f"{key}.json").exists()
+
     def put(self, key: str, point: Point, figures: SeedFigures) -> None:
         """Write the figures of a point. Raises AgoraError if they cannot be written."""
         kept = KeptPoint(

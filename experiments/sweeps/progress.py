@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 
 class Progress:
-    """Counts runs that are done, and estimates the time left from those before."""
+    """Counts runs that are done, and estimates the time left from the pace of those before.
 
-    def __init__(self, total: int) -> None:
+    The first ones do not count for the pace: their processes had to start.
+
+    Args:
+        total: All runs.
+        at_once: The first of them, which are done already and take no time.
+    """
+
+    def __init__(self, total: int, at_once: int = 0) -> None:
         self._total = total
+        self._slow = at_once + processors()
         self._done = 0
-        self._begun_s = time.monotonic()
+        self._begun_s = 0.0
 
     def step(self) -> str:
         """Count one more; the state in words, such as "3 of 8 runs, about 20 s left"."""
         self._done += 1
-        elapsed_s = time.monotonic() - self._begun_s
-        left_s = elapsed_s * (self._total - self._done) / self._done
-        return f"{self._done} of {self._total} runs, about {time_text(left_s)} left"
+        done = f"{self._done} of {self._total} runs"
+        if self._done <= self._slow:
+            self._begun_s = time.monotonic()
+            return done
+        pace_s = (time.monotonic() - self._begun_s) / (self._done - self._slow)
+        return f"{done}, about {time_text(pace_s * (self._total - self._done))} left"
 
 
 def time_text(seconds: float) -> str:
@@ -28,3 +40,8 @@ def time_text(seconds: float) -> str:
     if seconds < 90 * 60:
         return f"{seconds / 60:.0f} minutes"
     return f"{seconds / 3600:.1f} hours"
+
+
+def processors() -> int:
+    """Those of this machine."""
+    return os.cpu_count() or 1

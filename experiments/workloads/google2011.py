@@ -23,6 +23,7 @@ trace does not say, and what is done:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
@@ -32,7 +33,12 @@ from pydantic import Field, model_validator
 
 from experiments.strict_model import Strict
 from experiments.workloads.google2011_machines import TraceMachines, trace_machines
-from experiments.workloads.google2011_tables import read_trace
+from experiments.workloads.google2011_tables import (
+    FileStamp,
+    MachineRows,
+    file_stamps,
+    read_trace,
+)
 from experiments.workloads.google2011_tasks import UNKNOWN, WINDOW_START_US, TraceTasks, trace_tasks
 from experiments.workloads.input_data import (
     WAITING_COST_PER_S,
@@ -128,14 +134,13 @@ class Google2011Options(Strict):
 def load(options: Google2011Options, seed: int) -> Workload:
     """Read the trace. The seed decides only where input data lie. AgoraError names the file and
     line of what cannot be read."""
-    trace = read_trace(options.directory)
-    tasks = trace_tasks(trace)
+    trace = _read(options.directory, file_stamps(options.directory))
+    tasks = trace.tasks
     if len(tasks.job) == 0:
         raise AgoraError(
             f"{options.directory}: no task in task_events runs or arrives inside the window"
         )
-    last_us = int(trace.tasks.time_us[-1])
-    end_us = max(1, (last_us - WINDOW_START_US) // options.speedup + 1)
+    end_us = max(1, (trace.last_us - WINDOW_START_US) // options.speedup + 1)
     if options.duration_s is not None:
         end_us = min(end_us, max(1, round(options.duration_s * 1e6)))
     machines = trace_machines(trace.machines, WINDOW_START_US + end_us * options.speedup)
@@ -209,6 +214,29 @@ def load(options: Google2011Options, seed: int) -> Workload:
             "waiting_cost_per_s": WAITING_COST_PER_S,
         },
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _TraceRead:
+    """What is in the files.
+
+    Args:
+        last_us: trace time of the last event of a task.
+    """
+
+    tasks: TraceTasks
+    machines: MachineRows
+    last_us: int
+
+
+@lru_cache(maxsize=1)
+def _read(directory: Path, stamps: tuple[FileStamp, ...]) -> _TraceRead:
+    """The trace, which every seed of a run in this process shares: reading it takes most of the
+    time. It is read again if one of its files has another stamp."""
+    trace = read_trace(directory)
+    tasks = trace_tasks(trace)
+    last_us = int(trace.tasks.time_us[-1]) if len(trace.tasks.time_us) else 0
+    return _TraceRead(tasks, trace.machines, last_us)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@ names of its schema.csv."""
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -100,6 +101,20 @@ class Trace:
     ended_job: Int64
     job_end_us: Int64
     dropped_rows: int
+
+
+FileStamp = tuple[int, int]  # size in bytes, time of the last change in ns
+
+
+def file_stamps(directory: Path) -> tuple[FileStamp, ...]:
+    """The stamps of the four files: equal as long as none of them changes. Files that are missing
+    have none."""
+    stamps = []
+    for path in (MACHINE_EVENTS, TASK_EVENTS, JOB_EVENTS, JOB_EVENTS_LATER):
+        with contextlib.suppress(OSError):
+            stat = (directory / path).stat()
+            stamps.append((stat.st_size, stat.st_mtime_ns))
+    return tuple(stamps)
 
 
 def read_trace(directory: Path) -> Trace:

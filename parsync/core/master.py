@@ -63,6 +63,7 @@ class MasterCore:
         self._watchers = watchers
         self._beside = tuple(address for address in watchers if address != WORKERS)
         self._records = Measurements()
+        self._owner_columns: dict[int, Int32] = {}  # by agent
         self._epoch = 0
         self._running = 0
         self._capacity = int(cell.spec.capacity[:, 0].sum())
@@ -157,12 +158,21 @@ class MasterCore:
                 transaction.task if everything else transaction.task[accepted],
                 result.allocation if everything else result.allocation[accepted],
                 transaction.machine if everything else transaction.machine[accepted],
-                np.full(count, owner, np.int32),
+                self._owner_column(owner, count),
             )
             effects += self._notify_started(started)
         if event.reply_to != owner:  # one who watches the cell knows of the starts by then
             effects += reply, Send(owner, ClaimsSettled(transaction, result))
         return effects
+
+    def _owner_column(self, owner: int, count: int) -> Int32:
+        """The owners of `count` tasks of one agent, read-only: all such columns share memory."""
+        column = self._owner_columns.get(owner)
+        if column is None or len(column) < count:
+            column = np.full(max(count, 256), owner, np.int32)
+            column.setflags(write=False)
+            self._owner_columns[owner] = column
+        return column[:count]
 
     def _notify_started(self, started: TasksStarted) -> list[Effect]:
         effects: list[Effect] = [Send(WORKERS, started)]

@@ -23,6 +23,9 @@ _FROM_THE_LOG = {
     NOT_KNOWN: "not known: its scheduler was killed, and the row is from the cell's log"
 }
 
+# The actors of a live run that are no scheduler hosts, by the addresses of their participants.
+ACTORS = {-1: "cell", -2: "workers", -4: "source"}
+
 _TASK = Column("int64", "id", "the task; a row of the workload's table of tasks")
 _JOB = Column("int64", "id", "the job of the task")
 _AGENT = Column("int32", "id", "the scheduler, counted over the groups of the arm in their order")
@@ -209,6 +212,47 @@ SCHEMAS: Tables = {
             "arcs_scanned": Column("int64", "arcs", "arcs scanned while solving"),
             "nodes": Column("int64", "nodes", "nodes of the graph"),
             "arcs": Column("int64", "arcs", "arcs of the graph"),
+        },
+        measured=True,
+    ),
+    "actors": TableSchema(
+        "Every actor of a live run once per second, by the clock. From these rows follows whether "
+        "the run was disturbed.",
+        {
+            "at_us": Column("int64", "us", "when the second began"),
+            "actor": Column("int32", "id", "the actor: a scheduler host by its number", ACTORS),
+            "length_us": Column("int64", "us", "how long it was: a second and up to a tick"),
+            "cpu_us": Column("int64", "us", "processor time of the actor's process"),
+            "ticks": Column("int32", "ticks", "ticks in which it stepped to the cell"),
+            "late_ticks": Column("int32", "ticks", "those of them that began over 2 ms late"),
+            "decisions": Column("int32", "decisions", "decisions delivered"),
+            "decision_us": Column("int64", "us", "their decision times added up"),
+            "late_p95_us": Column(
+                "int64",
+                "us",
+                "how late ticks began and decisions were delivered, 95th percentile; what falls "
+                "due while a plan is computed, or a step is under way, counts from the end of that",
+            ),
+            "lag_p95_us": Column(
+                "int64", "us", "how much longer its loop slept than it asked for, 95th percentile"
+            ),
+            "steps": Column("int32", "steps", "steps to the cell; of the cell: steps handled"),
+            "step_mean_us": Column(
+                "int64", "us", "mean round trip of a step; of the cell: mean time to handle one"
+            ),
+            "step_p95_us": Column("int64", "us", "the same, 95th percentile"),
+            "unhandled": Column(
+                "int64",
+                "messages",
+                "the least number of messages that waited for it at any look within the second "
+                "(of the cell: for the steps that fetch them)",
+            ),
+            "measured_wall_us": Column(
+                "int64", "us", "time in which plans were computed whose decision time is measured"
+            ),
+            "measured_cpu_us": Column(
+                "int64", "us", "processor time that the computing thread had meanwhile"
+            ),
         },
         measured=True,
     ),

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.runtime.assembly import ArmSpec, GroupSpec, ProtocolChoice, check_protocols
+from parsync.runtime.calibration import Calibration
 from parsync.runtime.json_files import field_of, read_json, write_json
 from parsync.runtime.plain import from_plain, to_plain
 from schedulers import registry
@@ -39,10 +40,11 @@ _MOST_AGENTS = 1 << 20
 @dataclass(frozen=True, slots=True)
 class InVirtualTime:
     """How long a run in virtual time goes on past its workload's end, and how long each message is
-    under way."""
+    under way; or, instead of that, the live runtime's times."""
 
     drain_us: int
     message_us: int
+    calibration: Calibration | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,8 @@ def read_arm(directory: Path) -> ArmFile:
         virtual = from_plain(InVirtualTime, virtual, f"{path}: virtual", {})
         if virtual.drain_us < 0 or virtual.message_us < 0:
             raise AgoraError(f"{path}: virtual: expected times of 0 or more")
+        if virtual.calibration is not None and (wrong := virtual.calibration.wrong()):
+            raise AgoraError(f"{path}: virtual.calibration.{wrong}")
     return ArmFile(spec, field_of(path, content, "workload", str), virtual)
 
 

@@ -5,6 +5,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -27,6 +28,8 @@ using InRows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using InAny = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using Out = nb::ndarray<nb::numpy, const T>;
+template <typename T>
+using Fresh = nb::ndarray<nb::numpy, T, nb::ndim<1>, nb::c_contig>;
 
 template <typename T>
 std::span<const T> span_of(const In<T>& column) {
@@ -111,6 +114,23 @@ void fit_empty_machines(const StaticCellState& static_state, nb::handle request,
     out.data()[i] = static_state.fits_some_machine(asked.data() + i * dimensions);
 }
 
+// The partitions by the time they were synced at, the latest first; those of one time from `latest`
+// backwards, around the end.
+Fresh<int32_t> freshness_order(nb::handle synced_us, int64_t latest) {
+  const agora::Column<const int64_t> synced(synced_us, "synced_us",
+                                            agora::length_of(synced_us, "synced_us"));
+  const int64_t* at_us = synced.data();
+  const auto count = static_cast<int64_t>(synced.size());
+  if (latest < 0 || latest >= std::max<int64_t>(count, 1))
+    throw std::invalid_argument("latest: there is no such partition");
+  int32_t* order = new int32_t[synced.size()];
+  nb::capsule owner(order, [](void* p) noexcept { delete[] static_cast<int32_t*>(p); });
+  for (int64_t i = 0; i < count; ++i) order[i] = static_cast<int32_t>((latest - i + count) % count);
+  std::stable_sort(order, order + count,
+                   [at_us](int32_t a, int32_t b) { return at_us[a] > at_us[b]; });
+  return Fresh<int32_t>(order, {synced.size()}, owner);
+}
+
 template <typename T>
 Out<T> window(nb::handle owner, std::span<const T> data) {
   return Out<T>(data.data(), {data.size()}, owner);
@@ -119,6 +139,7 @@ Out<T> window(nb::handle owner, std::span<const T> data) {
 }  // namespace
 
 void bind_view(nb::module_& module) {
+  module.def("freshness_order", &freshness_order, nb::arg("synced_us"), nb::arg("latest"));
   nb::class_<StaticCellState>(module, "StaticCellState")
       .def("__init__", &make_static_state)
       .def("fit_empty_machines", &fit_empty_machines);
@@ -139,6 +160,23 @@ void bind_view(nb::module_& module) {
            [](ClusterView& view, int64_t ticket, const In<int8_t>& reason,
               const In<int64_t>& version) {
              view.settle(ticket, span_of(reason), span_of(version));
+           })
+      .def("synced_at",
+           [](const ClusterView& view, nb::handle machine) {
+             using agora::Column;
+             const Column<const int32_t> rows(machine, "machine",
+                                              agora::length_of(machine, "machine"));
+             const agora::IndexLayout& layout = view.static_state().index;
+             for (const int32_t row : rows.span())
+               if (row < 0 || static_cast<size_t>(row) >= layout.rows())
+                 throw std::invalid_argument("machine: there is no such machine");
+             int64_t* synced_us = new int64_t[rows.size()];
+             nb::capsule owner(synced_us,
+                               [](void* p) noexcept { delete[] static_cast<int64_t*>(p); });
+             for (size_t i = 0; i < rows.size(); ++i)
+               synced_us[i] = view.synced_us()[static_cast<size_t>(
+                   layout.partition[static_cast<size_t>(rows.data()[i])])];
+             return Fresh<int64_t>(synced_us, {rows.size()}, owner);
            })
       .def("withdraw", &ClusterView::withdraw)
       .def("released",

@@ -18,7 +18,7 @@ template <class T>
 struct HugePageAllocator {
   using value_type = T;
   static constexpr size_t kHugePage = size_t{1} << 21;
-  static constexpr size_t kFewestBytes = kHugePage / 4;  // below, most of the page would be empty
+  static constexpr size_t kFewestBytes = kHugePage / 2;  // below, most of the page would be empty
 
   HugePageAllocator() = default;
   template <class U>

@@ -49,13 +49,12 @@ def test_every_setting_of_a_group_comes_back(tmp_path: Path) -> None:
             tau_s=0.5,
             freed_at_once=True,
             commit_pipelining=False,
-            losers="requeue",
             conflict_check="sequence_number",
             commit_mode="all_or_nothing",
             cut_at_sync=False,
         ),
     )
-    protocol = optimistic("diff_block", 0.1, sync_set="both")
+    protocol = optimistic("diff_block", 0.1, sync_set="both", losers="requeue")
     other = GroupConfig(name="other", kind="random", count=1, task_class="batch", protocol=protocol)
     arm = ArmConfig(name="a", partitions=3, groups=(group, other))
     spec = arm.spec(7, 1000, 100_000, live=False)

@@ -205,6 +205,7 @@ def test_ctrl_c_in_the_second_arm(
     [
         (
             "experiments.stages.run_and_show",
+            "2 arms in virtual time: about 10 s.\n"
             "Stopped before the first arm ended; nothing was written.\n",
         ),
         ("experiments.execution.make_run_directory", ""),

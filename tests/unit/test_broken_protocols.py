@@ -178,8 +178,8 @@ def test_live_the_sender_alone_is_named_once_in_the_same_words(
 def guarded(start_loop, name, broken):  # type: ignore[no-untyped-def]
     """A loop that ends with the first error, as in Actor._live."""
 
-    def start():  # type: ignore[no-untyped-def]
-        run_once = start_loop()
+    def start(steps):  # type: ignore[no-untyped-def]
+        run_once = start_loop(steps)
 
         def once() -> int:
             if name in broken:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from experiments.workload_flags import trace_workload
+from experiments.workloads import google2011
 from experiments.workloads.google2011 import Google2011Options, load
+from experiments.workloads.google2011_tables import Trace, read_trace
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
 from tests.fixtures.google2011_files import (
@@ -292,3 +294,24 @@ def test_the_trace_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     for bad in ("google2011", "google2011:", "google2019:x", "x"):
         with pytest.raises(AgoraError, match=bad):
             trace_workload(bad)
+
+
+def test_seeds_share_what_was_read_until_a_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[Path] = []
+
+    def read(directory: Path) -> Trace:
+        reads.append(directory)
+        return read_trace(directory)
+
+    monkeypatch.setattr(google2011, "read_trace", read)
+    folder = trace(tmp_path, [task_row(WINDOW + 10 * SECOND, 2, 0, SUBMIT)])
+    options = Google2011Options(directory=folder)
+    first = load(options, seed=1)
+    again = load(options, seed=2)
+    assert len(reads) == 1 and len(first.tasks) == len(again.tasks) == 2
+    first.tasks.job[:] = -1  # of no other seed
+    assert load(options, seed=1).tasks.job.tolist() == again.tasks.job.tolist()
+    trace(tmp_path, [task_row(WINDOW + 10 * SECOND, job, 0, SUBMIT) for job in (2, 3)])
+    assert len(load(options, seed=1).tasks) == 3 and len(reads) == 2

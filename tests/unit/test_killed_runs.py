@@ -93,6 +93,17 @@ def test_killed_during_the_paired_seeds(whole: Path, killed: Path, report: Repor
     assert not any(arm.partial for arm in summary.arms)
 
 
+def test_runs_with_other_decision_times_are_told_to_be_missing(
+    killed: Path, report: Report
+) -> None:
+    config = killed / "config.toml"
+    text = config.read_text()
+    config.write_text(text.replace("sensitivity_seeds = 0", "sensitivity_seeds = 1"))
+    reason = "the runs with other decision times are missing"
+    assert report(killed) == (0, f"{killed}: partial: {reason}\n")
+    assert read_summary(killed).sensitivity == []
+
+
 def test_a_damaged_seed_costs_that_seed(killed: Path, report: Report) -> None:
     path = max((killed / "seeds").glob("*.json"))
     whole = path.read_text()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -23,13 +25,16 @@ from parsync.core.events import (
 from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.actor_runtime import LATENESS_US, ActorRuntime, ignore_record
+from parsync.runtime.live.background_steps import BackgroundSteps
+from parsync.runtime.live.load_meter import LoadMeter
 from parsync.runtime.live.loop import HostLoop, Ticks, last_step
 from parsync.runtime.live.monitor import ActorStatus, StatusMonitor
 from parsync.runtime.live.plan import plan_hosts
 from parsync.runtime.live.step_wait import StepWait, StepWaitRecorder
-from parsync.runtime.live.steps import Step, StepClient
+from parsync.runtime.live.steps import STALE, Replaced, Step, StepClient
 from shared_state.transaction import Transaction
 from tests.fixtures.live_runs import mixed_arm, small_arm, small_workload
+from tests.fixtures.steps_at_once import StepsAtOnce
 
 ADDRESSES = Assembly.of(small_arm(), small_workload()).addresses
 
@@ -81,12 +86,13 @@ def test_one_step_per_tick_carries_everything_in_turn() -> None:
 
     loop = HostLoop(
         runtime,
-        StepClient(CORE, 0, 1, call),
+        StepsAtOnce(StepClient(CORE, 0, 1, call)),
         clock,
         Ticks(25_000, 5_000),
         1_000,
         25_000,
         lambda now_us: None,
+        LoadMeter(0, ignore_record),
     )
     runtime.start()
     while clock.us <= 55_000:
@@ -112,12 +118,13 @@ def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
 
     loop = HostLoop(
         runtime,
-        StepClient(CORE, 0, 1, call),
+        StepsAtOnce(StepClient(CORE, 0, 1, call)),
         clock,
         Ticks(25_000, 5_000),
         1_000,
         4_000,
         ticked.append,
+        LoadMeter(0, ignore_record),
     )
     runtime.start()
     while clock.us <= 56_000:
@@ -140,9 +147,65 @@ def test_the_last_step_leaves_nothing_unsaid() -> None:
 
     runtime.start()
     runtime.advance()
-    last_step(runtime, StepClient(CORE, 0, 1, call))
+    last_step(runtime, BackgroundSteps(StepClient(CORE, 0, 1, call), threading.Event()))
     assert said == [1] and talker.seen[-1][1] == SampleDue(99)
     assert runtime.take_outgoing(0) == []
+
+
+class SlowSteps:
+    """A cell that answers when it is told to."""
+
+    number = 0
+
+    def __init__(self) -> None:
+        self.begun: list[int] = []
+        self.answer: list[tuple[int, Event]] | None = None
+
+    def begin(self, sends: Iterable[Send]) -> None:
+        self.answer = None
+        self.begun.append(len(list(sends)))
+
+    def received(self) -> list[tuple[int, Event]] | None:
+        return self.answer
+
+
+def test_a_loop_goes_on_while_the_cell_has_not_answered() -> None:
+    clock, talker, steps = HandClock(), Talker(0), SlowSteps()
+    runtime = ActorRuntime({0: talker}, {}, ADDRESSES, clock, ignore_record, not_logged)
+    records: list[Record] = []
+    load = LoadMeter(0, records.append, lambda: 0)
+    loop = HostLoop(
+        runtime, steps, clock, Ticks(25_000, 0), 1_000, 2_000, lambda now_us: None, load
+    )
+    runtime.start()
+    loop.run_once()
+    assert steps.begun == [1]
+    while clock.us < 60_000:  # past two ticks and six timers
+        wait_us = loop.run_once()
+        assert wait_us > 0, "the loop does not turn without something to do"
+        clock.us += wait_us
+    assert steps.begun == [1], "one step is under way at a time"
+    timers = [at_us for at_us, event in talker.seen if isinstance(event, HeartbeatDue)]
+    assert timers == [10_000, 20_000, 30_000, 40_000, 50_000]
+    steps.answer = [(0, SampleDue(99))]
+    loop.run_once()
+    assert talker.seen[-1][1] == SampleDue(99)
+    assert steps.begun == [1, 6], "what was said meanwhile goes along with the next step"
+
+
+def test_steps_in_the_background_wake_the_loop_and_raise_where_they_are_received() -> None:
+    wake, answers = threading.Event(), iter([encode(((1, encode(SampleDue(7))),)), STALE])
+    steps = BackgroundSteps(StepClient(CORE, 0, 1, lambda request: next(answers)), wake)
+    assert steps.received() is None
+    steps.begin([])
+    assert wake.wait(10)
+    assert steps.received() == [(1, SampleDue(7))] and steps.number == 1
+    assert steps.received() is None
+    wake.clear()
+    steps.begin([])
+    assert wake.wait(10)
+    with pytest.raises(Replaced):
+        steps.received()
 
 
 def test_missed_ticks_are_not_made_up_for() -> None:
@@ -272,9 +335,17 @@ def test_a_loop_tells_of_each_step_before_it_takes_the_messages() -> None:
     def stepped(now_us: int) -> None:
         told.append((now_us, runtime.has_outgoing))
 
-    steps = StepClient(CORE, 0, 1, lambda request: encode(()))
+    steps = StepsAtOnce(StepClient(CORE, 0, 1, lambda request: encode(())))
     loop = HostLoop(
-        runtime, steps, clock, Ticks(25_000, 5_000), 1_000, 25_000, lambda now_us: None, stepped
+        runtime,
+        steps,
+        clock,
+        Ticks(25_000, 5_000),
+        1_000,
+        25_000,
+        lambda now_us: None,
+        LoadMeter(0, ignore_record),
+        stepped,
     )
     runtime.start()
     while clock.us <= 30_000:

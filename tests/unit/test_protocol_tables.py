@@ -350,7 +350,7 @@ def test_a_live_run_keeps_and_replays_them_though_its_cell_is_killed(
 
 def test_only_tables_that_are_measured_by_the_clock_are_left_out_of_digests() -> None:
     tables = {**SCHEMAS, "waits": replace(ONE, measured=True), "draws": ONE}
-    assert measured_tables(tables) == {"rounds", "waits"}
+    assert measured_tables(tables) == {"actors", "rounds", "waits"}
 
     def digest(table: str, at_us: int) -> bytes:
         effects: list[Effect] = [Record(table, {"at_us": np.array([at_us])})]

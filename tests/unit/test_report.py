@@ -111,6 +111,20 @@ def test_the_page_holds_every_arm_section_and_figure_and_loads_nothing(run: Path
     assert not re.search(r"\b(nan|NaN|inf|None|Undefined)\b", shown)
 
 
+@pytest.mark.usefixtures("no_figures")
+def test_many_arms_are_listed_and_not_put_side_by_side(tmp_path: Path) -> None:
+    """Thirteen columns have no room on a page."""
+    directory = write_synthetic_run(tmp_path / "run", step_us=2_000_000, seeds=(1, 2))
+    text = write_report(directory).read_text("utf-8")
+    assert Page(text).open == []
+    details = text[text.index('<section id="details">') : text.index('<section id="schedulers">')]
+    assert "<table" not in details
+    lists = re.findall(r'<ul class="verdict">(.*?)</ul>', details, re.DOTALL)
+    assert len(lists) > 5
+    for one in lists:
+        assert [one.count(f"</span>{name}</span>") for name in CHARACTERS] == [1] * len(CHARACTERS)
+
+
 def test_the_page_scales_down_and_knows_dark_pages(run: Path) -> None:
     text = (run / "report.html").read_text("utf-8")
     assert 'name="viewport"' in text and "prefers-color-scheme: dark" in text

@@ -14,6 +14,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from experiments import figures
+from experiments.commands.explain import app as explain_app
 from experiments.commands.run import app
 from experiments.killed_runs import run_in_progress
 from experiments.results import LoadedRun, load_run
@@ -74,7 +75,7 @@ def test_tables_are_those_of_the_files_and_explain_themselves(run: LoadedRun) ->
             assert len(table) > 0 or not path.exists()
             assert all(column.metadata[b"meaning"] for column in table.schema)
         assert arm.table("tasks", ["task", "cost"]).column_names == ["task", "cost"]
-    with pytest.raises(AgoraError, match=r"table 'nothing': expected one of agents, cell, "):
+    with pytest.raises(AgoraError, match="table 'nothing': expected one of actors, agents, "):
         run.arms[0].table("nothing")
     with pytest.raises(AgoraError, match=r"table 'tasks': column 'color': expected one of task, "):
         run.arms[0].table("tasks", ["color"])
@@ -176,7 +177,9 @@ def test_a_killed_run_has_what_it_left(copy: Path, run: LoadedRun) -> None:
     assert isinstance(killed.figure("delay_distribution"), Figure)
 
 
-def test_a_run_in_progress_has_the_arms_that_have_ended(copy: Path, run: LoadedRun) -> None:
+def test_a_run_in_progress_has_the_arms_that_have_ended(
+    copy: Path, run: LoadedRun, capsys: pytest.CaptureFixture[str]
+) -> None:
     (copy / "summary.json").unlink()
     second = copy / "arms" / run.arms[1].summary.slug
     (second / "figures.json").unlink()
@@ -190,6 +193,9 @@ def test_a_run_in_progress_has_the_arms_that_have_ended(copy: Path, run: LoadedR
         assert loaded.metrics().num_rows == 1
         assert loaded.arms[0].explain(3) == run.arms[0].explain(3)
         assert isinstance(loaded.figure("delay_distribution"), Figure)
+        assert exit_status(explain_app, copy, "--task", 3) == 0
+        told = capsys.readouterr()
+        assert told.err == f"{copy}: partial: {reason}\n" and told.out.startswith("Task 3 of job ")
         (copy / "arms" / run.arms[0].summary.slug / "figures.json").unlink()
         with pytest.raises(AgoraError, match="in progress, and no arm of it has ended yet"):
             load_run(copy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from experiments.announcement import run_announcement
 from experiments.config import RunConfig, validated
 from experiments.interruption import Interruption
 from experiments.running import make_workload, seed_figures
 from experiments.summary_model import SeedFigures
-from experiments.sweeps import engine, kept_points, work
+from experiments.sweeps import engine, kept_points, progress, work
 from experiments.sweeps.engine import run_points
+from experiments.sweeps.expected_time import expected_run_s
 from experiments.sweeps.local_processes import ATTEMPTS, local_map
 from experiments.sweeps.points import Point, paired_points
 from experiments.sweeps.progress import time_text
@@ -245,3 +248,40 @@ def test_an_item_that_always_kills_its_process_is_named(tmp_path: Path) -> None:
 )
 def test_times_left(seconds: float, text: str) -> None:
     assert time_text(seconds) == text
+
+
+def test_the_time_left_follows_the_pace_after_the_first_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(progress, "processors", lambda: 2)
+    monkeypatch.setattr("time.monotonic", lambda: now_s)
+    shown = progress.Progress(10, at_once=3)
+    said = [shown.step() for _ in range(3)]
+    now_s += 60  # the processes start
+    said += [shown.step() for _ in range(2)]
+    assert said == [f"{done} of 10 runs" for done in range(1, 6)]
+    now_s += 4
+    assert shown.step() == "6 of 10 runs, about 16 s left"
+    now_s += 4
+    assert shown.step() == "7 of 10 runs, about 12 s left"
+
+
+def test_what_a_run_says_before_it_starts() -> None:
+    workload = make_workload(RUN, 1)
+    alone = run_announcement(changed(RUN, seeds=1), workload)
+    assert re.fullmatch(r"2 arms in virtual time: about \d+ s\.", alone)
+    live = changed(RUN, runtime="ray", live__arms=["two"])
+    said = run_announcement(live, workload)
+    assert said.startswith("2 arms in virtual time, 1 live, 2 paired seeds")
+    all_live = run_announcement(changed(RUN, runtime="ray"), workload)
+    assert all_live.startswith("2 arms live, 2 paired seeds")
+
+
+def test_the_expected_time_grows_with_the_work() -> None:
+    small = make_workload(RUN, 1)
+    large = make_workload(changed(RUN, workload__machines=400), 1)
+    flow = config(arm_toml("flow", kind="quincy")).arms[0]
+    plain = expected_run_s(RUN.arms[0], small, None)
+    assert plain < expected_run_s(flow, small, None) < expected_run_s(flow, large, None)
+    assert plain < expected_run_s(RUN.arms[0], small, small)

@@ -319,6 +319,17 @@ def test_bad_arguments_of_first_oversubscribed_are_refused(view):
         view.first_oversubscribed(np.zeros(1, np.int64), slots(1))
 
 
+def test_each_machine_is_as_old_as_its_partition():
+    view = ClusterView(cell(), Partitioning(np.array([0, 1, 4])))
+    assert view.synced_at(machines(0, 3)).tolist() == [-1, -1]
+    view.apply(delta([0, 1, 2], at_us=700, partition=1))
+    assert view.synced_at(machines(3, 0, 1)).tolist() == [700, -1, 700]
+    assert view.synced_at(machines()).tolist() == []
+    for row in (-1, 4):
+        with pytest.raises(ValueError, match="machine: there is no such machine"):
+            view.synced_at(machines(row))
+
+
 def test_claims_in_flight_are_counted_until_settled_or_withdrawn(view):
     first, second = view.claim(machines(0), slots(1)), view.claim(machines(1), slots(1))
     assert view.claims_in_flight == 2

@@ -91,6 +91,7 @@ class OptimisticAgent:
         self.view = self._view.cell
         self._sync = SyncSchedule(sync, context.partitions)
         self._syncs_at_every_attempt = sync.at_every_attempt
+        self._partitioning = shared.partitioning
         self._sample_us = shared.sample_us
         self._strategy = strategy
         self._policy = policy
@@ -323,8 +324,7 @@ class OptimisticAgent:
         )
         if self._sync.policy.wants_feedback:
             conflict = np.isin(result.reason, _CONFLICTS)
-            assert round_.partition is not None, "a round is planned before it is committed"
-            self._sync.on_committed(round_.partition, conflict)
+            self._sync.on_committed(self._partitioning.of(plan.machine), conflict)
         count = claims[_ACCEPTED]
         self._average.add(delay_sum_us, first_commits, round_.batch_size)
         self.queued -= count + claims[_DUPLICATE]

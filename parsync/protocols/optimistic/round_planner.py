@@ -37,7 +37,6 @@ class RoundPlanner:
         self._name = environment.name
         self._seed = environment.shared.seed
         self._table = environment.shared.table
-        self._partition_of = environment.shared.partitioning.of_each()
 
     def tasks_within(self, time_us: int, ranking: PartitionRanking) -> int | None:
         """How many tasks can be decided in this time; None if that is not known beforehand."""
@@ -57,8 +56,7 @@ class RoundPlanner:
         plan = self._scheduler.plan(tasks, view, context)
         round_.plan = plan
         round_.in_full = plan.task is tasks.task
-        round_.partition = self._partition_of[plan.machine]
-        round_.synced_us = view.synced_us[round_.partition]
+        round_.synced_us = view.synced_at(plan.machine)
         if self._checks_seqnum:
             round_.seqnum = view.seqnum[plan.machine]
         round_.ticket = view.claim(plan.machine, plan.request)

@@ -10,7 +10,7 @@ import numpy as np
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.protocols.optimistic.options import AgentPolicy
 from schedulers.interface import PartitionRanking, Plan
-from shared_state.tasks import NO_GANG, Int32, Int64
+from shared_state.tasks import NO_GANG, Int64
 from shared_state.transaction import CommitMode, Transaction
 
 
@@ -30,7 +30,6 @@ class Round:
     """One decision round.
 
     Attributes:
-        partition: int32[k], of the machine of each claim.
         synced_us, seqnum: int64[k] and uint32[k], as of the plan; they go into the transaction.
         batch_size: The size of its batch when that was begun: the unit of the delay average.
         blocked: The view had no room for some of its tasks.
@@ -46,7 +45,6 @@ class Round:
     batch_size: int
     plan: Plan | None = None
     ticket: int = -1
-    partition: Int32 | None = None
     synced_us: Int64 | None = None
     seqnum: np.ndarray | None = None
     decision_us: int = 0

@@ -12,9 +12,11 @@ from pathlib import Path
 
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.actor_runtime import ActorRuntime
+from parsync.runtime.live.background_steps import BackgroundSteps
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member
 from parsync.runtime.live.handled_log import HandledLog, handled_log
+from parsync.runtime.live.load_meter import LoadMeter
 from parsync.runtime.live.loop import LoopThread, last_step, run_loop
 from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.plan import (
@@ -24,7 +26,14 @@ from parsync.runtime.live.plan import (
 )
 from parsync.runtime.live.ports import CellPort, Reporter
 from parsync.runtime.live.status import StatusLine
-from parsync.runtime.live.steps import ActorFailed, ActorLost, Replaced, StepClient, Unavailable
+from parsync.runtime.live.steps import (
+    ActorFailed,
+    ActorLost,
+    Replaced,
+    StepClient,
+    Steps,
+    Unavailable,
+)
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 
@@ -54,6 +63,7 @@ class Actor(ABC):
 
     _runtime: ActorRuntime
     _steps: StepClient
+    _load: LoadMeter
 
     def __init__(
         self, name: str, plan: RunPlan, assembly: Assembly, agent_names: dict[int, str]
@@ -71,6 +81,7 @@ class Actor(ABC):
         self._end_us = plan.end_us
         self._last_report_us = LiveClock.BEFORE_US
         self._thread: LoopThread | None = None
+        self._background: BackgroundSteps | None = None
         self._loop_ended = True  # once it was asked to
 
     def __repr__(self) -> str:
@@ -90,7 +101,8 @@ class Actor(ABC):
     def _live(self, stopping: threading.Event, wake: threading.Event) -> None:
         try:
             self._await_origin(stopping)
-            run_loop(self._start_loop(), stopping, wake)
+            self._background = BackgroundSteps(self._step_client(), wake)
+            run_loop(self._start_loop(self._background), stopping, wake, self._load)
         except Replaced:  # its node was cut off and is back: another process has its place
             raise
         except ContractBroken as error:
@@ -111,8 +123,12 @@ class Actor(ABC):
                 return
             stopping.wait(0.05)
 
+    def _step_client(self) -> StepClient:
+        """What carries the actor's steps to the cell, and waits for their answers."""
+        return self._steps
+
     @abstractmethod
-    def _start_loop(self) -> Callable[[], int]:
+    def _start_loop(self, steps: Steps) -> Callable[[], int]:
         """Start the participants. Returns what the loop calls again and again."""
 
     @abstractmethod
@@ -149,8 +165,10 @@ class Actor(ABC):
     def _last_step(self) -> str | None:
         """Step once more, for what the cell still has. Returns what went wrong; None if nothing
         did."""
+        if self._background is None:  # the run had not begun
+            return None
         try:
-            last_step(self._runtime, self._steps)
+            last_step(self._runtime, self._background)
         except (ActorFailed, ActorLost, ContractBroken) as error:
             return str(error)
         return None

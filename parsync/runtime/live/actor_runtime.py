@@ -26,8 +26,15 @@ LATENESS_US = 2_000
 HandledListener = Callable[[int, int, Event, list[Effect]], None]
 
 
+DecisionListener = Callable[[int, int], None]
+
+
 def ignore_record(record: Record) -> None:
     """The listener of a runtime whose participants measure nothing."""
+
+
+def ignore_decision(late_us: int, decision_us: int) -> None:
+    """The listener of a runtime whose lateness nobody measures."""
 
 
 class ActorRuntime:
@@ -52,6 +59,9 @@ class ActorRuntime:
         on_handled: Called with (address, time, event, effects) of every event in order, before the
             effects are carried out. That is what a log needs.
         parts: Those of the participants that are of protocols which users brought.
+        on_decision: Called with (late_us, decision_us) of every decision that is delivered. What is
+            measured is over when it is computed, and late only after that.
+        measured: The deciders whose decision times are measured.
     """
 
     def __init__(
@@ -63,6 +73,8 @@ class ActorRuntime:
         on_record: RecordListener,
         on_handled: HandledListener,
         parts: Mapping[int, ProtocolPart] = MappingProxyType({}),
+        on_decision: DecisionListener = ignore_decision,
+        measured: Collection[int] = frozenset(),
     ) -> None:
         self.participants = dict(participants)
         self._interpreter = DecisionInterpreter(self, addresses, deciders)
@@ -72,7 +84,11 @@ class ActorRuntime:
         self._on_handled = on_handled
         self._inbox: deque[tuple[int, Event]] = deque()
         self._timers = TimerQueue()
-        self._decisions: list[tuple[int, int, int, Event]] = []
+        self._on_decision = on_decision
+        self._measured = measured
+        self.computed_us = clock.now_us()
+        # due, number, address, event, decision time, when the plan was computed
+        self._decisions: list[tuple[int, int, int, Event, int, int]] = []
         self._decisions_made = 0
         self._decision_start_us: int | None = None  # of one that follows another at once
         self._outgoing: dict[int, list[Send]] = {address: [] for address in sorted(participants)}
@@ -103,8 +119,10 @@ class ActorRuntime:
                 self._handle(address, event)
                 self._decision_start_us = None
             elif self._decisions and self._decisions[0][0] <= now_us:
-                due_us, _, address, event = heapq.heappop(self._decisions)
+                due_us, _, address, event, took_us, computed_us = heapq.heappop(self._decisions)
                 self._decision_start_us = max(due_us, now_us - LATENESS_US)
+                over_us = computed_us if address in self._measured else due_us
+                self._on_decision(now_us - over_us, took_us)
                 self._handle(address, event)
                 self._decision_start_us = None
             else:
@@ -124,6 +142,16 @@ class ActorRuntime:
             return due_us
         decided_us = self._decisions[0][0]
         return decided_us if due_us is None else min(due_us, decided_us)
+
+    @property
+    def unhandled(self) -> int:
+        """How many messages wait to be handled."""
+        return len(self._inbox)
+
+    def messages(self) -> list[tuple[int, Event]]:
+        """The messages that wait to be handled, or to be taken along by a step."""
+        sends = [send for waiting in self._outgoing.values() for send in waiting]
+        return [*self._inbox, *((send.to, send.event) for send in sends)]
 
     @property
     def has_outgoing(self) -> bool:
@@ -168,7 +196,9 @@ class ActorRuntime:
         start_us = now_us if self._decision_start_us is None else self._decision_start_us
         done = DecisionDone(decision, elapsed_ns)
         self._decisions_made += 1
-        entry = (start_us + decision_us, self._decisions_made, address, done)
+        self.computed_us = self._clock.now_us()
+        due_us = start_us + decision_us
+        entry = (due_us, self._decisions_made, address, done, decision_us, self.computed_us)
         heapq.heappush(self._decisions, entry)
 
     def record(self, record: Record) -> None:

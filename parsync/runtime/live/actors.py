@@ -16,11 +16,13 @@ from parsync.core.addresses import ARRIVALS, WORKERS
 from parsync.core.agent import Agent
 from parsync.core.effects import Effect
 from parsync.core.event import Event
-from parsync.core.participant import Participant
+from parsync.core.participant import Decider, Participant
+from parsync.runtime.calibration import MeasuredTimes
 from parsync.runtime.live.actor import JOIN_S, Actor
 from parsync.runtime.live.actor_runtime import ActorRuntime
 from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.finished import DueEnds, Finished, once
+from parsync.runtime.live.load_meter import LoadMeter, MeteredDecider
 from parsync.runtime.live.loop import HostLoop, Ticks
 from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.plan import (
@@ -34,12 +36,12 @@ from parsync.runtime.live.plan import (
 from parsync.runtime.live.ports import RayHostClient
 from parsync.runtime.live.recorder import Recorder, epoch_log
 from parsync.runtime.live.step_wait import StepWaitRecorder
-from parsync.runtime.live.steps import StepClient
+from parsync.runtime.live.steps import StepClient, Steps
 from parsync.runtime.live.submissions import SubmissionReceiver, SubmissionSender, SubmittingSteps
+from parsync.runtime.live.timing import WAKE_US
+from schedulers.decision_time import Measured
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
-
-WAKE_US = 1_000
 
 
 class SchedulerHost(Actor):
@@ -62,16 +64,27 @@ class SchedulerHost(Actor):
             self._refusal = error
         participants: dict[int, Participant] = dict(self._agents)
         self._waits = StepWaitRecorder(assembly.workload.tasks.submit_us)
+        self._load = LoadMeter(host.host, self._recorder)
+        measured = {
+            agent for agent in self._agents if assembly.arm.group_of(agent).clock == Measured()
+        }
+        deciders: dict[int, Decider] = {
+            agent: MeteredDecider(decider, self._load) if agent in measured else decider
+            for agent, decider in self._agents.items()
+        }
         self._runtime = ActorRuntime(
             participants,
-            self._agents,
+            deciders,
             assembly.addresses,
             self._clock,
             self._recorder,
             self._handled,
             assembly.parts,
+            self._load.decision,
+            measured,
         )
         self._receiver = SubmissionReceiver(self.epoch)
+        self._push_us: list[int] = []
         self._steps = StepClient(assembly.codec, host.host, self.epoch, self._cell.step)
         self._ticks = Ticks(plan.tick_us, host.phase_us)
         self._spacing_us = plan.spacing_us
@@ -91,9 +104,12 @@ class SchedulerHost(Actor):
     def __repr__(self) -> str:
         return f"{self._status_line}: {', '.join(self._names)}"
 
-    def deliver(self, epoch: int, number: int, payload: bytes) -> tuple[int, bool]:
-        """Take a push of submissions. Returns (this epoch, whether the push was meant for it)."""
+    def deliver(self, epoch: int, number: int, payload: bytes, sent_us: int) -> tuple[int, bool]:
+        """Take a push of submissions that was sent at sent_us. Returns (this epoch, whether the
+        push was meant for it)."""
         answer, messages = self._receiver.take(epoch, number, payload)
+        if messages:
+            self._push_us.append(max(0, self._clock.now_us() - sent_us))
         for agent, event in messages:
             self._runtime.deliver(agent, event)
         if messages and self._thread is not None:
@@ -133,19 +149,22 @@ class SchedulerHost(Actor):
             notes=notes,
             waited=self._waits.waited,
             broken=self._thread is not None and isinstance(self._thread.error, ContractBroken),
+            times=MeasuredTimes(
+                step_us=self._load.step_us, push_us=self._push_us, lag_us=self._load.lag_us
+            ),
         )
 
-    def _start_loop(self) -> Callable[[], int]:
+    def _start_loop(self, steps: Steps) -> Callable[[], int]:
         self._runtime.start(self.epoch)
-        steps, spacing_us = self._steps, self._spacing_us
         return HostLoop(
             self._runtime,
             steps,
             self._clock,
             self._ticks,
             WAKE_US,
-            spacing_us,
+            self._spacing_us,
             self._tick,
+            self._load,
             self._waits.stepped,
         ).run_once
 
@@ -181,6 +200,7 @@ class WorkerHost(Actor):
         assembly = inputs.assembly
         super().__init__(WORKER_POOL, plan, assembly, {})
         self._recorder = Recorder(plan, self.name, inputs.make_metrics())
+        self._load = LoadMeter(WORKERS, self._recorder)
         self._workers = assembly.workers()
         self._runtime = ActorRuntime(
             {WORKERS: self._workers},
@@ -206,19 +226,26 @@ class WorkerHost(Actor):
         round_trip_us = np.array(self._steps.round_trip_us, np.int64)
         due_ends = DueEnds(allocation, end_us) if error is None else None
         return Finished(
-            self._recorder.metrics, round_trip_us, self._steps.repeats, 0, error, due_ends
+            self._recorder.metrics,
+            round_trip_us,
+            self._steps.repeats,
+            0,
+            error,
+            due_ends,
+            times=MeasuredTimes(other_step_us=self._load.step_us),
         )
 
-    def _start_loop(self) -> Callable[[], int]:
+    def _start_loop(self, steps: Steps) -> Callable[[], int]:
         self._runtime.start()
         return HostLoop(
             self._runtime,
-            self._steps,
+            steps,
             self._clock,
             self._ticks,
             self._tick_us,
             self._tick_us,
             self._tick,
+            self._load,
         ).run_once
 
     def _doing(self) -> str:
@@ -239,6 +266,7 @@ class WorkloadSource(Actor):
         super().__init__(SOURCE, plan, assembly, {})
         self._plan = plan
         self._recorder = Recorder(plan, self.name, inputs.make_metrics())
+        self._load = LoadMeter(ARRIVALS, self._recorder)
         self._arrivals = assembly.arrivals()
         self._runtime = ActorRuntime(
             {ARRIVALS: self._arrivals},
@@ -251,7 +279,8 @@ class WorkloadSource(Actor):
         self._steps = StepClient(assembly.codec, ARRIVALS, self.epoch, self._cell.step)
         self._senders = {
             host.host: SubmissionSender(
-                RayHostClient(member(plan.namespace, host.name)), self._cell.never_placed
+                RayHostClient(member(plan.namespace, host.name), self._clock),
+                self._cell.never_placed,
             )
             for host in plan.hosts
         }
@@ -267,20 +296,26 @@ class WorkloadSource(Actor):
         resubmitted = sum(sender.resubmitted for sender in self._senders.values())
         round_trip_us = np.array(self._steps.round_trip_us, np.int64)
         return Finished(
-            self._recorder.metrics, round_trip_us, self._steps.repeats, resubmitted, error
+            self._recorder.metrics,
+            round_trip_us,
+            self._steps.repeats,
+            resubmitted,
+            error,
+            times=MeasuredTimes(other_step_us=self._load.step_us),
         )
 
-    def _start_loop(self) -> Callable[[], int]:
+    def _start_loop(self, steps: Steps) -> Callable[[], int]:
         self._runtime.start()
         tick_us = self._plan.tick_us
         return HostLoop(
             self._runtime,
-            SubmittingSteps(self._steps, self._senders, self._plan.host_of),
+            SubmittingSteps(steps, self._senders, self._plan.host_of),
             self._clock,
             Ticks(tick_us, self._plan.source_phase_us),
             tick_us,
             tick_us,
             self._poll_senders,
+            self._load,
         ).run_once
 
     def _doing(self) -> str:
@@ -293,6 +328,7 @@ class WorkloadSource(Actor):
     def _poll_senders(self, now_us: int) -> None:
         for sender in self._senders.values():
             sender.poll(now_us)
+        self._load.unhandled(sum(sender.waiting for sender in self._senders.values()))
         self._tick(now_us)
 
     def _report(self, error: str | None = None) -> ActorStatus:

@@ -164,6 +164,11 @@ class CellRuntime(CellSideLoop):
         self._placement_state = np.frombuffer(placement_state, np.int8).copy()
         self._owner = np.frombuffer(owner, np.int32).copy()
 
+    @property
+    def waiting(self) -> int:
+        """How many messages wait for the next steps of their hosts."""
+        return sum(map(len, self._outbox.values()))
+
     def never_placed(self) -> np.ndarray:
         """The tasks that hold no place and never held one, bool[tasks]."""
         never: np.ndarray = self._placement_state == TaskPlacementState.NEVER_PLACED

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from parsync.core.addresses import MASTER
 from parsync.runtime.live.actor import REPORT_US
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
 from parsync.runtime.live.cell_log import CELL_LOG
@@ -14,6 +15,7 @@ from parsync.runtime.live.checkpoint import Checkpoints
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.finished import DueEnds, Finished, once
+from parsync.runtime.live.load_meter import LoadMeter
 from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, RunInputs, RunPlan
 from parsync.runtime.live.ports import Reporter
@@ -39,6 +41,7 @@ class CellHost:
         self._recorder = Recorder(
             plan, CELL, inputs.make_metrics(), records, self._checkpoints.records_end
         )
+        self._load = LoadMeter(MASTER, self._recorder)
         self._reporter = Reporter(member(plan.namespace, COORDINATOR_NAME), CELL, plan.arm, {})
         self._status_line = StatusLine(CELL, plan.arm)
         self._finished = False
@@ -98,6 +101,10 @@ class CellHost:
             raise AgoraError("the run is over")
         now_us = self._clock.now_us()
         reply = self._service.step(request, now_us)
+        over_us = self._clock.now_us()
+        self._load.step(over_us - now_us)
+        self._load.unhandled(self._service.runtime.waiting)
+        self._load.sample(over_us)
         if now_us - self._last_report_us >= REPORT_US:
             self._last_report_us = now_us
             epoch = self._service.runtime.epoch

@@ -13,9 +13,11 @@ from typing import Any
 from parsync.core.addresses import COORDINATOR
 from parsync.runtime.live.actor import JOIN_S, error_line
 from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
+from parsync.runtime.live.background_steps import BackgroundSteps
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, share, shared
 from parsync.runtime.live.handled_log import HandledLog, handled_log
+from parsync.runtime.live.load_meter import LoadMeter
 from parsync.runtime.live.loop import HostLoop, LoopThread, Ticks, run_loop
 from parsync.runtime.live.monitor import ActorStatus, RunStatus, StatusMonitor
 from parsync.runtime.live.plan import (
@@ -28,7 +30,8 @@ from parsync.runtime.live.plan import (
 )
 from parsync.runtime.live.ports import CellPort
 from parsync.runtime.live.status import StatusLine
-from parsync.runtime.live.steps import StepClient
+from parsync.runtime.live.steps import StepClient, Steps
+from parsync.runtime.live.timing import COORDINATOR_TICK_US
 from schedulers.interface import ContractBroken
 
 
@@ -37,8 +40,6 @@ class CoordinatorHost:
 
     It also keeps what other actors are built from (kept()).
     """
-
-    TICK_US = 100_000
 
     def __init__(self, plan: RunPlan, inputs: RunInputs) -> None:
         self._handle = share(inputs)
@@ -65,6 +66,7 @@ class CoordinatorHost:
             ignore_record,
             self._log.handled,
         )
+        self._load = LoadMeter(COORDINATOR, ignore_record)  # it is in nobody's way
         self._plan = plan
         self._codec = inputs.assembly.codec
         self._thread: LoopThread | None = None
@@ -132,19 +134,25 @@ class CoordinatorHost:
         return None if error is None else f"{COORDINATOR_NAME}: {error_line(error)}"
 
     def _live(self, stopping: threading.Event, wake: threading.Event) -> None:
-        run_loop(self._start_loop(), stopping, wake)
+        steps = BackgroundSteps(self._step_client(), wake)
+        run_loop(self._start_loop(steps), stopping, wake, self._load)
 
-    def _start_loop(self) -> Callable[[], int]:
-        """As Actor._start_loop."""
+    def _step_client(self) -> StepClient:
+        """As Actor._step_client."""
         cell = CellPort(member(self._plan.namespace, CELL))
+        return StepClient(self._codec, COORDINATOR, self.epoch, cell.step)
+
+    def _start_loop(self, steps: Steps) -> Callable[[], int]:
+        """As Actor._start_loop."""
         return HostLoop(
             self._runtime,
-            StepClient(self._codec, COORDINATOR, self.epoch, cell.step),
+            steps,
             self._clock,
-            Ticks(self.TICK_US, 0),
-            self.TICK_US,
-            self.TICK_US,
+            Ticks(COORDINATOR_TICK_US, 0),
+            COORDINATOR_TICK_US,
+            COORDINATOR_TICK_US,
             self._flush,
+            self._load,
         ).run_once
 
     def _flush(self, now_us: int) -> None:

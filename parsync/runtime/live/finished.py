@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import numpy as np
 
 from parsync.metrics.run_metrics import RunMetrics
+from parsync.runtime.calibration import NO_TIMES, MeasuredTimes
 from parsync.runtime.live.step_wait import NO_WAIT, StepWait
 
 Asked = ParamSpec("Asked")
@@ -40,6 +41,7 @@ class Finished:
         notes: Lines for the user.
         waited: What the runtime added to the delays of its agents' tasks, in the last epoch.
         broken: Whether a scheduler that broke its contract ended the loop.
+        times: What a calibration is made of.
     """
 
     metrics: RunMetrics
@@ -52,6 +54,7 @@ class Finished:
     notes: tuple[str, ...] = ()
     waited: StepWait = NO_WAIT
     broken: bool = False
+    times: MeasuredTimes = NO_TIMES
 
 
 def once(

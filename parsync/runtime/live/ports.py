@@ -17,6 +17,7 @@ from ray.exceptions import (
 from ray.util.metrics import Counter, Gauge
 
 from parsync.metrics.live import DELAY_BOUNDS_US, SchedulerLine, Snapshot
+from parsync.runtime.live.clock import Clock
 from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.steps import ActorFailed, Unavailable
 from parsync.runtime.live.submissions import Acknowledgement
@@ -97,13 +98,19 @@ class CellPort:
 
 
 class RayHostClient:
-    """A scheduler host, as the sender calls it."""
+    """A scheduler host, as the sender calls it.
 
-    def __init__(self, handle: Any) -> None:
+    Args:
+        handle: The actor.
+        clock: Of the sender. The host learns when a push was sent.
+    """
+
+    def __init__(self, handle: Any, clock: Clock) -> None:
         self._handle = handle
+        self._clock = clock
 
     def begin(self, epoch: int, number: int, payload: bytes) -> Any:
-        return self._handle.deliver.remote(epoch, number, payload)
+        return self._handle.deliver.remote(epoch, number, payload, self._clock.now_us())
 
     def poll(self, call: Any) -> Acknowledgement | None:
         ready, _ = ray.wait([call], timeout=0)

@@ -15,6 +15,7 @@ import numpy as np
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.assembly_files import write_assembly
+from parsync.runtime.calibration import MeasuredTimes
 from parsync.runtime.live.actors import SchedulerHost, WorkerHost, WorkloadSource
 from parsync.runtime.live.cell_host import CellHost
 from parsync.runtime.live.cell_log import CELL_LOG
@@ -76,6 +77,7 @@ class LiveOutcome:
         recovered_steps: Steps with which a restarted cell came back.
         replayed_steps: Those of them that no checkpoint held.
         resubmitted: Tasks that were submitted again to restarted hosts.
+        times: What a calibration is made of.
         restarts: Of any actor.
         epochs: By actor: how many it had.
         broken: Whether a scheduler broke its contract.
@@ -99,6 +101,7 @@ class LiveOutcome:
     recovered_steps: int
     replayed_steps: int
     resubmitted: int
+    times: MeasuredTimes
     restarts: tuple[Restart, ...]
     epochs: dict[str, int]
     broken: bool = False
@@ -332,6 +335,7 @@ class _LiveRun:
             recovered_steps=0 if cell is None else cell.recovered,
             replayed_steps=0 if cell is None else cell.replayed,
             resubmitted=0 if source is None else source.recovered,
+            times=MeasuredTimes.joined(one.times for one in whole),
             restarts=completed.restarts,
             epochs=dict(status.epochs),
             broken=self._broken or (not self._interrupted and any(one.broken for one in whole)),

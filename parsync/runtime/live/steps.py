@@ -90,15 +90,20 @@ def head_of(data: bytes) -> tuple[int, int, int]:
 
 
 class Steps(Protocol):
-    """The receiver of an actor loop's messages: a StepClient, or what takes its place."""
+    """The receiver of an actor loop's messages, which does not let the loop wait for the cell."""
 
     @property
     def number(self) -> int:
         """The number of the last step."""
         ...
 
-    def step(self, sends: Iterable[Send]) -> list[tuple[int, Event]]:
-        """As StepClient.step."""
+    def begin(self, sends: Iterable[Send]) -> None:
+        """Begin a step that hands these messages to the cell. None is under way."""
+        ...
+
+    def received(self) -> list[tuple[int, Event]] | None:
+        """What the step under way brought; None while it has no answer. Errors as
+        StepClient.step."""
         ...
 
 

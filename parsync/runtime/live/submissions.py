@@ -176,8 +176,8 @@ class SubmittingSteps:
         """The number of the last step."""
         return self._steps.number
 
-    def step(self, sends: Iterable[Send]) -> list[tuple[int, Event]]:
-        """As StepClient.step."""
+    def begin(self, sends: Iterable[Send]) -> None:
+        """As Steps.begin."""
         others: list[Send] = []
         submitted: defaultdict[int, list[tuple[int, TasksSubmitted]]] = defaultdict(list)
         for send in sends:
@@ -187,7 +187,11 @@ class SubmittingSteps:
                 others.append(send)
         for host, submissions in submitted.items():
             self._senders[host].submit(submissions)
-        return self._steps.step(others)
+        self._steps.begin(others)
+
+    def received(self) -> list[tuple[int, Event]] | None:
+        """As Steps.received."""
+        return self._steps.received()
 
 
 class SubmissionReceiver:

@@ -73,6 +73,7 @@ def repeat(
             _ignore,
             lambda now_us: on_progress(min(now_us, workload.end_us), workload.end_us),
             virtual.message_us,
+            calibration=virtual.calibration,
             plan_limit_s=math.inf,  # the first run had one of its own, and kept it
         )
     except AgoraError:

@@ -13,9 +13,11 @@ from parsync.core.master import MasterCore
 from parsync.core.participant import Participant
 from parsync.core.workers import WorkerPool
 from parsync.runtime.assembly import ArmSpec, Assembly
+from parsync.runtime.calibration import Calibration
 from parsync.runtime.effects import RecordListener
 from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
 from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.stepped import SteppedRuntime
 from parsync.workload.workload import Workload
 from shared_state.observed_cell import CellObserver, ObservedCell
 
@@ -48,6 +50,7 @@ def run_virtual(
     message_us: int = 0,
     observer: CellObserver | None = None,
     plan_limit_s: float = PLAN_LIMIT_S,
+    calibration: Calibration | None = None,
 ) -> VirtualOutcome:
     """Run an arm until every task is committed, at most drain_us past the workload's end.
 
@@ -62,6 +65,8 @@ def run_virtual(
             process: a message between two of them takes no time.
         observer: Learns of every call to the cell (parsync.metrics.regret).
         plan_limit_s: Wall time after which a scheduler's call counts as never returning.
+        calibration: The times of the live runtime, which is then what is run; message_us has no
+            effect.
 
     Raises:
         ContractBroken: A scheduler, or the code of a protocol that users brought, breaks its
@@ -85,9 +90,13 @@ def run_virtual(
         ARRIVALS: arrivals,
     }
     deciders = dict(enumerate(agents))
-    runtime = VirtualRuntime(
-        participants, deciders, on_record, assembly.codec, message_us, assembly.parts
-    )
+    runtime: VirtualRuntime | SteppedRuntime
+    if calibration is None:
+        runtime = VirtualRuntime(
+            participants, deciders, on_record, assembly.codec, message_us, assembly.parts
+        )
+    else:
+        runtime = SteppedRuntime(assembly, participants, deciders, on_record, calibration)
     waiting = -1
 
     def call_under_way() -> int | None:
@@ -109,7 +118,9 @@ def run_virtual(
     return VirtualOutcome(runtime.digest, runtime.now_us, runtime.events, waiting == 0, waiting)
 
 
-def _record_due_ends(runtime: VirtualRuntime, master: MasterCore, workers: WorkerPool) -> None:
+def _record_due_ends(
+    runtime: VirtualRuntime | SteppedRuntime, master: MasterCore, workers: WorkerPool
+) -> None:
     """Record when the tasks that still run are due to end.
 
     Messages that are under way count: starts and cancellations that the worker pool has not

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-import numpy as np
-
+from shared_state import _native
 from shared_state.tasks import Int32, Int64
 
 
@@ -16,14 +13,8 @@ def freshness_order(synced_us: Int64, latest: int) -> Int32:
     backwards and wrapping around. Agents rotate from different places, so that equally fresh
     partitions are not tried in the same order by everybody.
     """
-    count = len(synced_us)
-    return np.argsort(_backwards(latest, count) - synced_us * count).astype(np.int32)
-
-
-@lru_cache(maxsize=4096)
-def _backwards(latest: int, count: int) -> Int64:
-    """How far each partition is from `latest`, going backwards: int64[count]."""
-    return (latest - np.arange(count)) % count
+    order: Int32 = _native.freshness_order(synced_us, latest)
+    return order
 
 
 def average_staleness_us(synced_us: Int64, now_us: int) -> int:

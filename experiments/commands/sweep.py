@@ -1,0 +1,86 @@
+"""`agora sweep FILE`: run many combinations of parameters in virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+def _metric_names(incomplete: str) -> list[str]:
+    from parsync.metrics import registry
+
+    names = (quantity.key for metric in registry.metrics() for quantity in metric.quantities())
+    return [name for name in names if name.startswith(incomplete)]
+
+
+@app.command()
+def sweep_command(
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", hidden=True)] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Directory of the sweep; if it holds this sweep, it is gone on with. "
+            "Default: runs/TIME.",
+        ),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Go on with the sweep in this directory."),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Ray cluster to run on; auto: the one that this machine is a node of. "
+            "Default: processes of this machine.",
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Seeds of each combination. Default: as in FILE, or 10."
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="Run 10, 20 or 40 seeds: until half the interval of each difference is at most "
+            "this part of the baseline's mean, such as 2%; for shares, percentage points.",
+        ),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=_metric_names,
+            help="Figure that --until and the first plot are about, by its name in summary.json. "
+            "Default: as in FILE, or delay_mean_us.",
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ARM",
+            help="Arm that others are compared with. Default: as in FILE, or the first one.",
+        ),
+    ] = None,
+) -> None:
+    """Run many combinations of parameters in virtual time, and plot what comes of them.
+
+    FILE is a run's configuration with a section [sweep], which lists the values of each parameter.
+    Every run is kept as soon as it is done: after Ctrl-C or a crash, the same command with the same
+    --out goes on where it was. Open sweep.html in the sweep's directory.
+
+    Exit status 0 if everything ran; 2 for bad input, or if a run failed; 130 after Ctrl-C, 143
+    after SIGTERM, 129 after SIGHUP.
+    """
+    from experiments.sweeps.execution import SweepOptions, start
+
+    options = SweepOptions(file, out, resume, address, seeds, until, metric, baseline)
+    raise typer.Exit(start(options))

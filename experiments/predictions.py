@@ -1,0 +1,59 @@
+"""What virtual time predicts of live runs: each live arm again in virtual time, calibrated on the
+other live arms of the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from experiments.calibration_config import CalibrationConfig
+from experiments.config import RunConfig
+from experiments.live_validity import live_validity
+from experiments.running import ArmRun
+from experiments.summary_model import Prediction, SeedFigures
+from experiments.sweeps.points import Point
+from parsync.runtime.calibration import MeasuredTimes
+
+
+def calibrated_on(config: RunConfig, runs: Sequence[ArmRun]) -> dict[str, list[ArmRun]]:
+    """The undisturbed live runs that each live arm is calibrated on, by its name: all but itself,
+    or itself where there is no other. Without any, an arm is left out."""
+    live = [run for run in runs if run.live and not run.stopped]
+    sound = [run for run in live if not live_validity(config, run).is_disturbed]
+    found = {
+        run.arm.name: [other for other in sound if other.arm.name != run.arm.name] or sound
+        for run in live
+    }
+    return {name: on for name, on in found.items() if on}
+
+
+def prediction_points(config: RunConfig, runs: Sequence[ArmRun]) -> list[Point]:
+    """The runs in virtual time that predict the live runs of a configuration. There are none if its
+    virtual time is calibrated already."""
+    if config.virtual.calibration is not None:
+        return []
+    arms = {arm.name: arm for arm in config.arms}
+    points = []
+    for name, on in calibrated_on(config, runs).items():
+        times = MeasuredTimes.joined(run.times for run in on)
+        made = times.calibration(config.live.hosts, config.live.tick_ms * 1000)
+        if made is None:
+            continue
+        virtual = config.virtual.model_copy(update={"calibration": CalibrationConfig.of(made)})
+        changed = config.model_copy(update={"virtual": virtual})
+        points.append(Point(changed, arms[name], config.seed))
+    return points
+
+
+def predictions_of(
+    config: RunConfig, runs: Sequence[ArmRun], figures: Mapping[str, SeedFigures]
+) -> dict[str, Prediction]:
+    """The predictions by name of the arm, from the figures of prediction_points."""
+    on = calibrated_on(config, runs)
+    return {
+        name: Prediction(
+            digest=its.digest,
+            overall=its.overall,
+            calibrated_on=[run.arm.name for run in on[name]],
+        )
+        for name, its in figures.items()
+    }

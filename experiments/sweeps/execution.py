@@ -1,0 +1,324 @@
+"""The execution of `agora sweep`: checks, then the runs, then table, plots and page."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from experiments.command_line import BAD_INPUT
+from experiments.interruption import Interruption, stop_signals_noted
+from experiments.model_files import write_model
+from experiments.summary_model import SeedFigures
+from experiments.sweeps.checks import SweepFacts, check_sweep
+from experiments.sweeps.engine import run_points
+from experiments.sweeps.expected_time import START_S
+from experiments.sweeps.kept_points import KeptPoints
+from experiments.sweeps.labels import plain_value
+from experiments.sweeps.looks import LOOKS
+from experiments.sweeps.page import write_page
+from experiments.sweeps.points import Point
+from experiments.sweeps.points_table import POINTS, Row, write_points
+from experiments.sweeps.progress import Progress, processors, time_text
+from experiments.sweeps.result import (
+    SWEEP,
+    SweepSummary,
+    looked_at,
+    summarise_sweep,
+    swept_parameters,
+)
+from experiments.sweeps.sweep_directory import (
+    KEPT,
+    SWEEP_FILE,
+    check_directory,
+    sweep_directory,
+)
+from experiments.sweeps.sweep_file import Combination, Sweep, read_sweep
+from experiments.sweeps.terminal import metric_table
+from experiments.version import version_text
+from parsync.metrics.quantity import counted
+from parsync.metrics.summary import ScopeFigures
+from shared_state.errors import AgoraError
+
+
+@dataclass(frozen=True, slots=True)
+class SweepOptions:
+    """The options of `agora sweep`; None for those that were not given."""
+
+    file: Path | None = None
+    out: Path | None = None
+    resume: Path | None = None
+    address: str | None = None
+    seeds: int | None = None
+    until: str | None = None
+    metric: str | None = None
+    baseline: str | None = None
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The fields of [sweep] that are given."""
+        given = {
+            "seeds": self.seeds,
+            "until": self.until,
+            "metric": self.metric,
+            "baseline": self.baseline,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def start(options: SweepOptions) -> int:
+    """Run what the options of `agora sweep` describe. Return the exit status.
+
+    Everything that can be refused is tried before the first run.
+
+    Raises:
+        AgoraError: An option or the file is wrong, or the sweep failed.
+    """
+    console = Console(stderr=True)
+    file, out = _places(options)
+    sweep = read_sweep(file, options.changes)
+    goes_on = check_directory(out, sweep)
+    try:
+        facts = check_sweep(sweep)
+        _check_metric(sweep, facts)
+    except AgoraError as error:
+        raise AgoraError(f"{file}: {error}") from error
+    with stop_signals_noted() as interruption:
+        try:
+            interruption.check()
+            with sweep_directory(out, sweep, goes_on) as directory:
+                return _run(sweep, facts, directory, options.address, console, interruption)
+        except KeyboardInterrupt:
+            return interruption.exit_status
+
+
+def _places(options: SweepOptions) -> tuple[Path, Path | None]:
+    """The file and the directory. Raises AgoraError if they are not given once each."""
+    if options.resume is None:
+        if options.file is None:
+            raise AgoraError("FILE: missing; expected a sweep's TOML file, or --resume DIR")
+        return options.file, options.out
+    if options.out is not None:
+        raise AgoraError("--out: has no effect with --resume, which goes on in its directory")
+    if not (options.resume / SWEEP_FILE).is_file():
+        raise AgoraError(f"--resume {options.resume}: not a sweep: it has no {SWEEP_FILE}")
+    return options.file or options.resume / SWEEP_FILE, options.resume
+
+
+def _check_metric(sweep: Sweep, facts: SweepFacts) -> None:
+    """Raise AgoraError if no arm has the metric, or `until` has nothing to compare."""
+    known = sorted(one.key for one in facts.quantities)
+    if sweep.section.metric not in known:
+        raise AgoraError(
+            f"sweep.metric: unknown {sweep.section.metric!r}; expected one of {', '.join(known)}"
+        )
+    if sweep.target is None:
+        return
+    metric = next(one for one in facts.quantities if one.key == sweep.section.metric)
+    for one in sweep.combinations:
+        if not looked_at(sweep, one, facts.bases, metric, sweep.target, {}):
+            raise AgoraError(
+                "sweep.until: expected two arms that can be compared; no two have clocks of the "
+                "same class and capacity"
+            )
+
+
+class _Done:
+    """The runs of a sweep that are done.
+
+    Attributes:
+        runs: The figures by combination and arm, then by seed.
+        rows: Of the table.
+    """
+
+    def __init__(self, sweep: Sweep, facts: SweepFacts) -> None:
+        self._bases = facts.bases
+        self._values = [[plain_value(value) for value in one.values] for one in sweep.combinations]
+        self._workloads: dict[tuple[int, int], tuple[str, str]] = {}
+        self.runs: dict[tuple[int, str], dict[int, ScopeFigures]] = {}
+        self.rows: list[Row] = []
+
+    def add(self, combination: Combination, point: Point, figures: SeedFigures) -> None:
+        """Take a run. Raises AgoraError if another arm met another workload under its seed."""
+        number, name, seed = combination.number, point.arm.name, point.seed
+        other, digest = self._workloads.setdefault((number, seed), (name, figures.workload))
+        if digest != figures.workload:
+            raise AgoraError(
+                f"seed {seed}: '{other}' and '{name}' met different workloads: its files have "
+                "changed since the sweep began; choose a new --out"
+            )
+        self.runs.setdefault((number, name), {})[seed] = figures.overall
+        self.rows.append(
+            Row(
+                combination=number,
+                values=self._values[number],
+                arm=name,
+                basis=self._bases[number, name],
+                seed=seed,
+                digest=figures.digest,
+                workload=figures.workload,
+                figures=figures.overall,
+            )
+        )
+
+
+def _run(
+    sweep: Sweep,
+    facts: SweepFacts,
+    directory: Path,
+    address: str | None,
+    console: Console,
+    interruption: Interruption,
+) -> int:
+    """Run what is left of a sweep, and write its results. Return the exit status."""
+    interruption.note = f"`agora sweep --resume {quote(str(directory))}` goes on"
+    done = _Done(sweep, facts)
+    _announce(sweep, facts, directory, address, console)
+    reason, status = "", 0
+    try:
+        for stage in _stages(sweep, facts, done):
+            _run_stage(sweep, stage, done, directory, address, console, interruption)
+    except KeyboardInterrupt:
+        reason, status = "interrupted", interruption.exit_status
+    except (AgoraError, MemoryError) as error:
+        reason, status = str(error) or "not enough memory", BAD_INPUT
+    if not done.rows:
+        if not any((directory / KEPT).glob("*.json")):
+            shutil.rmtree(directory, ignore_errors=True)
+        if status == BAD_INPUT:
+            raise AgoraError(reason)
+        console.print("Stopped before the first run ended; nothing was written.")
+        return status
+    place = {arm.name: number for number, arm in enumerate(sweep.combinations[0].config.arms)}
+    done.rows.sort(key=lambda row: (row.combination, row.seed, place[row.arm]))
+    summary = summarise_sweep(
+        sweep, facts.bases, facts.quantities, done.runs, version_text(), reason
+    )
+    _write(summary, sweep, done.rows, directory, console, interruption)
+    if status == BAD_INPUT:
+        raise AgoraError(reason)
+    return status
+
+
+Stage = Sequence[tuple[Combination, Point]]
+
+
+def _stages(sweep: Sweep, facts: SweepFacts, done: _Done) -> Iterator[Stage]:
+    """The runs in the order in which they are asked for, seed by seed. With a target, each stage
+    goes up to the next look, with the combinations that have not reached it."""
+    target = sweep.target
+    if target is None:
+        yield _points(sweep.combinations, 0, sweep.section.seeds)
+        return
+    metric = next(one for one in facts.quantities if one.key == sweep.section.metric)
+    left: Sequence[Combination] = sweep.combinations
+    before = 0
+    for seeds in LOOKS:
+        yield _points(left, before, seeds)
+        known = {
+            one.number: looked_at(sweep, one, facts.bases, metric, target, done.runs)
+            for one in left
+        }
+        left = [
+            one
+            for one in left
+            if not all(difference.reached for difference in known[one.number].values())
+        ]
+        before = seeds
+
+
+def _points(combinations: Sequence[Combination], first: int, after: int) -> Stage:
+    return [
+        (one, Point(one.config, arm, one.config.seed + place))
+        for place in range(first, after)
+        for one in combinations
+        for arm in one.config.arms
+    ]
+
+
+def _run_stage(
+    sweep: Sweep,
+    stage: Stage,
+    done: _Done,
+    directory: Path,
+    address: str | None,
+    console: Console,
+    interruption: Interruption,
+) -> None:
+    """Run the points of a stage, as far as they are not kept."""
+    of_point = {id(point): combination for combination, point in stage}
+    kept = KeptPoints(directory / KEPT)
+    at_once = sum(kept.has(point.key()) for _, point in stage)
+    progress = Progress(len(stage), at_once)
+    tenth = max(1, (len(stage) - at_once) // 10)
+    with (
+        console.status("sweep") as shown,
+        contextlib.closing(
+            run_points(
+                [point for _, point in stage],
+                interruption,
+                keep=directory / KEPT,
+                address=address,
+            )
+        ) as runs,
+    ):
+        for number, (point, figures) in enumerate(runs, start=1):
+            done.add(of_point[id(point)], point, figures)
+            text = progress.step()
+            shown.update(text)
+            if not console.is_terminal and number > at_once and (number - at_once) % tenth == 0:
+                console.print(text)
+
+
+def _announce(
+    sweep: Sweep, facts: SweepFacts, directory: Path, address: str | None, console: Console
+) -> None:
+    """Say how many runs there are, how many are left, and about how long they will take."""
+    seeds = LOOKS[-1] if sweep.target is not None else sweep.section.seeds
+    points = _points(sweep.combinations, 0, seeds)
+    by_key = {point.key(): (one.number, point.arm.name) for one, point in points}
+    kept = KeptPoints(directory / KEPT)
+    left = [place for key, place in by_key.items() if not kept.has(key)]
+    expected_s = sum(facts.expected_s[place] for place in left)
+    arms = len(sweep.combinations[0].config.arms)
+    up_to = "up to " if sweep.target is not None else ""
+    text = (
+        f"{counted(len(sweep.combinations), 'combination')}, {counted(arms, 'arm')}, "
+        f"{up_to}{counted(seeds, 'seed')}: {up_to}{counted(len(by_key), 'run')}"
+    )
+    if len(left) < len(by_key):
+        text += f"; {len(by_key) - len(left):,} are done, {len(left):,} are left"
+    if left:
+        where = (
+            f"{time_text(expected_s)} of processor time"
+            if address is not None
+            else f"{time_text(START_S + expected_s / min(processors(), len(left)))} on this machine"
+        )
+        text += f", which may take {up_to}about {where}"
+    console.print(Text(f"{text}."), soft_wrap=True)
+
+
+def _write(
+    summary: SweepSummary,
+    sweep: Sweep,
+    rows: Sequence[Row],
+    directory: Path,
+    console: Console,
+    interruption: Interruption,
+) -> None:
+    """Write everything, and show the metric on the terminal."""
+    if summary.partial:
+        console.print("Writing partial results (press Ctrl-C again to quit without them).")
+    write_points(directory / POINTS, swept_parameters(sweep), summary.quantities, rows)
+    write_model(directory / SWEEP, summary)
+    Console().print(metric_table(summary))
+    known = interruption.received
+    page = write_page(directory, lambda: None if known else interruption.check())
+    console.print(Text(f"page: {page}"), soft_wrap=True)

@@ -1,0 +1,183 @@
+"""The page of a sweep, sweep.html: one file that loads nothing, made from sweep.json."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+
+from experiments.config import read_toml
+from experiments.decision_basis import basis_title
+from experiments.figures import style
+from experiments.model_files import read_model, writing
+from experiments.report.page import never_stop
+from experiments.sweeps.labels import value_text
+from experiments.sweeps.plots import MOST_PANELS, draw, panels, x_axis
+from experiments.sweeps.points_table import Column, columns
+from experiments.sweeps.result import SWEEP, ArmResult, SweepSummary
+from experiments.sweeps.sweep_directory import SWEEP_FILE
+from experiments.sweeps.wording import (
+    basis_sentence,
+    difference_text,
+    interval_text,
+    until_sentence,
+)
+from experiments.toml_text import toml_text
+from experiments.whole_files import whole_file
+from parsync.metrics.quantity import Quantity, counted
+
+PAGE = "sweep.html"
+OPEN_ROWS = 40  # a table with more is folded
+_TEMPLATES = Path(__file__).parents[1] / "report" / "templates"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A plot on the page, with what the figure means."""
+
+    title: str
+    svg: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Arms that may be compared with each other.
+
+    Attributes:
+        title: What their delays rest on.
+        arms: Their names.
+        baseline: The one that the others are compared with, "" if it is alone.
+    """
+
+    title: str
+    arms: Sequence[str]
+    baseline: str
+    drawings: Sequence[Drawing]
+
+
+def write_page(directory: Path, check: Callable[[], None] = never_stop) -> Path:
+    """Draw the plots of a sweep and write its page.
+
+    Args:
+        directory: Of the sweep, with its sweep.json.
+        check: Called before each plot; what it raises ends the drawing.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        AgoraError: There is no sweep, or something cannot be written.
+    """
+    summary = read_model(directory / SWEEP, SweepSummary)
+    figures, path = directory / "figures", directory / PAGE
+    with writing(path):
+        figures.mkdir(exist_ok=True)
+        sections = [
+            _section(summary, number, arms, figures, check)
+            for number, arms in enumerate(summary.sets())
+        ]
+        config = toml_text(read_toml(directory / SWEEP_FILE))
+        text = render(summary, sections, config)
+        with whole_file(path) as unfinished:
+            unfinished.write_text(text, "utf-8")
+    return path
+
+
+def shown_quantities(summary: SweepSummary) -> list[Quantity]:
+    """The metric, then the headline quantities that any combination has."""
+    metric = summary.quantity(summary.metric)
+    every = [metric, *(one for one in summary.quantities if one.headline and one != metric)]
+    return [
+        quantity
+        for quantity in every
+        if any(
+            arm.figures[quantity.key].mean is not None
+            for one in summary.combinations
+            for arm in one.arms
+        )
+    ]
+
+
+def _section(
+    summary: SweepSummary,
+    number: int,
+    arms: Sequence[str],
+    figures: Path,
+    check: Callable[[], None],
+) -> Section:
+    drawings = []
+    every = panels(summary)
+    parts = [every[at : at + MOST_PANELS] for at in range(0, len(every), MOST_PANELS)]
+    for quantity in shown_quantities(summary):
+        if quantity.key != summary.metric and not _differs(summary, quantity, arms):
+            continue
+        for place, part in enumerate(parts):
+            check()
+            figure = draw(summary, quantity, arms, part, by_browser=False)
+            shown = draw(summary, quantity, arms, part, by_browser=True)
+            if figure is None or shown is None:
+                continue
+            name = f"{quantity.key}-{number + 1}" + (f"-{place + 1}" if len(parts) > 1 else "")
+            _, svg = style.save(figure, shown, figures, name)
+            title = f"{quantity.label} against {_bottom(summary)}"
+            drawings.append(Drawing(title, style.inline_svg(svg, title), quantity.description))
+    rows = [arm for one in summary.combinations for arm in one.arms if arm.name in arms]
+    titles = list(dict.fromkeys(basis_title(arm.basis) for arm in rows))
+    title = titles[0] if len(titles) == 1 else f"{titles[0]} to {titles[-1]}"
+    baselines = [arm.baseline for arm in rows if arm.baseline is not None]
+    return Section(title, arms, baselines[0] if baselines else "", drawings)
+
+
+def _differs(summary: SweepSummary, quantity: Quantity, arms: Sequence[str]) -> bool:
+    """Whether the means of these arms are not all the same, such as 0 tasks not committed."""
+    means = {
+        arm.figures[quantity.key].mean
+        for one in summary.combinations
+        for arm in one.arms
+        if arm.name in arms
+    }
+    return len(means) > 1
+
+
+def _bottom(summary: SweepSummary) -> str:
+    axis = x_axis(summary)
+    return next(one.label for one in summary.parameters if one.axis == axis)
+
+
+def render(summary: SweepSummary, sections: Sequence[Section], config: str) -> str:
+    """The page's text."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+    )
+    by_key = {one.key: one for one in summary.quantities}
+    dictionary: list[Column] = columns(summary.parameters, summary.quantities)
+
+    def mean(key: str, arm: ArmResult) -> str:
+        return interval_text(by_key[key], arm.figures[key])
+
+    def difference(key: str, arm: ArmResult) -> str:
+        return difference_text(by_key[key], arm)
+
+    return environment.get_template("sweep.html.j2").render(
+        css=(_TEMPLATES / "style.css").read_text("utf-8"),
+        summary=summary,
+        sections=sections,
+        quantities=shown_quantities(summary),
+        dictionary=dictionary,
+        config=config,
+        basis=basis_sentence(summary),
+        until=until_sentence(summary),
+        open_rows=OPEN_ROWS,
+        counted=counted,
+        mean=mean,
+        difference=difference,
+        value_text=value_text,
+        colour=style.colour,
+        place_of=summary.arms.index,
+    )

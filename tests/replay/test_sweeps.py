@@ -1,0 +1,293 @@
+"""`agora sweep` as a user calls it: the example, a sweep that is stopped and gone on with, seeds
+until a difference is known, and what is refused."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from experiments.commands.sweep import app
+from experiments.model_files import read_model
+from experiments.running import seed_figures
+from experiments.sweeps import page
+from experiments.sweeps.looks import LOOKS
+from experiments.sweeps.page import write_page
+from experiments.sweeps.result import SweepSummary
+from experiments.sweeps.sweep_file import read_sweep
+from tests.fixtures.commands import exit_status
+from tests.fixtures.run_toml import arm_toml
+from tests.fixtures.stopping import ROOT, stop_when
+
+EXAMPLE = ROOT / "examples" / "sweep.toml"
+
+SMALL = """
+settle_s = 0.1
+
+[sweep]
+name = "Small & <quick>"
+seeds = {seeds}
+
+[sweep.grid]
+arms."*".groups.greedy.protocol.gap_s = [0.1, 0.4]
+
+[workload]
+kind = "synthetic"
+start = "cold"
+machines = 40
+mean_duration_s = 0.5
+batch_tasks = 20
+load_percent = [80]
+phase_s = {phase_s}
+"""
+
+
+@pytest.fixture
+def one_plot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages have plots of the metric only, since drawing takes seconds."""
+    monkeypatch.setattr(page, "shown_quantities", lambda one: [one.quantity(one.metric)])
+
+
+def small(folder: Path, seeds: int = 2, phase_s: float = 0.5, more: str = "") -> Path:
+    path = folder / "small.toml"
+    counted = 'decision = { clock = "counted" }'
+    arms = arm_toml("one", more=counted) + arm_toml("two", sync="state_aligned", more=counted)
+    path.write_text(SMALL.format(seeds=seeds, phase_s=phase_s) + more + arms)
+    return path
+
+
+def summary_of(folder: Path) -> SweepSummary:
+    return read_model(folder / "sweep.json", SweepSummary)
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("sweep") / "example"
+    assert exit_status(app, EXAMPLE, "--out", out) == 0
+    return out
+
+
+def test_the_example_s_table_has_a_row_for_each_run(example: Path) -> None:
+    table = pq.read_table(example / "points.parquet")
+    rows = table.to_pylist()
+    places = [(row["combination"], row["arm"], row["seed"]) for row in rows]
+    assert len(set(places)) == len(rows) == 6 * 3 * 3
+    gap = 'arms."*".groups.greedy.protocol.gap_s'
+    assert {(row["workload.load_percent"], row[gap]) for row in rows} == {
+        (load, gap_s) for load in (50, 85) for gap_s in (0.1, 0.2, 0.4)
+    }
+    sweep = read_sweep(EXAMPLE, {})
+    for row in rows[::13]:
+        config = sweep.combinations[row["combination"]].config
+        options = config.workload.options.model_dump()
+        assert options["load_percent"] == (row["workload.load_percent"],)
+        (arm,) = (arm for arm in config.arms if arm.name == row["arm"])
+        assert arm.gap_s == row[gap]
+        figures = seed_figures(config, arm, row["seed"])
+        assert (row["digest"], row["workload_digest"]) == (figures.digest, figures.workload)
+        assert row["delay_mean_us"] == figures.overall.value("delay_mean_us")
+        assert row["conflict_rate"] == figures.overall.value("conflict_rate")
+
+
+def test_every_column_says_what_it_means(example: Path) -> None:
+    schema = pq.read_schema(example / "points.parquet")
+    for field in schema:
+        assert field.metadata[b"unit"] and field.metadata[b"meaning"], field.name
+    described = json.loads(schema.metadata[b"columns"])
+    assert list(described) == schema.names
+    assert described["delay_mean_us"]["unit"] == "µs"
+    assert described["conflict_rate"]["unit"] == "0 to 1"
+
+
+def test_the_example_s_summary_compares_arms_of_one_clock_class(example: Path) -> None:
+    summary = summary_of(example)
+    assert summary.sets() == [["ParSync", "StateSync"], ["One scheduler at its own speed"]]
+    assert summary.runs == 54 and not summary.partial
+    rows = pq.read_table(example / "points.parquet").to_pylist()
+    for number, one in enumerate(summary.combinations):
+        assert one.seeds == [1, 2, 3]
+        by_name = {arm.name: arm for arm in one.arms}
+        assert by_name["ParSync"].baseline == "StateSync"
+        assert by_name["StateSync"].baseline is None
+        assert by_name["One scheduler at its own speed"].baseline is None
+        rates = {
+            name: [
+                row["conflict_rate"]
+                for row in rows
+                if row["combination"] == number and row["arm"] == name
+            ]
+            for name in by_name
+        }
+        for name, arm in by_name.items():
+            assert arm.figures["conflict_rate"].mean == pytest.approx(sum(rates[name]) / 3)
+        pairs = zip(rates["ParSync"], rates["StateSync"], strict=True)
+        mean = sum(a - b for a, b in pairs) / 3
+        assert by_name["ParSync"].differences["conflict_rate"].mean == pytest.approx(mean)
+
+
+def test_the_page_loads_nothing_and_is_made_again_as_it_was(example: Path) -> None:
+    path = example / "sweep.html"
+    text = path.read_text("utf-8")
+    assert not re.search(r"""(src|href)=["'](?!#)""", text) and "@import" not in text
+    for words in ("Staleness and load", "Equal capacity, A = ", "Own speed, 1 core", "gap_s"):
+        assert words in text
+    assert text.count("<svg") == len(list((example / "figures").glob("*.svg"))) > 8
+    assert write_page(example) == path and path.read_text("utf-8") == text
+
+
+def kept(folder: Path) -> dict[str, tuple[int, int]]:
+    """The kept points of a sweep, with what tells whether one was written again."""
+    return {
+        path.name: (path.stat().st_ino, path.stat().st_mtime_ns)
+        for path in (folder / "points").glob("*.json")
+    }
+
+
+def some_kept(out: Path) -> Callable[[], bool]:
+    return lambda: len(list((out / "points").glob("*.json"))) >= 3
+
+
+@pytest.mark.usefixtures("one_plot")
+@pytest.mark.parametrize(
+    ("number", "status", "last"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGKILL, -9, None)],
+)
+def test_a_stopped_sweep_goes_on_and_ends_as_if_it_had_not_been(
+    tmp_path: Path, number: int, status: int, last: str | None
+) -> None:
+    file, out, whole = small(tmp_path, seeds=6, phase_s=1.0), tmp_path / "out", tmp_path / "whole"
+    stopped = stop_when(some_kept(out), "experiments.sweep", [file, "--out", out], number)
+    assert stopped.status == status and stopped.left == []
+    before = kept(out)
+    assert 3 <= len(before) < 24
+    if last is not None:
+        assert stopped.err.splitlines()[-1] == last and "Traceback" not in stopped.err
+        summary = summary_of(out)
+        assert summary.partial == "interrupted" and summary.runs == len(before)
+        assert "Partial: interrupted" in (out / "sweep.html").read_text("utf-8")
+    assert exit_status(app, file, "--out", out) == 0
+    after = kept(out)
+    assert len(after) == 24 and before.items() <= after.items()
+    assert exit_status(app, file, "--out", whole) == 0
+    for name in ("points.parquet", "sweep.json", "sweep.html", "sweep.toml"):
+        assert (out / name).read_bytes() == (whole / name).read_bytes(), name
+    assert not list(out.rglob("*.partial"))
+
+
+@pytest.mark.usefixtures("one_plot")
+def test_a_sweep_that_grows_runs_only_what_is_new(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert exit_status(app, small(tmp_path), "--out", out) == 0
+    assert "2 combinations, 2 arms, 2 seeds: 8 runs, which may take" in capsys.readouterr().err
+    before = kept(out)
+    assert exit_status(app, "--resume", out, "--seeds", 3) == 0
+    said = capsys.readouterr()
+    assert "2 combinations, 2 arms, 3 seeds: 12 runs; 8 are done, 4 are left" in said.err
+    assert before.items() <= kept(out).items() and summary_of(out).runs == 12
+    assert exit_status(app, "--resume", out, "--metric", "preferred_share") == 0
+    assert "12 runs; 12 are done, 0 are left." in capsys.readouterr().err
+    assert summary_of(out).metric == "preferred_share"
+
+
+@pytest.mark.usefixtures("one_plot")
+def test_what_must_not_change_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert exit_status(app, small(tmp_path), "--out", out) == 0
+    before = (out / "sweep.json").read_bytes()
+    capsys.readouterr()
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"phase_s": 0.6}, "workload.phase_s: expected 0.5, got 0.6"),
+        ({"more": "slots_per_machine = 9\n"}, "slots_per_machine: expected nothing, got 9"),
+    ]
+    for change, said in changes:
+        assert exit_status(app, small(tmp_path, **change), "--out", out) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"error: {out}: holds another sweep: ") and said in line
+    assert (out / "sweep.json").read_bytes() == before
+
+
+@pytest.mark.usefixtures("one_plot")
+def test_until_runs_as_many_seeds_as_are_needed(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options = ["--until", "4%", "--metric", "delay_mean_us", "--baseline", "two"]
+    file = small(tmp_path)
+    assert exit_status(app, file, "--out", out, *options) == 0
+    summary = summary_of(out)
+    assert summary.until == "4%"
+    for one in summary.combinations:
+        assert len(one.seeds) in LOOKS
+        (known,) = (arm.known for arm in one.arms if arm.known is not None)
+        assert known.seeds == len(one.seeds) and known.half_width is not None
+        assert known.reached == (known.half_width <= 0.04)
+        assert known.reached or len(one.seeds) == LOOKS[-1]
+        assert known.confidence == pytest.approx(1 - 0.05 / 3)
+    text = (out / "sweep.html").read_text("utf-8")
+    assert "known to within 4% of the baseline" in text
+    assert "Small &amp; &lt;quick&gt;" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "FILE: missing; expected a sweep's TOML file, or --resume DIR"),
+        (["no.toml"], "no.toml: No such file or directory"),
+        (["{file}", "--out", "{folder}"], "--out {folder}: already exists; choose a new directory"),
+        (["--resume", "{folder}"], "--resume {folder}: not a sweep: it has no sweep.toml"),
+        (["{file}", "--until", "2"], "{file}: sweep.until: expected a percentage such as 2%"),
+        (["{file}", "--seeds", "2", "--until", "2%"], "{file}: sweep.seeds: has no effect with"),
+        (["{file}", "--metric", "x"], "{file}: sweep.metric: unknown 'x'; expected one of "),
+        (["{file}", "--baseline", "x"], "{file}: sweep.baseline: there is no arm 'x'; arms: one"),
+        (["{file}", "--address", "x"], "--address x: expected HOST:PORT of the head node, or auto"),
+        (["--resume", "{folder}", "--out", "x"], "--out: has no effect with --resume"),
+    ],
+)
+def test_bad_options(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+) -> None:
+    file = small(tmp_path)
+    given = [option.format(file=file, folder=tmp_path) for option in options]
+    if "--out" not in given and "--resume" not in given:
+        given += ["--out", str(tmp_path / "out")]
+    assert exit_status(app, *given) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1].startswith("error: " + said.format(file=file, folder=tmp_path))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_cannot_be_made_is_refused_before_any_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = '\n[[sweep.zip]]\narms.one.groups.greedy.kind = ["random", "best_fat"]\n'
+    file = small(tmp_path)
+    file.write_text(file.read_text().replace("\n[workload]", f"{text}[workload]"))
+    assert exit_status(app, file, "--out", tmp_path / "out") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert 'kind = "best_fat": arms.0.groups.0: ' in line and "best_fat" in line
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("one_plot")
+def test_two_commands_in_one_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert exit_status(app, small(tmp_path), "--out", out) == 0
+    descriptor = os.open(out, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        assert exit_status(app, "--resume", out) == 2
+    finally:
+        os.close(descriptor)
+    assert "its sweep is still in progress" in capsys.readouterr().err
+    shutil.rmtree(out)

@@ -1,0 +1,146 @@
+"""What summary, report and terminal say of live runs: whether they were disturbed, and what virtual
+time had predicted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from experiments.report.live_runs import (
+    disturbed_runs,
+    live_disagreement,
+    prediction_basis,
+    predictions,
+)
+from experiments.report.page import write_report
+from experiments.report.terminal import comparison_table
+from experiments.report.verdict import is_ranked, verdict
+from experiments.summary import build_summary, read_summary, write_run
+from experiments.summary_model import RunSummary
+from parsync.metrics.validity import Validity, validity
+from tests.unit.known_quantities import QUANTITIES
+from tests.unit.run_factory import with_overall, workload
+from tests.unit.test_summary import FACTS, bare_arm
+from tests.unit.test_validity import NAMES, change, rows
+
+DELAY = [QUANTITIES["delay_mean_us"]]
+
+
+def found(disturbed: bool) -> Validity:
+    table = rows()
+    if disturbed:
+        change(table, 0, [7, 8, 30], late_p95_us=12_000)
+    return validity(table, NAMES)
+
+
+def live_summary(
+    live_us: dict[str, float],
+    disturbed: str = "",
+    seeds: dict[str, dict[int, float]] | None = None,
+) -> RunSummary:
+    """Live arms with these mean delays."""
+    arms = [
+        replace(
+            bare_arm(name, seeds=None if seeds is None else seeds[name]),
+            runtime="ray",
+            validity=found(name == disturbed),
+        )
+        for name in live_us
+    ]
+    return with_overall(build_summary(FACTS, workload(), arms), delay_mean_us=live_us)
+
+
+def test_a_disturbed_live_run_wins_nothing() -> None:
+    delays = {"A": 100.0, "B": 200.0, "C": 300.0}
+    row = verdict(live_summary(delays), DELAY)[0]
+    assert [cell.best for cell in row.cells] == [True, False, False]
+    summary = live_summary(delays, disturbed="A")
+    row = verdict(summary, DELAY)[0]
+    assert [cell.best for cell in row.cells] == [False, True, False]
+    assert not is_ranked(summary, summary.arms[0]) and is_ranked(summary, summary.arms[1])
+    assert row.sentence.startswith("B is lowest")
+
+
+def test_a_disturbed_live_run_neither_confirms_nor_contradicts_the_seeds() -> None:
+    seeds = {"A": {3: 50.0, 4: 51.0}, "B": {3: 90.0, 4: 91.0}, "C": {3: 95.0, 4: 99.0}}
+    live = {"A": 500.0, "B": 300.0, "C": 400.0}
+    assert "B is best" in verdict(live_summary(live, "", seeds), DELAY)[0].sentence
+    for name in live:
+        sentence = verdict(live_summary(live, name, seeds), DELAY)[0].sentence
+        assert f"{name} is best" not in sentence
+        assert sentence.startswith("A is lowest"), "the seeds are not the machine's"
+
+
+def test_report_and_terminal_say_what_disturbed_a_run(tmp_path: Path) -> None:
+    arms = [
+        replace(bare_arm(name), runtime="ray", validity=found(name == "Omega"))
+        for name in ("ParSync", "Omega")
+    ]
+    summary = build_summary(FACTS, workload(), arms)
+    (sentence,) = disturbed_runs(summary)
+    assert sentence == (
+        "The live run of Omega was disturbed and wins nothing. 3 of 60 seconds: schedulers-0 was "
+        "up to 12 ms late (95th percentile; limit 2 ms) in seconds 7-8, 30."
+    )
+    write_run(tmp_path, summary, arms)
+    assert read_summary(tmp_path) == summary
+    page = " ".join(write_report(tmp_path).read_text("utf-8").split())
+    assert sentence in page and "valid: 60 seconds, none of them disturbed" in page
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(comparison_table(read_summary(tmp_path)))
+    text = " ".join(console.export_text().split())
+    assert sentence in text
+    assert text.count("live run") >= 2
+
+
+def test_predictions_stand_beside_measurements() -> None:
+    seeds = {"A": {FACTS.seed: 50_000.0}, "B": {FACTS.seed: 90_000.0}}
+    summary = live_summary({"A": 40_000.0, "B": 100_000.0}, "B", seeds)
+    first, second = predictions(summary)
+    delay = next(one for one in first.figures if one.quantity.key == "delay_mean_us")
+    assert (delay.measured, delay.predicted, delay.error) == ("40 ms", "50 ms", "+25 %")
+    assert second.disturbed and not first.disturbed
+    assert predictions(live_summary({"A": 1.0})) == [], "no run in virtual time"
+
+
+def test_the_basis_of_predictions_is_named() -> None:
+    plain = build_summary(replace(FACTS, config={"virtual": {"message_us": 500}}), workload(), [])
+    assert "messages take 500 µs each, and no ticks" in prediction_basis(plain)
+    config = {"virtual": {"message_us": 500, "calibration": {"hosts": 2}}}
+    calibrated = build_summary(replace(FACTS, config=config), workload(), [])
+    assert "calibrated on" in prediction_basis(calibrated)
+
+
+@pytest.mark.parametrize(
+    ("live_us", "disturbed", "disagrees"),
+    [
+        ({"A": 100.0, "B": 200.0}, "", False),
+        ({"A": 200.0, "B": 100.0}, "", True),
+        ({"A": 102.0, "B": 100.0}, "", False),  # alike
+        ({"A": 200.0, "B": 100.0}, "A", False),  # nobody knows
+    ],
+)
+def test_orders_that_differ_live_and_in_virtual_time_are_said(
+    live_us: dict[str, float], disturbed: str, disagrees: bool
+) -> None:
+    seeds = {"A": {FACTS.seed: 10.0}, "B": {FACTS.seed: 20.0}}
+    summary = live_summary(live_us, disturbed, seeds)
+    assert live_disagreement(summary) == (
+        "Live runs and virtual time disagree about the order of arms: B waits less than A in the "
+        "live runs, and longer in virtual time."
+        if disagrees
+        else ""
+    )
+
+
+def test_the_first_paragraph_says_when_live_and_virtual_orders_disagree(tmp_path: Path) -> None:
+    seeds = {"A": {FACTS.seed: 10.0}, "B": {FACTS.seed: 20.0}}
+    summary = live_summary({"A": 200.0, "B": 100.0}, "", seeds)
+    arms = [bare_arm(name, seeds=of) for name, of in seeds.items()]
+    write_run(tmp_path, summary, arms)
+    page = " ".join(write_report(tmp_path).read_text("utf-8").split())
+    _, _, rest = page.partition('<p class="answer">')
+    assert "Live runs and virtual time disagree" in rest.partition("</p>")[0]

@@ -63,7 +63,8 @@ def test_the_frontiers_of_the_main_comparison_are_valid(quick: bool) -> None:
     assert sum(shared) == 5
 
 
-def test_the_example_is_valid() -> None:
+def test_the_examples_are_valid() -> None:
+    assert make_grid(load_config(Path("examples/flow_at_a_peak.toml"))).runs == 27
     grid = make_grid(load_config(Path("examples/frontier.toml")))
     assert len(grid.conditions) == 2 and grid.runs == 24
 

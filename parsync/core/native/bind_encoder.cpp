@@ -10,8 +10,27 @@ namespace nb = nanobind;
 using agora::Encoder;
 using agora::LogFrames;
 
+namespace {
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return nb::inst_ready(self) ? nb::inst_ptr<Encoder>(self)->traverse(visit, arg) : 0;
+}
+
+int clear(PyObject* self) {
+  nb::inst_ptr<Encoder>(self)->clear();
+  return 0;
+}
+
+PyType_Slot collected[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
+                           {Py_tp_clear, reinterpret_cast<void*>(&clear)},
+                           {0, nullptr}};
+
+}  // namespace
+
 void bind_encoder(nb::module_& module) {
-  nb::class_<Encoder>(module, "Encoder", "Values and events as canonical msgpack; see encoder.hpp.")
+  nb::class_<Encoder>(module, "Encoder", "Values and events as canonical msgpack; see encoder.hpp.",
+                      nb::type_slots(collected))
       .def(nb::init<nb::object, nb::object, nb::object>(), nb::arg("array_type"),
            nb::arg("integer_type"), nb::arg("contiguous"))
       .def("add_class", &Encoder::add_class, nb::arg("cls"), nb::arg("code"), nb::arg("prefix"),

@@ -142,6 +142,21 @@ void Encoder::add_log_form(nb::type_object cls, nb::object form) {
   log_forms_.insert_or_assign(cls.ptr(), std::move(form));
 }
 
+int Encoder::traverse(visitproc visit, void* arg) const {
+  for (const nb::object* held : {&array_type_, &integer_type_, &contiguous_}) Py_VISIT(held->ptr());
+  for (const auto& [type, cls] : classes_) {
+    Py_VISIT(cls.type.ptr());
+    Py_VISIT(cls.form.ptr());
+  }
+  for (const auto& [type, form] : log_forms_) Py_VISIT(form.ptr());
+  return 0;
+}
+
+void Encoder::clear() {
+  classes_.clear();
+  log_forms_.clear();
+}
+
 nb::bytes Encoder::encode(nb::handle value) const {
   std::string out;
   out.reserve(1024);

@@ -48,6 +48,10 @@ class Encoder {
   void append_log_frame(nanobind::handle address, nanobind::handle at_us, nanobind::handle event,
                         std::string& frames) const;
 
+  // For Python's garbage collector: the objects that the encoder holds form cycles with it.
+  int traverse(visitproc visit, void* arg) const;
+  void clear();
+
  private:
   struct Class {
     nanobind::object type;  // kept alive: classes_ knows it by its address

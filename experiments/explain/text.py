@@ -161,7 +161,11 @@ def _others(claims: Sequence[OtherClaim], claim: Claim) -> str:
     what = f"{who} placed task{'' if len(claims) == 1 else 's'} {tasks} there"
     before_us = claim.handled_us - first.start_us
     when = f"{duration(before_us)} earlier" if before_us else "in the same microsecond"
-    known = ", before the state that was planned on" if first.start_us <= claim.state_us else ""
+    known = ""
+    if first.start_us == claim.state_us:
+        known = ", just when the state was read that was planned on"
+    elif first.start_us < claim.state_us:
+        known = ", before the state that was planned on"
     return f"{what} at {seconds(first.start_us)}, {when}{known}"
 
 

@@ -86,7 +86,8 @@ def _pool(processes: int) -> Generator[ProcessPoolExecutor, None, None]:
     """A pool whose processes are killed at the end of the block."""
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, context, end_with_parent, (os.getpid(),))
+    with stop_signals_kept_from_children():  # the pool's locks start Python's resource tracker
+        pool = ProcessPoolExecutor(processes, context, end_with_parent, (os.getpid(),))
     try:
         yield pool
     finally:

@@ -85,7 +85,7 @@ def test_a_signal_during_a_live_arm(
     assert stopped.status == status and stopped.left == []
     assert stopped.err.splitlines()[-1] == said
     assert not any(text in stopped.err for text in ("Traceback", "SIGTERM received", "PC: @"))
-    assert len(stopped.err.splitlines()) == 4, stopped.err
+    assert len(stopped.err.splitlines()) == 5, stopped.err
     assert "PARTIAL: 'ParSync': interrupted; 1 of 2 arms did not run" in stopped.out
     summary = read_summary(run)
     assert summary.partial and [arm.partial for arm in summary.arms] == [True]

@@ -47,7 +47,7 @@ def test_the_command_ends_the_arm_of_such_a_policy_and_runs_the_others(
     assert exit_status(app, "--config", EXAMPLE / "run.toml", "--out", out) == 2
     said = capsys.readouterr().err
     errors = [line for line in said.splitlines() if line.startswith("error: ")]
-    assert errors == [f"error: 'conflicts first': {says}"]
+    assert errors == [f"error: 'conflicts first': in the warm-up before time 0: {says}"]
     broken, other = json.loads((out / "summary.json").read_text("utf-8"))["arms"]
     assert broken["partial"] and not broken["totals"]["committed"], "it broke in its warm-up"
     assert other["totals"]["committed"] == other["totals"]["submitted"] > 1000

@@ -19,7 +19,7 @@ from shared_state.errors import AgoraError
 TRACE_SETTLE_S = 2.0
 # Of the main comparison: so many that it takes less than six minutes on two cores.
 SEEDS = 5
-SENSITIVITY_SEEDS = 3
+SENSITIVITY_SEEDS = 2
 
 
 def resolve(options: RunOptions) -> RunConfig:

@@ -15,7 +15,7 @@ from experiments.config import RunConfig, validated
 from experiments.interruption import Interruption
 from experiments.running import make_workload, seed_figures
 from experiments.summary_model import SeedFigures
-from experiments.sweeps import engine, kept_points, progress, work
+from experiments.sweeps import engine, kept_points, progress, work, workload_cache
 from experiments.sweeps.engine import run_points
 from experiments.sweeps.expected_time import expected_run_s
 from experiments.sweeps.local_processes import ATTEMPTS, local_map
@@ -205,15 +205,15 @@ def test_arms_of_a_seed_share_their_workload(monkeypatch: pytest.MonkeyPatch) ->
         made.append(seed)
         return make_workload(run, seed)
 
-    monkeypatch.setattr(work, "make_workload", make)
-    last = work.LastWorkload()
+    monkeypatch.setattr(workload_cache, "make_workload", make)
+    last = workload_cache.WorkloadCache()
     first = last.make(RUN, 1)
     assert last.make(changed(RUN, seeds=5), 1) is first
     assert last.make(RUN, 2) is not first
     last.make(changed(RUN, settle_s=0.2), 2)
     assert made == [1, 2, 2]
     with pytest.raises(AgoraError, match="settle_s"):
-        monkeypatch.setattr(work, "make_workload", _refused)
+        monkeypatch.setattr(workload_cache, "make_workload", _refused)
         last.make(RUN, 3)
 
 

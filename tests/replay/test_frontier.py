@@ -259,6 +259,9 @@ def test_the_command_writes_everything_and_continues_where_it_was(
         "Who is best where" in page and "load 90 %" in page and "http" not in page.split("<svg")[0]
     )
 
+    name = "map-1-delay_mean-preferred_share"
+    assert f'id="{name}"' in page and (out / "figures" / f"{name}.png").is_file()
+
     # What was killed goes on: runs that are kept are not run again.
     kept = sorted((out / "points").iterdir())
     assert len(kept) == 10

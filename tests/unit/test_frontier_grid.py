@@ -73,9 +73,12 @@ def test_the_questions_of_the_findings_are_valid(path: Path) -> None:
     if "[sweep]" in text:
         assert f"agora sweep {path}" in text
         assert read_sweep(path, {}).combinations
-    else:
+    elif "[frontier]" in text:
         assert f"agora frontier {path}" in text
         assert len(make_grid(load_config(path)).seeds) >= 5
+    else:
+        assert f"agora run --config {path}" in text
+        assert load_config(path).live.arms
 
 
 def test_the_examples_are_valid() -> None:

@@ -13,7 +13,7 @@ from experiments.config import RunConfig
 from experiments.interruption import Interruption
 from experiments.running import ArmRun, run_arm_virtual
 from experiments.sweeps.local_processes import local_map
-from experiments.sweeps.work import LastWorkload
+from experiments.sweeps.workload_cache import workload_cache
 from shared_state.errors import AgoraError
 
 
@@ -63,16 +63,12 @@ def run_arms_virtual(
             shutil.rmtree(folder, ignore_errors=True)
 
 
-# What a worker process keeps from one arm to the next.
-_LAST_WORKLOAD = LastWorkload()
-
-
 def _run(work: _Work) -> ArmRun | str:
     """The run of an arm, or why it could not begin."""
     try:
         shutil.rmtree(work.folder, ignore_errors=True)  # of a process that was killed
         work.folder.mkdir()
-        workload = _LAST_WORKLOAD.make(work.config, work.config.seed)
+        workload = workload_cache().make(work.config, work.config.seed)
         return run_arm_virtual(
             work.config,
             work.arm,

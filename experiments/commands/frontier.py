@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.shared_options import ClusterAddress
+
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
@@ -48,14 +50,7 @@ def frontier_command(
             "--quick", help="Without FILE: half the cell, fewer points: about a minute on 2 cores."
         ),
     ] = False,
-    address: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Ray cluster to run on; auto: the one that this machine is a node of. "
-            "Default: processes of this machine.",
-        ),
-    ] = None,
+    address: ClusterAddress = None,
     out: Annotated[
         Path | None,
         typer.Option(

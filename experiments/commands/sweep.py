@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.shared_options import ClusterAddress
+
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
@@ -32,14 +34,7 @@ def sweep_command(
         Path | None,
         typer.Option(metavar="DIR", help="Go on with the sweep in this directory."),
     ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Ray cluster to run on; auto: the one that this machine is a node of. "
-            "Default: processes of this machine.",
-        ),
-    ] = None,
+    address: ClusterAddress = None,
     seeds: Annotated[
         int | None,
         typer.Option(

@@ -12,7 +12,7 @@ from experiments.summary import distinct
 from experiments.sweeps.expected_time import expected_run_s
 from experiments.sweeps.labels import assignments, parameter_labels, plain_value
 from experiments.sweeps.sweep_file import Combination, Sweep
-from experiments.sweeps.work import LastWorkload
+from experiments.sweeps.workload_cache import WorkloadCache
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.summary import quantities
 from shared_state.errors import AgoraError
@@ -40,7 +40,7 @@ def check_sweep(sweep: Sweep) -> SweepFacts:
         AgoraError: Names the combination and what is wrong with it.
     """
     labels = parameter_labels([one.path for one in sweep.parameters])
-    workloads = LastWorkload()
+    workloads = WorkloadCache()
     checked: dict[str, float] = {}  # expected times by workload and arm
     facts = SweepFacts({}, [], {})
     found: list[Quantity] = []
@@ -55,7 +55,7 @@ def check_sweep(sweep: Sweep) -> SweepFacts:
 
 def _check(
     combination: Combination,
-    workloads: LastWorkload,
+    workloads: WorkloadCache,
     checked: dict[str, float],
     facts: SweepFacts,
 ) -> list[Quantity]:
@@ -77,6 +77,8 @@ def _check(
     outline = config.workload.outline()
     for arm in config.arms:
         place = combination.number, arm.name
-        facts.bases[place] = decision_basis(arm, outline, config.virtual.message_us)
+        facts.bases[place] = decision_basis(
+            arm, outline, config.virtual.message_us, config.virtual.measured_times
+        )
         facts.expected_s[place] = checked[keys[arm.name]]
     return found

@@ -40,8 +40,8 @@ from tests.fixtures.google2011_files import (
     task_row,
     write_trace,
 )
+from tests.fixtures.small_run import SMALL_RUN
 from tests.unit.run_factory import write_synthetic_run
-from tests.unit.test_bad_input_configuration import CONFIG
 
 NAMES = ("StateSync aligned quality-first", "ParSync adaptive", "Flow")
 Command = Callable[..., tuple[int, str, str]]
@@ -50,7 +50,7 @@ Command = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     """The main job on a small configuration, in this process: (exit status, stdout, stderr)."""
-    (tmp_path / "small.toml").write_text(CONFIG)
+    (tmp_path / "small.toml").write_text(SMALL_RUN)
 
     def run(*arguments: str) -> tuple[int, str, str]:
         paths = ["--config", tmp_path / "small.toml", "--out", tmp_path / "run"]

@@ -28,8 +28,22 @@ from tests.fixtures.claim_oracle import (
     outcomes_of,
 )
 from tests.fixtures.commands import exit_status, without_figures
+from tests.fixtures.run_toml import group_toml
 
 MESSAGE_US = 700
+ALIGNED = 'sync = "state_aligned", gap_s = 0.05'
+PARSYNC = (
+    'sync = "diff_block", gap_s = 0.1, strategy = "quality_first", commit_mode = "all_or_nothing"'
+)
+OMEGA = (
+    'sync = "every_attempt", gap_s = 0.05, losers = "requeue", requeue_s = 0.02, '
+    'conflict_check = "sequence_number"'
+)
+SLOW = '\ndecision = { clock = "modelled", task_us = 900 }'
+ALONE = 'decision = { clock = "modelled", task_us = 300 }'
+PREEMPTING = """share = 0.25
+options = { preemption = true }
+decision = { clock = "counted" }"""
 CONFIG = f"""
 runtime = "virtual"
 seeds = 1
@@ -53,53 +67,14 @@ no_preference_permille = 200
 [[arms]]
 name = "Shared"
 partitions = 4
-
-[[arms.groups]]
-name = "parsync"
-kind = "random"
-count = 3
-share = 0.5
-decision = {{ clock = "modelled", task_us = 900 }}
-[arms.groups.protocol]
-kind = "optimistic"
-sync = "diff_block"
-gap_s = 0.1
-strategy = "quality_first"
-commit_mode = "all_or_nothing"
-
-[[arms.groups]]
-name = "omega"
-kind = "randomized_first_fit"
-count = 2
-share = 0.25
-decision = {{ clock = "modelled", task_us = 900 }}
-[arms.groups.protocol]
-kind = "optimistic"
-sync = "every_attempt"
-gap_s = 0.05
-losers = "requeue"
-requeue_s = 0.02
-conflict_check = "sequence_number"
-
-[[arms.groups]]
-name = "flow"
-kind = "quincy"
-count = 1
-share = 0.25
-options = {{ preemption = true }}
-decision = {{ clock = "counted" }}
-protocol = {{ kind = "optimistic", sync = "state_aligned", gap_s = 0.05 }}
+{group_toml("parsync", "random", 3, PARSYNC, f"share = 0.5{SLOW}")}
+{group_toml("omega", "randomized_first_fit", 2, OMEGA, f"share = 0.25{SLOW}")}
+{group_toml("flow", "quincy", 1, ALIGNED, PREEMPTING)}
 
 [[arms]]
 name = "Alone"
 partitions = 1
-
-[[arms.groups]]
-name = "greedy"
-kind = "best_fit"
-count = 1
-decision = {{ clock = "modelled", task_us = 300 }}
-protocol = {{ kind = "optimistic", sync = "state_aligned", gap_s = 0.05, freed_at_once = true }}
+{group_toml("greedy", "best_fit", 1, f"{ALIGNED}, freed_at_once = true", ALONE)}
 """
 
 

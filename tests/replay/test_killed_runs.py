@@ -10,28 +10,14 @@ from pathlib import Path
 import pytest
 
 from experiments.commands.report import app as report_app
-from experiments.commands.run import app
 from experiments.config import load_config
 from experiments.killed_runs import run_in_progress
 from experiments.summary import read_summary
 from parsync.metrics.regret import RegretMeans
 from parsync.metrics.summary import ScopeFigures
-from tests.fixtures.commands import exit_status, without_figures
-from tests.unit.test_bad_input_configuration import CONFIG
+from tests.fixtures.commands import exit_status
 
-SEEDS = 2
 Report = Callable[[Path], tuple[int, str]]
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run directory with two arms and two paired seeds."""
-    folder = tmp_path_factory.mktemp("whole")
-    (folder / "small.toml").write_text(CONFIG)
-    arguments = ["--config", folder / "small.toml", "--out", folder / "run", "--seeds", SEEDS]
-    with without_figures():
-        assert exit_status(app, *arguments) == 0
-    return folder / "run"
 
 
 @pytest.fixture

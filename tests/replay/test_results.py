@@ -15,27 +15,13 @@ from matplotlib.figure import Figure
 
 from experiments import figures
 from experiments.commands.explain import app as explain_app
-from experiments.commands.run import app
 from experiments.killed_runs import run_in_progress
 from experiments.results import LoadedRun, load_run
 from experiments.summary import read_summary
 from parsync.metrics.tables import SCHEMAS
 from shared_state.errors import AgoraError
-from tests.fixtures.commands import exit_status, without_figures
-from tests.unit.test_bad_input_configuration import CONFIG
-
-SEEDS = 2
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run directory with two arms and two paired seeds."""
-    folder = tmp_path_factory.mktemp("whole")
-    (folder / "small.toml").write_text(CONFIG)
-    arguments = ["--config", folder / "small.toml", "--out", folder / "run", "--seeds", SEEDS]
-    with without_figures():
-        assert exit_status(app, *arguments) == 0
-    return folder / "run"
+from tests.fixtures.commands import exit_status
+from tests.replay.conftest import SEEDS
 
 
 @pytest.fixture(scope="module")

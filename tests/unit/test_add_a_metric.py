@@ -24,8 +24,8 @@ from parsync.metrics.run_metrics import RunMetrics
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
 from tests.fixtures.installed import install
+from tests.fixtures.small_run import SMALL_RUN
 from tests.unit.record_factory import PHASES
-from tests.unit.test_bad_input_configuration import CONFIG
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "metrics"
@@ -71,7 +71,7 @@ def test_its_figure_is_in_summary_report_and_comparison(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     check_metric(registry.get("long_waits"))
-    (tmp_path / "small.toml").write_text(CONFIG)
+    (tmp_path / "small.toml").write_text(SMALL_RUN)
     run = tmp_path / "run"
     assert exit_status(app, "--config", tmp_path / "small.toml", "--out", run, "--seeds", 2) == 0
     assert "Waits" in capsys.readouterr().out, "its column in the terminal's table"
@@ -175,7 +175,7 @@ def test_a_metric_whose_code_fails_ends_its_arm_with_one_line(
     site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install(site, "broken", "broken:Fails", {"broken.py": BROKEN}, "agora.metrics")
-    (tmp_path / "small.toml").write_text(CONFIG)
+    (tmp_path / "small.toml").write_text(SMALL_RUN)
     run = tmp_path / "run"
     assert exit_status(app, "--config", tmp_path / "small.toml", "--out", run, "--seeds", 1) == 2
     last = capsys.readouterr().err.splitlines()[-1]

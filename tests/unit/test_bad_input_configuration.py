@@ -23,35 +23,8 @@ from tests.fixtures.google2011_files import (
     task_row,
     write_trace,
 )
+from tests.fixtures.small_run import FLOW, PARSYNC, PROTOCOL, SMALL_RUN
 
-PARSYNC = 'protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05 }'
-GREEDY = f'groups = [{{ name = "greedy", kind = "random", count = 4, {PARSYNC} }}]'
-PROTOCOL = 'protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05 }'
-FLOW = f'groups = [{{ name = "flow", kind = "quincy", count = 1, {PROTOCOL} }}]'
-CONFIG = f"""
-seeds = 1
-drain_s = 5.0
-settle_s = 0.1
-runtime = "virtual"
-
-[workload]
-kind = "synthetic"
-machines = 60
-slots_per_machine = 4
-mean_duration_s = 0.2
-batch_tasks = 10
-phase_s = 0.5
-
-[[arms]]
-name = "ParSync"
-partitions = 6
-{GREEDY}
-
-[[arms]]
-name = "Flow"
-partitions = 7
-{FLOW}
-"""
 Refusal = Callable[..., str]
 
 
@@ -174,9 +147,9 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
 def test_a_file_that_makes_no_sense(
     tmp_path: Path, refused: Refusal, old: str, new: str, says: str
 ) -> None:
-    assert old in CONFIG
+    assert old in SMALL_RUN
     file = tmp_path / "bad.toml"
-    file.write_text(CONFIG.replace(old, new, 1))
+    file.write_text(SMALL_RUN.replace(old, new, 1))
     line = refused("--config", file)
     assert says in line
     assert line.startswith(f"error: {file}: ")
@@ -254,7 +227,7 @@ def test_a_configuration_that_cannot_be_read(tmp_path: Path, refused: Refusal) -
 
 def test_a_flag_that_spoils_a_file_is_named_beside_it(tmp_path: Path, refused: Refusal) -> None:
     file = tmp_path / "good.toml"
-    file.write_text(CONFIG)
+    file.write_text(SMALL_RUN)
     for flags, says in (
         (
             ["--seeds", "9999"],
@@ -274,7 +247,7 @@ def test_a_file_that_never_ends(refused: Refusal) -> None:
 
 
 def test_flags_that_a_file_would_silently_override(tmp_path: Path, refused: Refusal) -> None:
-    (tmp_path / "good.toml").write_text(CONFIG)
+    (tmp_path / "good.toml").write_text(SMALL_RUN)
     assert "--scale: has no effect with --config" in refused(
         "--config", tmp_path / "good.toml", "--scale", "paper"
     )
@@ -312,7 +285,7 @@ def test_a_container_s_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_an_out_that_is_taken_or_impossible(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "good.toml").write_text(CONFIG)
+    (tmp_path / "good.toml").write_text(SMALL_RUN)
     (tmp_path / "file").write_text("mine")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     for out, says in (
@@ -348,8 +321,8 @@ def test_a_trace_that_leaves_nothing_names_the_file_that_asks_for_it(
 ) -> None:
     trace = write_trace(tmp_path / "trace", MACHINES, [*TASKS, *LATER])
     (tmp_path / "long.toml").write_text(
-        CONFIG.replace("settle_s = 0.1", "settle_s = 9e5").replace(
-            CONFIG[CONFIG.index("[workload]") : CONFIG.index("[[arms]]")],
+        SMALL_RUN.replace("settle_s = 0.1", "settle_s = 9e5").replace(
+            SMALL_RUN[SMALL_RUN.index("[workload]") : SMALL_RUN.index("[[arms]]")],
             f'[workload]\nkind = "google2011"\ndirectory = "{trace}"\n\n',
         )
     )
@@ -363,7 +336,7 @@ def test_runs_that_begin_in_one_second_have_directories_of_their_own(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("experiments.preconditions.time.strftime", lambda _: "20260101-120000")
-    (tmp_path / "good.toml").write_text(CONFIG)
+    (tmp_path / "good.toml").write_text(SMALL_RUN)
     for name in ("20260101-120000", "20260101-120000-2", "20260101-120000-3"):
         assert exit_status(app, "--config", "good.toml") == 0
         assert f"report: runs/{name}/report.html\n" in capsys.readouterr().err
@@ -376,7 +349,7 @@ def test_a_default_directory_that_another_run_has_just_made(
     """Between the look and the making of it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("experiments.preconditions.time.strftime", lambda _: "20260101-120000")
-    (tmp_path / "good.toml").write_text(CONFIG)
+    (tmp_path / "good.toml").write_text(SMALL_RUN)
     config = load_config(tmp_path / "good.toml")
     (tmp_path / "runs").mkdir()
     mkdir = Path.mkdir

@@ -22,7 +22,7 @@ from parsync.runtime.calibration import MeasuredTimes
 from parsync.runtime.virtual.repeat import repeat
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
-from tests.unit.test_bad_input_configuration import CONFIG
+from tests.fixtures.small_run import SMALL_RUN
 
 TIMES = MeasuredTimes(step_us=[900, 700], other_step_us=[500], push_us=[400], lag_us=[60])
 TABLES = {"step_us": [700, 900], "other_step_us": [500], "push_us": [400], "lag_us": [60]}
@@ -31,7 +31,7 @@ PLAIN = {"hosts": 2, "tick_us": 25_000, **TABLES}
 
 def with_calibration(path: Path, **change: Any) -> Path:
     lines = [f"{name} = {json.dumps(value)}" for name, value in {**PLAIN, **change}.items()]
-    path.write_text(CONFIG + "\n[virtual.calibration]\n" + "\n".join(lines) + "\n", "utf-8")
+    path.write_text(SMALL_RUN + "\n[virtual.calibration]\n" + "\n".join(lines) + "\n", "utf-8")
     return path
 
 
@@ -90,7 +90,7 @@ def test_the_command_refuses_a_directory_without_a_calibration(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "run.toml"
-    path.write_text(CONFIG, "utf-8")
+    path.write_text(SMALL_RUN, "utf-8")
     options = ["--config", path, "--calibrate", tmp_path, "--out", tmp_path / "out"]
     assert exit_status(app, *options) == 2
     assert "--calibrate: " in capsys.readouterr().err

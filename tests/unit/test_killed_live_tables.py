@@ -3,7 +3,7 @@ stories of its tasks. Without Ray, on a hand-driven clock."""
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,6 @@ import pytest
 from experiments.explain.arm_stories import ArmStories
 from experiments.explain.outcomes import Columns
 from experiments.explain.story import COMMITTED
-from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.tables import TABLES
 from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.killed_run import measure_killed
@@ -22,7 +21,7 @@ from parsync.runtime.live.recovery import answers
 from parsync.runtime.records import merge_parts
 from tests.fixtures.claim_oracle import Outcome, check_claims, check_rivals, outcomes_of
 from tests.fixtures.fake_ray import FakeRay
-from tests.fixtures.live_runs import mixed_arm, small_workload
+from tests.fixtures.live_runs import metrics_of, mixed_arm, small_workload
 
 KILLED_US = 1_200_000
 
@@ -31,13 +30,7 @@ def test_a_killed_live_run_tells_what_its_cell_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arm, workload = mixed_arm(), small_workload(machines=60)
-    metrics = partial(
-        RunMetrics,
-        workload.phases,
-        arm.agents,
-        partitions=arm.partitions,
-        job_of=workload.tasks.job,
-    )
+    metrics = metrics_of(workload, arm)
     ray = FakeRay(monkeypatch, tmp_path, arm, workload, metrics)
     ray.pass_time(KILLED_US)
     for name in list(ray.actors):

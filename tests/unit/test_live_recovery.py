@@ -1,129 +1,36 @@
 """A killed actor takes measurements with it: the figures of the run are right all the same. Without
-Ray, on a hand-driven clock; the oracle reads the journals by itself."""
+Ray, on a hand-driven clock."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from parsync.core.addresses import is_own
-from parsync.core.event import Event
-from parsync.metrics.delay import DelayMetric
-from parsync.metrics.jobs import JobMetric
 from parsync.metrics.record import Record
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.metrics.summary import summarise
 from parsync.metrics.tables import NOT_KNOWN
-from parsync.protocols import registry
 from parsync.runtime import replay
-from parsync.runtime.assembly import ArmSpec
-from parsync.runtime.assembly_files import write_assembly
-from parsync.runtime.live import loop
-from parsync.runtime.live.plan import CELL, SOURCE
 from parsync.runtime.live.recorder import Recorder, epoch_log, epoch_logs
 from parsync.runtime.live.recovery import HostRecovery
-from parsync.runtime.live.restarts import Restart
-from parsync.runtime.live.run import LiveOutcome
-from parsync.runtime.live.steps import Unavailable
 from parsync.runtime.records import merge_parts
-from parsync.workload.workload import Workload
-from tests.fixtures.fake_ray import FakeRay
-from tests.fixtures.live_runs import mixed_arm, queues_arm, small_arm, small_workload
-from tests.fixtures.run_oracle import Truth, truth
+from tests.fixtures.killed_actors import (
+    cell_and_tasks,
+    check,
+    events_of,
+    hosts_of,
+    make_run,
+    recovered,
+    to_the_end,
+)
+from tests.fixtures.live_runs import mixed_arm, queues_arm, small_arm
+from tests.fixtures.run_oracle import truth
 
-LIMIT_US = 10_000_000
 PACKAGES = Path(__file__).parents[1] / "fixtures" / "protocols"
-
-
-def cell_and_tasks() -> Workload:
-    """No task runs for long, so that a run can be followed to the end of the last."""
-    workload = small_workload(machines=60)
-    return replace(workload, duration_us=np.minimum(workload.duration_us, 900_000))
-
-
-def make_run(
-    monkeypatch: pytest.MonkeyPatch, directory: Path, arm: ArmSpec, workload: Workload
-) -> FakeRay:
-    metrics = partial(
-        RunMetrics,
-        workload.phases,
-        arm.agents,
-        partitions=arm.partitions,
-        job_of=workload.tasks.job,
-    )
-    ray = FakeRay(monkeypatch, directory, arm, workload, metrics)
-    write_assembly(directory / "log", arm, workload)
-    return ray
-
-
-def to_the_end(ray: FakeRay) -> LiveOutcome:
-    """Until every task was placed and has ended."""
-    while not (ray.idle and ray.actors["workers"]._workers.pending_ends == 0):
-        assert ray.clock.us < LIMIT_US
-        ray.pass_time(ray.clock.us + 50_000)
-    ray.pass_time(ray.clock.us + 50_000)
-    return ray.finish(quiet=True)
-
-
-def check(outcome: LiveOutcome, workload: Workload, directory: Path) -> Truth:
-    """Every figure that rests on what the cell did."""
-    told = truth(directory / "log")
-    metrics = outcome.metrics
-    count = {name: int(counts.sum()) for name, counts in metrics.count.items()}
-    arrivals = len(workload.arrival_rows)
-    assert not outcome.partial and len(told.commit_us) == arrivals
-    assert count["submitted"] == count["committed"] == count["accepted"] == arrivals
-    assert count["claims"] == told.claims and count["duplicate"] == told.duplicates
-    assert count["stale"] + count["full"] + count["evicted"] == told.conflicts
-    # a reply takes no time on this clock, so that the agents' times are the cell's
-    assert count["delay_us"] == told.delay_sum_us(workload)
-    assert int(metrics.get(DelayMetric).delays.sum()) == arrivals
-    assert count["attempts"] == sum(told.attempts.values())
-    figures = summarise(metrics)
-    assert figures.totals.censored == 0 and not figures.overall.at_least
-    assert figures.overall.jobs_finished == figures.overall.jobs > 0
-    job_totals = metrics.get(JobMetric).totals(metrics.last_us)
-    assert job_totals is not None and job_totals.jct_us.sum() == told.completion_sum_us(workload)
-    assert merge_parts(directory / "records") == []
-    rows = pq.read_table(directory / "records" / "tasks.parquet").to_pydict()
-    assert dict(zip(rows["task"], rows["commit_us"], strict=True)) == told.commit_us
-    assert dict(zip(rows["task"], rows["machine"], strict=True)) == told.machine
-    assert dict(zip(rows["task"], rows["attempts"], strict=True)) == told.attempts
-    assert set(rows["first"]) == {1} and len(rows["task"]) == arrivals
-    commits = pq.read_table(directory / "records" / "commits.parquet").to_pydict()
-    assert sum(commits["claims"]) == told.claims
-    unknown = commits["start_us"].count(NOT_KNOWN)
-    assert unknown == commits["decision_us"].count(NOT_KNOWN) == commits["ranking"].count(NOT_KNOWN)
-    assert unknown == sum(recovered(outcome, host)[0] for host in hosts_of(outcome))
-    rejections = pq.read_table(directory / "records" / "rejections.parquet")
-    assert len(rejections) == told.claims - arrivals
-    return told
-
-
-def events_of(arm: ArmSpec) -> list[type[Event]]:
-    """Of its protocols."""
-    kinds = {group.protocol.kind for group in arm.groups}
-    return [event for kind in kinds for event in registry.get(kind).events]
-
-
-def hosts_of(outcome: LiveOutcome) -> set[str]:
-    return {restart.actor for restart in outcome.restarts}
-
-
-def recovered(outcome: LiveOutcome, host: str) -> tuple[int, int]:
-    """Transactions and claims that the host left no record of, by the note on it."""
-    (note,) = (note for note in outcome.notes if note.startswith(f"{host}: "))
-    transactions, claims = re.findall(r"([\d,]+) (?:transactions|claims)", note)
-    return int(transactions.replace(",", "")), int(claims.replace(",", ""))
-
-
 KILLS = {
     "the last host, mid-run": [("schedulers-1", 700, 300)],
     "the first host, early": [("schedulers-0", 40, 200)],
@@ -187,7 +94,7 @@ def test_claims_made_at_the_machines_are_completed_from_the_cells_log(
     small = replace(workload.cell, capacity=workload.cell.capacity // 2)
     workload = replace(workload, cell=small)  # so that tasks wait in the second phase
     ray = make_run(monkeypatch, tmp_path, arm, workload)
-    ray.pass_time(1_910_000)
+    ray.pass_time(1_900_000)
     host = "schedulers-0"
     if kill == "in a step":
         ray.dies_in_step = host
@@ -271,117 +178,6 @@ def test_a_flow_scheduler_and_tasks_that_nobody_can_place(
     assert merge_parts(tmp_path / "records") == []
     rows = pq.read_table(tmp_path / "records" / "unplaceable.parquet")
     assert sorted(rows["task"].to_pylist()) == sorted(large.tolist())
-
-
-def test_a_host_that_does_not_come_back_leaves_its_claims_and_its_waiting_tasks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workload = cell_and_tasks()
-    ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
-    ray.pass_time(1_410_000)
-    ray.lose("schedulers-1")
-    ray.pass_time(2_500_000)
-    outcome = ray.finish(quiet=False)
-    told = truth(tmp_path / "log")
-    assert outcome.partial and "schedulers-1: process is gone" in outcome.notes
-    (restart,) = outcome.restarts
-    assert restart.actor == "schedulers-1" and restart.away_us is None
-    assert 1_380_000 <= restart.at_us <= 1_410_000
-    figures = summarise(outcome.metrics)
-    totals = figures.totals
-    assert totals.submitted == len(workload.arrival_rows)
-    assert totals.committed == len(told.commit_us) < totals.submitted
-    assert totals.censored == totals.submitted - totals.committed
-    assert outcome.metrics.count["delay_us"].sum() == told.delay_sum_us(workload)
-    assert figures.overall.at_least.keys() >= {"delay_mean_us", "delay_p99_us"}
-
-
-@pytest.mark.parametrize("log", ["kept", "not flushed"])
-def test_a_lost_source_leaves_its_submissions(
-    log: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What it had submitted counts, placed or not. Its log may end before what the hosts got."""
-    workload = cell_and_tasks()
-    ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
-    ray.pass_time(1_803_000)
-    ray.lose(SOURCE)
-    ray.pass_time(1_804_000)
-    if log == "not flushed":
-        for path in (tmp_path / "log").glob("source-*.journal"):
-            path.write_bytes(b"")
-    outcome = ray.finish(quiet=False, partial=True)
-    told = truth(tmp_path / "log")
-    figures = summarise(outcome.metrics)
-    # it submits every 25 ms
-    batches = np.searchsorted(workload.arrival_us, 1_800_000, side="right")
-    submitted = int(workload.arrival_offsets[batches])
-    assert 0 < len(told.commit_us) < submitted < len(workload.arrival_rows)
-    assert figures.totals.submitted == submitted
-    assert figures.totals.censored == submitted - len(told.commit_us)
-    prefers = workload.tasks.preference[workload.arrival_rows[:submitted]] > 0
-    assert figures.totals.submitted_prefers == prefers.sum() > 0
-    assert figures.overall.incomplete
-    assert figures.overall.at_least.keys() >= {"delay_mean_us", "delay_p99_us"}
-    assert [restart.actor for restart in outcome.restarts] == [SOURCE]
-    assert outcome.partial and "source: process is gone" in outcome.notes
-    rows = pq.read_table(tmp_path / "records" / "submissions.source.parquet")
-    assert sum(rows["tasks"].to_pylist()) == submitted
-
-
-def test_a_cell_that_does_not_hand_over_is_measured_by_its_replay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loop, "LAST_STEP_S", 0.0)
-    workload = cell_and_tasks()
-    ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
-    ray.pass_time(1_500_000)
-    ray.lose(CELL)
-    outcome = ray.finish(quiet=False)
-    told = truth(tmp_path / "log")
-    count = outcome.metrics.count
-    assert outcome.partial
-    assert count["ended_finished"].sum() == len(told.ended_us) > 0
-    assert len(outcome.metrics.samples("cell")["at_us"]) == 15
-    assert outcome.restarts[0] == Restart(CELL, 1_500_000, None)
-
-
-def test_an_actor_whose_answer_was_lost_hands_over_the_same_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workload = cell_and_tasks()
-    ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
-    asked: list[str] = []
-
-    def call(name: str, method: str, arguments: tuple[Any, ...]) -> Any:
-        value = FakeRay.call(ray, name, method, arguments)
-        if method == "finish":
-            asked.append(name)
-            if asked.count(name) == 1:
-                raise Unavailable("process is away")
-        return value
-
-    monkeypatch.setattr(ray, "call", call)
-    outcome = to_the_end(ray)
-    assert set(map(asked.count, asked)) == {2}
-    check(outcome, workload, tmp_path)
-
-
-def test_logs_that_cannot_be_read_leave_what_was_handed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workload = cell_and_tasks()
-    ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
-    ray.pass_time(500_000)
-    ray.kill("schedulers-0")
-    ray.restart("schedulers-0")
-    ray.pass_time(1_500_000)
-    (path,) = (tmp_path / "log").glob("cell.journal")
-    data = bytearray(path.read_bytes())
-    data[200] ^= 1
-    path.write_bytes(bytes(data))
-    outcome = ray.finish(quiet=True)
-    assert outcome.partial and any("cell.journal: corrupt" in note for note in outcome.notes)
-    assert outcome.metrics.count["committed"].sum() > 0
 
 
 def test_a_task_is_given_up_once_and_only_if_it_was_not_placed_afterwards(

@@ -12,14 +12,14 @@ from experiments.running import ArmRun, make_metrics, make_workload
 from experiments.sweeps.work import PointFailed, figures_of
 from parsync.metrics.regret import Regret
 from parsync.runtime.calibration import MeasuredTimes
-from tests.unit.test_bad_input_configuration import CONFIG
+from tests.fixtures.small_run import SMALL_RUN
 from tests.unit.test_validity import change, rows
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> RunConfig:
     path = tmp_path / "run.toml"
-    path.write_text(CONFIG.replace('runtime = "virtual"', 'runtime = "ray"'), "utf-8")
+    path.write_text(SMALL_RUN.replace('runtime = "virtual"', 'runtime = "ray"'), "utf-8")
     return load_config(path)
 
 

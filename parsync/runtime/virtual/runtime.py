@@ -16,6 +16,7 @@ from parsync.metrics.record import Record
 from parsync.protocols.broken import ProtocolBroken
 from parsync.runtime.effects import DecisionInterpreter, RecordListener
 from parsync.runtime.protocol_faults import ProtocolPart, blame
+from parsync.runtime.virtual.last_records import hand_out_last_records
 
 
 class VirtualRuntime:
@@ -124,17 +125,9 @@ class VirtualRuntime:
 
     def finish(self) -> None:
         """Hand out the measurements that participants still hold."""
-        for address in sorted(self._participants):
-            participant = self._participants[address]
-            try:
-                for record in participant.finish(self.now_us):
-                    self._on_record(record)
-            except Exception as error:
-                part = self._parts.get(address)
-                if self._broken and part is not None:
-                    continue  # the run has ended with the error that this follows from
-                blame(error, part, participant, None)
-                raise
+        hand_out_last_records(
+            self._participants, self._parts, self.now_us, self._on_record, self._broken
+        )
 
     def finish_decision(
         self, now_us: int, decision: int, elapsed_ns: int, decision_us: int, address: int

@@ -26,7 +26,7 @@ from parsync.core.participant import Decider, Participant
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.calibration import Calibration, Draws
 from parsync.runtime.effects import RecordListener
-from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_decision, ignore_record
+from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
 from parsync.runtime.live.cell_side import CellSideLoop
 from parsync.runtime.live.load_meter import LoadMeter
 from parsync.runtime.live.loop import HostLoop, Ticks
@@ -39,7 +39,7 @@ from parsync.runtime.live.submissions import (
     SubmittingSteps,
 )
 from parsync.runtime.live.timing import COORDINATOR_TICK_US, WAKE_US
-from parsync.runtime.protocol_faults import blame
+from parsync.runtime.virtual.last_records import hand_out_last_records
 from schedulers.decision_time import ClockClass
 
 Messages = list[tuple[int, Event]]
@@ -241,8 +241,6 @@ class SteppedRuntime:
                 on_record,
                 self._handled_live,
                 self._parts,
-                ignore_decision,
-                own_speed,
             )
             process = _Process(host, clock, runtime, Draws(calibration.lag_us, seed, f"lag {host}"))
             table = calibration.step_us if host in agents else calibration.other_step_us
@@ -364,17 +362,9 @@ class SteppedRuntime:
 
     def finish(self) -> None:
         """Hand out the measurements that participants still hold."""
-        for address in sorted(self._participants):
-            participant = self._participants[address]
-            try:
-                for record in participant.finish(self.now_us):
-                    self._on_record(record)
-            except Exception as error:
-                part = self._parts.get(address)
-                if self._broken and part is not None:
-                    continue  # the run has ended with the error that this follows from
-                blame(error, part, participant, None)
-                raise
+        hand_out_last_records(
+            self._participants, self._parts, self.now_us, self._on_record, self._broken
+        )
 
 
 def _ignore_tick(now_us: int) -> None:

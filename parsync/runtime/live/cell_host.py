@@ -15,6 +15,7 @@ from parsync.runtime.live.checkpoint import Checkpoints
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.finished import DueEnds, Finished, once
+from parsync.runtime.live.garbage import leave_out_of_collections
 from parsync.runtime.live.load_meter import LoadMeter
 from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, RunInputs, RunPlan
@@ -65,6 +66,7 @@ class CellHost:
         if self._service.origin_ns is not None:
             self._clock.begin(self._service.origin_ns)
             self._service.begin_epoch(self._clock.now_us())
+        leave_out_of_collections()
 
     def __repr__(self) -> str:
         return str(self._status_line)

@@ -7,7 +7,9 @@ if __name__ == "__main__":  # before the imports, which take a while
 
     exit_on_stop_signals()
 
-from collections.abc import Callable
+import contextlib
+import tomllib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -16,19 +18,21 @@ from typing import TypeVar
 from rich.console import Console
 from rich.text import Text
 
-from experiments.config import RunConfig, load_config
+from experiments.config import RunConfig, load_config, read_toml
 from experiments.frontier_presets import default_config
 from experiments.frontiers.build import build_frontier
 from experiments.frontiers.files import FRONTIER, POINTS, write_frontier, write_points
 from experiments.frontiers.grid import Grid, make_grid, with_options
 from experiments.frontiers.running import run_grid
 from experiments.interruption import Interruption, stop_signals_noted
+from experiments.model_files import writing
 from experiments.preconditions import CONFIG_FILE, check_arms, check_memory, new_directory
 from experiments.report.frontier_page import write_frontier_page
 from experiments.report.frontier_terminal import frontier_table
 from experiments.running import make_workload
 from experiments.sweeps.kept_points import KeptPoints
 from experiments.sweeps.progress import Progress
+from experiments.sweeps.shared_directories import first_difference, locked
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
 from parsync.metrics.quantity import counted
@@ -64,6 +68,7 @@ def start(options: FrontierOptions) -> int:
     """
     console = Console(stderr=True)
     config = _resolve(options)
+    continues = _continues(options.out, config)
     grid = make_grid(config)
     first = grid.conditions[0].config
     check_memory(first, None)
@@ -71,9 +76,9 @@ def start(options: FrontierOptions) -> int:
     check_memory(first, workload)
     check_arms(first, workload)
     with stop_signals_noted() as interruption:
-        directory = _directory(options.out, config)
         try:
-            status = _run(grid, workload, directory, options.address, console, interruption)
+            with _directory(options.out, config, continues) as directory:
+                status = _run(grid, workload, directory, options.address, console, interruption)
         except KeyboardInterrupt:
             status = interruption.exit_status
         return interruption.exit_status if interruption.received else status
@@ -106,34 +111,41 @@ def _numbers(option: str, text: str, kind: Callable[[str], Number]) -> tuple[Num
         raise AgoraError(f"{option} {text}: expected numbers joined by commas") from error
 
 
-def _directory(out: Path | None, config: RunConfig) -> Path:
-    """A new directory with the configuration, or an existing one of the same configuration.
+def _continues(out: Path | None, config: RunConfig) -> bool:
+    """Whether `out` holds this frontier already, so that it is continued there.
 
     Raises:
-        AgoraError: It holds something else, or cannot be made.
+        AgoraError: It holds something else.
     """
-    text = toml_text(config.model_dump(mode="json"))
-    if out is not None and out.exists():
-        try:
-            there = (out / CONFIG_FILE).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise AgoraError(
-                f"--out {out}: already exists and is not the directory of a frontier"
-            ) from error
-        if there != text or not (out / KEPT).is_dir():
-            raise AgoraError(
-                f"--out {out}: holds another configuration; choose a new directory, or the options "
-                "that it was made with"
-            )
-        return out
-    made = new_directory(out)
-    try:
-        (made / KEPT).mkdir()
-        with whole_file(made / CONFIG_FILE) as unfinished:
-            unfinished.write_text(text, "utf-8")
-    except OSError as error:
-        raise AgoraError(f"--out {made}: {error.strerror}") from error
-    return made
+    if out is None or not out.exists():
+        return False
+    if not (out / CONFIG_FILE).is_file():
+        raise AgoraError(f"--out {out}: already exists and is not the directory of a frontier")
+    other = first_difference(
+        read_toml(out / CONFIG_FILE), tomllib.loads(toml_text(config.model_dump(mode="json")))
+    )
+    if other:
+        raise AgoraError(
+            f"--out {out}: holds another configuration: {other}; choose a new directory, or the "
+            "options that it was made with"
+        )
+    return True
+
+
+@contextlib.contextmanager
+def _directory(out: Path | None, config: RunConfig, continues: bool) -> Iterator[Path]:
+    """The directory with the configuration, for this process alone inside the block.
+
+    Raises:
+        AgoraError: It cannot be made or written, or another process is at work there.
+    """
+    directory = out if continues and out is not None else new_directory(out)
+    with locked(directory, "frontier"):
+        if not continues:
+            path = directory / CONFIG_FILE
+            with writing(path), whole_file(path) as unfinished:
+                unfinished.write_text(toml_text(config.model_dump(mode="json")), "utf-8")
+        yield directory
 
 
 def _run(

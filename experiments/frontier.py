@@ -9,7 +9,7 @@ if __name__ == "__main__":  # before the imports, which take a while
 
 import contextlib
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -30,8 +30,10 @@ from experiments.preconditions import CONFIG_FILE, check_arms, check_memory, new
 from experiments.report.frontier_page import write_frontier_page
 from experiments.report.frontier_terminal import frontier_table
 from experiments.running import make_workload
+from experiments.sweeps.expected_time import START_S, expected_run_s
 from experiments.sweeps.kept_points import KeptPoints
-from experiments.sweeps.progress import Progress
+from experiments.sweeps.points import Point
+from experiments.sweeps.progress import Progress, processors, time_text
 from experiments.sweeps.shared_directories import first_difference, locked
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
@@ -159,15 +161,22 @@ def _run(
     again = f"the same options with --out {quote(str(directory))} continue"
     interruption.note = f"the runs that are done are kept; {again}"
     architectures = counted(len(grid.architectures), "architecture")
-    console.print(
+    text = (
         f"{architectures}, {counted(len(grid.spots), 'point')}, "
-        f"{counted(len(grid.seeds), 'seed')}: {counted(grid.runs, 'run')} in virtual time."
+        f"{counted(len(grid.seeds), 'seed')}: {counted(grid.runs, 'run')} in virtual time"
     )
     kept = KeptPoints(directory / KEPT)
     keys = [point.key() for _, point in grid.points()]
+    done = set(filter(kept.has, keys))
+    left = {point.key(): point for _, point in grid.points() if point.key() not in done}
+    if done:
+        text += f"; {counted(len(left), 'run')} left"
+    if left:
+        text += f", about {_expected(list(left.values()), grid, workload, address)}"
+    console.print(Text(f"{text}."), soft_wrap=True)
     if unusable := kept.unusable(keys):
         console.print(Text(unusable), soft_wrap=True)
-    progress = Progress(grid.runs, sum(map(kept.has, keys)))
+    progress = Progress(grid.runs, sum(key in done for key in keys))
     with console.status("frontier") as status:
         results, partial = run_grid(
             grid,
@@ -193,6 +202,32 @@ def _run(
     Console().print(frontier_table(summary))
     console.print(Text(f"page: {page}"), soft_wrap=True)
     return 0
+
+
+def _expected(points: Sequence[Point], grid: Grid, workload: Workload, address: str | None) -> str:
+    """How long runs will take, as people say it.
+
+    Args:
+        points: Of different keys.
+        grid: That they belong to.
+        workload: Of its first condition. Those of other loads have tasks in proportion.
+        address: Of a Ray cluster, whose processors are not known yet.
+    """
+    first = grid.conditions[0].config
+    warm_up = first.workload.make_warm_up(first.seed)
+    expected_s = sum(
+        expected_run_s(point.arm, workload, warm_up) * _tasks(point.config) / _tasks(first)
+        for point in points
+    )
+    if address is not None:
+        return f"{time_text(expected_s)} of processor time"
+    return time_text(START_S + expected_s / min(processors(), len(points)))
+
+
+def _tasks(config: RunConfig) -> int:
+    """About how many tasks arrive; 1 where only reading the workload tells."""
+    outline = config.workload.outline()
+    return 1 if outline is None else max(1, outline.tasks)
 
 
 if __name__ == "__main__":

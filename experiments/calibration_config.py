@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
@@ -47,6 +48,11 @@ class CalibrationConfig(Strict):
         """The same as a configuration has it."""
         names = CalibrationConfig.model_fields
         return CalibrationConfig(**{name: getattr(calibration, name) for name in names})
+
+    @property
+    def digest(self) -> str:
+        """What tells these times from any others."""
+        return hashlib.blake2b(self.model_dump_json().encode(), digest_size=16).hexdigest()
 
     def made(self) -> Calibration:
         """The same as the runtime takes it."""

@@ -66,6 +66,11 @@ class VirtualConfig(Strict):
         """The calibration as the runtime takes it."""
         return None if self.calibration is None else self.calibration.made()
 
+    @property
+    def measured_times(self) -> str:
+        """The digest of the calibration; "" without one."""
+        return "" if self.calibration is None else self.calibration.digest
+
 
 class RunConfig(Strict):
     """Everything a run depends on.

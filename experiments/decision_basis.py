@@ -19,8 +19,10 @@ from pydantic import Field
 from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime, decision_clock
 from experiments.workloads.registry import Outline
 from parsync.metrics.figures import Count, Figures, Number
+from parsync.metrics.quantity import duration
 from schedulers.decision_time import ClockClass
 
+LIVE = "live"  # messages took the times that they took
 SAME_CAPACITY = 0.01  # relative: shares of the jobs are in permille, so capacities are not exact
 
 
@@ -47,6 +49,8 @@ class DecisionBasis(Figures):
             not tell.
         cores: Schedulers, each of which decides on a core of its own.
         message_us: The time of a message in virtual time.
+        measured_times: What the times of messages were measured on where they do not take
+            message_us: LIVE, or the digest of a calibration; "" where they do.
     """
 
     kind: BasisKind = Field(strict=False)  # a plain string in JSON
@@ -56,6 +60,12 @@ class DecisionBasis(Figures):
     arrivals_per_s: Number | None = None
     cores: Count
     message_us: Count
+    measured_times: str = ""
+
+    @property
+    def live(self) -> DecisionBasis:
+        """The basis of figures that were measured in real time."""
+        return self.model_copy(update={"measured_times": LIVE})
 
 
 class Capacity(Figures):
@@ -71,13 +81,16 @@ class Capacity(Figures):
     high: Number
 
 
-def decision_basis(arm: ArmConfig, outline: Outline | None, message_us: int) -> DecisionBasis:
-    """The basis of an arm.
+def decision_basis(
+    arm: ArmConfig, outline: Outline | None, message_us: int, measured_times: str = ""
+) -> DecisionBasis:
+    """The basis of an arm in virtual time.
 
     Args:
         arm: The arm.
         outline: Of its workload; None: not known, and capacities are taken per job.
         message_us: The time of a message in virtual time.
+        measured_times: As in DecisionBasis.
     """
     clocks = {decision_clock(group, arm.partitions, live=False).clock_class for group in arm.groups}
     basis = DecisionBasis(
@@ -85,6 +98,7 @@ def decision_basis(arm: ArmConfig, outline: Outline | None, message_us: int) -> 
         arrivals_per_s=None if outline is None else outline.tasks_per_s,
         cores=sum(group.count for group in arm.groups),
         message_us=message_us,
+        measured_times=measured_times,
     )
     if clocks == {ClockClass.OWN_SPEED}:
         return basis.model_copy(update={"kind": BasisKind.OWN_SPEED})
@@ -124,7 +138,7 @@ def decision_capacity(arm: ArmConfig, outline: Outline) -> list[Capacity]:
 
 def comparable(one: DecisionBasis, other: DecisionBasis) -> bool:
     """Whether two arms may be ranked beside each other."""
-    if one.kind is not other.kind or one.message_us != other.message_us:
+    if one.kind is not other.kind or _message_times(one) != _message_times(other):
         return False
     if one.kind is BasisKind.OWN_SPEED:
         return one.cores == other.cores
@@ -158,6 +172,25 @@ def basis_title(basis: DecisionBasis) -> str:
     """A basis as the title of a table."""
     text = basis_text(basis)
     return text[0].upper() + text[1:]
+
+
+def basis_titles(bases: Sequence[DecisionBasis]) -> list[str]:
+    """The titles of several tables, with the times of messages if they are not all the same."""
+    if len({_message_times(basis) for basis in bases}) == 1:
+        return [basis_title(basis) for basis in bases]
+    return [f"{basis_title(basis)}, {_messages_text(basis)}" for basis in bases]
+
+
+def _messages_text(basis: DecisionBasis) -> str:
+    if basis.measured_times == LIVE:
+        return "live"
+    if basis.measured_times:
+        return "messages take calibrated times"
+    return f"messages take {duration(basis.message_us)}"
+
+
+def _message_times(basis: DecisionBasis) -> str | int:
+    return basis.measured_times or basis.message_us
 
 
 def basis_explained(basis: DecisionBasis) -> str:

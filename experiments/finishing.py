@@ -132,7 +132,9 @@ def arm_result(
                 type(decision_clock(group, arm.partitions, live)).__name__ for group in arm.groups
             )
         ),
-        basis=decision_basis(arm, outline, config.virtual.message_us),
+        basis=decision_basis(
+            arm, outline, config.virtual.message_us, config.virtual.measured_times
+        ),
         clock_notes=run.notes,
         figures=summarise(run.metrics),
         quantities=quantities(run.metrics),

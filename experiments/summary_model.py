@@ -254,10 +254,18 @@ class ComparedArms(Figures):
     paired: Paired
 
     def sets(self) -> list[Self]:
-        """One for each set of arms that may be ranked beside each other."""
+        """One for each set of arms that may be ranked beside each other. Without paired seeds,
+        arms have the figures of their own runs, and those of live runs stand apart."""
+        seeds = self.paired.seeds
+        arms = [
+            arm
+            if seeds or arm.runtime == "virtual"
+            else arm.model_copy(update={"basis": arm.basis.live})
+            for arm in self.arms
+        ]
         return [
-            self.model_copy(update={"arms": arms})
-            for arms in by_basis([(arm, arm.basis) for arm in self.arms])
+            self.model_copy(update={"arms": members})
+            for members in by_basis([(arm, arm.basis) for arm in arms])
         ]
 
     def quantity(self, key: str) -> Quantity | None:

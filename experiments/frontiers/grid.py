@@ -95,9 +95,9 @@ def make_grid(config: RunConfig) -> Grid:
     arms = {arm.name: arm for arm in config.arms}
     conditions = tuple(_conditions(config, frontier))
     outline = config.workload.outline()
-    message_us = config.virtual.message_us
+    messages = config.virtual.message_us, config.virtual.measured_times
     bases = tuple(
-        decision_basis(one.arm_at(arms[one.arm], one.settings()[0]), outline, message_us)
+        decision_basis(one.arm_at(arms[one.arm], one.settings()[0]), outline, *messages)
         for one in frontier.architectures
     )
     spots = []
@@ -106,7 +106,7 @@ def make_grid(config: RunConfig) -> Grid:
             for value in one.settings():
                 arm = one.arm_at(arms[one.arm], value)
                 # An arm with mixed clocks is comparable to none, also not to itself.
-                basis = decision_basis(arm, outline, message_us)
+                basis = decision_basis(arm, outline, *messages)
                 if basis != bases[number] and not comparable(basis, bases[number]):
                     raise AgoraError(
                         f"frontier.architectures.{number}.knob: {one.knob} changes the clock class "

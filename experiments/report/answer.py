@@ -148,9 +148,15 @@ def _other_times(summary: RunSummary) -> str:
     )
     live = any(arm.runtime == "ray" for arm in summary.arms)
     real = " Live, all of these take the time that they take." if live else ""
+    heartbeat_us = summary.config.get("heartbeat_us")
+    ends = (
+        f" The workers report ended tasks every {duration(heartbeat_us)}, live too."
+        if isinstance(heartbeat_us, int)
+        else ""
+    )
     return (
         f"{message}. The cell's master, the workers and the source of tasks answer in no time, and "
-        f"so does a protocol's participant beside the master.{real}"
+        f"so does a protocol's participant beside the master.{real}{ends}"
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import jinja2
 
-from experiments.decision_basis import basis_explained, basis_text, basis_title
+from experiments.decision_basis import basis_explained, basis_text, basis_titles
 from experiments.figures import FIGURES, FigureSpec, RenderedFigure, draw_all, style
 from experiments.report.answer import answer, effective_capacity, question, rests_on, times
 from experiments.report.data_dictionary import data_dictionary
@@ -191,7 +191,7 @@ def _fill(template: str, **values: Any) -> str:
         "unplaced_share": unplaced_share,
         "share": share,
         "is_ranked": is_ranked,
-        "basis_title": basis_title,
+        "titles_of": lambda sets: basis_titles([one.arms[0].basis for one in sets]),
         "basis_explained": basis_explained,
         "place_of": lambda arm: slugs.index(arm.slug),
     }

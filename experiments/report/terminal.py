@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from experiments.decision_basis import basis_title
+from experiments.decision_basis import basis_titles
 from experiments.report.fitted_table import FittedTable
 from experiments.report.live_runs import disturbed_runs
 from experiments.report.transient import transient_phases
@@ -86,9 +86,10 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
     legend = best + waiting + capacity + cut + bounds
     index_of = {arm.slug: index for index, arm in enumerate(summary.arms)}
     tables: list[RenderableType] = [title]
-    for one in sets:
+    titles = basis_titles([one.arms[0].basis for one in sets])
+    for title_of_set, one in zip(titles, sets, strict=True):
         table = FittedTable(
-            title=Text(basis_title(one.arms[0].basis)),
+            title=Text(title_of_set),
             title_justify="left",
             box=box.SIMPLE_HEAD,
             padding=(0, 1, 0, 0),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.bounds import missing_share, ranked, ranked_by
-from experiments.decision_basis import basis_title
+from experiments.decision_basis import basis_titles
 from experiments.statistics import CONFIDENCE, Difference, Interval, paired_difference
 from experiments.summary_model import ArmSummary, ComparedArms
 from parsync.metrics.quantity import Better, Quantity, Unit, is_better, percent_change
@@ -76,9 +76,10 @@ def _row_of_sets(summary: ComparedArms, sets: Sequence[ComparedArms], quantity: 
         return _row(summary, quantity)
     rows = [_row(one, quantity) for one in sets]
     cell_of = {cell.slug: cell for row in rows for cell in row.cells}
+    titles = basis_titles([one.arms[0].basis for one in sets])
     ranked_rows = [
-        f"{basis_title(one.arms[0].basis)}: {row.sentence}"
-        for one, row in zip(sets, rows, strict=True)
+        f"{title}: {row.sentence}"
+        for title, one, row in zip(titles, sets, rows, strict=True)
         if row.sentence and len(one.arms) > 1
     ]
     is_ranked_by = quantity.better is not Better.NEITHER

@@ -77,6 +77,8 @@ def _check(
     outline = config.workload.outline()
     for arm in config.arms:
         place = combination.number, arm.name
-        facts.bases[place] = decision_basis(arm, outline, config.virtual.message_us)
+        facts.bases[place] = decision_basis(
+            arm, outline, config.virtual.message_us, config.virtual.measured_times
+        )
         facts.expected_s[place] = checked[keys[arm.name]]
     return found

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.arm_config import ArmConfig, CountedTime, DecisionTime, ModelledTime
+from experiments.arm_config import (
+    ArmConfig,
+    CountedTime,
+    DecisionTime,
+    GroupConfig,
+    ModelledTime,
+)
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
-from experiments.presets import Scale, demo_scale, greedy_group
+from experiments.presets import Scale, demo_scale, flow_group, greedy_group
 from experiments.running import make_workload, run_arm_virtual
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.synthetic import SyntheticOptions
@@ -27,9 +33,13 @@ SCALE = Scale(WORKLOAD, 4, 4, gap_s=0.05, tau_s=0.1, drain_s=5.0, settle_s=0.2)
 
 def capacity_per_s(count: int, decision: DecisionTime, sync: str = "diff_block") -> float:
     group = greedy_group(SCALE, "quality_first", count, sync, decision=decision)
+    return capacity_of(group, WORKLOAD)
+
+
+def capacity_of(group: GroupConfig, options: SyntheticOptions) -> float:
     arm = ArmConfig(name="arm", partitions=4, groups=(group,))
     config = RunConfig(
-        workload=WorkloadConfig.of("synthetic", WORKLOAD),
+        workload=WorkloadConfig.of("synthetic", options),
         arms=(arm,),
         settle_s=0.2,
         drain_s=5.0,
@@ -52,6 +62,17 @@ def test_a_scheduler_without_rivals_has_the_capacity_that_it_is_given() -> None:
 def test_conflicts_lower_the_capacity_of_schedulers_that_share_a_cell() -> None:
     stale = capacity_per_s(4, ModelledTime(task_us=1600), "state_aligned")
     assert 0.5 * 2500 < stale < 0.99 * 2500
+
+
+def test_tasks_that_a_flow_scheduler_keeps_take_time_only_if_they_are_charged() -> None:
+    """In a cell with more load than it holds, every round has kept tasks."""
+    crowded = WORKLOAD.model_copy(update={"load_percent": (130,)})
+    free, charged = (
+        capacity_of(flow_group(SCALE, "quincy", 1, "state_aligned", time), crowded)
+        for time in (ModelledTime(task_us=50), ModelledTime(task_us=50, charges_kept=True))
+    )
+    assert 10_000 < free <= 20_000, "a task takes 50 us once; some of the phase's wait at its end"
+    assert charged < 0.5 * free
 
 
 def test_fast_code_has_more_capacity() -> None:

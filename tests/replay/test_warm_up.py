@@ -11,16 +11,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments import running_live
 from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
 from experiments.running import make_workload, run_arm_virtual, seed_figures
 from experiments.warm_up import state_after, warmed_up
 from experiments.workload_config import WorkloadConfig
+from experiments.workloads.inspection import digest
 from experiments.workloads.steady_state import warm_up
 from experiments.workloads.synthetic import SyntheticOptions
 from parsync.metrics.record import Record
 from parsync.metrics.summary import PhaseFigures
+from parsync.runtime.assembly import ArmSpec
+from parsync.runtime.live.run import LiveOutcome
 from parsync.runtime.virtual.repeat import repeat
 from parsync.runtime.virtual.run import run_virtual
 from parsync.workload.checks import validate
@@ -173,6 +177,29 @@ def test_arms_that_begin_so_can_be_repeated(tmp_path: Path) -> None:
     repeated = repeat(folder, lambda *_: None)
     assert repeated.divergence is None and repeated.log is not None
     assert repeated.log.digest == result.digest
+
+
+def test_a_live_run_begins_as_one_in_virtual_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Begun(Exception):
+        pass
+
+    began: list[Workload] = []
+
+    def run_live(_: ArmSpec, workload: Workload, *__: object) -> LiveOutcome:
+        began.append(workload)
+        raise Begun
+
+    monkeypatch.setattr(running_live, "run_live", run_live)
+    run = config(SMALL, runtime="ray")
+    workload = make_workload(run, 1)
+    with pytest.raises(Begun):
+        running_live.run_arm_live(
+            run, GREEDY, workload, 1, tmp_path, lambda _: None, Interruption(), None
+        )
+    assert len(began[0].initial.task) > 100
+    assert digest(began[0]) == digest(begins()) != digest(workload)
 
 
 @cache

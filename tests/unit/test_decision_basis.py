@@ -8,7 +8,14 @@ from dataclasses import replace
 import pytest
 
 from experiments.arm_config import ArmConfig, CountedTime, DecisionTime, ModelledTime
-from experiments.decision_basis import BasisKind, DecisionBasis, comparable, decision_basis
+from experiments.config import VirtualConfig
+from experiments.decision_basis import (
+    BasisKind,
+    DecisionBasis,
+    basis_titles,
+    comparable,
+    decision_basis,
+)
 from experiments.presets import default_arms, demo_scale, greedy_group, mix_arm
 from experiments.report.verdict import NOT_RANKED, Row, verdict
 from experiments.summary import ArmResult, build_summary
@@ -78,11 +85,12 @@ def test_a_mix_is_given_capacity_in_proportion_to_its_jobs() -> None:
         basis((8, modelled(400, scan_cost=0.75), None)),
         basis((8, CountedTime(), None)),
         basis((8, modelled(400), None)).model_copy(update={"message_us": 0}),
+        basis((8, modelled(400), None)).model_copy(update={"measured_times": "of a calibration"}),
         basis((4, modelled(400), 0.5), (4, CountedTime(), 0.5)),
         # all of them together decide as much, but one group gets more jobs than it can
         basis((4, modelled(400), 0.75), (4, modelled(400), 0.25)),
     ],
-    ids=["capacity", "scan cost", "clock", "messages", "mixed", "unequally dealt"],
+    ids=["capacity", "scan cost", "clock", "messages", "calibrated", "mixed", "unequally dealt"],
 )
 def test_arms_on_different_bases_are_not_ranked(other: DecisionBasis) -> None:
     """Whatever their figures are: each is alone in its class, and nothing is best."""
@@ -120,3 +128,44 @@ def test_several_classes_are_ranked_each_by_itself() -> None:
     row = delay_row(arms)
     assert [cell.best for cell in row.cells] == [True, False, True, False]
     assert "Equal capacity" in row.sentence and "Own speed, 1 core: C is lowest" in row.sentence
+
+
+def test_live_figures_are_not_ranked_beside_those_of_virtual_time() -> None:
+    """Live, messages take the time that they take."""
+    arms = [bare_arm("live", "a"), bare_arm("virtual", "b"), bare_arm("other", "c")]
+    arms[0] = replace(arms[0], runtime="ray")
+    row = delay_row([replace(arm, basis=EQUAL) for arm in arms[:2]])
+    assert not any(cell.best for cell in row.cells) and row.sentence == NOT_RANKED
+    summary = build_summary(FACTS, workload(), [replace(arm, basis=EQUAL) for arm in arms])
+    assert [[arm.name for arm in one.arms] for one in summary.sets()] == [
+        ["live"],
+        ["virtual", "other"],
+    ]
+    titles = basis_titles([one.arms[0].basis for one in summary.sets()])
+    assert [title.rpartition(", ")[2] for title in titles] == ["live", "messages take 500 µs"]
+
+
+def test_with_paired_seeds_the_figures_are_those_of_virtual_time() -> None:
+    seeds = {seed: 1.0 + seed for seed in range(3)}
+    arms = [replace(bare_arm(name, name, seeds), basis=EQUAL) for name in "ab"]
+    arms[0] = replace(arms[0], runtime="ray")
+    (one,) = build_summary(FACTS, workload(), arms).sets()
+    assert basis_titles([one.arms[0].basis]) == ["Equal capacity, 20,000 tasks/s"]
+
+
+def test_a_calibration_is_part_of_the_basis() -> None:
+    times = {"hosts": 2, "tick_us": 25_000, "step_us": [900], "other_step_us": [500]}
+    one = VirtualConfig.model_validate(
+        {"calibration": {**times, "push_us": [400], "lag_us": [60]}}, strict=False
+    )
+    other = VirtualConfig.model_validate(
+        {"calibration": {**times, "push_us": [401], "lag_us": [60]}}, strict=False
+    )
+    arm = default_arms(SCALE)[0]
+    plain, first, second = (
+        decision_basis(arm, OUTLINE, config.message_us, config.measured_times)
+        for config in (VirtualConfig(), one, other)
+    )
+    assert comparable(first, first)
+    assert not comparable(first, second) and not comparable(plain, first)
+    assert basis_titles([first, plain])[0].endswith(", messages take calibrated times")

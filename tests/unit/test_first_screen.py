@@ -97,6 +97,10 @@ def test_what_the_comparison_rests_on_is_told_in_numbers() -> None:
     assert "from 1.72 (a) to 2 (b) times the arrivals" in text
     assert effective_capacity(summary.arms[0]) == pytest.approx(1.7235)
     assert "answer in no time" in told["Other times"] and "Steady state" in told
+    config = {**FACTS.config, "heartbeat_us": 1500, "virtual": {"message_us": 500}}
+    times = dict(rests_on(build_summary(replace(FACTS, config=config), workload(), arms)))
+    assert "a message takes 500 µs" in times["Other times"]
+    assert "The workers report ended tasks every 1.50 ms" in times["Other times"]
 
 
 def test_a_choice_that_turns_two_arms_round_is_told() -> None:

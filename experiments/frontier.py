@@ -27,6 +27,7 @@ from experiments.preconditions import CONFIG_FILE, check_arms, check_memory, new
 from experiments.report.frontier_page import write_frontier_page
 from experiments.report.frontier_terminal import frontier_table
 from experiments.running import make_workload
+from experiments.sweeps.kept_points import KeptPoints
 from experiments.sweeps.progress import Progress
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
@@ -150,7 +151,11 @@ def _run(
         f"{architectures}, {counted(len(grid.spots), 'point')}, "
         f"{counted(len(grid.seeds), 'seed')}: {counted(grid.runs, 'run')} in virtual time."
     )
-    progress = Progress(grid.runs)
+    kept = KeptPoints(directory / KEPT)
+    keys = [point.key() for _, point in grid.points()]
+    if unusable := kept.unusable(keys):
+        console.print(Text(unusable), soft_wrap=True)
+    progress = Progress(grid.runs, sum(map(kept.has, keys)))
     with console.status("frontier") as status:
         results, partial = run_grid(
             grid,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from stat import S_ISDIR
 from typing import Any
 
 from pydantic import (
@@ -23,6 +27,8 @@ from shared_state.errors import AgoraError
 
 # Sections of configurations that were written before there was a registry of workloads.
 FORMER_SECTIONS = ("synthetic", "google2011")
+
+FileStamp = tuple[str, int, int]  # path, size in bytes, time of the last change in ns
 
 
 class WorkloadConfig(Strict):
@@ -75,6 +81,16 @@ class WorkloadConfig(Strict):
         """The spec of the kind. Raises AgoraError if the kind is not installed any more."""
         return registry.get(self.kind)
 
+    @cached_property
+    def file_stamps(self) -> tuple[FileStamp, ...]:
+        """The files that options name, and those in the folders that they name, as they are when
+        this is first asked.
+
+        Size and time of change stand for the contents: a trace may have many gigabytes.
+        """
+        paths = (getattr(self.options, name) for name in self.spec.path_options())
+        return tuple(stamp for path in paths if path is not None for stamp in _stamps(Path(path)))
+
     def outline(self) -> Outline | None:
         """What is known before the workload is made; None if only reading it tells."""
         return self.spec.call(self.spec.outline, self.options)
@@ -111,6 +127,16 @@ class WorkloadConfig(Strict):
                 )
         if settle_s >= phase_s:
             raise ValueError(f"settle_s: {settle_s:g} s leaves nothing of phases of {phase_s:g} s")
+
+
+def _stamps(path: Path) -> Iterator[FileStamp]:
+    """Of a file, or of all files in a folder. What cannot be looked at has none."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    for file in files:
+        with contextlib.suppress(OSError):
+            stat = file.stat()
+            if not S_ISDIR(stat.st_mode):
+                yield str(file), stat.st_size, stat.st_mtime_ns
 
 
 def refuse_former_sections(tree: Any) -> None:

@@ -15,6 +15,8 @@ import numpy as np
 from pydantic import BaseModel
 
 from schedulers.capability import Capability
+from schedulers.claimed_plan import ClaimedPlan
+from schedulers.greedy.base import GreedyScheduler, native_tasks
 from schedulers.interface import (
     ContractBroken,
     Plan,
@@ -26,7 +28,7 @@ from schedulers.interface import (
 from schedulers.plan_check import PlanCheck, shortened
 from schedulers.registry import SchedulerSpec
 from schedulers.too_large import tasks_too_large, with_too_large
-from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
+from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
 from shared_state.view import ClusterView
 
 
@@ -73,6 +75,12 @@ class CheckedScheduler:
         self._keeps_pending = Capability.KEEPS_PENDING in spec.capabilities
         self._too_large = tasks_too_large(table, environment.cell)
         self._check = PlanCheck(table, spec.capabilities)
+        self._table = table
+        self._native_tasks: object = None
+        self._greedy: GreedyScheduler | None = None  # plans and claims in one call
+        # A subclass may plan otherwise.
+        if type(scheduler) is GreedyScheduler and self._too_large is None:
+            self._greedy, self._native_tasks = scheduler, native_tasks(table)
         self._round = 0
         self.calling = ""
 
@@ -121,6 +129,25 @@ class CheckedScheduler:
             nowhere = np.zeros(0, np.int32)
             plan = Plan.from_machines(rest, nowhere, operations=0, partitions_scanned=0)
         return with_too_large(plan, tasks.take(too_large))
+
+    def plan_and_claim(self, task: Int64, view: ClusterView, context: PlanContext) -> ClaimedPlan:
+        """Plan tasks (int64[n], ids) as plan() does, and take the claims out of the view.
+
+        Raises:
+            ContractBroken: The scheduler broke a rule, or raised.
+        """
+        if self._greedy is None:
+            tasks = self._table.take(task)
+            return ClaimedPlan.claim(self.plan(tasks, view, context), tasks, view)
+        self._round += 1
+        self.calling = "plan()"
+        try:
+            return self._greedy.plan_and_claim(self._native_tasks, task, view, context)
+        except BaseException as error:
+            self._failed(error)
+            raise
+        finally:
+            self.calling = ""
 
     def _plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         in_flight = view.claims_in_flight

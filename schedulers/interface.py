@@ -86,9 +86,9 @@ class PendingReason(IntEnum):
 
 
 _INT32 = np.dtype(np.int32)
-_NONE: Int64 = np.zeros(0, np.int64)
-_NO_REASON: NDArray[np.int8] = np.zeros(0, np.int8)
-_NONE.flags.writeable = _NO_REASON.flags.writeable = False
+NONE: Int64 = np.zeros(0, np.int64)
+NO_REASON: NDArray[np.int8] = np.zeros(0, np.int8)
+NONE.flags.writeable = NO_REASON.flags.writeable = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Plan:
         operations: int,
         reason: PendingReason | NDArray[np.int8] = PendingReason.NO_ROOM,
         partitions_scanned: int | None = None,
-        evict: Int64 = _NONE,
+        evict: Int64 = NONE,
         stats: Mapping[str, int] | None = None,
         retry_at_us: int | None = None,
     ) -> Plan:
@@ -181,8 +181,8 @@ class Plan:
                 tasks.request,
                 tasks.gang,
                 evict,
-                _NONE,
-                _NO_REASON,
+                NONE,
+                NO_REASON,
                 operations,
                 partitions_scanned,
                 figures,

@@ -303,6 +303,8 @@ def _announce(
         )
         text += f", which may take {up_to}about {where}"
     console.print(Text(f"{text}."), soft_wrap=True)
+    if unusable := kept.unusable(by_key):
+        console.print(Text(unusable), soft_wrap=True)
 
 
 def _write(

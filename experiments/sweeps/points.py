@@ -44,12 +44,13 @@ class Point:
     def key(self) -> str:
         """The content hash of what decides the figures, 32 hexadecimal digits.
 
-        The arm's name, other arms and the configuration's other seeds do not count. Neither do the
-        contents of files that the workload reads, nor the version of Agora.
+        The arm's name, other arms and the configuration's other seeds do not count, nor does the
+        version of Agora. Files that the workload reads count by size and time of change.
         """
         content = {
             "config": self.config.model_dump(mode="json", exclude=_WITHOUT_EFFECT),
             "arm": self.arm.model_dump(mode="json", exclude={"name"}),
+            "files": self.config.workload.file_stamps,
             "seed": self.seed,
         }
         text = json.dumps(content, sort_keys=True)

@@ -67,7 +67,7 @@ class Measurements:
             self._buffers[table].add(rows, tuple(columns))
 
     def _read(self, table: str, buffer: RowBuffer) -> dict[str, NDArray[Any]]:
-        rows = len(buffer)
-        columns = {name: np.empty(rows, dtype) for name, dtype in self._dtypes[table]}
-        buffer.read(tuple(columns.values()))
-        return columns
+        return {
+            name: array if array.dtype is dtype else array.view(dtype)
+            for (name, dtype), array in zip(self._dtypes[table], buffer.arrays(), strict=True)
+        }

@@ -3,8 +3,10 @@ between plans except of tasks that wait for preferred machines (patience.py)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 from operator import mul
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +14,17 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from schedulers import _native
+from schedulers.claimed_plan import ClaimedPlan
 from schedulers.decision_time import PS_PER_OPERATION, Modelled
-from schedulers.interface import Plan, PlanContext, SchedulerEnvironment, TaskChanges
+from schedulers.interface import (
+    NO_REASON,
+    NONE,
+    PendingReason,
+    Plan,
+    PlanContext,
+    SchedulerEnvironment,
+    TaskChanges,
+)
 from schedulers.objective import native_catalog
 from shared_state.tasks import Int32, Int64, TaskBatch
 from shared_state.view import ClusterView
@@ -26,6 +37,7 @@ DECISION = Modelled(job_us=0, task_ns=250_000, partition_ns=0)
 # tests/benchmarks/calibrate_greedy_work.py makes the fit again.
 WEIGHTS_PS = (8_000_000, 61_000, 1_030, 20_500)
 NONE_OF_THEM: NDArray[np.bool_] = np.zeros(0, np.bool_)
+NO_STATS: Mapping[str, int] = MappingProxyType({})
 
 
 class PlacementKind(IntEnum):
@@ -100,12 +112,43 @@ class GreedyScheduler:
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         found = self.place(view, tasks.request, tasks.preference, tasks.gang, context)
-        searches = found.searches if self._preferred_first else len(tasks)
-        self.work = (1, searches, found.looked_at, found.ranked)
-        counted = sum(map(mul, WEIGHTS_PS, self.work)) // PS_PER_OPERATION
+        operations = self._operations(len(tasks), found.searches, found.looked_at, found.ranked)
         return Plan.from_machines(
-            tasks, found.machine, operations=counted, partitions_scanned=found.partitions_scanned
+            tasks, found.machine, operations=operations, partitions_scanned=found.partitions_scanned
         )
+
+    def plan_and_claim(
+        self, table: object, task: Int64, view: ClusterView, context: PlanContext
+    ) -> ClaimedPlan:
+        """Plan as plan() does, and take the claims out of the view, in one native call.
+
+        Args:
+            table: The tasks of the run, as native_tasks() makes it.
+            task: The tasks to plan, int64[n], ids.
+            view: As it stands.
+            context: Of the plan.
+        """
+        placed, machine, request, gang, synced_us, pending, ticket, *work, scanned = (
+            _native.place_and_claim(
+                view,
+                self._catalog,
+                table,
+                task,
+                context.partition_order,
+                int(context.ranking),
+                self._kind,
+                context.stream,
+                self._preferred_first,
+            )
+        )
+        reason = NO_REASON
+        if len(pending):
+            reason = np.full(len(pending), PendingReason.NO_ROOM, np.int8)
+        operations = self._operations(len(task), *work)
+        plan = Plan(
+            placed, machine, request, gang, NONE, pending, reason, operations, scanned, NO_STATS
+        )
+        return ClaimedPlan(plan, synced_us, ticket, placed is task)
 
     def place(
         self,
@@ -146,5 +189,17 @@ class GreedyScheduler:
             )
         )
 
+    def _operations(self, tasks: int, searches: int, looked_at: int, ranked: int) -> int:
+        """The counted work of a plan, which `work` shows until the next."""
+        self.work = (1, searches if self._preferred_first else tasks, looked_at, ranked)
+        return int(sum(map(mul, WEIGHTS_PS, self.work))) // PS_PER_OPERATION
+
     def observe(self, changes: TaskChanges) -> None:
         """Ignore the changes: every plan starts from the view (Capability.IGNORES_CHANGES)."""
+
+
+def native_tasks(table: TaskBatch) -> object:
+    """The columns of all tasks that placing reads, as plan_and_claim() takes them. Shares the
+    arrays."""
+    handle: object = _native.TaskColumns(table.request, table.preference, table.gang)
+    return handle

@@ -2,13 +2,18 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "bound_catalog.hpp"
 #include "may_be_placed.hpp"
 #include "placer.hpp"
 #include "shared_state/native/bound_names.hpp"
+#include "shared_state/native/column.hpp"
 
 namespace nb = nanobind;
 
@@ -17,11 +22,14 @@ namespace {
 using agora::BoundCatalog;
 using agora::CatalogColumns;
 using agora::ClusterView;
+using agora::Column;
 
 using agora::In;
 using agora::span_of;
 template <typename T>
 using InRows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <typename T, int kDimensions>
+using InAnyOrder = nb::ndarray<const T, nb::ndim<kDimensions>, nb::device::cpu>;
 template <typename T>
 using Out = nb::ndarray<nb::numpy, T, nb::ndim<1>, nb::c_contig>;
 
@@ -54,6 +62,18 @@ nb::tuple placement_cost(In<int64_t> machine_offsets, In<int32_t> machine, In<in
   return nb::make_tuple(cost.array(), preferred.array());
 }
 
+agora::PartitionRanking ranking_of(int ranking) {
+  if (ranking < 0 || ranking > static_cast<int>(agora::PartitionRanking::LatencyFirst))
+    throw std::invalid_argument("unknown ranking");
+  return static_cast<agora::PartitionRanking>(ranking);
+}
+
+agora::PlacementKind kind_of(int kind) {
+  if (kind < 0 || kind > static_cast<int>(agora::PlacementKind::WeightedSampling))
+    throw std::invalid_argument("unknown placement kind");
+  return static_cast<agora::PlacementKind>(kind);
+}
+
 nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> request,
                 In<int32_t> preference, In<int64_t> gang, In<int32_t> partition_order, int ranking,
                 int kind, uint64_t stream, bool preferred_first, In<bool> waits, In<bool> kept) {
@@ -63,18 +83,14 @@ nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> 
     throw std::invalid_argument(
         "expected one request, preference and gang per task, and a column of request per "
         "dimension");
-  if (ranking < 0 || ranking > static_cast<int>(agora::PartitionRanking::LatencyFirst))
-    throw std::invalid_argument("unknown ranking");
-  if (kind < 0 || kind > static_cast<int>(agora::PlacementKind::WeightedSampling))
-    throw std::invalid_argument("unknown placement kind");
   const Fresh<int32_t> machine(count);
   const agora::PlaceRequest input{count,
                                   request.data(),
                                   span_of(preference),
                                   span_of(gang),
                                   span_of(partition_order),
-                                  static_cast<agora::PartitionRanking>(ranking),
-                                  static_cast<agora::PlacementKind>(kind),
+                                  ranking_of(ranking),
+                                  kind_of(kind),
                                   stream,
                                   preferred_first,
                                   span_of(waits),
@@ -87,6 +103,120 @@ nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> 
   return nb::make_tuple(machine.array(), work.searches, work.looked_at, work.ranked,
                         work.partitions_scanned);
 }
+
+// The columns of the task table that placing reads, by task id. Borrowed. A column of one value
+// may repeat it with a stride of 0, so no column is expected to be contiguous.
+struct TaskColumns {
+  TaskColumns(InAnyOrder<int64_t, 2> request, InAnyOrder<int32_t, 1> preference,
+              InAnyOrder<int64_t, 1> gang)
+      : request(std::move(request)), preference(std::move(preference)), gang(std::move(gang)) {
+    if (this->request.shape(0) != tasks() || this->gang.shape(0) != tasks())
+      throw std::invalid_argument("task table: expected columns of one length");
+  }
+
+  size_t tasks() const { return preference.shape(0); }
+  size_t dimensions() const { return request.shape(1); }
+
+  InAnyOrder<int64_t, 2> request;
+  InAnyOrder<int32_t, 1> preference;
+  InAnyOrder<int64_t, 1> gang;
+};
+
+// Tasks of a plan, [n] each; request is [n, R].
+struct PlannedTasks {
+  PlannedTasks(const TaskColumns& table, std::span<const int64_t> ids)
+      : request(ids.size() * table.dimensions()), preference(ids.size()), gang(ids.size()) {
+    const size_t width = table.dimensions();
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const auto row = static_cast<size_t>(ids[i]);
+      if (row >= table.tasks())
+        throw std::invalid_argument("task[" + std::to_string(i) + "]: there is no such task");
+      for (size_t r = 0; r < width; ++r) request[i * width + r] = table.request(row, r);
+      preference[i] = table.preference(row);
+      gang[i] = table.gang(row);
+    }
+  }
+
+  std::vector<int64_t> request;
+  std::vector<int32_t> preference;
+  std::vector<int64_t> gang;
+};
+
+// Read-only columns that a call returns, in one piece of memory.
+class Columns {
+ public:
+  explicit Columns(size_t values)
+      : at_(new int64_t[values]),
+        owner_(at_, [](void* p) noexcept { delete[] static_cast<int64_t*>(p); }) {}
+
+  // The next column, as numpy's array and as memory. width > 0: it is [rows, width].
+  template <typename T>
+  std::pair<nb::ndarray<nb::numpy, const T>, T*> add(size_t rows, size_t width = 0) {
+    T* data = reinterpret_cast<T*>(at_);
+    at_ += (rows * std::max<size_t>(width, 1) * sizeof(T) + 7) / 8;
+    const size_t shape[] = {rows, width};
+    return {nb::ndarray<nb::numpy, const T>(data, width ? 2 : 1, shape, owner_), data};
+  }
+
+ private:
+  int64_t* at_;
+  nb::capsule owner_;
+};
+
+nb::tuple place_and_claim(ClusterView& view, const BoundCatalog& catalog, const TaskColumns& table,
+                          nb::object task, nb::handle partition_order, int ranking, int kind,
+                          uint64_t stream, bool preferred_first) {
+  const size_t count = agora::length_of(task, "task"), width = table.dimensions();
+  const Column<const int64_t> ids(task, "task", count);
+  const Column<const int32_t> order(partition_order, "partition_order",
+                                    agora::length_of(partition_order, "partition_order"));
+  if (width != view.static_state().dimensions())
+    throw std::invalid_argument("the tasks are of another cell than the view");
+  const PlannedTasks tasks(table, ids.span());
+  std::vector<int32_t> found(count);
+  const agora::PlaceWork work =
+      agora::place(view, catalog.catalog,
+                   {count, tasks.request.data(), tasks.preference, tasks.gang, order.span(),
+                    ranking_of(ranking), kind_of(kind), stream, preferred_first},
+                   found.data());
+
+  const auto placed = static_cast<size_t>(
+      std::count_if(found.begin(), found.end(), [](int32_t row) { return row >= 0; }));
+  Columns columns(count * (4 + width) + 5);
+  const auto [machine, to_machine] = columns.add<int32_t>(placed);
+  const auto [request, to_request] = columns.add<int64_t>(placed, width);
+  const auto [gang, to_gang] = columns.add<int64_t>(placed);
+  const auto [synced_us, to_synced_us] = columns.add<int64_t>(placed);
+  const auto [claimed, to_claimed] = columns.add<int64_t>(placed < count ? placed : 0);
+  const auto [pending, to_pending] = columns.add<int64_t>(count - placed);
+  size_t claim = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (found[i] < 0) {
+      to_pending[i - claim] = ids.data()[i];
+      continue;
+    }
+    to_machine[claim] = found[i];
+    std::copy_n(tasks.request.data() + i * width, width, to_request + claim * width);
+    to_gang[claim] = tasks.gang[i];
+    to_synced_us[claim] = view.synced_us()[view.static_state().index.partition_of(found[i])];
+    if (placed < count) to_claimed[claim] = ids.data()[i];
+    ++claim;
+  }
+  const std::span<const int32_t> rows(to_machine, placed);
+  if (view.first_oversubscribed(rows, to_request, {}, nullptr) >= 0)
+    throw std::logic_error("the kernel placed more than the view has room for");
+  const int64_t ticket = view.claim(rows, to_request);
+  return nb::make_tuple(placed < count ? nb::cast(claimed) : task, machine, request, gang,
+                        synced_us, pending, ticket, work.searches, work.looked_at, work.ranked,
+                        work.partitions_scanned);
+}
+
+constexpr const char* place_and_claim_doc =
+    "Places tasks (int64[n], ids) and takes those that found a place, k of them, out of the view.\n"
+    "\n"
+    "Returns (task int64[k], machine int32[k], request int64[k, R], gang int64[k], synced_us\n"
+    "int64[k], pending int64[n - k], ticket, searches, looked_at, ranked, partitions_scanned);\n"
+    "`task` is the array given if k = n. synced_us: when each machine's partition was synced.";
 
 nb::tuple may_be_placed(const ClusterView& view, const BoundCatalog& catalog,
                         InRows<int64_t> request, In<int32_t> preference, In<bool> waits) {
@@ -117,6 +247,10 @@ void bind_place(nb::module_& module) {
   nb::class_<BoundCatalog>(module, "Catalog").def(nb::init<CatalogColumns>(), nb::arg("columns"));
   module.def("placement_cost", &placement_cost);
   module.def("place", &place);
+  nb::class_<TaskColumns>(module, "TaskColumns")
+      .def(nb::init<InAnyOrder<int64_t, 2>, InAnyOrder<int32_t, 1>, InAnyOrder<int64_t, 1>>(),
+           nb::arg("request"), nb::arg("preference"), nb::arg("gang"));
+  module.def("place_and_claim", &place_and_claim, place_and_claim_doc);
   module.def("may_be_placed", &may_be_placed);
   module.attr("RANKING_NAMES") = agora::bound_names(agora::kRankingNames);
   module.attr("PLACEMENT_KIND_NAMES") = agora::bound_names(agora::kPlacementKindNames);

@@ -72,6 +72,9 @@ struct IndexLayout {
 
   size_t rows() const { return weight.size(); }
   size_t partitions() const { return offsets.size() - 1; }
+  size_t partition_of(int32_t row) const {
+    return static_cast<size_t>(partition[static_cast<size_t>(row)]);
+  }
 
   std::vector<int64_t> weight;        // [M]
   std::vector<int64_t> offsets;       // [P+1]

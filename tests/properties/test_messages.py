@@ -124,10 +124,12 @@ def live_run(directory: Path, kills: set[int], loss: int) -> dict[int, Counter]:
     log = directory / CELL_LOG
     chance = random.Random(loss)
     service: CellService
+    written: list[Checkpoints] = []
 
     def cell() -> CellService:
         """From what the files hold."""
         checkpoints = Checkpoints(log, None, 3_000, sync=False)
+        written.append(checkpoints)
         return CellService(new_runtime(counters), log, False, checkpoints)
 
     def call(request: bytes) -> bytes:
@@ -167,6 +169,8 @@ def live_run(directory: Path, kills: set[int], loss: int) -> dict[int, Counter]:
             runtime.advance()
     for log_of_host in logs.values():
         log_of_host.close()
+    for checkpoints in written:
+        checkpoints.wait()  # no thread writes into the directory any longer
     return counters
 
 

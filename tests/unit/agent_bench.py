@@ -19,11 +19,12 @@ from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.optimistic.sync.registry import make_sync_policy
 from parsync.protocols.spec import AgentEnvironment, Environment, Member
 from schedulers.capability import Capability
+from schedulers.claimed_plan import ClaimedPlan
 from schedulers.decision_time import Modelled
 from schedulers.interface import PendingReason, Plan, PlanContext, TaskChanges
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
-from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
+from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
 from shared_state.transaction import Transaction
 from shared_state.view import ClusterView
 
@@ -55,7 +56,8 @@ def make_table(n: int) -> TaskBatch:
 class LowestFree:
     """Claims the lowest machines the view shows free, or those of `script` while it lasts."""
 
-    def __init__(self) -> None:
+    def __init__(self, table: TaskBatch) -> None:
+        self.table = table
         self.script: list[list[int]] = []
         self.offered: list[list[int]] = []
         self.contexts: list[PlanContext] = []
@@ -87,6 +89,10 @@ class LowestFree:
             retry_at_us=self.retry_at_us.pop(0) if self.retry_at_us else None,
         )
 
+    def plan_and_claim(self, task: Int64, view: ClusterView, context: PlanContext) -> ClaimedPlan:
+        tasks = self.table.take(task)
+        return ClaimedPlan.claim(self.plan(tasks, view, context), tasks, view)
+
     def observe(self, changes: TaskChanges) -> None:
         self.seen.append(changes)
 
@@ -115,8 +121,8 @@ class Bench:
         )
         partitioning = Partitioning.by_topology(spec, partitions)
         self.cell = Cell(spec, partitioning)
-        self.scheduler = LowestFree()
         self.table = make_table(100)
+        self.scheduler = LowestFree(self.table)
         member = Member("agent", 0, agents, OPTIONS, frozenset(capabilities))
         shared = Environment(
             1,

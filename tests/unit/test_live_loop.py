@@ -195,7 +195,9 @@ def test_a_loop_goes_on_while_the_cell_has_not_answered() -> None:
 
 def test_steps_in_the_background_wake_the_loop_and_raise_where_they_are_received() -> None:
     wake, answers = threading.Event(), iter([encode(((1, encode(SampleDue(7))),)), STALE])
+    others = set(threading.enumerate())
     steps = BackgroundSteps(StepClient(CORE, 0, 1, lambda request: next(answers)), wake)
+    (thread,) = set(threading.enumerate()) - others
     assert steps.received() is None
     steps.begin([])
     assert wake.wait(10)
@@ -206,6 +208,9 @@ def test_steps_in_the_background_wake_the_loop_and_raise_where_they_are_received
     assert wake.wait(10)
     with pytest.raises(Replaced):
         steps.received()
+    del steps
+    thread.join(10)
+    assert not thread.is_alive(), "nobody uses it"
 
 
 def test_missed_ticks_are_not_made_up_for() -> None:

@@ -94,7 +94,7 @@ def test_claims_made_at_the_machines_are_completed_from_the_cells_log(
     small = replace(workload.cell, capacity=workload.cell.capacity // 2)
     workload = replace(workload, cell=small)  # so that tasks wait in the second phase
     ray = make_run(monkeypatch, tmp_path, arm, workload)
-    ray.pass_time(1_910_000)
+    ray.pass_time(1_900_000)
     host = "schedulers-0"
     if kill == "in a step":
         ray.dies_in_step = host

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -18,11 +19,13 @@ from experiments.summary_model import SeedFigures
 from experiments.sweeps import engine, kept_points, progress, work, workload_cache
 from experiments.sweeps.engine import run_points
 from experiments.sweeps.expected_time import expected_run_s
+from experiments.sweeps.kept_points import KeptPoints
 from experiments.sweeps.local_processes import ATTEMPTS, local_map
 from experiments.sweeps.points import Point, paired_points
 from experiments.sweeps.progress import time_text
 from experiments.toml_text import toml_text
 from shared_state.errors import AgoraError
+from tests.fixtures.google2011_workloads import trace
 from tests.fixtures.mapped import kill_always, kill_once, square
 from tests.fixtures.run_toml import arm_toml
 
@@ -161,14 +164,48 @@ def test_a_kept_point_that_cannot_be_used_runs_again(
     [(_, figures)] = run_points([point], Interruption(), keep=tmp_path)
     path = tmp_path / f"{point.key()}.json"
     text = path.read_text()
+    assert KeptPoints(tmp_path).unusable([point.key()]) == ""
     if how == "of another version":
         monkeypatch.setattr(kept_points, "version_text", lambda: "another")
     else:
         path.write_text(text[:100] if how == "truncated" else "")
+    kept = KeptPoints(tmp_path)
+    assert not kept.has(point.key())
+    told = kept.unusable([point.key()])
+    assert told.startswith(f"1 kept run cannot be used and runs again: {path}: ")
     assert list(run_points([point], Interruption(), keep=tmp_path)) == [(point, figures)]
     assert len(counting.ran) == 2
     list(run_points([point], Interruption(), keep=tmp_path))
     assert len(counting.ran) == 2
+
+
+def test_a_key_depends_on_the_files_that_the_workload_reads(tmp_path: Path) -> None:
+    """By their size and time of change; what is beside the options' folders does not count."""
+    trace(tmp_path / "trace", [])
+    text = TEXT[: TEXT.index("[workload]")]
+    text += f'[workload]\nkind = "google2011"\ndirectory = "{tmp_path / "trace"}"\n'
+
+    def key() -> str:
+        run = config(arm_toml("one"), text=text)
+        return Point(run, run.arms[0], 1).key()
+
+    first = key()
+    assert key() == first
+    (tmp_path / "beside").touch()
+    assert key() == first
+    tasks = next((tmp_path / "trace" / "task_events").iterdir())
+    os.utime(tasks, ns=(1, 1))
+    touched = key()
+    assert touched != first
+    data = tasks.read_bytes()
+    tasks.write_bytes(data + data)
+    os.utime(tasks, ns=(1, 1))
+    assert key() not in (first, touched)
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    (folder / f"{first}.json").touch()
+    told = KeptPoints(folder).unusable([touched])
+    assert told.startswith("1 kept run cannot be used: the files that the workload reads have")
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 // Python's access to row buffers and the commit log.
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
 #include "commit_log.hpp"
@@ -85,23 +86,28 @@ void add(RowBuffer& rows, size_t count, const nb::tuple& values) {
   }
 }
 
-// Copies all rows into one array per column, of the column's width.
-void copy_rows(const RowBuffer& rows, const nb::tuple& columns) {
-  if (columns.size() != rows.columns())
-    throw nb::value_error("measurements: expected one array per column");
-  for (size_t column = 0; column < columns.size(); ++column) {
-    Py_buffer buffer;
-    if (PyObject_GetBuffer(PyTuple_GET_ITEM(columns.ptr(), static_cast<Py_ssize_t>(column)),
-                           &buffer, PyBUF_CONTIG) != 0)
-      throw nb::python_error();
-    const bool fits = buffer.len == static_cast<Py_ssize_t>(rows.rows() * rows.bytes_of(column));
-    if (fits && buffer.len > 0)
-      std::memcpy(buffer.buf, rows.data(column), static_cast<size_t>(buffer.len));
-    PyBuffer_Release(&buffer);
-    if (!fits)
-      throw nb::value_error(
-          "measurements: expected arrays of the columns' widths with a value per row");
+// All rows, as one array of signed integers per column. The arrays share one piece of memory.
+nb::tuple arrays_of(const RowBuffer& rows) {
+  constexpr size_t kAlignment = 8;
+  const auto aligned = [](size_t bytes) { return (bytes + kAlignment - 1) / kAlignment; };
+  const size_t count = rows.rows();
+  size_t words = 0;
+  for (size_t column = 0; column < rows.columns(); ++column)
+    words += aligned(count * rows.bytes_of(column));
+  int64_t* at = new int64_t[words];
+  const nb::capsule owner(at, [](void* p) noexcept { delete[] static_cast<int64_t*>(p); });
+  nb::object arrays = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(rows.columns())));
+  for (size_t column = 0; column < rows.columns(); ++column) {
+    const size_t width = rows.bytes_of(column);
+    if (count > 0) std::memcpy(at, rows.data(column), count * width);
+    const nb::dlpack::dtype dtype{static_cast<uint8_t>(nb::dlpack::dtype_code::Int),
+                                  static_cast<uint8_t>(width * 8), 1};
+    const nb::ndarray<nb::numpy> array(at, 1, &count, owner, nullptr, dtype);
+    PyTuple_SET_ITEM(arrays.ptr(), static_cast<Py_ssize_t>(column),
+                     nb::cast(array).release().ptr());
+    at += aligned(count * width);
   }
+  return nb::borrow<nb::tuple>(arrays);
 }
 
 // A commit log with what it borrows: the task table's arrays, the catalog, the buffers (kept alive
@@ -147,7 +153,7 @@ void bind_measurements(nb::module_& module) {
       .def(nb::init<const std::vector<size_t>&>(), nb::arg("bytes"))
       .def("__len__", &RowBuffer::rows)
       .def("add", &add, nb::arg("rows"), nb::arg("values"))
-      .def("read", &copy_rows, nb::arg("columns"))
+      .def("arrays", &arrays_of, "All rows: an array of signed integers per column.")
       .def("clear", &RowBuffer::clear);
   nb::class_<BoundCommitLog>(module, "CommitLog",
                              "Rows of a transaction's outcome; see commit_log.hpp.")

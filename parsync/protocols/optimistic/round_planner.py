@@ -36,7 +36,6 @@ class RoundPlanner:
         self._clock = environment.clock
         self._name = environment.name
         self._seed = environment.shared.seed
-        self._table = environment.shared.table
 
     def tasks_within(self, time_us: int, ranking: PartitionRanking) -> int | None:
         """How many tasks can be decided in this time; None if that is not known beforehand."""
@@ -52,14 +51,12 @@ class RoundPlanner:
             round_.ranking,
             self._view.order,
         )
-        tasks = self._table.take(round_.offered.task)
-        plan = self._scheduler.plan(tasks, view, context)
+        plan, round_.synced_us, round_.ticket, round_.in_full = self._scheduler.plan_and_claim(
+            round_.offered.task, view, context
+        )
         round_.plan = plan
-        round_.in_full = plan.task is tasks.task
-        round_.synced_us = view.synced_at(plan.machine)
         if self._checks_seqnum:
             round_.seqnum = view.seqnum[plan.machine]
-        round_.ticket = view.claim(plan.machine, plan.request)
 
     def decision_us(self, round_: Round, elapsed_ns: int) -> int:
         """How long the round takes to decide, once it is planned.

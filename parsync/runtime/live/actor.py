@@ -15,6 +15,7 @@ from parsync.runtime.live.actor_runtime import ActorRuntime
 from parsync.runtime.live.background_steps import BackgroundSteps
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member
+from parsync.runtime.live.garbage import leave_out_of_collections
 from parsync.runtime.live.handled_log import HandledLog, handled_log
 from parsync.runtime.live.load_meter import LoadMeter
 from parsync.runtime.live.loop import LoopThread, last_step, run_loop
@@ -96,6 +97,7 @@ class Actor(ABC):
         return os.getpid()
 
     def _begin(self) -> None:
+        leave_out_of_collections()
         self._thread = LoopThread(self.name, self._live)
 
     def _live(self, stopping: threading.Event, wake: threading.Event) -> None:

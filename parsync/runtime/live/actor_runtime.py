@@ -18,6 +18,7 @@ from parsync.core.participant import Decider, Participant
 from parsync.metrics.record import Record
 from parsync.runtime.effects import DecisionInterpreter, RecordListener, WrongEffect
 from parsync.runtime.live.clock import Clock
+from parsync.runtime.live.load_meter import MeteredDecider
 from parsync.runtime.protocol_faults import ProtocolPart, blame
 from parsync.runtime.timers import TimerQueue
 
@@ -59,9 +60,9 @@ class ActorRuntime:
         on_handled: Called with (address, time, event, effects) of every event in order, before the
             effects are carried out. That is what a log needs.
         parts: Those of the participants that are of protocols which users brought.
-        on_decision: Called with (late_us, decision_us) of every decision that is delivered. What is
-            measured is over when it is computed, and late only after that.
-        measured: The deciders whose decision times are measured.
+        on_decision: Called with (late_us, decision_us) of every decision that is delivered.
+        metered: The deciders that know when their decisions were over; the others' are over when
+            they are due.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class ActorRuntime:
         on_handled: HandledListener,
         parts: Mapping[int, ProtocolPart] = MappingProxyType({}),
         on_decision: DecisionListener = ignore_decision,
-        measured: Collection[int] = frozenset(),
+        metered: Mapping[int, MeteredDecider] = MappingProxyType({}),
     ) -> None:
         self.participants = dict(participants)
         self._interpreter = DecisionInterpreter(self, addresses, deciders)
@@ -85,9 +86,9 @@ class ActorRuntime:
         self._inbox: deque[tuple[int, Event]] = deque()
         self._timers = TimerQueue()
         self._on_decision = on_decision
-        self._measured = measured
+        self._metered = metered
         self.computed_us = clock.now_us()
-        # due, number, address, event, decision time, when the plan was computed
+        # due, number, address, event, decision time, when it was over
         self._decisions: list[tuple[int, int, int, Event, int, int]] = []
         self._decisions_made = 0
         self._decision_start_us: int | None = None  # of one that follows another at once
@@ -103,25 +104,26 @@ class ActorRuntime:
         self._inbox.append((address, event))
 
     def advance(self) -> None:
-        """Handle all messages, timers that are due and decisions, until none is left.
+        """Handle all messages, and timers and decisions that are due in the order of their times,
+        until none is left.
 
-        Timers go before decisions. A sync that was due while its agent decided has then been asked
-        for when the agent composes its next round.
+        A sync that was due while its agent decided has then been asked for when the agent composes
+        its next round.
         """
         while True:
             self.handle_messages()
             now_us = self._clock.now_us()
-            timer = self._timers.take_due(now_us)
+            decided_us = self._decisions[0][0] if self._decisions else now_us
+            timer = self._timers.take_due(min(decided_us, now_us))
             if timer is not None:
                 due_us, address, event = timer
                 if event.priority == Priority.START:  # of a round that follows a decision
                     self._decision_start_us = max(due_us, now_us - LATENESS_US)
                 self._handle(address, event)
                 self._decision_start_us = None
-            elif self._decisions and self._decisions[0][0] <= now_us:
-                due_us, _, address, event, took_us, computed_us = heapq.heappop(self._decisions)
+            elif self._decisions and decided_us <= now_us:
+                due_us, _, address, event, took_us, over_us = heapq.heappop(self._decisions)
                 self._decision_start_us = max(due_us, now_us - LATENESS_US)
-                over_us = computed_us if address in self._measured else due_us
                 self._on_decision(now_us - over_us, took_us)
                 self._handle(address, event)
                 self._decision_start_us = None
@@ -198,7 +200,9 @@ class ActorRuntime:
         self._decisions_made += 1
         self.computed_us = self._clock.now_us()
         due_us = start_us + decision_us
-        entry = (due_us, self._decisions_made, address, done, decision_us, self.computed_us)
+        meter = self._metered.get(address)
+        over_us = due_us if meter is None else meter.over_us(due_us, self.computed_us)
+        entry = (due_us, self._decisions_made, address, done, decision_us, over_us)
         heapq.heappush(self._decisions, entry)
 
     def record(self, record: Record) -> None:

@@ -16,7 +16,7 @@ from parsync.core.addresses import ARRIVALS, WORKERS
 from parsync.core.agent import Agent
 from parsync.core.effects import Effect
 from parsync.core.event import Event
-from parsync.core.participant import Decider, Participant
+from parsync.core.participant import Participant
 from parsync.runtime.calibration import MeasuredTimes
 from parsync.runtime.live.actor import JOIN_S, Actor
 from parsync.runtime.live.actor_runtime import ActorRuntime
@@ -68,20 +68,20 @@ class SchedulerHost(Actor):
         measured = {
             agent for agent in self._agents if assembly.arm.group_of(agent).clock == Measured()
         }
-        deciders: dict[int, Decider] = {
-            agent: MeteredDecider(decider, self._load) if agent in measured else decider
+        metered = {
+            agent: MeteredDecider(decider, self._load, agent in measured)
             for agent, decider in self._agents.items()
         }
         self._runtime = ActorRuntime(
             participants,
-            deciders,
+            metered,
             assembly.addresses,
             self._clock,
             self._recorder,
             self._handled,
             assembly.parts,
             self._load.decision,
-            measured,
+            metered,
         )
         self._receiver = SubmissionReceiver(self.epoch)
         self._push_us: list[int] = []

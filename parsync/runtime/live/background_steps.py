@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import weakref
 from collections.abc import Iterable
 
 from parsync.core.effects import Send
@@ -18,7 +19,7 @@ Messages = list[tuple[int, Event]]
 
 
 class BackgroundSteps:
-    """Carries out the steps of one actor, one at a time.
+    """Carries out the steps of one actor, one at a time. Its thread ends when nobody uses it.
 
     Args:
         client: Carries out a step, and waits for its answer.
@@ -27,11 +28,12 @@ class BackgroundSteps:
 
     def __init__(self, client: StepClient, wake: threading.Event) -> None:
         self._client = client
-        self._wake = wake
-        self._requests: queue.SimpleQueue[list[Send]] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[list[Send] | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Messages | BaseException] = queue.SimpleQueue()
         self._under_way = False
-        threading.Thread(target=self._run, name="steps", daemon=True).start()
+        arguments = client, self._requests, self._answers, wake
+        threading.Thread(target=_carry_out, args=arguments, name="steps", daemon=True).start()
+        weakref.finalize(self, self._requests.put, None)
 
     @property
     def number(self) -> int:
@@ -67,14 +69,23 @@ class BackgroundSteps:
     def _take(self, answer: Messages | BaseException) -> Messages:
         self._under_way = False
         if isinstance(answer, BaseException):
-            raise answer
+            try:
+                raise answer
+            finally:
+                del answer  # its traceback holds this frame
         return answer
 
-    def _run(self) -> None:
-        while True:
-            sends = self._requests.get()
-            try:
-                self._answers.put(self._client.step(sends))
-            except BaseException as error:  # raised where the answer is taken
-                self._answers.put(error)
-            self._wake.set()
+
+def _carry_out(
+    client: StepClient,
+    requests: queue.SimpleQueue[list[Send] | None],
+    answers: queue.SimpleQueue[Messages | BaseException],
+    wake: threading.Event,
+) -> None:
+    """Carry out steps until None is asked for. The thread does not hold its BackgroundSteps."""
+    while (sends := requests.get()) is not None:
+        try:
+            answers.put(client.step(sends))
+        except BaseException as error:  # raised where the answer is taken
+            answers.put(error)
+        wake.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,10 @@ from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
 from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.checkpoint import Checkpoints
 from parsync.runtime.live.clock import LiveClock
-from parsync.runtime.live.cluster import member, shared_by
+from parsync.runtime.live.cluster import member, node_ip, shared_by
+from parsync.runtime.live.direct_calls import CallListener, Endpoint
 from parsync.runtime.live.finished import DueEnds, Finished, once
+from parsync.runtime.live.garbage import leave_out_of_collections
 from parsync.runtime.live.load_meter import LoadMeter
 from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, RunInputs, RunPlan
@@ -27,6 +30,9 @@ from shared_state.errors import AgoraError
 class CellHost:
     """Hosts the participants beside the cell.
 
+    Steps come over connections of their own, one thread for each, and by calls of Ray. They are
+    carried out one at a time.
+
     A killed cell comes back with everything that it had acknowledged, from its newest checkpoint
     and its log.
     """
@@ -35,6 +41,8 @@ class CellHost:
         inputs: RunInputs = shared_by(member(plan.namespace, COORDINATOR_NAME))
         assembly = inputs.assembly
         self._clock = LiveClock()
+        self._lock = threading.Lock()
+        self._listener: CallListener | None = None
         journal = Path(plan.journal_dir) / CELL_LOG
         records = records_log(journal.parent, CELL)
         self._checkpoints = Checkpoints(journal, records, plan.checkpoint_bytes, plan.fsync)
@@ -65,6 +73,7 @@ class CellHost:
         if self._service.origin_ns is not None:
             self._clock.begin(self._service.origin_ns)
             self._service.begin_epoch(self._clock.now_us())
+        leave_out_of_collections()
 
     def __repr__(self) -> str:
         return str(self._status_line)
@@ -89,14 +98,28 @@ class CellHost:
             origin_ns: The wall-clock time of the run's time 0.
         """
         self._clock.begin(origin_ns)
-        self._service.start(origin_ns, self._hosts)
+        with self._lock:
+            self._service.start(origin_ns, self._hosts)
 
     def origin_ns(self) -> int | None:
         """The wall-clock time of the run's time 0; None before start()."""
         return self._service.origin_ns
 
+    def endpoint(self) -> Endpoint | None:
+        """Where the cell takes steps without Ray; None if it cannot."""
+        if self._listener is None:
+            try:
+                self._listener = CallListener(node_ip(), self.step)
+            except OSError:
+                return None
+        return self._listener.endpoint
+
     def step(self, request: bytes) -> bytes:
         """Carry out a host's step, exactly once."""
+        with self._lock:
+            return self._step(request)
+
+    def _step(self, request: bytes) -> bytes:
         if self._finished:
             raise AgoraError("the run is over")
         now_us = self._clock.now_us()
@@ -114,7 +137,8 @@ class CellHost:
 
     def never_placed(self) -> tuple[int, bytes]:
         """The tasks that hold no place and never held one, as (number of tasks, packed bits)."""
-        mask = self._service.runtime.never_placed()
+        with self._lock:
+            mask = self._service.runtime.never_placed()
         return len(mask), np.packbits(mask).tobytes()
 
     @once
@@ -124,6 +148,12 @@ class CellHost:
         Args:
             due_ends: What the worker pool's actor handed over.
         """
+        with self._lock:
+            return self._finish(due_ends)
+
+    def _finish(self, due_ends: DueEnds | None) -> Finished:
+        if self._listener is not None:
+            self._listener.close()
         if due_ends is not None:
             self._service.runtime.master.record_due_ends(due_ends.allocation, due_ends.end_us)
         for record in self._service.runtime.master.finish(self._clock.now_us()):

@@ -184,6 +184,12 @@ def _titled(cls: type, title: str) -> type:
     return type(title, (cls,), {"__module__": cls.__module__, "__doc__": cls.__doc__})
 
 
+def node_ip() -> str:
+    """The address of this process's node, as the cluster's nodes reach it."""
+    ip: str = ray.util.get_node_ip_address()
+    return ip
+
+
 def member(namespace: str, name: str) -> Any:
     """An actor of a run that was created before the caller."""
     return ray.get_actor(name, namespace=namespace)

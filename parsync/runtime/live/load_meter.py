@@ -129,23 +129,42 @@ def p95(values_us: Sequence[int]) -> int:
 
 
 class MeteredDecider:
-    """A decider whose decision times are measured: it tells a meter how long its thread was on a
-    processor meanwhile.
+    """A decider that knows how long its thread was on a processor while it computed a decision.
 
     Args:
         decider: Computes the decisions.
-        load: The actor's meter.
+        load: The actor's meter. It is told of decisions whose times are measured.
+        measured: Whether these are.
     """
 
-    def __init__(self, decider: Decider, load: LoadMeter) -> None:
+    def __init__(self, decider: Decider, load: LoadMeter, measured: bool) -> None:
         self._decider = decider
         self._load = load
+        self._measured = measured
+        self._waited_us = 0
 
     def decide(self, decision: int, now_us: int) -> None:
         """As Decider.decide."""
         wall_ns, thread_ns = time.perf_counter_ns(), time.thread_time_ns()
         self._decider.decide(decision, now_us)
-        self._load.computed(time.perf_counter_ns() - wall_ns, time.thread_time_ns() - thread_ns)
+        wall_ns = time.perf_counter_ns() - wall_ns
+        thread_ns = time.thread_time_ns() - thread_ns
+        self._waited_us = max(0, wall_ns - thread_ns) // 1000
+        if self._measured:
+            self._load.computed(wall_ns, thread_ns)
+
+    def over_us(self, due_us: int, computed_us: int) -> int:
+        """When the decision computed last was over; its delivery is late from then on.
+
+        A decision whose time is measured is over when it is computed. Any other is over when it is
+        due, or when computing it would have ended if its thread had not waited for a processor: a
+        plan that needs more than its decision's time makes no process late.
+
+        Args:
+            due_us: The end of the decision's time.
+            computed_us: When computing it ended.
+        """
+        return computed_us if self._measured else max(due_us, computed_us - self._waited_us)
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
         """As Participant.handle."""

@@ -96,6 +96,10 @@ def plan_hosts(arm: ArmSpec, hosts: int, tick_us: int) -> tuple[HostPlan, ...]:
 
     Agents go to `hosts` hosts in turn, or to as many as there are agents. Those whose schedulers
     have Capability.OWN_PROCESS share one more. The hosts' steps are staggered over the tick.
+
+    Workload source, hosts and worker pool have equal shares of the tick and step after a third of
+    them. Samples and syncs are due at round times, in all processes at once: a step at such a time
+    would wait for them.
     """
     apart = np.array(
         [Capability.OWN_PROCESS in arm.group_of(agent).capabilities for agent in range(arm.agents)]
@@ -105,12 +109,16 @@ def plan_hosts(arm: ArmSpec, hosts: int, tick_us: int) -> tuple[HostPlan, ...]:
     placements = [(f"schedulers-{place}", tuple(shared[place::count])) for place in range(count)]
     if own:
         placements.append(("flow", tuple(own)))
-    # the workload source and the worker pool have places in the tick, too
-    share = tick_us // (len(placements) + 2)
     return tuple(
-        HostPlan(host, name, agents, (host + 1) * share)
+        HostPlan(host, name, agents, _phase_us(host + 1, len(placements), tick_us))
         for host, (name, agents) in enumerate(placements)
     )
+
+
+def _phase_us(place: int, hosts: int, tick_us: int) -> int:
+    """When in a tick a process steps: 0 is the workload source, the hosts follow, the worker pool
+    is the last."""
+    return (3 * place + 1) * tick_us // (3 * (hosts + 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +144,8 @@ def plan_run(namespace: str, assembly: Assembly, options: LiveOptions) -> RunPla
         hosts=hosts,
         tick_us=options.tick_us,
         spacing_us=options.spacing_us,
-        workers_phase_us=(len(hosts) + 1) * (options.tick_us // (len(hosts) + 2)),
-        source_phase_us=0,
+        workers_phase_us=_phase_us(len(hosts) + 1, len(hosts), options.tick_us),
+        source_phase_us=_phase_us(0, len(hosts), options.tick_us),
         journal_dir=str(options.journal_dir.resolve()),
         records_dir=None if options.records_dir is None else str(options.records_dir.resolve()),
         fsync=options.fsync,

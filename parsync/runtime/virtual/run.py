@@ -15,6 +15,7 @@ from parsync.core.workers import WorkerPool
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.effects import RecordListener
+from parsync.runtime.gathered_records import GatheredRecords
 from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
 from parsync.runtime.virtual.runtime import VirtualRuntime
 from parsync.runtime.virtual.stepped import SteppedRuntime
@@ -58,7 +59,7 @@ def run_virtual(
         arm: The arm.
         workload: Its workload.
         drain_us: The longest time after the workload's end.
-        on_record: Called with every Record as it is made.
+        on_record: Called with the measurements of every sample interval, a Record per table.
         on_progress: Called with the virtual time once per sample interval.
         message_us: How long a message takes from one participant to another (0 as in the reference
             model of ParSync section 4.3). The master and the participants beside it share a
@@ -90,13 +91,14 @@ def run_virtual(
         ARRIVALS: arrivals,
     }
     deciders = dict(enumerate(agents))
+    records = GatheredRecords(assembly.tables, on_record)
     runtime: VirtualRuntime | SteppedRuntime
     if calibration is None:
         runtime = VirtualRuntime(
-            participants, deciders, on_record, assembly.codec, message_us, assembly.parts
+            participants, deciders, records.take, assembly.codec, message_us, assembly.parts
         )
     else:
-        runtime = SteppedRuntime(assembly, participants, deciders, on_record, calibration)
+        runtime = SteppedRuntime(assembly, participants, deciders, records.take, calibration)
     waiting = -1
 
     def call_under_way() -> int | None:
@@ -111,10 +113,14 @@ def run_virtual(
                 if runtime.now_us >= workload.end_us + drain_us:
                     break
                 runtime.run_until(runtime.now_us + arm.sample_us)
+                records.hand_out()
                 on_progress(runtime.now_us)
     finally:
-        _record_due_ends(runtime, master, workers)
-        runtime.finish()
+        try:
+            _record_due_ends(runtime, master, workers)
+            runtime.finish()
+        finally:
+            records.hand_out()
     return VirtualOutcome(runtime.digest, runtime.now_us, runtime.events, waiting == 0, waiting)
 
 

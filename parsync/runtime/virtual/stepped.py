@@ -26,7 +26,7 @@ from parsync.core.participant import Decider, Participant
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.calibration import Calibration, Draws
 from parsync.runtime.effects import RecordListener
-from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_decision, ignore_record
+from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
 from parsync.runtime.live.cell_side import CellSideLoop
 from parsync.runtime.live.load_meter import LoadMeter
 from parsync.runtime.live.loop import HostLoop, Ticks
@@ -241,8 +241,6 @@ class SteppedRuntime:
                 on_record,
                 self._handled_live,
                 self._parts,
-                ignore_decision,
-                own_speed,
             )
             process = _Process(host, clock, runtime, Draws(calibration.lag_us, seed, f"lag {host}"))
             table = calibration.step_us if host in agents else calibration.other_step_us

@@ -66,10 +66,10 @@ class RoundWork:
 
 # Fitted on an x86-64 server core. Predicted over true time of the rounds: median 1.05, 10 % below
 # 0.69, 10 % above 1.30, 3 % off by more than two; of the demo's cells median 1.1, 10 % below 0.7,
-# 10 % above 1.4. Worst are rounds in which the solver solves an oversubscribed cell anew, after many
-# changes at once: 0.25. What an augmentation takes is in the weights of what comes with it. On a run
-# that was no part of the fit, the demo's flow arm: 0.85 (0.75 to 0.92), with the platform's own
-# work in the true time.
+# 10 % above 1.4. Worst are rounds in which the solver solves an oversubscribed cell anew, after
+# many changes at once: 0.25. What an augmentation takes is in the weights of what comes with it.
+# On a run that was no part of the fit, the demo's flow arm: 0.85 (0.75 to 0.92), with the
+# platform's own work in the true time.
 WEIGHTS_PS = RoundWork(
     rounds=290_000_000,
     joining=160_000_000,

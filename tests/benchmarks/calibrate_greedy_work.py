@@ -10,7 +10,7 @@ the median of REPEATS.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
@@ -72,7 +72,9 @@ def context(turn: int, ranking: PartitionRanking, environment: SchedulerEnvironm
     return PlanContext(0, stream_key(1, "calibration", turn), ranking, order)
 
 
-def typical(spent_ns: list[int], counts: list[tuple[int, ...]]) -> tuple[int, tuple[int, ...]]:
+def typical(
+    spent_ns: Sequence[int], counts: Sequence[tuple[int, ...]]
+) -> tuple[int, tuple[int, ...]]:
     """(picoseconds, counts) of the plans after the warm-up."""
     middle = np.median(np.array(counts[WARM_UP:]), axis=0).astype(np.int64)
     return int(np.median(spent_ns[WARM_UP:])) * 1000, tuple(middle.tolist())

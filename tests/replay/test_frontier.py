@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyarrow import parquet
+from scipy import stats
 
 from experiments.commands.frontier import app
+from experiments.config import load_config
 from experiments.frontiers.build import best_of, build_frontier, elsewhere_cost
 from experiments.frontiers.dominance import Box, dominated_area
-from experiments.frontiers.files import FRONTIER, POINTS, read_frontier
+from experiments.frontiers.files import (
+    FRONTIER,
+    POINTS,
+    read_frontier,
+    write_frontier,
+    write_points,
+)
 from experiments.frontiers.grid import Grid, make_grid
 from experiments.frontiers.model import FrontierSummary
 from experiments.frontiers.running import frontier_of_run, run_grid
@@ -31,6 +44,7 @@ from experiments.running import make_workload
 from experiments.summary_model import SeedFigures
 from experiments.sweeps import engine
 from experiments.sweeps.work import figures_of
+from experiments.toml_text import toml_text
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
 from tests.fixtures.frontier_toml import FRONTIER_TOML, frontier_config
@@ -232,6 +246,46 @@ def test_an_interrupted_grid_keeps_what_has_run(grid: Grid, results: Results) ->
 
 
 @pytest.fixture
+def differences(grid: Grid, results: Results, tmp_path: Path) -> Callable[..., list[str]]:
+    """What examples/questions/differences.py prints about a frontier at two loads."""
+    two = make_grid(frontier_config(load_percent=[60, 90]))
+    doubled = {
+        (place + 5 * condition, seed): run
+        for (place, seed), run in results.items()
+        for condition in (0, 1)
+    }
+    given = {(0, 1): 0.5, (0, 2): 0.6, (3, 1): 0.4, (3, 2): 0.4}  # patience 0 at the first load
+    for (place, seed), preferred in given.items():
+        doubled[place, seed] = with_figures(doubled[place, seed], preferred_share=preferred)
+    write_frontier(tmp_path / FRONTIER, summary_of(two, doubled))
+    write_points(tmp_path / POINTS, two, doubled)
+
+    def lines(*arguments: str) -> list[str]:
+        command = [sys.executable, "examples/questions/differences.py", str(tmp_path), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split(
+            "\n"
+        )
+
+    return lines
+
+
+def test_differences_are_taken_seed_by_seed_and_corrected_for_their_number(
+    differences: Callable[..., list[str]],
+) -> None:
+    found = differences("greedy", "fast")
+    assert [line.split(":")[0] for line in found[:4]] == [
+        "load 60 %, 0", "load 60 %, 100 ms", "load 90 %, 0", "load 90 %, 100 ms"
+    ]  # fmt: skip
+    half = float(stats.t.ppf(1 - 0.05 / 4 / 2, 1)) * 0.05  # standard error of 0.1 and 0.2
+    assert found[0].endswith(f"0.55 and 0.4, 0.15 [{0.15 - half:.4g}, {0.15 + half:.4g}]")
+    two = [line for line in differences("greedy", "fast", "--values", "0") if line]
+    half = float(stats.t.ppf(1 - 0.05 / 2 / 2, 1)) * 0.05
+    assert len(two) == 2 and f"{0.15 + half:.4g}]" in two[0]
+    areas = [line for line in differences("greedy", "fast", "--figure", "area") if line]
+    assert [line.split(":")[0] for line in areas] == ["load 60 %", "load 90 %"]
+
+
+@pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "frontier.toml"
     path.write_text(FRONTIER_TOML)
@@ -245,7 +299,8 @@ def test_the_command_writes_everything_and_continues_where_it_was(
     arguments = [str(file), "--out", str(out), "--load", "60,90", "--seeds", "1"]
     assert exit_status(app, *arguments) == 0
     said = capsys.readouterr()
-    assert "3 architectures, 10 points, 1 seed: 10 runs in virtual time" in said.err
+    told = r"3 architectures, 10 points, 1 seed: 10 runs in virtual time, about \d+ s\."
+    assert re.match(told, said.err)
     assert "Dominated area" in said.out and str(out / "frontier.html") in said.err
     summary = read_frontier(out / FRONTIER)
     assert [one.load_percent for one in summary.conditions] == [60, 90]
@@ -259,6 +314,9 @@ def test_the_command_writes_everything_and_continues_where_it_was(
         "Who is best where" in page and "load 90 %" in page and "http" not in page.split("<svg")[0]
     )
 
+    name = "map-1-delay_mean-preferred_share"
+    assert f'id="{name}"' in page and (out / "figures" / f"{name}.png").is_file()
+
     # What was killed goes on: runs that are kept are not run again.
     kept = sorted((out / "points").iterdir())
     assert len(kept) == 10
@@ -266,6 +324,7 @@ def test_the_command_writes_everything_and_continues_where_it_was(
     kept[0].unlink()
     (out / FRONTIER).unlink()
     assert exit_status(app, *arguments) == 0
+    assert "10 runs in virtual time; 1 run left, about " in capsys.readouterr().err
     assert read_frontier(out / FRONTIER) == summary
     after = {path.name: path.stat().st_mtime_ns for path in (out / "points").iterdir()}
     assert before.items() <= after.items() and len(after) == 10
@@ -310,8 +369,27 @@ def test_a_directory_of_something_else_is_refused(
     assert "already exists and is not the directory of a frontier" in capsys.readouterr().err
     (out / "config.toml").write_text("seeds = 3\n")
     assert exit_status(app, str(file), "--out", str(out)) == 2
-    assert "holds another configuration" in capsys.readouterr().err
+    assert "holds another configuration: arms: expected nothing, got [" in capsys.readouterr().err
+    (out / "config.toml").write_text("seeds =")
+    assert exit_status(app, str(file), "--out", str(out)) == 2
+    assert f"{out / 'config.toml'}: Invalid value" in capsys.readouterr().err
     shutil.rmtree(out)
+
+
+def test_two_commands_in_one_directory(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "config.toml").write_text(toml_text(load_config(file).model_dump(mode="json")))
+    descriptor = os.open(out, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        assert exit_status(app, str(file), "--out", str(out)) == 2
+    finally:
+        os.close(descriptor)
+    assert "its frontier is still in progress" in capsys.readouterr().err
+    assert [path.name for path in out.iterdir()] == ["config.toml"]
 
 
 def test_a_changed_file_is_refused_by_its_field(

@@ -309,7 +309,11 @@ int32_t Placer::emptiest_candidate(RankedRows& rows) {
     const bool current = now.rank == first.rank;
     if (opened && current && fits(first.row)) return first.row;
     rows.pop();
-    if (opened && !current) rows.push(now);
+    ++work_.ranked;
+    if (opened && !current) {
+      rows.push(now);
+      ++work_.ranked;
+    }
     if (opened && current) exclude(first.row);
   }
   return kNone;
@@ -366,6 +370,7 @@ int32_t Placer::choose_ranked(const Pool& pool) {
     const bool current = open(first.row) && ranked(first.row).rank == first.rank;
     if (current && fits(first.row)) return first.row;
     rows.pop();
+    ++work_.ranked;
     if (current) exclude(first.row);
   }
   return kNone;
@@ -377,8 +382,11 @@ void Placer::push_ranked(int32_t row) {
   if (ranked_.empty()) return;
   const size_t partition =
       static_cast<size_t>(view_.static_state().index.partition[static_cast<size_t>(row)]);
-  for (const size_t pool : {partition, everything_.partition})
-    if (ranked_[pool].built()) ranked_[pool].push(ranked(row));
+  for (const size_t pool : {partition, everything_.partition}) {
+    if (!ranked_[pool].built()) continue;
+    ranked_[pool].push(ranked(row));
+    ++work_.ranked;
+  }
 }
 
 void Placer::begin_request(const int64_t* request) {

@@ -32,7 +32,8 @@
 // That nothing fits is certain, and cheap to repeat: a row found open but too small is excluded
 // from the index until a task asks for less than it was refused for (in some dimension), so it is
 // met at most once per plan for requests that do not shrink. Counted work is rows looked at (drawn,
-// tested or gathered) and, apart, rows ranked: a function of the input and the stream key.
+// tested or gathered) and, apart, rows ranked, and ranked again: a function of the input and the
+// stream key.
 #pragma once
 
 #include <array>
@@ -87,7 +88,8 @@ struct PlaceRequest {
 struct PlaceWork {
   int64_t searches = 0;  // for a task's place, where it is not known beforehand that there is none
   int64_t looked_at = 0;
-  int64_t ranked = 0;  // rows put in order by the kinds that rank (best fit, load spreading)
+  // Rows put in order, and moved in it, by the kinds that rank (best fit, load spreading).
+  int64_t ranked = 0;
   int64_t partitions_scanned = 0;
 };
 

@@ -31,7 +31,7 @@ def draw_condition(
     with style.drawing() as (figure, axes):
         for index in members:
             points = summary.points_of(index, condition)
-            name = _name(summary.architectures[index].name, index)
+            name = architecture_label(summary, index)
             drawn |= _line(axes, points, delay, quality, index, name)
         _finish(axes, summary.quantity(delay), summary.quantity(quality))
         style.legend(figure, axes)
@@ -168,6 +168,11 @@ def _mark(run: Run, axes: Axes, arm: ArmSummary, index: int) -> None:
             markersize=8,
             label=_name(arm.name, index),
         )
+
+
+def architecture_label(summary: FrontierSummary, index: int) -> str:
+    """The name of an architecture, shortened; its number where its name cannot be drawn."""
+    return _name(summary.architectures[index].name, index)
 
 
 def _name(name: str, index: int) -> str:

@@ -32,6 +32,14 @@ def gap_text(condition: FrontierCondition) -> str:
     return "" if condition.gap_s is None else f"G = {duration(condition.gap_s * 1e6)}"
 
 
+def conditions_by_load(summary: FrontierSummary) -> list[list[int]]:
+    """The indices of the conditions as a map: a row for each load, a column for each gap."""
+    place = {(one.load_percent, one.gap_s): number for number, one in enumerate(summary.conditions)}
+    gaps = list(dict.fromkeys(one.gap_s for one in summary.conditions))
+    loads = dict.fromkeys(one.load_percent for one in summary.conditions)
+    return [[place[load, gap] for gap in gaps] for load in loads]
+
+
 def sets_of(summary: FrontierSummary) -> list[tuple[str, list[int]]]:
     """The architectures that may be ranked beside each other, as (what they rest on, indices)."""
     bases = [(index, one.basis) for index, one in enumerate(summary.architectures)]

@@ -10,6 +10,7 @@ import jinja2
 
 from experiments.figures import style
 from experiments.figures.frontier import draw_condition
+from experiments.figures.frontier_map import draw_map
 from experiments.frontiers.model import FrontierPoint, FrontierSummary, pair_key
 from experiments.frontiers.wording import (
     answers,
@@ -17,6 +18,7 @@ from experiments.frontiers.wording import (
     best_of_condition,
     box_text,
     condition_text,
+    conditions_by_load,
     gap_text,
     limits_us,
     load_text,
@@ -44,6 +46,10 @@ class _Drawing:
     svg: str
 
 
+# By the indices of the architectures, and the delay and the quality.
+_Plots = dict[tuple[tuple[int, ...], tuple[str, str]], _Drawing]
+
+
 @dataclass(frozen=True, slots=True)
 class _Cell:
     """Of the map.
@@ -64,12 +70,13 @@ class _Cell:
 @dataclass(frozen=True, slots=True)
 class _Map:
     """Who is best where, for a set of architectures and a pair of figures: a row for each load, a
-    column for each gap."""
+    column for each gap; and the same as a plot, None if it would be too large."""
 
     title: str
     pair: str
     columns: list[str]
     rows: list[tuple[str, list[_Cell]]]
+    plot: _Drawing | None
 
 
 def write_frontier_page(
@@ -92,7 +99,8 @@ def write_frontier_page(
     figures, path = directory / "figures", directory / PAGE
     try:
         figures.mkdir(exist_ok=True)
-        text = _render(summary, _draw(summary, figures, check), config)
+        drawings = _draw(summary, figures, check)
+        text = _render(summary, drawings, _draw_maps(summary, figures, check), config)
         with whole_file(path) as unfinished:
             unfinished.write_text(text, "utf-8")
     except OSError as error:
@@ -118,12 +126,34 @@ def _draw(summary: FrontierSummary, folder: Path, check: Callable[[], None]) -> 
     return drawings
 
 
+def _draw_maps(summary: FrontierSummary, folder: Path, check: Callable[[], None]) -> _Plots:
+    """The map of each set and pair of figures, as far as it can be drawn."""
+    plots = {}
+    for number, (title, members) in enumerate(sets_of(summary)):
+        for delay, quality in pairs_of(summary) if len(members) > 1 else []:
+            check()
+            figure = draw_map(summary, members, (delay, quality))
+            if figure is None:
+                continue
+            name = f"map-{number + 1}-{delay.removesuffix('_us')}-{quality}"
+            text = f"Who is best where. {title}: {pair_text(summary, delay, quality)}"
+            _, svg = style.save(figure, figure, folder, name)
+            svg_text = style.inline_svg(svg, _plain(text))
+            plots[tuple(members), (delay, quality)] = _Drawing(name, text, svg_text)
+    return plots
+
+
 def _plain(text: str) -> str:
     """Text that may stand in an attribute."""
     return text.replace("&", "and").replace('"', "'").replace("<", "(").replace(">", ")")
 
 
-def _render(summary: FrontierSummary, drawings: list[_Drawing], config: dict[str, object]) -> str:
+def _render(
+    summary: FrontierSummary,
+    drawings: list[_Drawing],
+    plots: _Plots,
+    config: dict[str, object],
+) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -135,7 +165,7 @@ def _render(summary: FrontierSummary, drawings: list[_Drawing], config: dict[str
         summary=summary,
         drawings=drawings,
         answers=answers(summary),
-        maps=_maps(summary),
+        maps=_maps(summary, plots),
         pairs=pairs_of(summary),
         sets=sets_of(summary),
         pair_text=lambda delay, quality: pair_text(summary, delay, quality),
@@ -172,29 +202,31 @@ def _on_frontier(point: FrontierPoint, delay: str, quality: str) -> bool:
     return point.not_dominated.get(pair_key(delay, quality), False)
 
 
-def _maps(summary: FrontierSummary) -> list[_Map]:
+def _maps(summary: FrontierSummary, plots: _Plots) -> list[_Map]:
     """One for each set of two or more architectures and pair of figures; none for a single
     condition."""
     if len(summary.conditions) < 2:
         return []
-    loads = list(dict.fromkeys(one.load_percent for one in summary.conditions))
-    gaps = list(dict.fromkeys(one.gap_s for one in summary.conditions))
-    place = {(one.load_percent, one.gap_s): number for number, one in enumerate(summary.conditions)}
+    rows = conditions_by_load(summary)
     found = []
     for title, members in sets_of(summary):
         if len(members) < 2:
             continue
         for pair in pairs_of(summary):
-            rows = []
-            for load in loads:
-                cells = [_cell(summary, place[load, gap], members, pair) for gap in gaps]
-                first = summary.conditions[place[load, gaps[0]]]
-                rows.append((load_text(first) or "the workload as it is", cells))
-            columns = [
-                gap_text(summary.conditions[place[loads[0], gap]]) or "the arms' own G"
-                for gap in gaps
-            ]
-            found.append(_Map(title, pair_text(summary, *pair), columns, rows))
+            cells = [[_cell(summary, place, members, pair) for place in row] for row in rows]
+            loads = [load_text(summary.conditions[row[0]]) for row in rows]
+            found.append(
+                _Map(
+                    title,
+                    pair_text(summary, *pair),
+                    [gap_text(summary.conditions[place]) or "the arms' own G" for place in rows[0]],
+                    [
+                        (load or "the workload as it is", row)
+                        for load, row in zip(loads, cells, strict=True)
+                    ],
+                    plots.get((tuple(members), pair)),
+                )
+            )
     return found
 
 

@@ -7,6 +7,7 @@ and with a view that only it changes. What the tasks wait then is the time of de
 the other.
 
     python -m tests.benchmarks.lone_schedulers --seeds 10
+    python -m tests.benchmarks.lone_schedulers --seeds 5 --first-seed 101 --quick    # half the cell
 """
 
 from __future__ import annotations
@@ -30,20 +31,23 @@ from parsync.workload.start import starting_from
 from parsync.workload.workload import InitialPlacement, Workload
 
 SHARING = ("StateSync aligned quality-first", "ParSync adaptive", "Omega")
-SCALE = demo_scale(False)
-ARMS = {arm.name: arm for arm in default_arms(SCALE)}
-CONFIG = RunConfig(
-    workload=WorkloadConfig.of("synthetic", SCALE.synthetic),
-    arms=tuple(ARMS.values()),
-    settle_s=SCALE.settle_s,
-    drain_s=SCALE.drain_s,
-)
 
 
-def jobs_of(arm: ArmConfig, agent: int, workload: Workload) -> Workload:
+def configuration(quick: bool) -> RunConfig:
+    """The main comparison, or its quick form."""
+    scale = demo_scale(quick)
+    return RunConfig(
+        workload=WorkloadConfig.of("synthetic", scale.synthetic),
+        arms=default_arms(scale),
+        settle_s=scale.settle_s,
+        drain_s=scale.drain_s,
+    )
+
+
+def jobs_of(config: RunConfig, arm: ArmConfig, agent: int, workload: Workload) -> Workload:
     """The part of a workload that one agent of the arm gets; of the tasks that run at time 0 an
     equal share."""
-    spec = arm.spec(CONFIG.seed, CONFIG.heartbeat_us, 100_000, live=False)
+    spec = arm.spec(config.seed, config.heartbeat_us, 100_000, live=False)
     owner, _ = Assembly.of(spec, workload).owners()
     mine = owner == agent
     sizes = np.diff(workload.arrival_offsets)
@@ -75,14 +79,16 @@ def alone(arm: ArmConfig) -> ArmConfig:
     return arm.model_copy(update={"partitions": 1, "groups": (lone,)})
 
 
-def delays(arm: ArmConfig, workload: Workload, warm_up: Workload, seed: int) -> tuple[int, int]:
+def delays(
+    config: RunConfig, arm: ArmConfig, workload: Workload, warm_up: Workload, seed: int
+) -> tuple[int, int]:
     """The sum of the counted tasks' delays in us, and their number, in steady state."""
-    message_us, limit_s = CONFIG.virtual.message_us, CONFIG.plan_limit_s
-    spec = arm.spec(seed, CONFIG.heartbeat_us, 100_000, live=False)
+    message_us, limit_s = config.virtual.message_us, config.plan_limit_s
+    spec = arm.spec(seed, config.heartbeat_us, 100_000, live=False)
     state = state_after(spec, warm_up, lambda _: None, message_us, limit_s)
     begins = starting_from(workload, state)
-    metrics = make_metrics(CONFIG, arm, begins)
-    drain_us = round(CONFIG.drain_s * 1e6)
+    metrics = make_metrics(config, arm, begins)
+    drain_us = round(config.drain_s * 1e6)
     run_virtual(
         spec,
         begins,
@@ -105,18 +111,26 @@ def mean_ms(parts: list[tuple[int, int]]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
-    seeds = range(1, parser.parse_args().seeds + 1)
+    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="half the cell")
+    given = parser.parse_args()
+    config = configuration(given.quick)
+    arms = {arm.name: arm for arm in config.arms}
     sharing: dict[str, list[float]] = {name: [] for name in SHARING}
     lone: dict[str, list[float]] = {name: [] for name in SHARING}
-    for seed in seeds:
-        workload, warm_up = make_workload(CONFIG, seed), CONFIG.workload.make_warm_up(seed)
+    for seed in range(given.first_seed, given.first_seed + given.seeds):
+        workload, warm_up = make_workload(config, seed), config.workload.make_warm_up(seed)
         assert warm_up is not None, "the demo begins steady"
         for name in SHARING:
-            arm = ARMS[name]
-            sharing[name].append(mean_ms([delays(arm, workload, warm_up, seed)]))
+            arm = arms[name]
+            sharing[name].append(mean_ms([delays(config, arm, workload, warm_up, seed)]))
             parts = [
                 delays(
-                    alone(arm), jobs_of(arm, agent, workload), jobs_of(arm, agent, warm_up), seed
+                    config,
+                    alone(arm),
+                    jobs_of(config, arm, agent, workload),
+                    jobs_of(config, arm, agent, warm_up),
+                    seed,
                 )
                 for agent in range(arm.groups[0].count)
             ]

@@ -7,18 +7,27 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyarrow import parquet
+from scipy import stats
 
 from experiments.commands.frontier import app
 from experiments.config import load_config
 from experiments.frontiers.build import best_of, build_frontier, elsewhere_cost
 from experiments.frontiers.dominance import Box, dominated_area
-from experiments.frontiers.files import FRONTIER, POINTS, read_frontier
+from experiments.frontiers.files import (
+    FRONTIER,
+    POINTS,
+    read_frontier,
+    write_frontier,
+    write_points,
+)
 from experiments.frontiers.grid import Grid, make_grid
 from experiments.frontiers.model import FrontierSummary
 from experiments.frontiers.running import frontier_of_run, run_grid
@@ -237,6 +246,46 @@ def test_an_interrupted_grid_keeps_what_has_run(grid: Grid, results: Results) ->
 
 
 @pytest.fixture
+def differences(grid: Grid, results: Results, tmp_path: Path) -> Callable[..., list[str]]:
+    """What examples/questions/differences.py prints about a frontier at two loads."""
+    two = make_grid(frontier_config(load_percent=[60, 90]))
+    doubled = {
+        (place + 5 * condition, seed): run
+        for (place, seed), run in results.items()
+        for condition in (0, 1)
+    }
+    given = {(0, 1): 0.5, (0, 2): 0.6, (3, 1): 0.4, (3, 2): 0.4}  # patience 0 at the first load
+    for (place, seed), preferred in given.items():
+        doubled[place, seed] = with_figures(doubled[place, seed], preferred_share=preferred)
+    write_frontier(tmp_path / FRONTIER, summary_of(two, doubled))
+    write_points(tmp_path / POINTS, two, doubled)
+
+    def lines(*arguments: str) -> list[str]:
+        command = [sys.executable, "examples/questions/differences.py", str(tmp_path), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split(
+            "\n"
+        )
+
+    return lines
+
+
+def test_differences_are_taken_seed_by_seed_and_corrected_for_their_number(
+    differences: Callable[..., list[str]],
+) -> None:
+    found = differences("greedy", "fast")
+    assert [line.split(":")[0] for line in found[:4]] == [
+        "load 60 %, 0", "load 60 %, 100 ms", "load 90 %, 0", "load 90 %, 100 ms"
+    ]  # fmt: skip
+    half = float(stats.t.ppf(1 - 0.05 / 4 / 2, 1)) * 0.05  # standard error of 0.1 and 0.2
+    assert found[0].endswith(f"0.55 and 0.4, 0.15 [{0.15 - half:.4g}, {0.15 + half:.4g}]")
+    two = [line for line in differences("greedy", "fast", "--values", "0") if line]
+    half = float(stats.t.ppf(1 - 0.05 / 2 / 2, 1)) * 0.05
+    assert len(two) == 2 and f"{0.15 + half:.4g}]" in two[0]
+    areas = [line for line in differences("greedy", "fast", "--figure", "area") if line]
+    assert [line.split(":")[0] for line in areas] == ["load 60 %", "load 90 %"]
+
+
+@pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "frontier.toml"
     path.write_text(FRONTIER_TOML)
@@ -264,6 +313,9 @@ def test_the_command_writes_everything_and_continues_where_it_was(
     assert (
         "Who is best where" in page and "load 90 %" in page and "http" not in page.split("<svg")[0]
     )
+
+    name = "map-1-delay_mean-preferred_share"
+    assert f'id="{name}"' in page and (out / "figures" / f"{name}.png").is_file()
 
     # What was killed goes on: runs that are kept are not run again.
     kept = sorted((out / "points").iterdir())

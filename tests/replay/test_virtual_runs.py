@@ -327,3 +327,24 @@ def test_messages_that_take_time_delay_every_commit_by_at_least_two() -> None:
     # The commit itself is one message after the decision; the record's time is the answer's.
     assert delays[message_us].min() >= delays[0].min() + 2 * message_us
     assert delays[message_us].mean() > delays[0].mean()
+
+
+def test_a_run_waits_for_a_batch_that_is_on_its_way_at_the_end_of_the_workload() -> None:
+    """A batch is submitted in the last microsecond, when nothing else waits, and the run looks
+    whether it is done before the message has arrived."""
+    config = arm("state_aligned", group("random", 1))
+    workload = generate(OPTIONS.model_copy(update={"load_percent": (20,)}), 3)
+    at_us = workload.arrival_us.copy()
+    at_us[-1] = workload.end_us - 1
+    at_us[:-1] = np.minimum(at_us[:-1], workload.end_us // 2)
+    records: list[Record] = []
+    outcome = run_virtual(
+        config.spec(3, 1000, workload.end_us // 4, live=False),
+        replace(workload, arrival_us=at_us),
+        5_000_000,
+        records.append,
+        lambda _: None,
+        message_us=500,
+    )
+    committed = sum(len(r.columns["task"]) for r in records if r.table == "tasks")
+    assert outcome.drained and committed == len(workload.arrival_rows)

@@ -13,6 +13,7 @@ from experiments.frontiers.description import changed_groups, setting_text
 from experiments.frontiers.grid import make_grid, with_options
 from experiments.presets import default_arms, demo_scale
 from experiments.sweeps.points import Point
+from experiments.sweeps.sweep_file import read_sweep
 from shared_state.errors import AgoraError
 from tests.fixtures.frontier_toml import frontier_config, frontier_tree
 
@@ -63,8 +64,25 @@ def test_the_frontiers_of_the_main_comparison_are_valid(quick: bool) -> None:
     assert sum(shared) == 5
 
 
+@pytest.mark.parametrize(
+    "path", sorted(Path("examples/questions").glob("*.toml")), ids=lambda path: path.stem
+)
+def test_the_questions_of_the_findings_are_valid(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert "# Asked before it was run" in text
+    if "[sweep]" in text:
+        assert f"agora sweep {path}" in text
+        assert read_sweep(path, {}).combinations
+    elif "[frontier]" in text:
+        assert f"agora frontier {path}" in text
+        assert len(make_grid(load_config(path)).seeds) >= 5
+    else:
+        assert f"agora run --config {path}" in text
+        assert load_config(path).live.arms
+
+
 def test_the_examples_are_valid() -> None:
-    assert make_grid(load_config(Path("examples/flow_at_a_peak.toml"))).runs == 27
+    assert make_grid(load_config(Path("examples/flow_at_a_peak.toml"))).runs == 120
     grid = make_grid(load_config(Path("examples/frontier.toml")))
     assert len(grid.conditions) == 2 and grid.runs == 24
 

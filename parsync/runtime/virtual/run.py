@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
-from parsync.core.events import TasksCancelled, TasksFinished, TasksStarted
+from parsync.core.agent import Agent
+from parsync.core.events import TasksCancelled, TasksFinished, TasksStarted, TasksSubmitted
 from parsync.core.master import MasterCore
 from parsync.core.participant import Participant
 from parsync.core.workers import WorkerPool
@@ -108,6 +109,8 @@ def run_virtual(
         with plan_limit(plan_limit_s, call_under_way):
             while True:
                 waiting = sum(agent.queued for agent in agents)
+                if arrivals.exhausted:
+                    waiting += _tasks_under_way(runtime, deciders)
                 if arrivals.exhausted and waiting == 0 and runtime.now_us >= workload.end_us:
                     break
                 if runtime.now_us >= workload.end_us + drain_us:
@@ -122,6 +125,16 @@ def run_virtual(
         finally:
             records.hand_out()
     return VirtualOutcome(runtime.digest, runtime.now_us, runtime.events, waiting == 0, waiting)
+
+
+def _tasks_under_way(runtime: VirtualRuntime | SteppedRuntime, agents: Mapping[int, Agent]) -> int:
+    """The number of submitted tasks that no agent has received yet."""
+    return sum(
+        len(event.task)
+        for address in agents
+        for _, event in runtime.under_way(address, TasksSubmitted)
+        if isinstance(event, TasksSubmitted)
+    )
 
 
 def _record_due_ends(

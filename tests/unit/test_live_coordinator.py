@@ -35,10 +35,11 @@ class Remote:
 
 
 class Handle:
-    """An actor's handle with one method."""
+    """The handle of an actor with these methods."""
 
-    def __init__(self, name: str, body: Callable[..., Any]) -> None:
-        setattr(self, name, Remote(body))
+    def __init__(self, **methods: Callable[..., Any]) -> None:
+        for name, body in methods.items():
+            setattr(self, name, Remote(body))
 
 
 class Cell:
@@ -69,7 +70,9 @@ def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cell: Cell) -> Coordin
     monkeypatch.setattr(coordinator_host, "share", lambda value: [value])
     monkeypatch.setattr(coordinator_host, "shared", lambda handle: handle[0])
     monkeypatch.setattr(
-        coordinator_host, "member", lambda namespace, name: Handle("step", cell.step)
+        coordinator_host,
+        "member",
+        lambda namespace, name: Handle(step=cell.step, endpoint=cell.endpoint),
     )
     monkeypatch.setattr(ports.ray, "get", lambda value, timeout: value)
     plan = plan_run("nowhere", inputs.assembly, LiveOptions(tmp_path))

@@ -7,7 +7,9 @@ if __name__ == "__main__":  # before the imports, which take a while
 
     exit_on_stop_signals()
 
-from collections.abc import Callable
+import contextlib
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -16,19 +18,23 @@ from typing import TypeVar
 from rich.console import Console
 from rich.text import Text
 
-from experiments.config import RunConfig, load_config
+from experiments.config import RunConfig, load_config, read_toml
 from experiments.frontier_presets import default_config
 from experiments.frontiers.build import build_frontier
 from experiments.frontiers.files import FRONTIER, POINTS, write_frontier, write_points
 from experiments.frontiers.grid import Grid, make_grid, with_options
 from experiments.frontiers.running import run_grid
 from experiments.interruption import Interruption, stop_signals_noted
+from experiments.model_files import writing
 from experiments.preconditions import CONFIG_FILE, check_arms, check_memory, new_directory
 from experiments.report.frontier_page import write_frontier_page
 from experiments.report.frontier_terminal import frontier_table
 from experiments.running import make_workload
+from experiments.sweeps.expected_time import START_S, expected_run_s
 from experiments.sweeps.kept_points import KeptPoints
-from experiments.sweeps.progress import Progress
+from experiments.sweeps.points import Point
+from experiments.sweeps.progress import Progress, processors, time_text
+from experiments.sweeps.shared_directories import first_difference, locked
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
 from parsync.metrics.quantity import counted
@@ -64,6 +70,7 @@ def start(options: FrontierOptions) -> int:
     """
     console = Console(stderr=True)
     config = _resolve(options)
+    continues = _continues(options.out, config)
     grid = make_grid(config)
     first = grid.conditions[0].config
     check_memory(first, None)
@@ -71,9 +78,9 @@ def start(options: FrontierOptions) -> int:
     check_memory(first, workload)
     check_arms(first, workload)
     with stop_signals_noted() as interruption:
-        directory = _directory(options.out, config)
         try:
-            status = _run(grid, workload, directory, options.address, console, interruption)
+            with _directory(options.out, config, continues) as directory:
+                status = _run(grid, workload, directory, options.address, console, interruption)
         except KeyboardInterrupt:
             status = interruption.exit_status
         return interruption.exit_status if interruption.received else status
@@ -106,34 +113,41 @@ def _numbers(option: str, text: str, kind: Callable[[str], Number]) -> tuple[Num
         raise AgoraError(f"{option} {text}: expected numbers joined by commas") from error
 
 
-def _directory(out: Path | None, config: RunConfig) -> Path:
-    """A new directory with the configuration, or an existing one of the same configuration.
+def _continues(out: Path | None, config: RunConfig) -> bool:
+    """Whether `out` holds this frontier already, so that it is continued there.
 
     Raises:
-        AgoraError: It holds something else, or cannot be made.
+        AgoraError: It holds something else.
     """
-    text = toml_text(config.model_dump(mode="json"))
-    if out is not None and out.exists():
-        try:
-            there = (out / CONFIG_FILE).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise AgoraError(
-                f"--out {out}: already exists and is not the directory of a frontier"
-            ) from error
-        if there != text or not (out / KEPT).is_dir():
-            raise AgoraError(
-                f"--out {out}: holds another configuration; choose a new directory, or the options "
-                "that it was made with"
-            )
-        return out
-    made = new_directory(out)
-    try:
-        (made / KEPT).mkdir()
-        with whole_file(made / CONFIG_FILE) as unfinished:
-            unfinished.write_text(text, "utf-8")
-    except OSError as error:
-        raise AgoraError(f"--out {made}: {error.strerror}") from error
-    return made
+    if out is None or not out.exists():
+        return False
+    if not (out / CONFIG_FILE).is_file():
+        raise AgoraError(f"--out {out}: already exists and is not the directory of a frontier")
+    other = first_difference(
+        read_toml(out / CONFIG_FILE), tomllib.loads(toml_text(config.model_dump(mode="json")))
+    )
+    if other:
+        raise AgoraError(
+            f"--out {out}: holds another configuration: {other}; choose a new directory, or the "
+            "options that it was made with"
+        )
+    return True
+
+
+@contextlib.contextmanager
+def _directory(out: Path | None, config: RunConfig, continues: bool) -> Iterator[Path]:
+    """The directory with the configuration, for this process alone inside the block.
+
+    Raises:
+        AgoraError: It cannot be made or written, or another process is at work there.
+    """
+    directory = out if continues and out is not None else new_directory(out)
+    with locked(directory, "frontier"):
+        if not continues:
+            path = directory / CONFIG_FILE
+            with writing(path), whole_file(path) as unfinished:
+                unfinished.write_text(toml_text(config.model_dump(mode="json")), "utf-8")
+        yield directory
 
 
 def _run(
@@ -147,15 +161,22 @@ def _run(
     again = f"the same options with --out {quote(str(directory))} continue"
     interruption.note = f"the runs that are done are kept; {again}"
     architectures = counted(len(grid.architectures), "architecture")
-    console.print(
+    text = (
         f"{architectures}, {counted(len(grid.spots), 'point')}, "
-        f"{counted(len(grid.seeds), 'seed')}: {counted(grid.runs, 'run')} in virtual time."
+        f"{counted(len(grid.seeds), 'seed')}: {counted(grid.runs, 'run')} in virtual time"
     )
     kept = KeptPoints(directory / KEPT)
     keys = [point.key() for _, point in grid.points()]
+    done = set(filter(kept.has, keys))
+    left = {point.key(): point for _, point in grid.points() if point.key() not in done}
+    if done:
+        text += f"; {counted(len(left), 'run')} left"
+    if left:
+        text += f", about {_expected(list(left.values()), grid, workload, address)}"
+    console.print(Text(f"{text}."), soft_wrap=True)
     if unusable := kept.unusable(keys):
         console.print(Text(unusable), soft_wrap=True)
-    progress = Progress(grid.runs, sum(map(kept.has, keys)))
+    progress = Progress(grid.runs, sum(key in done for key in keys))
     with console.status("frontier") as status:
         results, partial = run_grid(
             grid,
@@ -181,6 +202,32 @@ def _run(
     Console().print(frontier_table(summary))
     console.print(Text(f"page: {page}"), soft_wrap=True)
     return 0
+
+
+def _expected(points: Sequence[Point], grid: Grid, workload: Workload, address: str | None) -> str:
+    """How long runs will take, as people say it.
+
+    Args:
+        points: Of different keys.
+        grid: That they belong to.
+        workload: Of its first condition. Those of other loads have tasks in proportion.
+        address: Of a Ray cluster, whose processors are not known yet.
+    """
+    first = grid.conditions[0].config
+    warm_up = first.workload.make_warm_up(first.seed)
+    expected_s = sum(
+        expected_run_s(point.arm, workload, warm_up) * _tasks(point.config) / _tasks(first)
+        for point in points
+    )
+    if address is not None:
+        return f"{time_text(expected_s)} of processor time"
+    return time_text(START_S + expected_s / min(processors(), len(points)))
+
+
+def _tasks(config: RunConfig) -> int:
+    """About how many tasks arrive; 1 where only reading the workload tells."""
+    outline = config.workload.outline()
+    return 1 if outline is None else max(1, outline.tasks)
 
 
 if __name__ == "__main__":

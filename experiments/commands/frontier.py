@@ -16,32 +16,29 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 def frontier_command(
     file: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[FILE]",
-            help="TOML file: the configuration of a run with a section [frontier]. Default: the "
-            "architectures of the main comparison.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="FILE", hidden=True),
     ] = None,
     seeds: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Number of paired seeds. Default: the file's, or 5 (2, quick)."
+            min=1,
+            metavar="N",
+            help="Number of paired seeds. Default: as in FILE, or 5 (2 with --quick).",
         ),
     ] = None,
     load: Annotated[
         str | None,
         typer.Option(
             metavar="PERCENT,...",
-            help="Constant loads to run at, for example 50,80,95. Default: the file's, or 80.",
+            help="Constant loads to run at, for example 50,80,95. Default: as in FILE, or 80.",
         ),
     ] = None,
     gap: Annotated[
         str | None,
         typer.Option(
             metavar="SECONDS,...",
-            help="Synchronisation gaps G to run at, for example 0.05,0.2,0.8. Default: the file's, "
-            "or the arms' own.",
+            help="Synchronisation gaps G to run at, for example 0.05,0.2,0.8. Default: as in FILE, "
+            "or the gaps of the arms.",
         ),
     ] = None,
     quick: Annotated[
@@ -55,19 +52,24 @@ def frontier_command(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Directory to create. If it holds a frontier of the same configuration, that one "
-            "is continued. Default: runs/TIME.",
+            help="Directory to create. If it holds a frontier of the same configuration, the "
+            "command continues it. Default: runs/TIME.",
         ),
     ] = None,
 ) -> None:
     """Compare architectures by what quality costs them in delay.
 
-    Each architecture has a knob that trades delay for quality, for example patience_s. Every value
-    of every knob runs in virtual time, under the same seeds. The result is a page, frontier.html:
-    delay against quality, the area that each architecture dominates, and who is best at which load
-    and gap.
+    FILE is a run's configuration with a section [frontier]. Default: the architectures of the main
+    comparison. Each architecture has a knob that trades delay for quality, for example patience_s.
+    Every value of every knob runs in virtual time, under the same seeds. The result is a page,
+    frontier.html: delay against quality, the area that each architecture dominates, and who is best
+    at which load and gap.
 
-    Ctrl-C keeps the runs that are done; the same command with --out DIR goes on.
+    Every run is kept as soon as it is done. After Ctrl-C or a crash, the same command with --out
+    DIR continues.
+
+    Exit status 0 if everything ran; 2 for bad input, or if a run failed; 130 after Ctrl-C, 143
+    after SIGTERM, 129 after SIGHUP.
     """
     from experiments.frontier import FrontierOptions, start
 

@@ -26,13 +26,13 @@ def sweep_command(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Directory of the sweep; if it holds this sweep, it is gone on with. "
+            help="Directory to create. If it holds this sweep, the command continues it. "
             "Default: runs/TIME.",
         ),
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Go on with the sweep in this directory."),
+        typer.Option(metavar="DIR", help="Continue the sweep in this directory."),
     ] = None,
     address: ClusterAddress = None,
     seeds: Annotated[
@@ -45,8 +45,9 @@ def sweep_command(
         str | None,
         typer.Option(
             metavar="PERCENT",
-            help="Run 10, 20 or 40 seeds: until half the interval of each difference is at most "
-            "this part of the baseline's mean, such as 2%; for shares, percentage points.",
+            help="Run 10, 20 or 40 seeds, as many as are needed for precise differences: half the "
+            "interval of each difference to the baseline is at most this part of the baseline's "
+            "mean, such as 2%. For shares: percentage points.",
         ),
     ] = None,
     metric: Annotated[
@@ -54,7 +55,7 @@ def sweep_command(
         typer.Option(
             metavar="NAME",
             autocompletion=_metric_names,
-            help="Figure that --until and the first plot are about, by its name in summary.json. "
+            help="Metric of --until and of the first plot, by its key in summary.json. "
             "Default: as in FILE, or delay_mean_us.",
         ),
     ] = None,
@@ -66,11 +67,11 @@ def sweep_command(
         ),
     ] = None,
 ) -> None:
-    """Run many combinations of parameters in virtual time, and plot what comes of them.
+    """Run many combinations of parameters in virtual time, and plot the results.
 
     FILE is a run's configuration with a section [sweep], which lists the values of each parameter.
     Every run is kept as soon as it is done: after Ctrl-C or a crash, the same command with the same
-    --out goes on where it was. Open sweep.html in the sweep's directory.
+    --out continues. Open sweep.html in the sweep's directory.
 
     Exit status 0 if everything ran; 2 for bad input, or if a run failed; 130 after Ctrl-C, 143
     after SIGTERM, 129 after SIGHUP.

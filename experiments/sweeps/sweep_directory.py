@@ -11,17 +11,15 @@ sweep.html      the page, self-contained
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from experiments.config import read_toml
 from experiments.model_files import writing
 from experiments.preconditions import check_new, new_directory
+from experiments.sweeps.shared_directories import first_difference, locked
 from experiments.sweeps.sweep_file import Sweep
-from experiments.toml_text import toml_text, toml_value
+from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
 from shared_state.errors import AgoraError
 
@@ -41,30 +39,11 @@ def check_directory(out: Path | None, sweep: Sweep) -> bool:
         if out is not None:
             check_new(out)
         return False
-    before, now = _flat(read_toml(out / SWEEP_FILE)), _flat(sweep.tree())
-    for key in sorted(before.keys() | now.keys()):
-        if key not in {f"sweep.{name}" for name in _MAY_CHANGE} and before.get(key) != now.get(key):
-            raise AgoraError(
-                f"{out}: holds another sweep: {key}: expected {_shown(before.get(key))}, got "
-                f"{_shown(now.get(key))}; choose a new --out"
-            )
+    may_change = {f"sweep.{name}" for name in _MAY_CHANGE}
+    other = first_difference(read_toml(out / SWEEP_FILE), sweep.tree(), may_change)
+    if other:
+        raise AgoraError(f"{out}: holds another sweep: {other}; choose a new --out")
     return True
-
-
-def _flat(tree: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """The values of nested tables by dotted key; a list is one value."""
-    flat = {}
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            flat.update(_flat(value, f"{above}{key}."))
-        else:
-            flat[f"{above}{key}"] = value
-    return flat
-
-
-def _shown(value: Any) -> str:
-    text = "nothing" if value is None else toml_value(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 @contextlib.contextmanager
@@ -80,28 +59,8 @@ def sweep_directory(out: Path | None, sweep: Sweep, goes_on: bool) -> Iterator[P
         AgoraError: It cannot be made or written, or another process is at work there.
     """
     directory = out if goes_on and out is not None else new_directory(out)
-    with _locked(directory):
+    with locked(directory, "sweep"):
         path = directory / SWEEP_FILE
         with writing(path), whole_file(path) as unfinished:
             unfinished.write_text(toml_text(sweep.tree()), encoding="utf-8")
         yield directory
-
-
-@contextlib.contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Keep other commands out of a directory. The lock ends with the process, however that ends. A
-    file system without locks is accepted, unlocked."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(descriptor)
-        raise AgoraError(
-            f"{directory}: its sweep is still in progress; wait for its end"
-        ) from error
-    except OSError:
-        pass
-    try:
-        yield
-    finally:
-        os.close(descriptor)

@@ -200,6 +200,7 @@ class FlowScheduler:
             augmented=solve.augmentations,
             repaired=solve.repaired,
             certified=certified,
+            rebuilt=solve.rebuilds * size,
             far=touched * orders_beyond_cache(size),
             tried=figures["tried"] * machines,
         )

@@ -32,7 +32,8 @@
 // That nothing fits is certain, and cheap to repeat: a row found open but too small is excluded
 // from the index until a task asks for less than it was refused for (in some dimension), so it is
 // met at most once per plan for requests that do not shrink. Counted work is rows looked at (drawn,
-// tested or gathered) and, apart, rows ranked: a function of the input and the stream key.
+// tested or gathered) and, apart, rows ranked, and ranked again: a function of the input and the
+// stream key.
 #pragma once
 
 #include <array>
@@ -87,7 +88,8 @@ struct PlaceRequest {
 struct PlaceWork {
   int64_t searches = 0;  // for a task's place, where it is not known beforehand that there is none
   int64_t looked_at = 0;
-  int64_t ranked = 0;  // rows put in order by the kinds that rank (best fit, load spreading)
+  // Rows put in order, and moved in it, by the kinds that rank (best fit, load spreading).
+  int64_t ranked = 0;
   int64_t partitions_scanned = 0;
 };
 
@@ -145,6 +147,7 @@ class Placer {
   void gather(std::span<const int32_t> members, std::vector<int32_t>& out);
   void gather(std::span<const Catalog::RowRange> ranges, const Pool& pool,
               std::vector<int32_t>& out);
+  void look_ahead(size_t task);
   int32_t choose(const Pool& pool);
   int32_t choose_ranked(const Pool& pool);
   int32_t choose_by_score();
@@ -174,6 +177,7 @@ class Placer {
   const int64_t* refused_ = nullptr;  // the request the excluded rows do not fit
   std::vector<int32_t> excluded_;
   std::vector<OpenSum> excluded_sum_;  // [P]: open rows the index does not count at the moment
+  size_t looked_ahead_ = 0;            // tasks before it need no look ahead
   size_t freshest_ = 0;                // partitions before it in the order have no row to draw
   uint64_t epoch_ = 1;                 // candidates of an earlier one may lack rows
 

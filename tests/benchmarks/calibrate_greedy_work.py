@@ -2,20 +2,24 @@
 tests.benchmarks.calibrate_greedy_work`.
 
 Every kind under every ranking places batches of 10 and of 100 tasks, with and without preferences,
-on cells of 2,000 to 100,000 machines at 50 and 95 %. Time: processor time of `plan`, the median of
-REPEATS.
+on cells of 2,000 to 100,000 machines at 50 and 95 %. A patient scheduler places as many while up to
+10,000 tasks wait that are too large for their preferred machines. Time: processor time of `plan`,
+the median of REPEATS.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 
 import numpy as np
 
 from experiments.workloads.synthetic import SyntheticOptions, generate
 from schedulers import registry
 from schedulers.greedy.base import WEIGHTS_PS, GreedyScheduler
+from schedulers.greedy.patience import WEIGHTS_PS as PATIENT_WEIGHTS_PS
+from schedulers.greedy.patience import PatientScheduler
 from schedulers.interface import PartitionRanking, PlanContext, SchedulerEnvironment
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
@@ -33,12 +37,13 @@ KINDS = (
     "load_spreading",
     "weighted_sampling",
 )
+FIRST = 1 << 20  # id of the first task of a batch; those that wait come before
 REPEATS = 25
 WARM_UP = 3
 
 
-def measure() -> Iterator[tuple[str, str, int, tuple[int, ...]]]:
-    """(kind, situation, picoseconds, counts) of each case."""
+def views() -> Iterator[tuple[str, int, ClusterView, SchedulerEnvironment]]:
+    """(cell and load, slots of a machine, view, environment) of each situation."""
     for machines, slots, partitions in CELLS:
         options = SyntheticOptions(
             machines=machines, slots_per_machine=slots, phase_s=1.0, load_percent=(50,)
@@ -48,7 +53,6 @@ def measure() -> Iterator[tuple[str, str, int, tuple[int, ...]]]:
         environment = SchedulerEnvironment(
             "greedy", workload.cell, partitioning.offsets, workload.catalog
         )
-        order = np.arange(partitions, dtype=np.int32)
         for load in (50, 95):
             cell = Cell(workload.cell, partitioning)
             running = machines * slots * load // 100
@@ -60,34 +64,62 @@ def measure() -> Iterator[tuple[str, str, int, tuple[int, ...]]]:
             view = ClusterView(workload.cell, partitioning)
             for p in range(partitions):
                 view.apply(cell.snapshot(p, 1, False))
-            for kind in KINDS:
-                spec = registry.get(kind)
-                scheduler = spec.build(spec.parse_options({}), environment)
-                assert isinstance(scheduler, GreedyScheduler)  # it counts its work
-                for ranking in PartitionRanking:
-                    for tasks in (10, 100):
-                        for prefers in (False, True):
-                            spent, counts = [], []
-                            for turn in range(WARM_UP + REPEATS):
-                                preference = (
-                                    1 + turn % (workload.catalog.sets - 1) if prefers else 0
-                                )
-                                context = PlanContext(0, stream_key(1, kind, turn), ranking, order)
-                                batch = batch_of(running, tasks, preference)
-                                begin_ns = time.thread_time_ns()
-                                scheduler.plan(batch, view, context)
-                                spent.append(time.thread_time_ns() - begin_ns)
-                                counts.append(scheduler.work)
-                            typical = np.median(np.array(counts[WARM_UP:]), axis=0).astype(np.int64)
-                            where = (
-                                f"{machines} at {load} %, {'prefer' if prefers else 'indifferent'}"
-                            )
-                            yield (
-                                kind,
-                                where,
-                                int(np.median(spent[WARM_UP:])) * 1000,
-                                tuple(typical.tolist()),
-                            )
+            yield f"{machines} at {load} %", slots, view, environment
+
+
+def context(turn: int, ranking: PartitionRanking, environment: SchedulerEnvironment) -> PlanContext:
+    order = np.arange(len(environment.partition_offsets) - 1, dtype=np.int32)
+    return PlanContext(0, stream_key(1, "calibration", turn), ranking, order)
+
+
+def typical(
+    spent_ns: Sequence[int], counts: Sequence[tuple[int, ...]]
+) -> tuple[int, tuple[int, ...]]:
+    """(picoseconds, counts) of the plans after the warm-up."""
+    middle = np.median(np.array(counts[WARM_UP:]), axis=0).astype(np.int64)
+    return int(np.median(spent_ns[WARM_UP:])) * 1000, tuple(middle.tolist())
+
+
+def measure() -> Iterator[tuple[str, str, int, tuple[int, ...]]]:
+    """(kind, situation, picoseconds, counts) of each case."""
+    for where, _, view, environment in views():
+        cases = product(KINDS, PartitionRanking, (10, 100), (False, True))
+        for kind, ranking, tasks, prefers in cases:
+            spec = registry.get(kind)
+            scheduler = spec.build(spec.parse_options({}), environment)
+            assert isinstance(scheduler, GreedyScheduler)  # it counts its work
+            spent_ns, counts = [], []
+            for turn in range(WARM_UP + REPEATS):
+                preference = 1 + turn % (environment.catalog.sets - 1) if prefers else 0
+                batch = batch_of(FIRST, tasks, preference)
+                begin_ns = time.thread_time_ns()
+                scheduler.plan(batch, view, context(turn, ranking, environment))
+                spent_ns.append(time.thread_time_ns() - begin_ns)
+                counts.append(scheduler.work)
+            preferring = "prefer" if prefers else "indifferent"
+            yield kind, f"{where}, {preferring}", *typical(spent_ns, counts)
+
+
+def measure_patient() -> Iterator[tuple[str, str, int, tuple[int, ...]]]:
+    """(tasks that wait, situation, picoseconds, counts) of each case."""
+    spec = registry.get("load_spreading")
+    for where, slots, view, environment in views():
+        for waiting, tasks in product((0, 100, 1_000, 10_000), (10, 100)):
+            spent_ns, counts = [], []
+            for turn in range(WARM_UP + REPEATS):
+                scheduler = spec.build(spec.parse_options({"patience_s": 1.0}), environment)
+                assert isinstance(scheduler, PatientScheduler)
+                large = batch_of(0, waiting, 1)
+                large.request[:] = slots + 1
+                plan_context = context(turn, PartitionRanking.OPTIMISTIC, environment)
+                scheduler.plan(large, view, plan_context)
+                preference = 2 + turn % (environment.catalog.sets - 2)
+                batch = batch_of(FIRST, tasks, preference)
+                begin_ns = time.thread_time_ns()
+                scheduler.plan(batch, view, plan_context)
+                spent_ns.append(time.thread_time_ns() - begin_ns)
+                counts.append(scheduler.work)
+            yield f"{waiting} wait", where, *typical(spent_ns, counts)
 
 
 def batch_of(first: int, tasks: int, preference: int) -> TaskBatch:
@@ -104,9 +136,21 @@ def batch_of(first: int, tasks: int, preference: int) -> TaskBatch:
     )
 
 
-if __name__ == "__main__":
-    kind, situation, true_ps, counts = zip(*measure(), strict=True)
+def report(
+    title: str,
+    cases: Iterator[tuple[str, str, int, tuple[int, ...]]],
+    names: list[str],
+    in_use: tuple[int, ...],
+) -> None:
+    print(f"== {title}")
+    kind, situation, true_ps, counts = zip(*cases, strict=True)
     samples = Samples(
         np.array(kind), np.array(situation), np.array(true_ps, float), np.array(counts, float)
     )
-    samples.report(["plans", "tasks", "looked at", "ranked"], np.array(WEIGHTS_PS))
+    samples.report(names, np.array(in_use))
+
+
+if __name__ == "__main__":
+    counted = ["plans", "tasks", "looked at", "ranked"]
+    report("greedy kinds", measure(), counted, WEIGHTS_PS)
+    report("patient", measure_patient(), [*counted, "waiting"], PATIENT_WEIGHTS_PS)

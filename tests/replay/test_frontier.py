@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +18,7 @@ from pyarrow import parquet
 from scipy import stats
 
 from experiments.commands.frontier import app
+from experiments.config import load_config
 from experiments.frontiers.build import best_of, build_frontier, elsewhere_cost
 from experiments.frontiers.dominance import Box, dominated_area
 from experiments.frontiers.files import (
@@ -40,6 +44,7 @@ from experiments.running import make_workload
 from experiments.summary_model import SeedFigures
 from experiments.sweeps import engine
 from experiments.sweeps.work import figures_of
+from experiments.toml_text import toml_text
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
 from tests.fixtures.frontier_toml import FRONTIER_TOML, frontier_config
@@ -294,7 +299,8 @@ def test_the_command_writes_everything_and_continues_where_it_was(
     arguments = [str(file), "--out", str(out), "--load", "60,90", "--seeds", "1"]
     assert exit_status(app, *arguments) == 0
     said = capsys.readouterr()
-    assert "3 architectures, 10 points, 1 seed: 10 runs in virtual time" in said.err
+    told = r"3 architectures, 10 points, 1 seed: 10 runs in virtual time, about \d+ s\."
+    assert re.match(told, said.err)
     assert "Dominated area" in said.out and str(out / "frontier.html") in said.err
     summary = read_frontier(out / FRONTIER)
     assert [one.load_percent for one in summary.conditions] == [60, 90]
@@ -318,6 +324,7 @@ def test_the_command_writes_everything_and_continues_where_it_was(
     kept[0].unlink()
     (out / FRONTIER).unlink()
     assert exit_status(app, *arguments) == 0
+    assert "10 runs in virtual time; 1 run left, about " in capsys.readouterr().err
     assert read_frontier(out / FRONTIER) == summary
     after = {path.name: path.stat().st_mtime_ns for path in (out / "points").iterdir()}
     assert before.items() <= after.items() and len(after) == 10
@@ -362,8 +369,27 @@ def test_a_directory_of_something_else_is_refused(
     assert "already exists and is not the directory of a frontier" in capsys.readouterr().err
     (out / "config.toml").write_text("seeds = 3\n")
     assert exit_status(app, str(file), "--out", str(out)) == 2
-    assert "holds another configuration" in capsys.readouterr().err
+    assert "holds another configuration: arms: expected nothing, got [" in capsys.readouterr().err
+    (out / "config.toml").write_text("seeds =")
+    assert exit_status(app, str(file), "--out", str(out)) == 2
+    assert f"{out / 'config.toml'}: Invalid value" in capsys.readouterr().err
     shutil.rmtree(out)
+
+
+def test_two_commands_in_one_directory(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "config.toml").write_text(toml_text(load_config(file).model_dump(mode="json")))
+    descriptor = os.open(out, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        assert exit_status(app, str(file), "--out", str(out)) == 2
+    finally:
+        os.close(descriptor)
+    assert "its frontier is still in progress" in capsys.readouterr().err
+    assert [path.name for path in out.iterdir()] == ["config.toml"]
 
 
 def test_a_changed_file_is_refused_by_its_field(

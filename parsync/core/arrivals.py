@@ -39,13 +39,19 @@ class ArrivalSource:
         machine_up: np.ndarray,
     ) -> None:
         self._records = Measurements()
-        self._job = table.job[arrival_rows[arrival_offsets[:-1]]]
         prefers = np.concatenate([[0], np.cumsum(table.preference[arrival_rows] > 0)])
-        self._prefers = np.diff(prefers[arrival_offsets])
+        # by batch: the columns of the table "submissions"
+        self._submissions = (
+            agent_of_batch,
+            table.job[arrival_rows[arrival_offsets[:-1]]],
+            arrival_us,
+            np.diff(arrival_offsets),
+            np.diff(prefers[arrival_offsets]),
+        )
         self._arrival_us = arrival_us
         self._offsets = arrival_offsets
-        self._rows = arrival_rows
         self._agent = agent_of_batch
+        self._rows = arrival_rows
         self._machine_at_us = machine_at_us
         self._machine = machine
         self._machine_up = machine_up
@@ -74,21 +80,14 @@ class ArrivalSource:
 
     def _submit(self, now_us: int) -> list[Effect]:
         first = self._next_batch
-        end = int(np.searchsorted(self._arrival_us, now_us, side="right"))
-        self._next_batch = max(first, end)
-        if end <= first:
+        end = first
+        while end < len(self._arrival_us) and self._arrival_us[end] <= now_us:
+            end += 1
+        if end == first:
             return self._arm_arrivals()
-        batches = slice(first, end)
-        tasks = np.diff(self._offsets[first : end + 1])
-        self._records.add(
-            "submissions",
-            end - first,
-            self._agent[batches],
-            self._job[batches],
-            self._arrival_us[batches],
-            tasks,
-            self._prefers[batches],
-        )
+        self._next_batch = end
+        columns = (column[first:end] for column in self._submissions)
+        self._records.add("submissions", end - first, *columns)
         effects: list[Effect] = [
             Send(
                 int(self._agent[b]),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.metrics import histogram
-from parsync.metrics.counters import Counters, TimeSeries
+from parsync.metrics.counters import Counters, TimeSeries, add_at
 from parsync.metrics.figures import Count, Figures, Number
 from parsync.metrics.metric import Metric, Scope, TableColumns, ratio
 from parsync.metrics.quantity import Better, Unit, quantity
@@ -131,7 +131,7 @@ class ConflictMetric(Metric):
         itself = (rival < 0) & (batch["reason"][counted] != Reason.EVICTED)
         unknown = self.run.agents
         rival = np.where(itself, agent, np.where((rival < 0) | (rival >= unknown), unknown, rival))
-        np.add.at(self.rivals, (agent, rival), 1)
+        add_at(self.rivals, agent, rival, 1)
 
     def _aged(
         self, agent: NDArray[Any], slot: NDArray[np.intp], age_us: Int64, outcome: int
@@ -140,11 +140,8 @@ class ConflictMetric(Metric):
         self.count.add("age_us", agent, slot, age_us)
         counted = slot < self.run.outside
         place = self.run.group_of[agent[counted]] * Outcome.COUNT + outcome
-        np.add.at(
-            self.ages.reshape(-1),
-            place * np.int64(histogram.BUCKETS) + histogram.bucket_of(age_us[counted]),
-            1,
-        )
+        bucket = histogram.bucket_of(age_us[counted])
+        add_at(self.ages.reshape(-1, histogram.BUCKETS), place, bucket, 1)
 
     def merge(self, other: ConflictMetric) -> None:
         self.count.merge(other.count)

@@ -12,11 +12,21 @@ from parsync.metrics.run_frame import RunFrame
 from shared_state.tasks import Int64
 
 
+def add_at(
+    matrix: NDArray[Any], row: NDArray[Any], column: NDArray[Any], weight: NDArray[Any] | int
+) -> None:
+    """Add a weight at each place (row, column) of a contiguous matrix; places may repeat.
+
+    numpy adds at places that one number names five times as fast as at those that two name.
+    """
+    place = row * np.int64(matrix.shape[1]) + column
+    np.add.at(matrix.reshape(-1), place, weight)
+
+
 class Counters:
     """Named sums, int64[agents, slots] each: counters["claims"]."""
 
     def __init__(self, names: Sequence[str], run: RunFrame) -> None:
-        self._slots = np.int64(run.slots)
         self._counts = {name: np.zeros((run.agents, run.slots), np.int64) for name in names}
 
     def __getitem__(self, name: str) -> Int64:
@@ -33,7 +43,7 @@ class Counters:
         weight: NDArray[Any] | int = 1,
     ) -> None:
         """Add one, or a weight per row, to the counts of agents and slots."""
-        np.add.at(self._counts[name].reshape(-1), agent * self._slots + slot, weight)
+        add_at(self._counts[name], agent, slot, weight)
 
     def merge(self, other: Counters) -> None:
         for name, counts in self._counts.items():
@@ -56,9 +66,8 @@ class TimeSeries:
             return
         bucket = np.maximum(at_us, 0) // self.bucket_us
         self._grow(int(bucket.max()) + 1)
-        np.add.at(
-            self.counts[self.names.index(name)], (row, bucket), 1 if weight is None else weight
-        )
+        counts = self.counts[self.names.index(name)]
+        add_at(counts, row, bucket, 1 if weight is None else weight)
 
     def merge(self, other: TimeSeries) -> None:
         self._grow(other.counts.shape[2])

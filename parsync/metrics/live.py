@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parsync.metrics import histogram
+from parsync.metrics.counters import add_at
 from parsync.metrics.delay import delay_bucket
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.record_batch import RecordBatch
@@ -123,7 +124,7 @@ class LiveLine:
 
     def _tasks(self, firsts: RecordBatch) -> None:
         agent, bucket = firsts["agent"], delay_bucket(firsts)
-        np.add.at(self._delays.reshape(-1), agent * np.int64(histogram.BUCKETS) + bucket, 1)
+        add_at(self._delays, agent, bucket, 1)
         self._commits += np.bincount(agent, minlength=self._agents)
         self._prefers += np.bincount(agent[firsts["prefers"] == 1], minlength=self._agents)
         self._preferred += np.bincount(agent[firsts["preferred"] == 1], minlength=self._agents)

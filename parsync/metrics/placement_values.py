@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import ConfigDict
 
+from parsync.metrics.counters import add_at
 from parsync.metrics.figures import Figures
 from parsync.metrics.metric import Metric, Scope, TableColumns, ratio
 from parsync.metrics.quantity import Quantity
@@ -41,11 +42,11 @@ class PlacementValueMetric(Metric):
         if not self.run.values:
             return
         firsts = batch.first_commits
-        place = (firsts["agent"], firsts.slot("submit_us"))
+        agent, slot = firsts["agent"], firsts.slot("submit_us")
         for value in self.run.values:
             parts = value.of(firsts["task"], firsts["machine"])
             for sums, part in zip(self._sums[value.quantity.key], parts, strict=True):
-                np.add.at(sums, place, part)
+                add_at(sums, agent, slot, part)
 
     def merge(self, other: PlacementValueMetric) -> None:
         for name, sums in self._sums.items():

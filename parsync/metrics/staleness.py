@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from parsync.metrics.counters import add_at
 from parsync.metrics.figures import Count, Figures, Number
 from parsync.metrics.metric import Metric, Scope, TableColumns, ratio
 from parsync.metrics.record_batch import RecordBatch
@@ -45,13 +46,13 @@ class StalenessMetric(Metric):
 
     def fold(self, batch: RecordBatch) -> None:
         counted = batch.slot("at_us") < self.run.outside
-        place = (batch["agent"][counted], batch["partition"][counted])
+        agent, partition = batch["agent"][counted], batch["partition"][counted]
         age_us = batch["age_us"][counted]
-        np.add.at(self._syncs, place, 1)
-        np.add.at(self._rows, place, batch["rows"][counted])
-        np.add.at(self._age_us, place, age_us)
-        np.add.at(self._age_squared, place, age_us.astype(np.float64) ** 2)
-        np.maximum.at(self._age_max_us, place, age_us)
+        add_at(self._syncs, agent, partition, 1)
+        add_at(self._rows, agent, partition, batch["rows"][counted])
+        add_at(self._age_us, agent, partition, age_us)
+        add_at(self._age_squared, agent, partition, age_us.astype(np.float64) ** 2)
+        np.maximum.at(self._age_max_us, (agent, partition), age_us)
 
     def merge(self, other: StalenessMetric) -> None:
         self._syncs += other._syncs

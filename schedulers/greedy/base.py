@@ -142,7 +142,9 @@ class GreedyScheduler:
             )
         )
         reason = NO_REASON
-        if len(pending):
+        if pending is None:
+            pending = NONE
+        else:
             reason = np.full(len(pending), PendingReason.NO_ROOM, np.int8)
         operations = self._operations(len(task), *work)
         plan = Plan(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "placer.hpp"
 #include "shared_state/native/bound_names.hpp"
 #include "shared_state/native/column.hpp"
+#include "shared_state/native/new_array.hpp"
 
 namespace nb = nanobind;
 
@@ -23,6 +25,7 @@ using agora::BoundCatalog;
 using agora::CatalogColumns;
 using agora::ClusterView;
 using agora::Column;
+using agora::NewArray;
 
 using agora::In;
 using agora::span_of;
@@ -30,21 +33,6 @@ template <typename T>
 using InRows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <typename T, int kDimensions>
 using InAnyOrder = nb::ndarray<const T, nb::ndim<kDimensions>, nb::device::cpu>;
-template <typename T>
-using Out = nb::ndarray<nb::numpy, T, nb::ndim<1>, nb::c_contig>;
-
-template <typename T>
-struct Fresh {
-  explicit Fresh(size_t size)
-      : count(size),
-        data(new T[size]),
-        owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); }) {}
-  Out<T> array() const { return Out<T>(data, {count}, owner); }
-  size_t count;
-  T* data;
-  nb::capsule owner;
-};
-
 nb::tuple placement_cost(In<int64_t> machine_offsets, In<int32_t> machine, In<int64_t> machine_cost,
                          In<int64_t> rack_offsets, In<int32_t> rack, In<int64_t> rack_cost,
                          In<int64_t> elsewhere_cost, In<int64_t> unscheduled_cost,
@@ -55,11 +43,11 @@ nb::tuple placement_cost(In<int64_t> machine_offsets, In<int32_t> machine, In<in
   agora::check_lengths(columns.spans());
   if (preference.size() != placed.size())
     throw std::invalid_argument("expected one machine per preference");
-  const Fresh<int64_t> cost(placed.size());
-  const Fresh<bool> preferred(placed.size());
-  agora::placement_cost(columns.spans(), span_of(preference), span_of(placed), cost.data,
-                        preferred.data);
-  return nb::make_tuple(cost.array(), preferred.array());
+  const NewArray<int64_t> cost(placed.size());
+  const NewArray<bool> preferred(placed.size());
+  agora::placement_cost(columns.spans(), span_of(preference), span_of(placed), cost.data(),
+                        preferred.data());
+  return nb::make_tuple(cost.object(), preferred.object());
 }
 
 agora::PartitionRanking ranking_of(int ranking) {
@@ -83,7 +71,7 @@ nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> 
     throw std::invalid_argument(
         "expected one request, preference and gang per task, and a column of request per "
         "dimension");
-  const Fresh<int32_t> machine(count);
+  const NewArray<int32_t> machine(count);
   const agora::PlaceRequest input{count,
                                   request.data(),
                                   span_of(preference),
@@ -98,9 +86,9 @@ nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> 
   agora::PlaceWork work;
   {
     nb::gil_scoped_release release;
-    work = agora::place(view, catalog.catalog, input, machine.data);
+    work = agora::place(view, catalog.catalog, input, machine.data());
   }
-  return nb::make_tuple(machine.array(), work.searches, work.looked_at, work.ranked,
+  return nb::make_tuple(machine.object(), work.searches, work.looked_at, work.ranked,
                         work.partitions_scanned);
 }
 
@@ -142,27 +130,6 @@ struct PlannedTasks {
   std::vector<int64_t> gang;
 };
 
-// Read-only columns that a call returns, in one piece of memory.
-class Columns {
- public:
-  explicit Columns(size_t values)
-      : at_(new int64_t[values]),
-        owner_(at_, [](void* p) noexcept { delete[] static_cast<int64_t*>(p); }) {}
-
-  // The next column, as numpy's array and as memory. width > 0: it is [rows, width].
-  template <typename T>
-  std::pair<nb::ndarray<nb::numpy, const T>, T*> add(size_t rows, size_t width = 0) {
-    T* data = reinterpret_cast<T*>(at_);
-    at_ += (rows * std::max<size_t>(width, 1) * sizeof(T) + 7) / 8;
-    const size_t shape[] = {rows, width};
-    return {nb::ndarray<nb::numpy, const T>(data, width ? 2 : 1, shape, owner_), data};
-  }
-
- private:
-  int64_t* at_;
-  nb::capsule owner_;
-};
-
 nb::tuple place_and_claim(ClusterView& view, const BoundCatalog& catalog, const TaskColumns& table,
                           nb::object task, nb::handle partition_order, int ranking, int kind,
                           uint64_t stream, bool preferred_first) {
@@ -182,32 +149,32 @@ nb::tuple place_and_claim(ClusterView& view, const BoundCatalog& catalog, const 
 
   const auto placed = static_cast<size_t>(
       std::count_if(found.begin(), found.end(), [](int32_t row) { return row >= 0; }));
-  Columns columns(count * (4 + width) + 5);
-  const auto [machine, to_machine] = columns.add<int32_t>(placed);
-  const auto [request, to_request] = columns.add<int64_t>(placed, width);
-  const auto [gang, to_gang] = columns.add<int64_t>(placed);
-  const auto [synced_us, to_synced_us] = columns.add<int64_t>(placed);
-  const auto [claimed, to_claimed] = columns.add<int64_t>(placed < count ? placed : 0);
-  const auto [pending, to_pending] = columns.add<int64_t>(count - placed);
+  const NewArray<int32_t> machine(placed);
+  const NewArray<int64_t> request(placed, width), gang(placed), synced_us(placed);
+  std::optional<NewArray<int64_t>> claimed, pending;  // of the others, if there are any
+  if (placed < count) {
+    claimed.emplace(placed);
+    pending.emplace(count - placed);
+  }
   size_t claim = 0;
   for (size_t i = 0; i < count; ++i) {
     if (found[i] < 0) {
-      to_pending[i - claim] = ids.data()[i];
+      pending->data()[i - claim] = ids.data()[i];
       continue;
     }
-    to_machine[claim] = found[i];
-    std::copy_n(tasks.request.data() + i * width, width, to_request + claim * width);
-    to_gang[claim] = tasks.gang[i];
-    to_synced_us[claim] = view.synced_us()[view.static_state().index.partition_of(found[i])];
-    if (placed < count) to_claimed[claim] = ids.data()[i];
+    machine.data()[claim] = found[i];
+    std::copy_n(tasks.request.data() + i * width, width, request.data() + claim * width);
+    gang.data()[claim] = tasks.gang[i];
+    synced_us.data()[claim] = view.synced_us()[view.static_state().index.partition_of(found[i])];
+    if (placed < count) claimed->data()[claim] = ids.data()[i];
     ++claim;
   }
-  const std::span<const int32_t> rows(to_machine, placed);
-  if (view.first_oversubscribed(rows, to_request, {}, nullptr) >= 0)
+  if (view.first_oversubscribed(machine.span(), request.data(), {}, nullptr) >= 0)
     throw std::logic_error("the kernel placed more than the view has room for");
-  const int64_t ticket = view.claim(rows, to_request);
-  return nb::make_tuple(placed < count ? nb::cast(claimed) : task, machine, request, gang,
-                        synced_us, pending, ticket, work.searches, work.looked_at, work.ranked,
+  const int64_t ticket = view.claim(machine.span(), request.data());
+  return nb::make_tuple(claimed ? claimed->object() : task, machine.object(), request.object(),
+                        gang.object(), synced_us.object(), pending ? pending->object() : nb::none(),
+                        ticket, work.searches, work.looked_at, work.ranked,
                         work.partitions_scanned);
 }
 
@@ -215,8 +182,9 @@ constexpr const char* place_and_claim_doc =
     "Places tasks (int64[n], ids) and takes those that found a place, k of them, out of the view.\n"
     "\n"
     "Returns (task int64[k], machine int32[k], request int64[k, R], gang int64[k], synced_us\n"
-    "int64[k], pending int64[n - k], ticket, searches, looked_at, ranked, partitions_scanned);\n"
-    "`task` is the array given if k = n. synced_us: when each machine's partition was synced.";
+    "int64[k], pending int64[n - k], ticket, searches, looked_at, ranked, partitions_scanned). If\n"
+    "k = n, `task` is the array given, and `pending` is None. synced_us: when each machine's\n"
+    "partition was synced.";
 
 nb::tuple may_be_placed(const ClusterView& view, const BoundCatalog& catalog,
                         InRows<int64_t> request, In<int32_t> preference, In<bool> waits) {
@@ -226,10 +194,10 @@ nb::tuple may_be_placed(const ClusterView& view, const BoundCatalog& catalog,
     throw std::invalid_argument(
         "expected one request and preference per task, and whether it waits, and a column of "
         "request per dimension");
-  const Fresh<bool> may(count);
+  const NewArray<bool> may(count);
   const agora::WaitingTasks tasks{count, request.data(), span_of(preference), span_of(waits)};
-  const int64_t looked_at = agora::may_be_placed(view, catalog.catalog, tasks, may.data);
-  return nb::make_tuple(may.array(), looked_at);
+  const int64_t looked_at = agora::may_be_placed(view, catalog.catalog, tasks, may.data());
+  return nb::make_tuple(may.object(), looked_at);
 }
 
 }  // namespace

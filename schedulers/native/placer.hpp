@@ -147,6 +147,7 @@ class Placer {
   void gather(std::span<const int32_t> members, std::vector<int32_t>& out);
   void gather(std::span<const Catalog::RowRange> ranges, const Pool& pool,
               std::vector<int32_t>& out);
+  void look_ahead(size_t task);
   int32_t choose(const Pool& pool);
   int32_t choose_ranked(const Pool& pool);
   int32_t choose_by_score();
@@ -176,6 +177,7 @@ class Placer {
   const int64_t* refused_ = nullptr;  // the request the excluded rows do not fit
   std::vector<int32_t> excluded_;
   std::vector<OpenSum> excluded_sum_;  // [P]: open rows the index does not count at the moment
+  size_t looked_ahead_ = 0;            // tasks before it need no look ahead
   size_t freshest_ = 0;                // partitions before it in the order have no row to draw
   uint64_t epoch_ = 1;                 // candidates of an earlier one may lack rows
 

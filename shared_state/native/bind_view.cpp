@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "column.hpp"
+#include "new_array.hpp"
 #include "view.hpp"
 
 namespace nb = nanobind;
@@ -28,8 +29,6 @@ using InRows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using InAny = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using Out = nb::ndarray<nb::numpy, const T>;
-template <typename T>
-using Fresh = nb::ndarray<nb::numpy, T, nb::ndim<1>, nb::c_contig>;
 
 template <typename T>
 std::span<const T> span_of(const In<T>& column) {
@@ -116,19 +115,19 @@ void fit_empty_machines(const StaticCellState& static_state, nb::handle request,
 
 // The partitions by the time they were synced at, the latest first; those of one time from `latest`
 // backwards, around the end.
-Fresh<int32_t> freshness_order(nb::handle synced_us, int64_t latest) {
+nb::object freshness_order(nb::handle synced_us, int64_t latest) {
   const agora::Column<const int64_t> synced(synced_us, "synced_us",
                                             agora::length_of(synced_us, "synced_us"));
   const int64_t* at_us = synced.data();
   const auto count = static_cast<int64_t>(synced.size());
   if (latest < 0 || latest >= std::max<int64_t>(count, 1))
     throw std::invalid_argument("latest: there is no such partition");
-  int32_t* order = new int32_t[synced.size()];
-  nb::capsule owner(order, [](void* p) noexcept { delete[] static_cast<int32_t*>(p); });
+  const agora::NewArray<int32_t> result(synced.size());
+  int32_t* order = result.data();
   for (int64_t i = 0; i < count; ++i) order[i] = static_cast<int32_t>((latest - i + count) % count);
   std::stable_sort(order, order + count,
                    [at_us](int32_t a, int32_t b) { return at_us[a] > at_us[b]; });
-  return Fresh<int32_t>(order, {synced.size()}, owner);
+  return result.object();
 }
 
 template <typename T>
@@ -170,13 +169,11 @@ void bind_view(nb::module_& module) {
              for (const int32_t row : rows.span())
                if (row < 0 || static_cast<size_t>(row) >= layout.rows())
                  throw std::invalid_argument("machine: there is no such machine");
-             int64_t* synced_us = new int64_t[rows.size()];
-             nb::capsule owner(synced_us,
-                               [](void* p) noexcept { delete[] static_cast<int64_t*>(p); });
+             const agora::NewArray<int64_t> synced_us(rows.size());
              for (size_t i = 0; i < rows.size(); ++i)
-               synced_us[i] = view.synced_us()[static_cast<size_t>(
+               synced_us.data()[i] = view.synced_us()[static_cast<size_t>(
                    layout.partition[static_cast<size_t>(rows.data()[i])])];
-             return Fresh<int64_t>(synced_us, {rows.size()}, owner);
+             return synced_us.object();
            })
       .def("withdraw", &ClusterView::withdraw)
       .def("released",

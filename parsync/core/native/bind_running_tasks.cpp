@@ -1,26 +1,25 @@
 // Python's access to running tasks.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 
 #include "running_tasks.hpp"
 #include "schedulers/native/bound_catalog.hpp"
 #include "shared_state/native/column.hpp"
+#include "shared_state/native/new_array.hpp"
 
 namespace nb = nanobind;
 using agora::CatalogColumns;
 using agora::Column;
 using agora::length_of;
+using agora::NewArray;
 using agora::TimerWheel;
 
 namespace {
 
 template <typename T, typename Get>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> column_of(const std::vector<TimerWheel::Entry>& entries,
-                                                 Get get) {
-  T* data = new T[entries.size()];
-  for (size_t i = 0; i < entries.size(); ++i) data[i] = get(entries[i]);
-  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {entries.size()}, owner);
+nb::object column_of(const std::vector<TimerWheel::Entry>& entries, Get get) {
+  const NewArray<T> column(entries.size());
+  for (size_t i = 0; i < entries.size(); ++i) column.data()[i] = get(entries[i]);
+  return column.object();
 }
 
 // With the arrays it borrows; the catalog is kept alive by nanobind.
@@ -46,13 +45,12 @@ struct RunningTasks {
       tasks.wheel.cancel(id);
   }
 
-  nb::ndarray<nb::numpy, int64_t, nb::ndim<1>> forget(nb::handle allocation) {
+  nb::object forget(nb::handle allocation) {
     const Column<const int64_t> ids(allocation, "allocation", length_of(allocation, "allocation"));
     const auto span = ids.span();
-    int64_t* task = new int64_t[span.size()];
-    nb::capsule owner(task, [](void* p) noexcept { delete[] static_cast<int64_t*>(p); });
-    for (size_t i = 0; i < span.size(); ++i) task[i] = tasks.forget(span[i]);
-    return {task, {span.size()}, owner};
+    const NewArray<int64_t> task(span.size());
+    for (size_t i = 0; i < span.size(); ++i) task.data()[i] = tasks.forget(span[i]);
+    return task.object();
   }
 
   nb::tuple take(int64_t now_us) {

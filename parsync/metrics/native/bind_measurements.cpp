@@ -1,11 +1,14 @@
 // Python's access to row buffers and the commit log.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
+
+#include <array>
+#include <string>
 
 #include "commit_log.hpp"
 #include "schedulers/native/bound_catalog.hpp"
 #include "shared_state/native/column.hpp"
+#include "shared_state/native/new_array.hpp"
 
 namespace nb = nanobind;
 using agora::CatalogColumns;
@@ -86,26 +89,20 @@ void add(RowBuffer& rows, size_t count, const nb::tuple& values) {
   }
 }
 
-// All rows, as one array of signed integers per column. The arrays share one piece of memory.
+// All rows, as one array of signed integers per column.
 nb::tuple arrays_of(const RowBuffer& rows) {
-  constexpr size_t kAlignment = 8;
-  const auto aligned = [](size_t bytes) { return (bytes + kAlignment - 1) / kAlignment; };
-  const size_t count = rows.rows();
-  size_t words = 0;
-  for (size_t column = 0; column < rows.columns(); ++column)
-    words += aligned(count * rows.bytes_of(column));
-  int64_t* at = new int64_t[words];
-  const nb::capsule owner(at, [](void* p) noexcept { delete[] static_cast<int64_t*>(p); });
+  static const std::array<nb::handle, 9> dtype = [] {
+    std::array<nb::handle, 9> by_bytes;
+    for (const size_t bytes : {1, 2, 4, 8})
+      by_bytes[bytes] = agora::dtype_named("int" + std::to_string(bytes * 8));
+    return by_bytes;
+  }();
   nb::object arrays = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(rows.columns())));
   for (size_t column = 0; column < rows.columns(); ++column) {
-    const size_t width = rows.bytes_of(column);
-    if (count > 0) std::memcpy(at, rows.data(column), count * width);
-    const nb::dlpack::dtype dtype{static_cast<uint8_t>(nb::dlpack::dtype_code::Int),
-                                  static_cast<uint8_t>(width * 8), 1};
-    const nb::ndarray<nb::numpy> array(at, 1, &count, owner, nullptr, dtype);
-    PyTuple_SET_ITEM(arrays.ptr(), static_cast<Py_ssize_t>(column),
-                     nb::cast(array).release().ptr());
-    at += aligned(count * width);
+    const size_t bytes = rows.bytes_of(column);
+    const agora::NewArrayOf array(dtype[bytes], rows.rows());
+    if (rows.rows() > 0) std::memcpy(array.data(), rows.data(column), rows.rows() * bytes);
+    PyTuple_SET_ITEM(arrays.ptr(), static_cast<Py_ssize_t>(column), array.object().inc_ref().ptr());
   }
   return nb::borrow<nb::tuple>(arrays);
 }

@@ -7,6 +7,7 @@ whose handle the coordinator keeps (cluster.share), so that killed actors can be
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,13 +15,15 @@ import numpy as np
 
 from parsync.core.addresses import ARRIVALS, WORKERS
 from parsync.core.agent import Agent
+from parsync.core.codec import decode, encode
 from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.participant import Participant
 from parsync.runtime.calibration import MeasuredTimes
 from parsync.runtime.live.actor import JOIN_S, Actor
 from parsync.runtime.live.actor_runtime import ActorRuntime
-from parsync.runtime.live.cluster import member, shared_by
+from parsync.runtime.live.cluster import member, node_ip, shared_by
+from parsync.runtime.live.direct_calls import CallListener, Endpoint, listen
 from parsync.runtime.live.finished import DueEnds, Finished, once
 from parsync.runtime.live.load_meter import LoadMeter, MeteredDecider
 from parsync.runtime.live.loop import HostLoop, Ticks
@@ -33,7 +36,7 @@ from parsync.runtime.live.plan import (
     RunInputs,
     RunPlan,
 )
-from parsync.runtime.live.ports import RayHostClient
+from parsync.runtime.live.ports import HostPort
 from parsync.runtime.live.recorder import Recorder, epoch_log
 from parsync.runtime.live.step_wait import StepWaitRecorder
 from parsync.runtime.live.steps import StepClient, Steps
@@ -84,6 +87,8 @@ class SchedulerHost(Actor):
             metered,
         )
         self._receiver = SubmissionReceiver(self.epoch)
+        self._deliveries = threading.Lock()  # a push may be repeated while it is under way
+        self._listener: CallListener | None = None
         self._push_us: list[int] = []
         self._steps = StepClient(assembly.codec, host.host, self.epoch, self._cell.step)
         self._ticks = Ticks(plan.tick_us, host.phase_us)
@@ -104,17 +109,25 @@ class SchedulerHost(Actor):
     def __repr__(self) -> str:
         return f"{self._status_line}: {', '.join(self._names)}"
 
-    def deliver(self, epoch: int, number: int, payload: bytes, sent_us: int) -> tuple[int, bool]:
-        """Take a push of submissions that was sent at sent_us. Returns (this epoch, whether the
-        push was meant for it)."""
-        answer, messages = self._receiver.take(epoch, number, payload)
-        if messages:
-            self._push_us.append(max(0, self._clock.now_us() - sent_us))
-        for agent, event in messages:
-            self._runtime.deliver(agent, event)
+    def endpoint(self) -> Endpoint | None:
+        """Where the host takes pushes without Ray; None if it cannot."""
+        if self._listener is None:
+            self._listener = listen(node_ip(), self.deliver)
+        return None if self._listener is None else self._listener.endpoint
+
+    def deliver(self, request: bytes) -> bytes:
+        """Take a push of submissions, as ports.HostPort sends it. Returns (this epoch, whether the
+        push was meant for it), encoded."""
+        epoch, number, sent_us, payload = decode(request)
+        with self._deliveries:
+            answer, messages = self._receiver.take(epoch, number, payload)
+            if messages:
+                self._push_us.append(max(0, self._clock.now_us() - sent_us))
+            for agent, event in messages:
+                self._runtime.deliver(agent, event)
         if messages and self._thread is not None:
             self._thread.wake.set()
-        return answer.epoch, answer.taken
+        return encode((answer.epoch, answer.taken))
 
     def overdue(self, limit_s: float) -> str | None:
         """The error of a scheduler's call that takes longer than limit_s; None if no call is under
@@ -279,7 +292,7 @@ class WorkloadSource(Actor):
         self._steps = StepClient(assembly.codec, ARRIVALS, self.epoch, self._cell.step)
         self._senders = {
             host.host: SubmissionSender(
-                RayHostClient(member(plan.namespace, host.name), self._clock),
+                HostPort(member(plan.namespace, host.name), self._clock),
                 self._cell.never_placed,
             )
             for host in plan.hosts

@@ -15,7 +15,7 @@ from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.checkpoint import Checkpoints
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, node_ip, shared_by
-from parsync.runtime.live.direct_calls import CallListener, Endpoint
+from parsync.runtime.live.direct_calls import CallListener, Endpoint, listen
 from parsync.runtime.live.finished import DueEnds, Finished, once
 from parsync.runtime.live.garbage import leave_out_of_collections
 from parsync.runtime.live.load_meter import LoadMeter
@@ -108,11 +108,8 @@ class CellHost:
     def endpoint(self) -> Endpoint | None:
         """Where the cell takes steps without Ray; None if it cannot."""
         if self._listener is None:
-            try:
-                self._listener = CallListener(node_ip(), self.step)
-            except OSError:
-                return None
-        return self._listener.endpoint
+            self._listener = listen(node_ip(), self.step)
+        return None if self._listener is None else self._listener.endpoint
 
     def step(self, request: bytes) -> bytes:
         """Carry out a host's step, exactly once."""

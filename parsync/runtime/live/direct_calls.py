@@ -87,6 +87,14 @@ class CallListener:
                     connection.sendall(_LENGTH.pack(len(reply)) + reply)
 
 
+def listen(ip: str, handle: Callable[[bytes], bytes]) -> CallListener | None:
+    """A listener; None if there cannot be one."""
+    try:
+        return CallListener(ip, handle)
+    except OSError:
+        return None
+
+
 class DirectCaller:
     """A connection to a listener. Calls go one after the other.
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import queue
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,7 @@ from ray.exceptions import (
 )
 from ray.util.metrics import Counter, Gauge
 
+from parsync.core.codec import decode, encode
 from parsync.metrics.live import DELAY_BOUNDS_US, SchedulerLine, Snapshot
 from parsync.runtime.live.clock import Clock
 from parsync.runtime.live.direct_calls import DirectCaller, Endpoint
@@ -64,25 +68,29 @@ def answer(ref: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
         raise Unavailable(str(error).strip().splitlines()[0]) from error
 
 
-class CellPort:
-    """The cell actor.
+class Link:
+    """Calls of one method of an actor, which takes bytes and returns bytes.
 
-    Steps take a connection of their own to it. Where there is none, because the nodes of a cluster
-    let only Ray through, they are calls of Ray.
+    They take a connection of their own to it. Where there is none, because the nodes of a cluster
+    let only Ray through, they are calls of Ray. One thread calls.
+
+    Args:
+        handle: The actor. Its method `endpoint` tells where it listens.
+        by_ray: Carries a request out by a call of Ray.
     """
 
-    def __init__(self, handle: Any) -> None:
+    def __init__(self, handle: Any, by_ray: Callable[[bytes], bytes]) -> None:
         self._handle = handle
+        self._by_ray = by_ray
         self._direct: DirectCaller | None = None
         self._reachable = True  # without Ray, as far as is known
 
-    def step(self, request: bytes) -> bytes:
-        """The cell's reply. One thread steps.
+    def call(self, request: bytes) -> bytes:
+        """The reply to a request.
 
         Raises:
-            ContractBroken: As the cell raised it, which names whose fault it is. It is not that of
-                the actor that steps.
-            Unavailable, ActorFailed: As answer().
+            Unavailable: The request may or may not have been carried out.
+        Whatever by_ray raises, also if the request raised on the way past Ray.
         """
         if self._direct is None and self._reachable:
             self._direct = self._connect()
@@ -97,7 +105,7 @@ class CellPort:
             if reply is not None:
                 return reply
         try:
-            return self._step_by_ray(request)  # a step that raised raises the same again
+            return self._by_ray(request)
         except Unavailable:
             self._reachable = True  # the process that takes its place may be
             raise
@@ -110,6 +118,24 @@ class CellPort:
             return DirectCaller(endpoint, CALL_TIMEOUT_S)
         except OSError:
             return None
+
+
+class CellPort:
+    """The cell actor."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        self._steps = Link(handle, self._step_by_ray)
+
+    def step(self, request: bytes) -> bytes:
+        """The cell's reply. One thread steps.
+
+        Raises:
+            ContractBroken: As the cell raised it, which names whose fault it is. It is not that of
+                the actor that steps.
+            Unavailable, ActorFailed: As answer().
+        """
+        return self._steps.call(request)
 
     def _step_by_ray(self, request: bytes) -> bytes:
         try:
@@ -132,8 +158,8 @@ class CellPort:
         return np.unpackbits(np.frombuffer(bits, np.uint8), count=tasks).view(np.bool_)
 
 
-class RayHostClient:
-    """A scheduler host, as the sender calls it.
+class HostPort:
+    """A scheduler host, as the sender calls it. The calls are made in a thread of their own.
 
     Args:
         handle: The actor.
@@ -143,16 +169,36 @@ class RayHostClient:
     def __init__(self, handle: Any, clock: Clock) -> None:
         self._handle = handle
         self._clock = clock
+        self._pushes = Link(handle, self._push_by_ray)
+        self._requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[bytes | BaseException] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name="pushes", daemon=True).start()
 
-    def begin(self, epoch: int, number: int, payload: bytes) -> Any:
-        return self._handle.deliver.remote(epoch, number, payload, self._clock.now_us())
+    def begin(self, epoch: int, number: int, payload: bytes) -> None:
+        """As HostClient.begin."""
+        self._requests.put(encode((epoch, number, self._clock.now_us(), payload)))
 
     def poll(self, call: Any) -> Acknowledgement | None:
-        ready, _ = ray.wait([call], timeout=0)
-        if not ready:
+        """As HostClient.poll, of the push begun last."""
+        try:
+            reply = self._answers.get_nowait()
+        except queue.Empty:
             return None
-        epoch, taken = answer(call)
-        return Acknowledgement(epoch, taken)
+        if isinstance(reply, BaseException):
+            raise reply
+        return Acknowledgement(*decode(reply))
+
+    def _push_by_ray(self, request: bytes) -> bytes:
+        reply: bytes = answer(self._handle.deliver.remote(request))
+        return reply
+
+    def _run(self) -> None:
+        while True:
+            request = self._requests.get()
+            try:
+                self._answers.put(self._pushes.call(request))
+            except BaseException as error:  # raised where the answer is taken
+                self._answers.put(error)
 
 
 class Reporter:

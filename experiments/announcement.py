@@ -6,7 +6,7 @@ from experiments.config import RunConfig
 from experiments.frontiers.grid import make_grid
 from experiments.frontiers.running import as_it_is
 from experiments.sensitivity import changed_points
-from experiments.sweeps.expected_time import START_S, expected_run_s
+from experiments.sweeps.expected_time import BUSY, START_S, expected_run_s
 from experiments.sweeps.points import Point, paired_points
 from experiments.sweeps.progress import processors, time_text
 from parsync.metrics.quantity import counted
@@ -42,8 +42,9 @@ def run_announcement(config: RunConfig, workload: Workload) -> str:
         distinct = {point.key(): point for point in points}
         return sum(expected_run_s(one.arm, workload, warm_up) for one in distinct.values())
 
-    beside = processors() if live else 1  # without live arms, arms run one after the other
-    expected_s = processor_s(first) / beside + processor_s(later) / processors()
+    side_by_side = processors() / BUSY if processors() > 1 else 1.0
+    beside = side_by_side if live else 1  # without live arms, arms run one after the other
+    expected_s = processor_s(first) / beside + processor_s(later) / side_by_side
     expected_s += live * (workload.end_us / 1e6 + ACTORS_S) + REPORT_S
     if later:
         expected_s += START_S

@@ -30,10 +30,10 @@ from experiments.preconditions import CONFIG_FILE, check_arms, check_memory, new
 from experiments.report.frontier_page import write_frontier_page
 from experiments.report.frontier_terminal import frontier_table
 from experiments.running import make_workload
-from experiments.sweeps.expected_time import START_S, expected_run_s
+from experiments.sweeps.expected_time import expected_run_s, on_this_machine_s
 from experiments.sweeps.kept_points import KeptPoints
 from experiments.sweeps.points import Point
-from experiments.sweeps.progress import Progress, processors, time_text
+from experiments.sweeps.progress import Progress, time_text
 from experiments.sweeps.shared_directories import first_difference, locked
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
@@ -221,7 +221,7 @@ def _expected(points: Sequence[Point], grid: Grid, workload: Workload, address: 
     )
     if address is not None:
         return f"{time_text(expected_s)} of processor time"
-    return time_text(START_S + expected_s / min(processors(), len(points)))
+    return time_text(on_this_machine_s(expected_s, len(points)))
 
 
 def _tasks(config: RunConfig) -> int:

@@ -58,8 +58,12 @@ def of_run(run: Run) -> Figure | None:
             named = {arm.name for arm in members}
             for index, architecture in enumerate(frontier.architectures):
                 if architecture.arm in named:
-                    points = frontier.points_of(index, 0)
-                    _line(axes, points, delay, quality, place[architecture.arm], None, False)
+                    points, name = frontier.points_of(index, 0), architecture.name
+                    if name == architecture.arm:
+                        _line(axes, points, delay, quality, place[name], None, False)
+                    else:  # a colour of its own, and its place in the legend
+                        told = f"{_name(name, index)} (line)"
+                        _line(axes, points, delay, quality, len(place) + index, told, False)
             for arm in members:
                 _mark(run, axes, arm, place[arm.name])
             if len(sets) > 1:
@@ -124,7 +128,7 @@ def _line(
             markerfacecolor=style.PAPER if is_open else colour,
         )
     if name is not None:
-        axes.plot([], [], color=colour, marker=marker, markersize=5, label=name)
+        axes.plot([], [], marker=marker, markersize=5, label=name, **style.line_style(index))
     return True
 
 

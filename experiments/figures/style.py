@@ -31,9 +31,12 @@ GRID = "#c9ccd3"
 PAPER = "#fffffe"
 _PAGE_COLOURS = {INK: "currentColor", GRID: "var(--grid)", PAPER: "none"}
 
-# Okabe and Ito (2008), without yellow, which is too pale for lines; then greys told apart by their
-# dashes.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D31", "#7F7F7F")
+# Okabe and Ito (2008), without yellow, which is too pale for lines, and without black; then others
+# of middle brightness, which dashes and marks help to tell apart.
+COLOURS = (
+    *("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D31", "#7F7F7F"),
+    *("#8172B3", "#B0413E", "#6B9A2F", "#1AA3B5", "#C0A000", "#4C5BA8", "#E07B91", "#94A3B8"),
+)
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), "-", (0, (5, 1.5, 1, 1.5)), "-", (0, (1.5, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
@@ -78,7 +81,7 @@ def colour(index: int) -> str:
 
 def marker(index: int) -> str:
     """The marker of the index-th arm; arms of one colour have different ones."""
-    return MARKERS[(index + 3 * (index // len(COLOURS))) % len(MARKERS)]
+    return MARKERS[(index + index // len(COLOURS)) % len(MARKERS)]
 
 
 def line_style(index: int) -> dict[str, Any]:

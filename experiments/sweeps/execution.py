@@ -19,14 +19,14 @@ from experiments.model_files import write_model
 from experiments.summary_model import SeedFigures
 from experiments.sweeps.checks import SweepFacts, check_sweep
 from experiments.sweeps.engine import run_points
-from experiments.sweeps.expected_time import START_S
+from experiments.sweeps.expected_time import on_this_machine_s
 from experiments.sweeps.kept_points import KeptPoints
 from experiments.sweeps.labels import plain_value
 from experiments.sweeps.looks import LOOKS
 from experiments.sweeps.page import write_page
 from experiments.sweeps.points import Point
 from experiments.sweeps.points_table import POINTS, Row, write_points
-from experiments.sweeps.progress import Progress, processors, time_text
+from experiments.sweeps.progress import Progress, time_text
 from experiments.sweeps.result import (
     SWEEP,
     SweepSummary,
@@ -299,7 +299,7 @@ def _announce(
         where = (
             f"{time_text(expected_s)} of processor time"
             if address is not None
-            else f"{time_text(START_S + expected_s / min(processors(), len(left)))} on this machine"
+            else f"{time_text(on_this_machine_s(expected_s, len(left)))} on this machine"
         )
         text += f", which may take {up_to}about {where}"
     console.print(Text(f"{text}."), soft_wrap=True)

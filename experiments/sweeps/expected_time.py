@@ -1,23 +1,29 @@
 """How long runs in virtual time will take, before any has run.
 
 The constants are processor times, fitted to the main comparison's thirteen arms, as they are and
-with --quick, and to a cell of 60 machines. On the machine where they were measured, an arm takes
-between 0.8 and 1.6 times what is expected, and each of these comparisons between 1.0 and 1.1 times.
+with --quick, to a cell of 60 machines, and to the points of `agora frontier --quick`. On the
+machine where they were measured, an arm takes between 0.8 and 1.7 times what is expected. While all
+processors are busy, runs take longer than alone, on that machine by a third (BUSY).
 """
 
 from __future__ import annotations
 
 from experiments.arm_config import ArmConfig
+from experiments.sweeps.progress import processors
 from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.capability import Capability
 
 TASK_S = 1.65e-6
 TASK_OF_FLOW_S = 17.4e-6  # in an arm with a flow scheduler
+PATIENT_TASK_S = 5e-6  # more, in an arm of one scheduler with patience
+PATIENT_TASK_OF_MANY_S = 14e-6  # with several schedulers, or a flow scheduler
 PREFERENCE_SET_S = 80e-6  # of the workload, for the regret
 VIRTUAL_SECOND_S = 0.02  # for heartbeats
 SCHEDULER_SECOND_S = 0.0026  # of virtual time, for its rounds and syncs
+BUSY = 1.33  # times longer while other runs keep the other processors busy
 START_S = 3.0  # of a process that imports everything
+PAGE_S = 4.0  # for the table, the plots and the page of a sweep or a frontier
 
 
 def expected_run_s(arm: ArmConfig, workload: Workload, warm_up: Workload | None) -> float:
@@ -31,8 +37,22 @@ def expected_run_s(arm: ArmConfig, workload: Workload, warm_up: Workload | None)
         if group.kind is not None
     )
     schedulers = sum(group.count for group in arm.groups)
+    task_s = TASK_OF_FLOW_S if solves else TASK_S
+    if any(group.options.get("patience_s") for group in arm.groups):
+        task_s += PATIENT_TASK_OF_MANY_S if solves or schedulers > 1 else PATIENT_TASK_S
     return (
-        tasks * (TASK_OF_FLOW_S if solves else TASK_S)
+        tasks * task_s
         + workload.catalog.sets * PREFERENCE_SET_S
         + virtual_s * (VIRTUAL_SECOND_S + schedulers * SCHEDULER_SECOND_S)
     )
+
+
+def on_this_machine_s(processor_s: float, runs: int) -> float:
+    """About how many seconds runs and their page take on this machine.
+
+    Args:
+        processor_s: Of all runs.
+        runs: How many they are.
+    """
+    beside = min(processors(), runs)
+    return START_S + processor_s / beside * (BUSY if beside > 1 else 1.0) + PAGE_S

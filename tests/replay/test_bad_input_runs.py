@@ -88,7 +88,7 @@ def fill_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
 def test_a_disk_that_fills_during_an_arm(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill_after(monkeypatch, 300)
+    fill_after(monkeypatch, 50)
     status, _, said = command()
     assert status == 2
     assert (

@@ -104,19 +104,21 @@ def _overtakes(summary: RunSummary, one: Sensitivity) -> str:
 
 
 def _range_of_change(summary: RunSummary, one: Sensitivity) -> str:
-    """By how much mean delays change, as the beginning of a sentence."""
-    changes = []
+    """How mean delays change, as the beginning of a sentence."""
+    ratios = []
     for arm in one.arms:
         as_run = _values(_as_run(summary, arm.slug, arm.seeds), ORDERED_BY)
         changed = _values(arm.seeds, ORDERED_BY)
         if len(as_run) == len(changed):
             relative = paired_difference(changed, as_run).relative
-            changes += [] if relative is None else [relative]
-    if not changes:
+            ratios += [] if relative is None else [f"{1 + relative:.2f}"]
+    if not ratios:
         return ""
-    low, high = percent_change(min(changes)), percent_change(max(changes))
-    by = low if low == high else f"{low} to {high}"
-    return f"mean delays would change by {by}, and "
+    low, high = min(ratios, key=float), max(ratios, key=float)
+    if low == high == "1.00":
+        return "mean delays would not change, and "
+    times = low if low == high else f"{low} to {high}"
+    return f"mean delays would be {times} times as long, and "
 
 
 def _and(names: Sequence[str]) -> str:

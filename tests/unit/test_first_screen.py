@@ -107,7 +107,7 @@ def test_a_choice_that_turns_two_arms_round_is_told() -> None:
     summary = summary_of(first=2000.0, second=3000.0, third=4000.0)
     turned = with_choice(summary, first=9000.0)
     (sentence,) = sensitivity_sentences(turned)
-    assert sentence.startswith("If it rained, mean delays would change by ×")
+    assert sentence.startswith("If it rained, mean delays would be 4.50 times as long, and ")
     assert sentence.endswith(", and second would overtake first; third would overtake first.")
     assert sensitivity_sentences(turned)[0] in answer(turned)
     (table,) = sensitivity_tables(turned)
@@ -115,9 +115,13 @@ def test_a_choice_that_turns_two_arms_round_is_told() -> None:
     assert "×" in table.rows[0].figures[0].change and table.rows[0].figures[0].certain
     alone = with_choice(summary, False, first=9000.0, second=3000.0)
     assert sensitivity_sentences(alone)[0].endswith(", and second would overtake first.")
+    both = with_choice(summary, first=2100.0, second=6000.0)
+    assert "would be 1.05 to 2.00 times as long" in sensitivity_sentences(both)[0]
+    equal = with_choice(summary, first=2000.0)
+    assert "mean delays would not change" in sensitivity_sentences(equal)[0]
     same = with_choice(summary, first=2100.0)
     assert sensitivity_sentences(same) == [
-        "If it rained, mean delays would change by +5.0 %, and no arm would overtake another."
+        "If it rained, mean delays would be 1.05 times as long, and no arm would overtake another."
     ]
 
 

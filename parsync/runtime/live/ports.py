@@ -90,7 +90,7 @@ class Link:
 
         Raises:
             Unavailable: The request may or may not have been carried out.
-        Whatever by_ray raises, also if the request raised on the way past Ray.
+            ActorFailed: The request raised. It is then repeated by Ray, which tells what.
         """
         if self._direct is None and self._reachable:
             self._direct = self._connect()

@@ -140,7 +140,7 @@ def main() -> None:
         print(
             f"{name}: {mean_interval(sharing[name]).mean:.1f} ms sharing, "
             f"{mean_interval(lone[name]).mean:.1f} ms alone; "
-            f"{more.mean:.1f} ms more ({more.low:.1f} to {more.high:.1f})"
+            f"{more.mean:+.1f} ms by sharing ({more.low:+.1f} to {more.high:+.1f})"
         )
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from flowsolver import FlowNetwork, Status, solve
 from flowsolver.solution import explain
 from schedulers.flow.arrays import ranges
-from schedulers.flow.units import fits_somewhere
+from schedulers.units import fits_somewhere
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog
 
 

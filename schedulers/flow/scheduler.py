@@ -20,7 +20,7 @@ from schedulers.flow.graph import FlowGraph
 from schedulers.flow.policies.policy import MachineLoad, Policy
 from schedulers.flow.solver_graph import UNSCHEDULED
 from schedulers.flow.task_table import NO_ROW, TaskNodeState, TaskState, TaskTable
-from schedulers.flow.units import TypicalRequest, fits_somewhere, units_in
+from schedulers.units import TypicalRequest, fits_somewhere, units_in
 from schedulers.flow.work import RoundWork, orders_beyond_cache
 from schedulers.interface import (
     ChangeKind,

@@ -84,7 +84,7 @@ class AggregatorArcs:
 
 @dataclass(frozen=True, slots=True)
 class MachineLoad:
-    """What the round's statistics pass found, counted in tasks of typical size (units.py).
+    """What the round's statistics pass found, counted in tasks of typical size (schedulers.units).
 
     Attributes:
         total: int64[M], what an empty machine holds.

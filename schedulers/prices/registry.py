@@ -1,0 +1,73 @@
+"""Every kind of slot price estimator by name: the project's, and those of installed packages.
+
+A new kind is one file with a SPEC and one line: in BUILT_IN below, or in another package's
+metadata,
+
+    [project.entry-points."agora.slot_prices"]
+    my_prices = "my_package.my_module:SPEC"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel
+
+from schedulers.entry_points import EntryPointGroup, is_model, parse_options, wrong_field
+from schedulers.interface import SchedulerEnvironment
+from schedulers.prices.interface import SlotPriceEstimator
+
+ENTRY_POINTS = "agora.slot_prices"
+NONE = "none"  # no estimator: a scheduler that has it knows no prices
+
+BUILT_IN: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class SlotPriceSpec:
+    """A kind of slot price estimator.
+
+    Attributes:
+        kind: Its name, as options of schedulers and entry points give it.
+        options: A pydantic model that forbids unknown fields.
+        build: Creates an estimator from validated options.
+    """
+
+    kind: str
+    options: type[BaseModel]
+    build: Callable[[Any, SchedulerEnvironment], SlotPriceEstimator]
+
+    def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
+        """The options, validated. AgoraError naming the first that is unknown or wrong."""
+        return parse_options("kind of slot prices", self.kind, self.options, options)
+
+
+def kinds() -> tuple[str, ...]:
+    """The names of all kinds, ascending, without NONE."""
+    return _GROUP.kinds()
+
+
+def get(kind: str) -> SlotPriceSpec:
+    """The spec of a kind.
+
+    Raises:
+        AgoraError: There is none, or its entry point does not lead to a SlotPriceSpec of that name.
+    """
+    return _GROUP.get(kind)
+
+
+def _wrong(spec: SlotPriceSpec) -> str:
+    """What is wrong with the fields of a spec, "" if nothing."""
+    return wrong_field(
+        spec,
+        (
+            ("options", is_model(spec.options), "a BaseModel"),
+            ("build", callable(spec.build), "a callable"),
+        ),
+    )
+
+
+_GROUP = EntryPointGroup("kind of slot prices", ENTRY_POINTS, BUILT_IN, SlotPriceSpec, _wrong)

@@ -6,12 +6,8 @@ namespace agora {
 
 namespace {
 
-// a level of at most so many rows is gathered per task: nothing is kept
-constexpr size_t kGatherAtOnce = 128;
 // tasks whose rows are asked for together
 constexpr size_t kAhead = 16;
-// uniform draws from a larger level before its open rows are gathered for the plan
-constexpr int kTries = 8;
 
 bool ranks(PlacementKind kind) {
   return kind == PlacementKind::BestFit || kind == PlacementKind::LoadSpreading;
@@ -186,135 +182,6 @@ int32_t Placer::choose_by_score() {
     }
     const int32_t row = choose(pool(best));
     if (row != kNone) return row;
-  }
-  return kNone;
-}
-
-// --- preferred machines ---
-
-int32_t Placer::prefer(int32_t set, const Pool& pool, Search search) {
-  for (uint32_t level = catalog_.first_level(set); level < catalog_.end_level(set); ++level) {
-    if (search == Search::ListedMachines && catalog_.level(level).racks) return kNone;
-    const int32_t row = prefer_level(level, pool);
-    if (row != kNone || open_in(pool) == 0) return row;
-  }
-  return kNone;
-}
-
-int32_t Placer::prefer_level(uint32_t number, const Pool& pool) {
-  const Catalog::Level& level = catalog_.level(number);
-  std::span<const int32_t> members;
-  std::span<const Catalog::RowRange> racks;
-  size_t rows = 0;
-  if (level.racks) {
-    racks = catalog_.rack_rows(level);
-    for (const Catalog::RowRange& rack : racks) {
-      const int64_t first = std::max<int64_t>(rack.first, pool.first),
-                    end = std::min<int64_t>(rack.end, pool.end);
-      if (first < end) rows += static_cast<size_t>(end - first);
-    }
-  } else {
-    members = catalog_.members(level);
-    if (pool.partition != everything_.partition) {
-      const auto first = std::lower_bound(members.begin(), members.end(), pool.first);
-      members = {first, std::lower_bound(first, members.end(), pool.end)};
-    }
-    rows = members.size();
-  }
-  if (rows == 0) return kNone;
-  const auto gather_into = [&](std::vector<int32_t>& out) {
-    out.clear();
-    if (level.racks) {
-      gather(racks, pool, out);
-    } else {
-      gather(members, out);
-    }
-  };
-  const bool spreading = input_.kind == PlacementKind::LoadSpreading;
-  if (rows <= kGatherAtOnce && !spreading) {
-    gather_into(scratch_);
-    return draw_candidate(scratch_);
-  }
-  const uint64_t key = static_cast<uint64_t>(number) * (everything_.partition + 1) + pool.partition;
-  auto kept = candidates_.find(key);
-  if (kept == candidates_.end()) {
-    // A draw that fits is uniform among those that fit; most often one does, and nothing need be
-    // gathered.
-    // Of load spreading one that no row can have more room than.
-    for (int i = 0; i < kTries && !level.racks; ++i) {
-      const int32_t row = members[stream_.below(rows)];
-      ++work_.looked_at;
-      if (open(row) && fits(row) && (!spreading || has_most_room(row))) return row;
-    }
-    kept = candidates_.try_emplace(key).first;
-  }
-  Candidates& candidates = kept->second;
-  if (candidates.epoch != epoch_) {
-    gather_into(candidates.rows);
-    if (spreading) rank(candidates.rows, candidates.ranked);
-    candidates.epoch = epoch_;
-  }
-  return spreading ? emptiest_candidate(candidates.ranked) : draw_candidate(candidates.rows);
-}
-
-void Placer::gather(std::span<const int32_t> members, std::vector<int32_t>& out) {
-  work_.looked_at += static_cast<int64_t>(members.size());
-  for (const int32_t row : members)
-    if (open(row)) out.push_back(row);
-}
-
-void Placer::gather(std::span<const Catalog::RowRange> ranges, const Pool& pool,
-                    std::vector<int32_t>& out) {
-  for (const Catalog::RowRange& range : ranges) {
-    const int64_t end = std::min<int64_t>(range.end, pool.end);
-    int32_t row = view_.index().next_open(std::max<int64_t>(range.first, pool.first), end);
-    for (; row != kNone; row = view_.index().next_open(row + 1, end)) {
-      out.push_back(row);
-      ++work_.looked_at;
-    }
-  }
-}
-
-// Uniform among the candidates that fit. Those that do not leave the list.
-int32_t Placer::draw_candidate(std::vector<int32_t>& rows) {
-  while (!rows.empty()) {
-    const size_t at = stream_.below(rows.size());
-    const int32_t row = rows[at];
-    ++work_.looked_at;
-    if (open(row)) {
-      if (fits(row)) return row;
-      exclude(row);
-    }
-    rows[at] = rows.back();
-    rows.pop_back();
-  }
-  return kNone;
-}
-
-void Placer::rank(const std::vector<int32_t>& rows, RankedRows& out) {
-  out.clear();
-  for (const int32_t row : rows) out.add(ranked(row));
-  out.build();
-  work_.ranked += static_cast<int64_t>(rows.size());
-}
-
-// Between the epochs of a plan rows only lose room: a row that has lost some is ranked again when
-// it comes first.
-int32_t Placer::emptiest_candidate(RankedRows& rows) {
-  while (!rows.empty()) {
-    const RankedRow first = rows.first();
-    ++work_.looked_at;
-    const bool opened = open(first.row);
-    const RankedRow now = opened ? ranked(first.row) : first;
-    const bool current = now.rank == first.rank;
-    if (opened && current && fits(first.row)) return first.row;
-    rows.pop();
-    ++work_.ranked;
-    if (opened && !current) {
-      rows.push(now);
-      ++work_.ranked;
-    }
-    if (opened && current) exclude(first.row);
   }
   return kNone;
 }

@@ -30,7 +30,8 @@ Placer::Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& re
       trial_(view),
       excluded_sum_(view.static_state().partitions()),
       counted_(request.preferred_first ? request.count : 0),
-      ranked_(ranks(request.kind) ? view.static_state().partitions() + 1 : 0) {}
+      ranked_(ranks(request.kind) ? view.static_state().partitions() + 1 : 0),
+      priced_(request.prices != nullptr ? view.static_state().partitions() : 0) {}
 
 // Draws from all rows need the memory of rows in no order, and most of it is not in the cache. So
 // the next draws are tried on a copy of the stream, and the rows that they find are asked for
@@ -112,10 +113,10 @@ int32_t Placer::find_listed(size_t task) {
       const size_t p = static_cast<size_t>(input_.partition_order[at]);
       if (view_.index().count(p) == 0) continue;
       count_partitions(task, 1);
-      row = prefer(set, pool(p), Search::ListedMachines);
+      row = find_in(set, pool(p), Search::ListedMachines);
     }
   } else {
-    row = prefer(set, everything_, Search::ListedMachines);
+    row = find_in(set, everything_, Search::ListedMachines);
   }
   if (row == kNone) without_room_[set] = epoch_;
   return row;
@@ -133,28 +134,35 @@ int32_t Placer::find_place(size_t task) {
           continue;
         }
         count_partitions(task, 1);
-        const Pool here = pool(p);
-        int32_t row = prefer(set, here);
-        if (row == kNone) row = choose(here);
+        const int32_t row = find_in(set, pool(p), Search::Anywhere);
         if (row != kNone) return row;
       }
       return kNone;
     }
-    case PartitionRanking::QualityFirst: {
+    case PartitionRanking::QualityFirst:
       count_all_partitions(task);
-      const int32_t row = prefer(set, everything_);
-      if (row != kNone) return row;
-      return view_.static_state().scored() ? choose_by_score() : choose(everything_);
-    }
-    case PartitionRanking::Optimistic: {
+      return find_in(set, everything_, Search::Anywhere);
+    case PartitionRanking::Optimistic:
       count_all_partitions(task);
-      const int32_t row = prefer(set, everything_);
-      if (row != kNone) return row;
-      if (draws(input_.kind)) look_ahead(task);
-      return choose(everything_);
-    }
+      if (draws(input_.kind) && input_.prices == nullptr &&
+          catalog_.first_level(set) == catalog_.end_level(set))
+        look_ahead(task);
+      return find_in(set, everything_, Search::Anywhere);
   }
   return kNone;
+}
+
+int32_t Placer::find_in(int32_t set, const Pool& pool, Search search) {
+  if (input_.prices != nullptr) return cheapest(set, pool, search);
+  const int32_t row = prefer(set, pool, search);
+  if (row != kNone || search == Search::ListedMachines) return row;
+  return choose_elsewhere(pool);
+}
+
+int32_t Placer::choose_elsewhere(const Pool& pool) {
+  const bool by_score =
+      input_.ranking == PartitionRanking::QualityFirst && view_.static_state().scored();
+  return by_score ? choose_by_score() : choose(pool);
 }
 
 Placer::OpenSum Placer::open_sum(size_t partition) const {
@@ -192,6 +200,7 @@ int32_t Placer::choose(const Pool& pool) {
   const WeightedIndex& index = view_.index();
   const bool all = pool.partition == everything_.partition;
   if (ranks(input_.kind)) return choose_ranked(pool);
+  if (input_.prices != nullptr) return cheapest_of_pool(pool);
   while (open_in(pool) > 0) {
     int32_t row = kNone;
     switch (input_.kind) {
@@ -211,10 +220,11 @@ int32_t Placer::choose(const Pool& pool) {
   return kNone;
 }
 
-RankedRow Placer::ranked(int32_t row) const {
+RankedRow Placer::ranked(int32_t row, bool priced) const {
   const int64_t room = view_.static_state().normalised(view_.free(row));
-  if (input_.kind == PlacementKind::BestFit) return {room, 0, row};
-  return {-room, hash64(row, input_.stream), row};
+  const int16_t price = priced ? price_rank(row) : int16_t{0};
+  if (input_.kind == PlacementKind::BestFit) return {room, 0, row, price};
+  return {-room, hash64(row, input_.stream), row, price};
 }
 
 bool Placer::has_most_room(int32_t row) const {
@@ -223,10 +233,11 @@ bool Placer::has_most_room(int32_t row) const {
 
 int32_t Placer::choose_ranked(const Pool& pool) {
   RankedRows& rows = ranked_[pool.partition];
+  const bool priced = input_.prices != nullptr;
   if (!rows.built()) {
     int32_t row = view_.index().next_open(pool.first, pool.end);
     for (; row != kNone; row = view_.index().next_open(row + 1, pool.end)) {
-      rows.add(ranked(row));
+      rows.add(ranked(row, priced));
       ++work_.ranked;
     }
     rows.build();
@@ -234,7 +245,7 @@ int32_t Placer::choose_ranked(const Pool& pool) {
   while (!rows.empty()) {
     const RankedRow first = rows.first();
     ++work_.looked_at;
-    const bool current = open(first.row) && ranked(first.row).rank == first.rank;
+    const bool current = open(first.row) && ranked(first.row, priced).same_place(first);
     if (current && fits(first.row)) return first.row;
     rows.pop();
     ++work_.ranked;
@@ -251,7 +262,7 @@ void Placer::push_ranked(int32_t row) {
       static_cast<size_t>(view_.static_state().index.partition[static_cast<size_t>(row)]);
   for (const size_t pool : {partition, everything_.partition}) {
     if (!ranked_[pool].built()) continue;
-    ranked_[pool].push(ranked(row));
+    ranked_[pool].push(ranked(row, input_.prices != nullptr));
     ++work_.ranked;
   }
 }
@@ -296,7 +307,11 @@ void Placer::forget_excluded() {
 }
 
 void Placer::take(int32_t row) {
-  if (trial_.take(row, request_)) push_ranked(row);
+  const bool stays = trial_.take(row, request_);
+  if (stays) push_ranked(row);
+  if (drawn_.tree == nullptr) return;
+  drawn_.tree->set(drawn_.place, stays ? price_rank(row) : PriceTree::kNone);
+  drawn_ = {};
 }
 
 }  // namespace agora

@@ -23,48 +23,46 @@ int32_t Placer::prefer(int32_t set, const Pool& pool, Search search) {
   return kNone;
 }
 
-int32_t Placer::prefer_level(uint32_t number, const Pool& pool) {
-  const Catalog::Level& level = catalog_.level(number);
-  std::span<const int32_t> members;
-  std::span<const Catalog::RowRange> racks;
-  size_t rows = 0;
+Placer::LevelRows Placer::rows_of(const Catalog::Level& level, const Pool& pool) const {
+  LevelRows rows{{}, {}, 0};
   if (level.racks) {
-    racks = catalog_.rack_rows(level);
-    for (const Catalog::RowRange& rack : racks) {
+    rows.racks = catalog_.rack_rows(level);
+    for (const Catalog::RowRange& rack : rows.racks) {
       const int64_t first = std::max<int64_t>(rack.first, pool.first),
                     end = std::min<int64_t>(rack.end, pool.end);
-      if (first < end) rows += static_cast<size_t>(end - first);
+      if (first < end) rows.count += static_cast<size_t>(end - first);
     }
-  } else {
-    members = catalog_.members(level);
-    if (pool.partition != everything_.partition) {
-      const auto first = std::lower_bound(members.begin(), members.end(), pool.first);
-      members = {first, std::lower_bound(first, members.end(), pool.end)};
-    }
-    rows = members.size();
+    return rows;
   }
-  if (rows == 0) return kNone;
-  const auto gather_into = [&](std::vector<int32_t>& out) {
-    out.clear();
-    if (level.racks) {
-      gather(racks, pool, out);
-    } else {
-      gather(members, out);
-    }
-  };
+  rows.members = catalog_.members(level);
+  if (pool.partition != everything_.partition) {
+    const auto first = std::lower_bound(rows.members.begin(), rows.members.end(), pool.first);
+    rows.members = {first, std::lower_bound(first, rows.members.end(), pool.end)};
+  }
+  rows.count = rows.members.size();
+  return rows;
+}
+
+uint64_t Placer::key_of(uint32_t level, const Pool& pool) const {
+  return static_cast<uint64_t>(level) * (everything_.partition + 1) + pool.partition;
+}
+
+int32_t Placer::prefer_level(uint32_t number, const Pool& pool) {
+  const LevelRows rows = rows_of(catalog_.level(number), pool);
+  if (rows.count == 0) return kNone;
   const bool spreading = input_.kind == PlacementKind::LoadSpreading;
-  if (rows <= kGatherAtOnce && !spreading) {
-    gather_into(scratch_);
+  if (rows.count <= kGatherAtOnce && !spreading) {
+    gather(rows, pool, scratch_);
     return draw_candidate(scratch_);
   }
-  const uint64_t key = static_cast<uint64_t>(number) * (everything_.partition + 1) + pool.partition;
+  const uint64_t key = key_of(number, pool);
   auto kept = candidates_.find(key);
   if (kept == candidates_.end()) {
     // A draw that fits is uniform among those that fit; most often one does, and nothing need be
     // gathered.
     // Of load spreading one that no row can have more room than.
-    for (int i = 0; i < kTries && !level.racks; ++i) {
-      const int32_t row = members[stream_.below(rows)];
+    for (int i = 0; i < kTries && !rows.members.empty(); ++i) {
+      const int32_t row = rows.members[stream_.below(rows.count)];
       ++work_.looked_at;
       if (open(row) && fits(row) && (!spreading || has_most_room(row))) return row;
     }
@@ -72,22 +70,20 @@ int32_t Placer::prefer_level(uint32_t number, const Pool& pool) {
   }
   Candidates& candidates = kept->second;
   if (candidates.epoch != epoch_) {
-    gather_into(candidates.rows);
-    if (spreading) rank(candidates.rows, candidates.ranked);
+    gather(rows, pool, candidates.rows);
+    if (spreading) rank(candidates.rows, false, candidates.ranked);
     candidates.epoch = epoch_;
   }
-  return spreading ? emptiest_candidate(candidates.ranked) : draw_candidate(candidates.rows);
+  return spreading ? emptiest_candidate(candidates.ranked, false) : draw_candidate(candidates.rows);
 }
 
-void Placer::gather(std::span<const int32_t> members, std::vector<int32_t>& out) {
-  work_.looked_at += static_cast<int64_t>(members.size());
-  for (const int32_t row : members)
+// The open ones.
+void Placer::gather(const LevelRows& rows, const Pool& pool, std::vector<int32_t>& out) {
+  out.clear();
+  work_.looked_at += static_cast<int64_t>(rows.members.size());
+  for (const int32_t row : rows.members)
     if (open(row)) out.push_back(row);
-}
-
-void Placer::gather(std::span<const Catalog::RowRange> ranges, const Pool& pool,
-                    std::vector<int32_t>& out) {
-  for (const Catalog::RowRange& range : ranges) {
+  for (const Catalog::RowRange& range : rows.racks) {
     const int64_t end = std::min<int64_t>(range.end, pool.end);
     int32_t row = view_.index().next_open(std::max<int64_t>(range.first, pool.first), end);
     for (; row != kNone; row = view_.index().next_open(row + 1, end)) {
@@ -113,22 +109,22 @@ int32_t Placer::draw_candidate(std::vector<int32_t>& rows) {
   return kNone;
 }
 
-void Placer::rank(const std::vector<int32_t>& rows, RankedRows& out) {
+void Placer::rank(const std::vector<int32_t>& rows, bool priced, RankedRows& out) {
   out.clear();
-  for (const int32_t row : rows) out.add(ranked(row));
+  for (const int32_t row : rows) out.add(ranked(row, priced));
   out.build();
   work_.ranked += static_cast<int64_t>(rows.size());
 }
 
 // Between the epochs of a plan rows only lose room: a row that has lost some is ranked again when
 // it comes first.
-int32_t Placer::emptiest_candidate(RankedRows& rows) {
+int32_t Placer::emptiest_candidate(RankedRows& rows, bool priced) {
   while (!rows.empty()) {
     const RankedRow first = rows.first();
     ++work_.looked_at;
     const bool opened = open(first.row);
-    const RankedRow now = opened ? ranked(first.row) : first;
-    const bool current = now.rank == first.rank;
+    const RankedRow now = opened ? ranked(first.row, priced) : first;
+    const bool current = now.same_place(first);
     if (opened && current && fits(first.row)) return first.row;
     rows.pop();
     ++work_.ranked;

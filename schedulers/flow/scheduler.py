@@ -20,7 +20,6 @@ from schedulers.flow.graph import FlowGraph
 from schedulers.flow.policies.policy import MachineLoad, Policy
 from schedulers.flow.solver_graph import UNSCHEDULED
 from schedulers.flow.task_table import NO_ROW, TaskNodeState, TaskState, TaskTable
-from schedulers.units import TypicalRequest, fits_somewhere, units_in
 from schedulers.flow.work import RoundWork, orders_beyond_cache
 from schedulers.interface import (
     ChangeKind,
@@ -30,6 +29,7 @@ from schedulers.interface import (
     SchedulerEnvironment,
     TaskChanges,
 )
+from schedulers.units import TypicalRequest, fits_somewhere, units_in
 from shared_state.random import Stream
 from shared_state.tasks import Int64, TaskBatch
 from shared_state.view import ClusterView

@@ -28,21 +28,9 @@ from experiments.toml_text import toml_text
 from shared_state.errors import AgoraError
 from tests.fixtures.google2011_workloads import trace
 from tests.fixtures.mapped import its_process, kill_always, kill_once, square
-from tests.fixtures.run_toml import arm_toml
+from tests.fixtures.run_toml import arm_toml, workload_toml
 
-TEXT = """
-seeds = 2
-settle_s = 0.1
-
-[workload]
-kind = "synthetic"
-start = "cold"
-machines = 40
-mean_duration_s = 0.5
-batch_tasks = 20
-load_percent = [60]
-phase_s = 0.5
-"""
+TEXT = "seeds = 2\nsettle_s = 0.1\n" + workload_toml(40, 0.5, "start = 'cold'\nload_percent = [60]")
 
 
 def config(*arms: str, text: str = TEXT) -> RunConfig:

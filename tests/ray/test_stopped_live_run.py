@@ -74,7 +74,9 @@ def test_a_signal_during_a_live_arm(
     assert stopped.status == status and stopped.left == []
     assert stopped.err.splitlines()[-1] == said
     assert not any(text in stopped.err for text in ("Traceback", "SIGTERM received", "PC: @"))
-    assert len(stopped.err.splitlines()) == 5, stopped.err
+    # a run on a busy machine has a line more
+    lines = [line for line in stopped.err.splitlines() if not line.startswith("  disturbed in ")]
+    assert len(lines) == 5, stopped.err
     assert "PARTIAL: 'ParSync': interrupted; 1 of 2 arms did not run" in stopped.out
     summary = read_summary(run)
     assert summary.partial and [arm.partial for arm in summary.arms] == [True]

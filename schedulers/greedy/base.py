@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from schedulers import _native
-from schedulers.claimed_plan import ClaimedPlan
 from schedulers.decision_time import PS_PER_OPERATION, Modelled
 from schedulers.interface import (
     NO_REASON,
     NONE,
+    ClaimedPlan,
     PendingReason,
     Plan,
     PlanContext,
@@ -109,6 +109,8 @@ class GreedyScheduler:
         self._kind = int(kind)
         self._preferred_first = preferred_first
         self._catalog = native_catalog(environment.catalog, environment.cell)
+        self._table: TaskBatch | None = None
+        self._native_table: object = None
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         found = self.place(view, tasks.request, tasks.preference, tasks.gang, context)
@@ -118,21 +120,16 @@ class GreedyScheduler:
         )
 
     def plan_and_claim(
-        self, table: object, task: Int64, view: ClusterView, context: PlanContext
+        self, table: TaskBatch, task: Int64, view: ClusterView, context: PlanContext
     ) -> ClaimedPlan:
-        """Plan as plan() does, and take the claims out of the view, in one native call.
-
-        Args:
-            table: The tasks of the run, as native_tasks() makes it.
-            task: The tasks to plan, int64[n], ids.
-            view: As it stands.
-            context: Of the plan.
-        """
+        """Plan and claim in one native call (ClaimingScheduler)."""
+        if table is not self._table:
+            self._table, self._native_table = table, _native_tasks(table)
         placed, machine, request, gang, synced_us, pending, ticket, *work, scanned = (
             _native.place_and_claim(
                 view,
                 self._catalog,
-                table,
+                self._native_table,
                 task,
                 context.partition_order,
                 int(context.ranking),
@@ -200,8 +197,7 @@ class GreedyScheduler:
         """Ignore the changes: every plan starts from the view (Capability.IGNORES_CHANGES)."""
 
 
-def native_tasks(table: TaskBatch) -> object:
-    """The columns of all tasks that placing reads, as plan_and_claim() takes them. Shares the
-    arrays."""
+def _native_tasks(table: TaskBatch) -> object:
+    """The columns of all tasks that placing reads. Shares the arrays."""
     handle: object = _native.TaskColumns(table.request, table.preference, table.gang)
     return handle

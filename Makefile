@@ -77,9 +77,10 @@ cpp-test: setup
 	$(CTEST) --test-dir build/tsan --output-on-failure \
 	  --tests-regex '^flowsolver_(race|racer_threads|cancel)$$'
 
+# Two processes run the tests on Ray: all that use the embedded one in the same (its conftest.py).
 test: check cpp-test
 	$(PYTEST) tests/properties tests/replay
-	$(PY) -m pytest -q tests/ray
+	$(PY) -m pytest -q --numprocesses 2 --dist loadfile tests/ray
 
 bench: setup
 	$(PY) -m tests.benchmarks.report

@@ -42,6 +42,8 @@ from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
 KEPT = "points"  # the folder of the figures of each run
+# What may change when a frontier goes on: its runs stay what they are.
+_MAY_CHANGE = {"frontier.seeds"}
 
 Number = TypeVar("Number", int, float)
 
@@ -114,7 +116,8 @@ def _numbers(option: str, text: str, kind: Callable[[str], Number]) -> tuple[Num
 
 
 def _continues(out: Path | None, config: RunConfig) -> bool:
-    """Whether `out` holds this frontier already, so that it is continued there.
+    """Whether `out` holds this frontier already, with any number of seeds, so that it is continued
+    there.
 
     Raises:
         AgoraError: It holds something else.
@@ -123,9 +126,8 @@ def _continues(out: Path | None, config: RunConfig) -> bool:
         return False
     if not (out / CONFIG_FILE).is_file():
         raise AgoraError(f"--out {out}: already exists and is not the directory of a frontier")
-    other = first_difference(
-        read_toml(out / CONFIG_FILE), tomllib.loads(toml_text(config.model_dump(mode="json")))
-    )
+    now = tomllib.loads(toml_text(config.model_dump(mode="json")))
+    other = first_difference(read_toml(out / CONFIG_FILE), now, _MAY_CHANGE)
     if other:
         raise AgoraError(
             f"--out {out}: holds another configuration: {other}; choose a new directory, or the "
@@ -143,10 +145,9 @@ def _directory(out: Path | None, config: RunConfig, continues: bool) -> Iterator
     """
     directory = out if continues and out is not None else new_directory(out)
     with locked(directory, "frontier"):
-        if not continues:
-            path = directory / CONFIG_FILE
-            with writing(path), whole_file(path) as unfinished:
-                unfinished.write_text(toml_text(config.model_dump(mode="json")), "utf-8")
+        path = directory / CONFIG_FILE
+        with writing(path), whole_file(path) as unfinished:
+            unfinished.write_text(toml_text(config.model_dump(mode="json")), "utf-8")
         yield directory
 
 

@@ -52,8 +52,8 @@ def frontier_command(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Directory to create. If it holds a frontier of the same configuration, the "
-            "command continues it. Default: runs/TIME.",
+            help="Directory to create. If it holds a frontier of the same configuration, with any "
+            "number of seeds, the command continues it. Default: runs/TIME.",
         ),
     ] = None,
 ) -> None:
@@ -66,7 +66,7 @@ def frontier_command(
     at which load and gap.
 
     Every run is kept as soon as it is done. After Ctrl-C or a crash, the same command with --out
-    DIR continues.
+    DIR continues. With more --seeds it adds those.
 
     Exit status 0 if everything ran; 2 for bad input, or if a run failed; 130 after Ctrl-C, 143
     after SIGTERM, 129 after SIGHUP.

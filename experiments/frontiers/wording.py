@@ -103,13 +103,18 @@ def best_of_condition(
     )
 
 
+def names_text(names: Sequence[str]) -> str:
+    """Names of architectures one after another; names with commas in them are set apart."""
+    return ("; " if any("," in name for name in names) else ", ").join(names)
+
+
 def best_text(summary: FrontierSummary, best: FrontierBest | None) -> str:
     """Who is best, in a few words."""
     if best is None or best.best is None:
         return "nobody"
     names = [summary.architectures[index].name for index in best.tied]
     name = summary.architectures[best.best].name
-    return f"{name}, not certainly ahead of {', '.join(names)}" if names else name
+    return f"{name}, not certainly ahead of {names_text(names)}" if names else name
 
 
 def limits_us(summary: FrontierSummary) -> list[float]:
@@ -191,7 +196,7 @@ def _one(summary: FrontierSummary, best: FrontierBest) -> str:
     name = summary.architectures[best.best].name
     text = f"{name} dominates most, {area_text(area)} of the box"
     names = [summary.architectures[index].name for index in best.tied]
-    return f"{text}; that is not certainly more than {', '.join(names)}" if names else text
+    return f"{text}; that is not certainly more than {names_text(names)}" if names else text
 
 
 def box_text(summary: FrontierSummary) -> str:

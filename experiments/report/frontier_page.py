@@ -22,6 +22,7 @@ from experiments.frontiers.wording import (
     gap_text,
     limits_us,
     load_text,
+    names_text,
     pair_text,
     pairs_of,
     sets_of,
@@ -242,5 +243,5 @@ def _cell(
     value = area.area.mean if area is not None and area.area.mean is not None else 0.0
     beside = f"{share(value)} of the box"
     if names:
-        beside += f"; not certainly more than {', '.join(names)}"
+        beside += f"; not certainly more than {names_text(names)}"
     return _Cell(text, beside, best.best, not names)

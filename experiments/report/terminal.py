@@ -129,5 +129,5 @@ def _text(cell: Cell) -> Text:
         cell.value.replace("≥ ", "≥") + (" ★" if cell.best else ""), style=style, no_wrap=True
     )
     if cell.spread:
-        text.append(f"\n{cell.spread}", style="dim")
+        text.append(f"\n{cell.spread.replace('± ', '±')}", style="dim")
     return text

@@ -59,7 +59,7 @@ class Parameter:
             resolved: The whole configuration with its defaults.
         """
         if EVERY not in self.path:
-            _check_names(self.path, resolved)
+            _exists(self.path, resolved)  # raises; an option that is not there has a default
             return [self.path]
         found = [path for path in _expanded(self.path, resolved, ()) if _exists(path, resolved)]
         if not found:
@@ -162,18 +162,6 @@ def _place(entries: Sequence[Any], part: str, path: Path) -> int:
     return int(part)
 
 
-def _check_names(path: Path, resolved: Mapping[str, Any]) -> None:
-    """Raise AgoraError if the path names an arm or group that does not exist."""
-    inner: Any = resolved
-    for depth, part in enumerate(path):
-        if isinstance(inner, list):
-            inner = inner[_place(inner, part, path[: depth + 1])]
-        elif isinstance(inner, dict) and part in inner:
-            inner = inner[part]
-        else:
-            return  # a default, or unknown: the changed configuration is checked whole
-
-
 def _expanded(path: Path, inner: Any, done: Path) -> Iterable[Path]:
     """The path with each `*` replaced by the names of entries."""
     if not path:
@@ -195,6 +183,8 @@ def _expanded(path: Path, inner: Any, done: Path) -> Iterable[Path]:
 
 
 def _exists(path: Path, resolved: Any) -> bool:
+    """Whether the configuration has a value there. Raises AgoraError if the path names an arm or a
+    group that does not exist, or an entry beyond the end of a list."""
     inner = resolved
     for depth, part in enumerate(path):
         if isinstance(inner, list):

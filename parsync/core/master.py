@@ -110,7 +110,8 @@ class MasterCore:
         Allocations that have ended otherwise, of which the worker pool has not been notified yet,
         are left out.
         """
-        runs = np.isin(allocation, self.cell.allocations().allocation)
+        live = self.cell.allocations().allocation
+        runs = np.isin(allocation, live, assume_unique=True)  # of both, which is much faster
         running = self.cell.describe(allocation[runs])
         columns = (
             running.task,

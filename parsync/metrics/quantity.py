@@ -132,8 +132,9 @@ def _digits(value: float, digits: int = 3) -> str:
     size = abs(value)
     if size == int(size) or size >= 10 ** (digits - 1):
         return f"{value:,.0f}"
-    decimals = digits - 1 - math.floor(math.log10(size))
-    return f"{value:.{min(decimals, 6)}f}"
+    rounded = float(f"{size:.{digits - 1}e}")  # 9.997 has one decimal less than 9.99
+    decimals = digits - 1 - math.floor(math.log10(rounded))
+    return f"{value:.{min(max(decimals, 0), 6)}f}"
 
 
 def counted(number: int, noun: str) -> str:
@@ -172,8 +173,13 @@ def percent_change(value: float | None) -> str:
 
 
 def _rate(value: float, digits: int = 3) -> str:
-    """A rate: that of fast code runs into millions."""
-    return f"{_plain(value, digits)}/s"
+    """A rate: that of fast code runs into millions. From ten thousand on in thousands, so that a
+    column of rates stays narrow in the terminal."""
+    if abs(value) < 9_999.5:
+        return f"{_digits(value, digits)}/s"
+    if abs(value) < 999_500:
+        return f"{_digits(value / 1e3, digits)} k/s"
+    return f"{_digits(value / 1e6, digits)} M/s"
 
 
 def _plain(value: float, digits: int = 3) -> str:

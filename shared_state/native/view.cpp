@@ -23,7 +23,7 @@ ClusterView::ClusterView(std::shared_ptr<const StaticCellState> static_state, bo
     : static_state_(std::move(static_state)),
       dimensions_(static_state_->dimensions()),
       free_(static_state_->machines() * dimensions_, -1),
-      overlay_(static_state_->machines() * dimensions_),
+      overlay_(static_state_->machines(), dimensions_),
       up_(static_state_->machines()),
       seqnum_(with_seqnum ? static_state_->machines() : 0),
       closed_(seqnum_.size()),
@@ -57,10 +57,8 @@ void ClusterView::reindex_unsummed(int32_t row, size_t partition) {
 
 void ClusterView::overlay(int32_t row, const int64_t* amount, int64_t sign) {
   const size_t at = static_cast<size_t>(row) * dimensions_;
-  const bool before = is_overlaid(at);
-  for (size_t r = 0; r < dimensions_; ++r) overlay_[at + r] += sign * amount[r];
   overlaid_[static_cast<size_t>(static_state_->index.partition[static_cast<size_t>(row)])] +=
-      static_cast<int64_t>(is_overlaid(at)) - static_cast<int64_t>(before);
+      overlay_.add(row, amount, sign);
   if (!up_[static_cast<size_t>(row)]) return;
   for (size_t r = 0; r < dimensions_; ++r) free_[at + r] -= sign * amount[r];
 }
@@ -100,8 +98,8 @@ void ClusterView::check_used(const Delta& delta) const {
     refuse("delta: used must lie in [0, 2^61]");
 }
 
-// First what is free, without branches that depend on the data (half of the changed rows open or
-// close, in no order); then the index.
+// First what is free, without branches that are hard to predict (half of the changed rows open or
+// close, in no order; few are overlaid); then the index.
 template <size_t R, bool kOverlaid, typename Row, typename Used>
 void ClusterView::apply_rows_sized(const Delta& delta) {
   const size_t n = R ? R : dimensions_;
@@ -120,9 +118,10 @@ void ClusterView::apply_rows_sized(const Delta& delta) {
     const bool up = delta.up[i];
     const int64_t kept = -static_cast<int64_t>(up);  // all bits where up
     up_[m] = up;
+    const int64_t* overlaid = kOverlaid ? overlay_.find(static_cast<int32_t>(m)) : nullptr;
     for (size_t r = 0; r < n; ++r) {
       int64_t room = limit[m * stride + r] - static_cast<int64_t>(used[i * n + r]);
-      if constexpr (kOverlaid) room -= overlay_[m * n + r];
+      if (kOverlaid && overlaid != nullptr) room -= overlaid[r];
       free_[m * n + r] = (room & kept) | ~kept;
     }
     toggled_[toggled] = static_cast<int32_t>(m);
@@ -243,9 +242,10 @@ void ClusterView::check(std::span<const int32_t> machine, const int64_t* request
     if (machine[i] < 0 || static_cast<size_t>(machine[i]) >= static_state_->machines())
       refuse("machine[" + std::to_string(i) + "]: there is no machine " +
              std::to_string(machine[i]));
+    const int64_t* overlay = overlay_.find(machine[i]);
     for (size_t r = 0; r < dimensions_; ++r) {
       const int64_t amount = request[i * dimensions_ + r];
-      const int64_t overlaid = overlay_[static_cast<size_t>(machine[i]) * dimensions_ + r];
+      const int64_t overlaid = overlay != nullptr ? overlay[r] : 0;
       if (amount < 0 || amount > kMaxAmount)
         refuse("request[" + std::to_string(i) + "]: expected 0 to 2^50");
       if ((sum += amount) > kMaxOverlay || overlaid > kMaxOverlay || overlaid < -kMaxOverlay)

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "huge_pages.hpp"
+#include "sparse_amounts.hpp"
 #include "static_cell_state.hpp"
 #include "weighted_index.hpp"
 
@@ -92,7 +93,6 @@ class ClusterView {
   // Asks for the memory that taking and claiming the row reads.
   void prefetch(int32_t row) const {
     __builtin_prefetch(free(row), 1);
-    __builtin_prefetch(overlay_.data() + static_cast<size_t>(row) * dimensions_, 1);
     __builtin_prefetch(&up_[static_cast<size_t>(row)]);
     index_.prefetch(row);
   }
@@ -150,16 +150,11 @@ class ClusterView {
     }
     return lowest >= 0 && highest > 0;
   }
-  bool is_overlaid(size_t at) const {
-    for (size_t r = 0; r < dimensions_; ++r)
-      if (overlay_[at + r] != 0) return true;
-    return false;
-  }
 
   std::shared_ptr<const StaticCellState> static_state_;
   size_t dimensions_;
   HugePageVector<int64_t> free_;        // [M, R]
-  HugePageVector<int64_t> overlay_;     // [M, R]
+  SparseAmounts overlay_;               // [M, R]
   HugePageVector<uint8_t> up_;          // [M], bool
   HugePageVector<uint32_t> seqnum_;     // [M] or empty
   std::vector<uint32_t> closed_;        // [M] or empty: for how many reasons

@@ -1,5 +1,5 @@
-// The index against sorted sets, its draws against their distribution, trials that leave no trace,
-// and sequence numbers against a cell's.
+// The index against sorted sets, its draws against their distribution, sparse amounts against dense
+// ones, trials that leave no trace, and sequence numbers against a cell's.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shared_state/native/cell.hpp"
+#include "shared_state/native/sparse_amounts.hpp"
 #include "shared_state/native/trial.hpp"
 #include "shared_state/native/view.hpp"
 #include "shared_state/native/weighted_index.hpp"
@@ -297,9 +298,55 @@ void own_claims_are_never_stale() {
   require(accepted > 5000, "there was something to claim");
 }
 
+// Few of many rows have an amount at a time, then thousands, then few again: the table grows, and
+// rows leave it out of the middle of a chain of probes.
+void sparse_amounts_agree_with_dense() {
+  constexpr size_t kRows = 20'000, kDimensions = 2;
+  Stream stream(7);
+  SparseAmounts sparse(kRows, kDimensions);
+  std::vector<int64_t> dense(kRows * kDimensions);
+  int64_t present = 0, most = 0;
+  const auto agrees = [&](size_t row) {
+    const int64_t* expected = dense.data() + row * kDimensions;
+    const int64_t* found = sparse.find(static_cast<int32_t>(row));
+    const bool none = expected[0] == 0 && expected[1] == 0;
+    require((found == nullptr) == none && sparse.has(static_cast<int32_t>(row)) == !none,
+            "a row has an amount unless it is zero");
+    if (!none)
+      require(std::equal(found, found + kDimensions, expected), "the amounts are the same");
+  };
+  for (int step = 0; step < 200'000; ++step) {
+    const bool filling = step / 50'000 % 2 == 0;
+    size_t row = stream.below(kRows);
+    // emptying is quick among rows that have an amount
+    for (int i = 0; i < 20 && !filling && !sparse.has(static_cast<int32_t>(row)); ++i)
+      row = stream.below(kRows);
+    int64_t* now = dense.data() + row * kDimensions;
+    int64_t amount[kDimensions];
+    for (size_t r = 0; r < kDimensions; ++r)
+      amount[r] = filling ? static_cast<int64_t>(stream.below(3)) : -now[r];
+    const int64_t sign = stream.below(2) == 0 ? 1 : -1;
+    for (size_t r = 0; r < kDimensions; ++r) {
+      now[r] += amount[r];
+      amount[r] *= sign;
+    }
+    present += sparse.add(static_cast<int32_t>(row), amount, sign);
+    most = std::max(most, present);
+    agrees(row);
+  }
+  int64_t counted = 0;
+  for (size_t row = 0; row < kRows; ++row) {
+    agrees(row);
+    counted += sparse.has(static_cast<int32_t>(row));
+  }
+  require(counted == present, "the changes of the number of rows add up to it");
+  require(most > 10'000 && present < most / 2, "the table has grown, and rows have left it");
+}
+
 }  // namespace
 
 int main() {
+  sparse_amounts_agree_with_dense();
   index_agrees_with_sets();
   draws_are_proportional();
   trials_leave_no_trace();

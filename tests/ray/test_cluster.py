@@ -4,6 +4,7 @@ them. Then what a user may get wrong, a wheel, and nodes that are lost."""
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import sysconfig
@@ -22,24 +23,12 @@ from parsync.runtime import replay
 from parsync.runtime.live.cell_log import CELL_LOG
 from tests.fixtures.installed import install
 from tests.fixtures.ray_nodes import ROOT, RayNodes
-from tests.fixtures.run_toml import arm_toml
+from tests.fixtures.run_toml import LIVE, arm_toml, workload_toml
 from tests.unit.test_registry import OWN_SCHEDULER
 
 pytestmark = pytest.mark.ray
 
-CONFIG = """
-seeds = 1
-settle_s = 0.1
-runtime = "ray"
-
-[workload]
-kind = "synthetic"
-machines = 200
-mean_duration_s = 0.5
-batch_tasks = 20
-phase_s = 1.5
-load_percent = [40, 80]
-""" + arm_toml("small")
+CONFIG = LIVE + workload_toml(200, 1.5, "load_percent = [40, 80]") + arm_toml("small")
 
 # Each actor's name and node, in the order in which they were created.
 WHERE = """
@@ -179,7 +168,8 @@ run_command(app)
     assert done.returncode == 2 and done.stdout == "" and not out.exists()
     *others, line = done.stderr.splitlines()
     # nodes are looked at when the first arm begins
-    assert others in ([], ["1 arm live: about 18 s."]), done.stderr
+    assert all(re.fullmatch(r"1 arm live: about \d+ s\.", other) for other in others), done.stderr
+    assert len(others) <= 1
     return line
 
 
@@ -201,10 +191,10 @@ def test_what_the_real_nodes_refuse(nodes: RayNodes, tmp_path: Path) -> None:
 
 
 class Losing:
-    """A run of ten seconds on the nodes, of which something is lost after its first second."""
+    """A run of six seconds on the nodes, of which something is lost after its first second."""
 
     def __init__(self, nodes: RayNodes, folder: Path, lose: Callable[[], None]) -> None:
-        text = CONFIG.replace("phase_s = 1.5", "phase_s = 5.0")
+        text = CONFIG.replace("phase_s = 1.5", "phase_s = 3.0")
         self.run = nodes.shared / folder.name
         self.log = self.run / "arms" / "small" / "log"
         command = [sys.executable, "-m", "experiments.parsync_vs_flow"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,25 +14,17 @@ from experiments.explain.outcomes import Columns
 from parsync.metrics.tables import TABLES
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell_log import CELL_LOG
-from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.recovery import answers
-from parsync.runtime.live.run import run_live
 from parsync.runtime.records_reader import record_files
 from tests.fixtures.claim_oracle import Outcome, check_claims, check_rivals, outcomes_of
-from tests.fixtures.live_runs import metrics_of, mixed_arm, small_workload
+from tests.ray.conftest import FinishedRun
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("embedded_ray")]
 
 
-def test_the_stories_of_a_live_run_agree_with_its_log(tmp_path: Path) -> None:
-    workload, arm = small_workload(machines=100), mixed_arm()
-    options = LiveOptions(tmp_path / "journal", tmp_path / "records")
-    outcome = run_live(
-        arm, workload, options, 20_000_000, metrics_of(workload, arm), lambda status: None
-    )
-    assert outcome.drained and not outcome.partial, outcome.notes
-
-    files = record_files(tmp_path / "records")
+def test_the_stories_of_a_live_run_agree_with_its_log(mixed_run: FinishedRun) -> None:
+    workload, arm, outcome = mixed_run.workload, mixed_run.arm, mixed_run.outcome
+    files = record_files(mixed_run.directory / "records")
 
     @cache
     def columns(table: str) -> Columns:

@@ -21,25 +21,13 @@ from ray.util.state import list_actors
 
 from experiments.summary import read_summary
 from parsync.runtime import replay
-from tests.fixtures.run_toml import arm_toml
+from tests.fixtures.run_toml import LIVE, arm_toml, workload_toml
 from tests.fixtures.stopping import ROOT
 
 pytestmark = pytest.mark.ray
 T = TypeVar("T")
 ARM = "ParSync, N=2"
-CONFIG = """
-seeds = 1
-settle_s = 0.1
-runtime = "ray"
-
-[workload]
-kind = "synthetic"
-machines = 200
-mean_duration_s = 0.5
-batch_tasks = 20
-phase_s = 8.0
-load_percent = [50]
-"""
+CONFIG = LIVE + workload_toml(200, 8.0, "load_percent = [50]")
 ACTORS = ("cell", "coordinator", "schedulers-0", "schedulers-1", "source", "workers")
 
 

@@ -23,7 +23,8 @@ from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
-from tests.fixtures.live_runs import metrics_of, mixed_arm, small_arm, small_workload
+from tests.fixtures.live_runs import metrics_of, small_arm, small_workload
+from tests.ray.conftest import FinishedRun
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("embedded_ray")]
 DRAIN_US = 20_000_000
@@ -131,11 +132,9 @@ def test_a_killed_cell_comes_back_with_everything_it_acknowledged(tmp_path: Path
     assert ended_or_due(outcome.metrics) == len(workload.arrival_rows)
 
 
-def test_a_flow_scheduler_competes_live(tmp_path: Path) -> None:
-    workload = small_workload(machines=60)
-    outcome = run(tmp_path, mixed_arm(), workload)
-    check(outcome, workload)
-    assert (outcome.metrics.count["committed"].sum(axis=1) > 0).all()
+def test_a_flow_scheduler_competes_live(mixed_run: FinishedRun) -> None:
+    check(mixed_run.outcome, mixed_run.workload)
+    assert (mixed_run.outcome.metrics.count["committed"].sum(axis=1) > 0).all()
 
 
 def test_a_lost_worker_pool_ends_the_run_with_what_there_is(tmp_path: Path) -> None:

@@ -16,24 +16,13 @@ from experiments.commands.report import report_command as report
 from experiments.results import load_run
 from experiments.summary import read_summary
 from parsync.runtime import replay
-from tests.fixtures.run_toml import arm_toml
+from tests.fixtures.run_toml import LIVE, arm_toml, workload_toml
 from tests.fixtures.stopping import ROOT, alive, stop_when
 
 pytestmark = pytest.mark.ray
 
 MAIN = "experiments.parsync_vs_flow"
-CONFIG = """
-seeds = 1
-settle_s = 0.1
-runtime = "ray"
-
-[workload]
-kind = "synthetic"
-machines = 200
-mean_duration_s = 0.5
-batch_tasks = 20
-phase_s = 30.0
-"""
+CONFIG = LIVE + workload_toml(200, 30.0)
 ARMS = arm_toml("ParSync") + arm_toml("Flow", "flow", "quincy", 1, "state_aligned")
 
 
@@ -85,7 +74,9 @@ def test_a_signal_during_a_live_arm(
     assert stopped.status == status and stopped.left == []
     assert stopped.err.splitlines()[-1] == said
     assert not any(text in stopped.err for text in ("Traceback", "SIGTERM received", "PC: @"))
-    assert len(stopped.err.splitlines()) == 5, stopped.err
+    # a run on a busy machine has a line more
+    lines = [line for line in stopped.err.splitlines() if not line.startswith("  disturbed in ")]
+    assert len(lines) == 5, stopped.err
     assert "PARTIAL: 'ParSync': interrupted; 1 of 2 arms did not run" in stopped.out
     summary = read_summary(run)
     assert summary.partial and [arm.partial for arm in summary.arms] == [True]

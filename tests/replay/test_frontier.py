@@ -330,6 +330,30 @@ def test_the_command_writes_everything_and_continues_where_it_was(
     assert before.items() <= after.items() and len(after) == 10
 
 
+def test_more_seeds_are_added_in_the_same_directory(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    arguments = [str(file), "--out", str(out), "--seeds"]
+    assert exit_status(app, *arguments, "1") == 0
+    before = {path.name: path.stat().st_mtime_ns for path in (out / "points").iterdir()}
+    one = parquet.read_table(out / POINTS).to_pylist()
+    capsys.readouterr()
+    assert exit_status(app, *arguments, "2") == 0
+    assert "2 seeds: 10 runs in virtual time; 5 runs left" in capsys.readouterr().err
+    after = {path.name: path.stat().st_mtime_ns for path in (out / "points").iterdir()}
+    assert before.items() <= after.items() and len(after) == 10
+    assert read_frontier(out / FRONTIER).seeds == [1, 2]
+    both = parquet.read_table(out / POINTS).to_pylist()
+    assert [row for row in both if row["seed"] == 1] == one and len(both) == 10
+    assert load_config(out / "config.toml").frontier.seeds == 2
+
+    # Anything else is another frontier, and leaves this one as it is.
+    assert exit_status(app, *arguments, "2", "--load", "60") == 2
+    assert "frontier.load_percent: expected [], got [60]" in capsys.readouterr().err
+    assert load_config(out / "config.toml").frontier.load_percent == ()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -25,7 +25,7 @@ from experiments.sweeps.page import write_page
 from experiments.sweeps.result import SweepSummary
 from experiments.sweeps.sweep_file import read_sweep
 from tests.fixtures.commands import exit_status
-from tests.fixtures.run_toml import arm_toml
+from tests.fixtures.run_toml import arm_toml, workload_toml
 from tests.fixtures.stopping import ROOT, stop_when
 
 EXAMPLE = ROOT / "examples" / "sweep.toml"
@@ -39,15 +39,6 @@ seeds = {seeds}
 
 [sweep.grid]
 arms."*".groups.greedy.protocol.gap_s = [0.1, 0.4]
-
-[workload]
-kind = "synthetic"
-start = "cold"
-machines = 40
-mean_duration_s = 0.5
-batch_tasks = 20
-load_percent = [80]
-phase_s = {phase_s}
 """
 
 
@@ -61,7 +52,8 @@ def small(folder: Path, seeds: int = 2, phase_s: float = 0.5, more: str = "") ->
     path = folder / "small.toml"
     counted = 'decision = { clock = "counted" }'
     arms = arm_toml("one", more=counted) + arm_toml("two", sync="state_aligned", more=counted)
-    path.write_text(SMALL.format(seeds=seeds, phase_s=phase_s) + more + arms)
+    workload = workload_toml(40, phase_s, "start = 'cold'\nload_percent = [80]\n" + more)
+    path.write_text(SMALL.format(seeds=seeds) + workload + arms)
     return path
 
 

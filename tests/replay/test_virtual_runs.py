@@ -7,8 +7,11 @@ shares no code with it.
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +20,7 @@ from experiments.arm_config import ArmConfig
 from experiments.workloads.synthetic import generate
 from parsync.core import events
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
+from parsync.core.agent import Agent
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.core.participant import Participant
@@ -327,6 +331,26 @@ def test_messages_that_take_time_delay_every_commit_by_at_least_two() -> None:
     # The commit itself is one message after the decision; the record's time is the answer's.
     assert delays[message_us].min() >= delays[0].min() + 2 * message_us
     assert delays[message_us].mean() > delays[0].mean()
+
+
+def test_the_memory_of_a_run_does_not_wait_for_the_garbage_collector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[weakref.ref[object]] = []
+    make_agent = Assembly.agent
+
+    def witnessed(self: Assembly, *arguments: Any) -> Agent:
+        agent = make_agent(self, *arguments)
+        made.append(weakref.ref(agent))
+        return agent
+
+    monkeypatch.setattr(Assembly, "agent", witnessed)
+    gc.disable()
+    try:
+        run(ARMS["parsync adaptive"], failing_workload())
+        assert made and all(agent() is None for agent in made)
+    finally:
+        gc.enable()
 
 
 def test_a_run_waits_for_a_batch_that_is_on_its_way_at_the_end_of_the_workload() -> None:

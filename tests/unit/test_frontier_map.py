@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from experiments.figures.frontier_map import MOST_COLUMNS, draw_map
 from experiments.frontiers.files import FRONTIER, read_frontier
 from experiments.frontiers.model import FrontierCondition, FrontierSummary
-from experiments.frontiers.wording import conditions_by_load
+from experiments.frontiers.wording import best_text, conditions_by_load
 from tests.unit.frontier_factory import PAIR
 from tests.unit.run_factory import write_synthetic_run
 
@@ -93,3 +93,10 @@ def test_there_is_no_map_of_one_condition_or_of_very_many(
 ) -> None:
     summary = frontier_with(tmp_path, [50], gaps)
     assert draw_map(summary, summary.bests[0].members, PAIR) is None
+
+
+def test_names_with_commas_are_set_apart(tmp_path: Path) -> None:
+    summary = frontier_with(tmp_path, [50], [None], ("Greedy", "ParSync, tau", "ParSync, patient"))
+    several = summary.bests[0].model_copy(update={"best": 0, "tied": [1, 2]})
+    expected = "Greedy, not certainly ahead of ParSync, tau; ParSync, patient"
+    assert best_text(summary, several) == expected

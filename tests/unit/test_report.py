@@ -271,6 +271,28 @@ def test_the_terminal_table_fits_eighty_columns_and_marks_the_best(run: Path) ->
         assert all(word in text for word in name.split())
 
 
+def test_wide_intervals_leave_the_capacity_in_the_first_table(run: Path) -> None:
+    summary = read_summary(run)
+    keys = ("delay_mean_us", "delay_p99_us", "conflict_rate", "preferred_share", "jct_mean_us")
+    halves = (641.0, 195_000.0, 0.063, 0.18, 3e6, 60_714.0)
+    rows = []
+    for key, half in zip((*keys, "decisions_per_s"), halves, strict=True):
+        its = QUANTITIES[key]
+        assert its.column_label
+        spread = f"± {its.spread_text(half)}"
+        [row] = verdict(summary, [its]) if key != "decisions_per_s" else rows[:1]
+        value = its.text(225_714.0) if key == "decisions_per_s" else row.cells[0].value
+        cells = tuple(replace(cell, value=value, spread=spread) for cell in row.cells)
+        rows.append(replace(row, quantity=its, cells=cells))
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(arms_table(summary, rows))
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= 80
+    [heads] = [line for line in text.splitlines() if line.startswith(" Arm ")]
+    assert "Delay" in heads and "Capacity" in heads
+    assert "226 k/s" in text and "±61 k/s" in text
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
 def test_columns_that_do_not_fit_go_into_a_table_below(run: Path, width: int) -> None:
     summary = read_summary(run)

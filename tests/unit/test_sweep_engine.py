@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from experiments.announcement import run_announcement
+from experiments.announcement import run_announcement, virtual_runs
 from experiments.config import RunConfig, validated
 from experiments.interruption import Interruption
 from experiments.processors import processors
@@ -28,21 +28,9 @@ from experiments.toml_text import toml_text
 from shared_state.errors import AgoraError
 from tests.fixtures.google2011_workloads import trace
 from tests.fixtures.mapped import its_process, kill_always, kill_once, square
-from tests.fixtures.run_toml import arm_toml
+from tests.fixtures.run_toml import arm_toml, workload_toml
 
-TEXT = """
-seeds = 2
-settle_s = 0.1
-
-[workload]
-kind = "synthetic"
-start = "cold"
-machines = 40
-mean_duration_s = 0.5
-batch_tasks = 20
-load_percent = [60]
-phase_s = 0.5
-"""
+TEXT = "seeds = 2\nsettle_s = 0.1\n" + workload_toml(40, 0.5, "start = 'cold'\nload_percent = [60]")
 
 
 def config(*arms: str, text: str = TEXT) -> RunConfig:
@@ -326,6 +314,20 @@ def test_what_a_run_says_before_it_starts() -> None:
     assert said.startswith("2 arms in virtual time, 1 live, 2 paired seeds")
     all_live = run_announcement(changed(RUN, runtime="ray"), workload)
     assert all_live.startswith("2 arms live, 2 paired seeds")
+
+
+def test_each_run_in_virtual_time_is_expected_once() -> None:
+    def expected(**changes: Any) -> tuple[int, list[tuple[str, int]]]:
+        first, later = virtual_runs(changed(RUN, seeds=3, **changes))
+        assert {point.seed for point in first} <= {RUN.seed}
+        return len(first), [(point.arm.name, point.seed) for point in later]
+
+    others = [(name, seed) for seed in (2, 3) for name in ("one", "two")]
+    assert expected() == (2, others)  # the first seed is that of the arms
+    predictions = [("two", 1)]
+    assert expected(runtime="ray", live__arms=["two"]) == (2, others + predictions)
+    all_seeds = [(name, seed) for seed in (1, 2, 3) for name in ("one", "two")]
+    assert expected(runtime="ray") == (0, [*all_seeds, ("one", 1), ("two", 1)])
 
 
 def test_the_expected_time_grows_with_the_work() -> None:

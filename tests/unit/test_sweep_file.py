@@ -13,19 +13,11 @@ from experiments.sweeps.labels import assignments, parameter_labels, plain_value
 from experiments.sweeps.sweep_file import MOST_COMBINATIONS, Sweep, read_sweep
 from experiments.toml_text import toml_path, toml_text, toml_value
 from shared_state.errors import AgoraError
-from tests.fixtures.run_toml import arm_toml
+from tests.fixtures.run_toml import arm_toml, workload_toml
 
 TOP = "settle_s = 0.1\n"
-BASE = """
-[workload]
-kind = "synthetic"
-start = "cold"
-machines = 40
-mean_duration_s = 0.5
-batch_tasks = 20
-load_percent = [60]
-phase_s = 0.5
-""" + arm_toml("ParSync adaptive", more="decision = {clock = 'modelled', task_us = 400.0}")
+BASE = workload_toml(40, 0.5, "start = 'cold'\nload_percent = [60]")
+BASE += arm_toml("ParSync adaptive", more="decision = {clock = 'modelled', task_us = 400.0}")
 BASE += arm_toml("Omega", group="many", sync="every_attempt", gap_s=0.05)
 
 

@@ -103,6 +103,9 @@ class ResidualGraph {
   std::int64_t flow_at(ArcId arc, NodeId tail) const {
     return is_root_arc(arc) ? nodes[tail].root_flow : edges[position[2 * arc]].reverse_residual;
   }
+  std::int64_t cost_at(ArcId arc, NodeId tail) const {
+    return is_root_arc(arc) ? nodes[tail].root_cost : edges[position[2 * arc]].cost;
+  }
   ArcId root_arc(NodeId v) const { return root_arc_[v]; }
 
   void grow_to_node(NodeId v);  // adds nodes up to v

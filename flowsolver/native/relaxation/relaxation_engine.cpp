@@ -91,6 +91,12 @@ class RelaxationEngine final : public Engine {
   }
   bool is_source(NodeId v) const { return graph_.arcs().middle(v) == graph_.arcs().end(v); }
   Status restore_optimality(const Control& control, Stats& stats);
+  // Between which prices no residual arc at a node has negative reduced cost.
+  struct PriceLimits {
+    std::int64_t highest = kInfinity;  // by residual arcs out
+    std::int64_t lowest = -kInfinity;  // by residual arcs in
+  };
+  PriceLimits price_limits(NodeId v, Stats& stats) const;
   void price_new_node(NodeId v, Stats& stats);
   void price_source(NodeId v, Stats& stats);
   Status route_deficits(const Control& control, Stats& stats);
@@ -107,40 +113,34 @@ class RelaxationEngine final : public Engine {
   std::vector<ArcId> changed_arcs_;  // some twice, some removed again
 };
 
-// Sets the highest price that residual arcs out allow; without any, the lowest that those in allow.
 template <class V>
-void RelaxationEngine<V>::price_new_node(NodeId v, Stats& stats) {
+auto RelaxationEngine<V>::price_limits(NodeId v, Stats& stats) const -> PriceLimits {
   const DynamicGraph<V>& arcs = graph_.arcs();
-  std::int64_t max_scanned = kInfinity, least = -kInfinity;
+  PriceLimits limits;
   for (std::uint32_t i = arcs.begin(v); i < arcs.end(v); ++i) {
     const Edge& edge = arcs.edges[i];
     const std::int64_t there = edge.cost + graph_.nodes[edge.to].price;
-    if (edge.residual > 0) max_scanned = std::min(max_scanned, there);
-    if (arcs.edges[edge.partner].residual > 0) least = std::max(least, there);
+    if (edge.residual > 0) limits.highest = std::min(limits.highest, there);
+    if (arcs.edges[edge.partner].residual > 0) limits.lowest = std::max(limits.lowest, there);
   }
   stats.scanned += arcs.end(v) - arcs.begin(v);
-  const std::int64_t price = max_scanned != kInfinity ? max_scanned
-                             : least != -kInfinity    ? least
-                                                      : 0;
-  graph_.set_price(v, price);
+  return limits;
+}
+
+// Sets the highest price that residual arcs out allow; without any, the lowest that those in allow.
+template <class V>
+void RelaxationEngine<V>::price_new_node(NodeId v, Stats& stats) {
+  const auto [highest, lowest] = price_limits(v, stats);
+  graph_.set_price(v, highest != kInfinity ? highest : lowest != -kInfinity ? lowest : 0);
 }
 
 template <class V>
 void RelaxationEngine<V>::price_source(NodeId v, Stats& stats) {
-  const DynamicGraph<V>& arcs = graph_.arcs();
-  std::int64_t max_scanned = kInfinity,
-               least = -kInfinity;  // by residual arcs, and by arcs with flow
-  for (std::uint32_t i = arcs.begin(v); i < arcs.end(v); ++i) {
-    const Edge& edge = arcs.edges[i];
-    const std::int64_t there = edge.cost + graph_.nodes[edge.to].price;
-    if (edge.residual > 0) max_scanned = std::min(max_scanned, there);
-    if (arcs.edges[edge.partner].residual > 0) least = std::max(least, there);
-  }
-  stats.scanned += arcs.end(v) - arcs.begin(v);
+  auto [highest, lowest] = price_limits(v, stats);
   std::int64_t price = graph_.nodes[v].price;
-  if (least > max_scanned) least = max_scanned;  // more expensive arcs will be emptied
-  price = std::min(std::max(price, least), max_scanned);
-  if (graph_.excess(v) > 0 && max_scanned != kInfinity) price = max_scanned;
+  lowest = std::min(lowest, highest);  // more expensive arcs will be emptied
+  price = std::min(std::max(price, lowest), highest);
+  if (graph_.excess(v) > 0 && highest != kInfinity) price = highest;
   graph_.set_price(v, price);
   ++stats.repaired;
 }

@@ -199,9 +199,7 @@ void UnitSourceEngine<Value>::set_cost(ArcId arc, NodeId tail, std::int64_t cost
     return;
   }
   const std::int64_t flow = graph_.flow_at(arc, tail);
-  const std::int64_t before = graph_.is_root_arc(arc) ? graph_.nodes[tail].root_cost
-                                                      : graph_.edges[graph_.position[2 * arc]].cost;
-  cost_ += static_cast<__int128>(flow) * (static_cast<__int128>(cost) - before);
+  cost_ += static_cast<__int128>(flow) * (static_cast<__int128>(cost) - graph_.cost_at(arc, tail));
   graph_.set_cost(arc, tail, static_cast<Value>(cost));
   mark_dirty(arc);
 }

@@ -53,8 +53,8 @@ class VirtualRuntime:
         self._codec = codec
         self._broken = False
         self._on_record = on_record
+        self._deciders = deciders
         self._digest = codec.log_digest()
-        self._interpreter = DecisionInterpreter(self, participants, deciders)
         for address in sorted(participants):
             self.set_timer(0, 0, Started(epoch=0), address)
 
@@ -85,7 +85,9 @@ class VirtualRuntime:
         handlers = {
             address: participant.handle for address, participant in self._participants.items()
         }
-        carry_out = self._interpreter.carry_out
+        # Kept, the interpreter and the runtime would refer to each other, and the memory of a run
+        # that has ended would wait for the garbage collector.
+        carry_out = DecisionInterpreter(self, self._participants, self._deciders).carry_out
         try:
             queue.run_until(until_us, digest.frames, handlers, carry_out, digest.hash_frames)
         except Exception as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -46,3 +47,22 @@ class PhaseBound(Figures):
             return None
         gap = self.preferred_share - self.random_share
         return (preferred_share - self.random_share) / gap if gap > 1e-9 else None
+
+
+def bound_over(bounds: Sequence[PhaseBound | None], weight: Sequence[float]) -> PhaseBound | None:
+    """The mean of several bounds by weight. None unless each bound of some weight is known and has
+    a steady state."""
+    weighed = [(one, part) for one, part in zip(bounds, weight, strict=True) if part > 0]
+    known = [(one, part) for one, part in weighed if one is not None and one.is_steady]
+    if not known or len(known) < len(weighed):
+        return None
+    total = sum(part for _, part in known)
+
+    def mean(key: str) -> float | None:
+        values = [(getattr(one, key), part) for one, part in known]
+        if any(value is None for value, _ in values):
+            return None
+        return float(sum(value * part for value, part in values) / total)
+
+    keys = ("random_share", "preferred_share", "cost_mean", "occupancy")
+    return known[0][0].model_copy(update={key: mean(key) for key in keys})

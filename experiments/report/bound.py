@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from experiments.fluid_bound_model import PhaseBound
+from experiments.fluid_bound_model import PhaseBound, bound_over
 from experiments.summary_model import ArmSummary, ComparedArms, Phase
 from parsync.metrics.quantity import share
 from parsync.metrics.summary import ScopeFigures
@@ -99,25 +99,6 @@ def overall_bound(phases: Sequence[Phase], arms: Sequence[ArmSummary]) -> PhaseB
         return None
     weight = [figures.submitted_prefers for figures in arms[0].phases]
     return bound_over([phase.bound for phase in phases], weight)
-
-
-def bound_over(bounds: Sequence[PhaseBound | None], weight: Sequence[float]) -> PhaseBound | None:
-    """The mean of several bounds by weight. None unless each bound of some weight is known and has
-    a steady state."""
-    weighed = [(one, part) for one, part in zip(bounds, weight, strict=True) if part > 0]
-    known = [(one, part) for one, part in weighed if one is not None and one.is_steady]
-    if not known or len(known) < len(weighed):
-        return None
-    total = sum(part for _, part in known)
-
-    def mean(key: str) -> float | None:
-        values = [(getattr(one, key), part) for one, part in known]
-        if any(value is None for value, _ in values):
-            return None
-        return float(sum(value * part for value, part in values) / total)
-
-    keys = ("random_share", "preferred_share", "cost_mean", "occupancy")
-    return known[0][0].model_copy(update={key: mean(key) for key in keys})
 
 
 def _ways(ways: dict[str, float]) -> str:

@@ -7,13 +7,13 @@ import numpy as np
 
 from experiments.workloads.draws import zipf_table
 from experiments.workloads.registry import ExpectedRates
-from experiments.workloads.synthetic import SyntheticOptions
+from experiments.workloads.synthetic_options import SyntheticOptions
 
 
 def expected_rates(options: SyntheticOptions) -> ExpectedRates | None:
-    """The rates of a generated workload. None if some of its jobs are services: they never end, so
-    no load is constant."""
-    if options.service_permille:
+    """The rates of a generated workload. None where they are not constant in a phase: with
+    services, which never end, and with a popularity that drifts."""
+    if options.service_permille or options.preference_drift_s:
         return None
     groups = options.preference_groups
     share = np.ones(1)

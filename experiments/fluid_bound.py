@@ -13,6 +13,9 @@ tightest on the machine. The result is an estimate then: a scheduler may choose 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,6 +32,7 @@ from schedulers.prices.fluid import (
     random_share,
     solve_fluid,
 )
+from shared_state.errors import AgoraError
 from shared_state.tasks import Int32, Int64
 
 Float64 = NDArray[np.float64]
@@ -46,20 +50,39 @@ def phase_bounds(
         settle_us: What the figures leave out at the start of each phase.
 
     Raises:
-        AgoraError: The kind of workload is not installed any more.
+        AgoraError: The kind of workload is not installed any more, or its expected rates do not go
+            with its workload.
     """
     expected = config.expected_rates()
+    if expected is not None:
+        _check_rates(config.kind, expected, workload)
     if not np.diff(workload.catalog.machine_offsets).any():
         return [None] * len(workload.phases)
+    is_estimate = len(workload.cell.dimensions) > 1
     return [
-        _bound(phase_problem(workload, number, expected, settle_us), workload, expected is not None)
+        _bound(phase_problem(workload, number, expected, settle_us), is_estimate)
         for number in range(len(workload.phases))
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class PhaseProblem:
+    """The fluid problem of a phase.
+
+    Attributes:
+        fluid: Its machines have the slots that tasks known to run on them leave.
+        slots: All slots of the machines that are up, on average.
+        rates: Whether the rates are expected or came true.
+    """
+
+    fluid: FluidProblem
+    slots: float
+    rates: Literal["expected", "realised"]
+
+
 def phase_problem(
     workload: Workload, phase: int, expected: ExpectedRates | None, settle_us: int
-) -> FluidProblem:
+) -> PhaseProblem:
     """The fluid problem of a phase.
 
     Args:
@@ -73,7 +96,7 @@ def phase_problem(
     slots: Float64 = limit.min(axis=1)
     if expected is not None:
         length_us = np.full(workload.catalog.sets, expected.mean_us)
-        return FluidProblem(
+        fluid = FluidProblem(
             catalog=workload.catalog,
             rack=workload.cell.rack,
             slots=slots,
@@ -81,29 +104,47 @@ def phase_problem(
             preferred_us=length_us * (workload.preferred_permille / 1000),
             elsewhere_us=length_us,
         )
+        return PhaseProblem(fluid, float(slots.sum()), "expected")
     whole = workload.phases[phase]
     start_us = min(whole.start_us + settle_us, whole.end_us - 1)
     return _Window(workload, start_us, whole.end_us, slots, request).problem()
 
 
-def _bound(problem: FluidProblem, workload: Workload, expected: bool) -> PhaseBound | None:
-    by_chance = random_share(problem)
+def _bound(phase: PhaseProblem, is_estimate: bool) -> PhaseBound | None:
+    by_chance = random_share(phase.fluid)
     if by_chance is None:
         return None
     try:
-        share = solve_fluid(problem, FluidObjective.PREFERRED_SHARE)
-        cost = solve_fluid(problem, FluidObjective.COST)
+        share = solve_fluid(phase.fluid, FluidObjective.PREFERRED_SHARE)
+        cost = solve_fluid(phase.fluid, FluidObjective.COST)
     except ArithmeticError:
         return None
+    known_busy = phase.slots - float(phase.fluid.slots.sum())
     return PhaseBound(
-        rates="expected" if expected else "realised",
-        is_estimate=len(workload.cell.dimensions) > 1,
+        rates=phase.rates,
+        is_estimate=is_estimate,
         random_share=by_chance,
         preferred_share=share.preferred_share if isinstance(share, FluidOptimum) else None,
         cost_mean=cost.cost_mean if isinstance(cost, FluidOptimum) else None,
-        occupancy=share.occupancy if isinstance(share, FluidOptimum) else None,
+        occupancy=(known_busy + share.busy_slots) / phase.slots
+        if isinstance(share, FluidOptimum)
+        else None,
         highest_load=share.highest_load if isinstance(share, NoSteadyState) else None,
     )
+
+
+def _check_rates(kind: str, expected: ExpectedRates, workload: Workload) -> None:
+    """Raise AgoraError naming what is wrong with the rates that a kind of workload gives."""
+    what = f"workload kind {kind!r}: expected_rates"
+    if not isinstance(expected, ExpectedRates):
+        raise AgoraError(f"{what}: expected ExpectedRates, got a {type(expected).__name__}")
+    per_s, shape = np.asarray(expected.per_s), (len(workload.phases), workload.catalog.sets)
+    if per_s.shape != shape:
+        raise AgoraError(f"{what}: per_s: expected shape {shape}, got {per_s.shape}")
+    if not (np.isfinite(per_s) & (per_s >= 0)).all():
+        raise AgoraError(f"{what}: per_s: expected finite numbers of at least 0")
+    if not 0 < expected.mean_us < _FOREVER_US:
+        raise AgoraError(f"{what}: mean_us: expected a run time above 0, got {expected.mean_us}")
 
 
 def _mean_request(workload: Workload) -> Float64:
@@ -133,7 +174,7 @@ class _Window:
         self._mean_request = mean_request
         self._preferred = workload.preferred_permille / 1000
 
-    def problem(self) -> FluidProblem:
+    def problem(self) -> PhaseProblem:
         """The fluid problem with the rates and run times of this time."""
         workload = self._workload
         rows = workload.arrival_rows
@@ -148,10 +189,11 @@ class _Window:
         prefers = np.diff(workload.catalog.machine_offsets) > 0
         shortest = np.where(prefers[sets[before]], self._preferred, 1.0)
         held = self._held(at_us[before], duration_us[before] * shortest)
-        return FluidProblem(
+        slots = self._slots * self._part_up()
+        fluid = FluidProblem(
             catalog=workload.catalog,
             rack=workload.cell.rack,
-            slots=self._free_slots(),
+            slots=np.maximum(slots - self._held_slots(), 0.0),
             rate_per_s=count.astype(np.float64) * (1e6 / self._length_us),
             preferred_us=_means(
                 its, np.minimum(duration_inside_us * self._preferred, left_us), count
@@ -159,10 +201,10 @@ class _Window:
             elsewhere_us=_means(its, np.minimum(duration_inside_us, left_us), count),
             held_slots=float(held @ self._sizes(rows[before])),
         )
+        return PhaseProblem(fluid, float(slots.sum()), "realised")
 
-    def _free_slots(self) -> Float64:
-        """float64[M]: slots of each machine, for the part of the time in which it is up, less what
-        tasks that run at time 0 hold of them."""
+    def _held_slots(self) -> Float64:
+        """float64[M]: what tasks that run at time 0 hold of each machine's slots."""
         workload = self._workload
         rows, machine = workload.initial.task, workload.initial.machine
         _, preferred = placement_cost(
@@ -172,9 +214,8 @@ class _Window:
             preferred, self._preferred, 1.0
         )
         held = self._held(np.zeros(len(rows), np.int64), duration_us) * self._sizes(rows)
-        free = self._slots * self._part_up()
-        free -= np.bincount(machine, held, minlength=len(free))
-        return np.maximum(free, 0.0)
+        on_machine = np.bincount(machine, held, minlength=len(self._slots))
+        return on_machine.astype(np.float64)
 
     def _held(self, start_us: Int64, duration_us: Float64) -> Float64:
         """The part of the time in which each task runs."""

@@ -120,7 +120,7 @@ class FluidOptimum:
             no such tasks. The bound, if that is the objective.
         cost_mean: The mean placement cost of all tasks, in the catalog's unit; None if no task
             arrives. The bound, if that is the objective; else None.
-        occupancy: Busy slots over all slots.
+        busy_slots: Slots that tasks hold on average, those of other tasks included.
         preferred_per_s: float64[K], tasks of each set that get a preferred machine.
         slot_price: float64[M], the dual values: by how much the objective would improve with one
             more slot of each machine. In units of cost per slot and second, or in preferred tasks
@@ -129,7 +129,7 @@ class FluidOptimum:
 
     preferred_share: float | None
     cost_mean: float | None
-    occupancy: float
+    busy_slots: float
     preferred_per_s: Float64
     slot_price: Float64
 
@@ -165,11 +165,10 @@ def solve_fluid(problem: FluidProblem, objective: FluidObjective) -> FluidOptimu
     preferred_per_s = classes.by_set(plan.preferred_per_s, problem.rate_per_s)
     asked = float(problem.rate_per_s[problem.prefers].sum())
     arriving = float(problem.rate_per_s.sum())
-    slots = float(problem.slots.sum())
     return FluidOptimum(
         preferred_share=min(1.0, float(preferred_per_s.sum()) / asked) if asked else None,
         cost_mean=plan.cost_per_s / arriving if by_cost and arriving else None,
-        occupancy=(plan.busy_slots + problem.held_slots) / slots if slots else 0.0,
+        busy_slots=plan.busy_slots + problem.held_slots,
         preferred_per_s=preferred_per_s,
         slot_price=classes.by_machine(plan),
     )

@@ -80,7 +80,7 @@ def test_one_set_gets_its_machines_slots_over_the_shorter_run_time() -> None:
     of = problem(catalog([[0]]), [2, 8], [0, 5])
     found = best(of)
     assert found.preferred_share == pytest.approx(2 / 0.7 / 5)
-    assert found.occupancy == pytest.approx((2 + 5 - 2 / 0.7) / 10)
+    assert found.busy_slots == pytest.approx(2 + 5 - 2 / 0.7)
     assert found.slot_price == pytest.approx([1 / 0.7, 0])
     assert best(of, COST).cost_mean == pytest.approx(1000 * (1 - 2 / 0.7 / 5))
     assert best(of, COST).slot_price == pytest.approx([1000 / 0.7, 0])
@@ -106,7 +106,7 @@ def test_everything_is_preferred_where_every_machine_is_listed() -> None:
     of = problem(catalog([[0, 1, 2]]), [1, 1, 1], [0, 3 / 0.7])
     found = best(of)
     assert found.preferred_share == pytest.approx(1.0)
-    assert found.occupancy == pytest.approx(1.0)
+    assert found.busy_slots == pytest.approx(3)
     assert best(of, COST).cost_mean == pytest.approx(0.0, abs=1e-6)
     assert random_share(of) == pytest.approx(1.0)
 
@@ -116,7 +116,7 @@ def test_tasks_without_preferences_take_room_and_cost_nothing() -> None:
     found = best(of, COST)
     assert found.preferred_share == pytest.approx(1.0)
     assert found.cost_mean == pytest.approx(0.0, abs=1e-6)
-    assert found.occupancy == pytest.approx((4 + 1.4) / 10)
+    assert found.busy_slots == pytest.approx(4 + 1.4)
     only_others = best(problem(catalog([[0]]), [2, 8], [4, 0]), COST)
     assert (only_others.preferred_share, only_others.cost_mean) == (None, 0.0)
 
@@ -159,7 +159,7 @@ def test_no_slots_hold_no_load() -> None:
 def test_held_slots_count_for_the_cell_and_not_for_a_machine() -> None:
     of = problem(catalog([[0]]), [2, 8], [0, 5], held=4)
     assert best(of).preferred_share == pytest.approx(2 / 0.7 / 5)
-    assert best(of).occupancy == pytest.approx((2 + 5 - 2 / 0.7 + 4) / 10)
+    assert best(of).busy_slots == pytest.approx(2 + 5 - 2 / 0.7 + 4)
 
 
 def test_racks_are_second_best() -> None:

@@ -26,7 +26,6 @@ from parsync.workload.workload import Workload
 from schedulers.objective import placement_cost
 from schedulers.prices.fluid import (
     FluidObjective,
-    FluidOptimum,
     FluidProblem,
     NoSteadyState,
     random_share,
@@ -114,23 +113,36 @@ def _bound(phase: PhaseProblem, is_estimate: bool) -> PhaseBound | None:
     by_chance = random_share(phase.fluid)
     if by_chance is None:
         return None
+    unknown = PhaseBound(
+        rates=phase.rates,
+        is_estimate=is_estimate,
+        random_share=by_chance,
+        preferred_share=None,
+        cost_mean=None,
+        occupancy=None,
+        highest_load=None,
+    )
     try:
         share = solve_fluid(phase.fluid, FluidObjective.PREFERRED_SHARE)
         cost = solve_fluid(phase.fluid, FluidObjective.COST)
     except ArithmeticError:
-        return None
+        return unknown
+    if isinstance(share, NoSteadyState) or isinstance(cost, NoSteadyState):
+        load = share.highest_load if isinstance(share, NoSteadyState) else 1.0
+        return unknown.model_copy(update={"highest_load": min(1.0, load)})
     known_busy = phase.slots - float(phase.fluid.slots.sum())
-    return PhaseBound(
-        rates=phase.rates,
-        is_estimate=is_estimate,
-        random_share=by_chance,
-        preferred_share=share.preferred_share if isinstance(share, FluidOptimum) else None,
-        cost_mean=cost.cost_mean if isinstance(cost, FluidOptimum) else None,
-        occupancy=(known_busy + share.busy_slots) / phase.slots
-        if isinstance(share, FluidOptimum)
-        else None,
-        highest_load=share.highest_load if isinstance(share, NoSteadyState) else None,
+    return unknown.model_copy(
+        update={
+            "preferred_share": share.preferred_share,
+            "cost_mean": None if cost.cost_mean is None else _cleared(cost.cost_mean),
+            "occupancy": (known_busy + share.busy_slots) / phase.slots,
+        }
     )
+
+
+def _cleared(cost: float) -> float:
+    """A cost without what rounding leaves of 0."""
+    return max(0.0, round(cost, 6))
 
 
 def _check_rates(kind: str, expected: ExpectedRates, workload: Workload) -> None:

@@ -19,10 +19,10 @@ class PhaseBound(Figures):
         rates: Whether arrivals per second are those that the options say or those that came true.
         is_estimate: Machines have several resources, so that this is no strict bound.
         random_share: The preferred share if each task took a free slot at random.
-        preferred_share: The highest preferred share; None if there is no steady state.
-        cost_mean: The lowest mean placement cost; None if there is no steady state.
-        occupancy: The part of the slots that is busy at the highest preferred share; None if there
-            is no steady state.
+        preferred_share: The highest preferred share. Like the next two None if there is no steady
+            state, or the problem was too large to be solved.
+        cost_mean: The lowest mean placement cost.
+        occupancy: The part of the slots that is busy at the highest preferred share.
         highest_load: Where there is no steady state, the factor by which all rates would have to be
             multiplied for one; else None.
     """
@@ -37,7 +37,7 @@ class PhaseBound(Figures):
 
     @property
     def is_steady(self) -> bool:
-        """Whether there is a steady state."""
+        """Whether there is a bound: it is known, and there is a steady state."""
         return self.preferred_share is not None
 
     def way(self, preferred_share: float | None) -> float | None:

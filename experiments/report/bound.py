@@ -67,14 +67,14 @@ def bound_sentences(summary: ComparedArms) -> list[str]:
     sentences = []
     bound = overall_bound(summary.workload.phases, summary.arms)
     if bound is not None and bound.preferred_share is not None:
-        about = "about " if bound.is_estimate else "at most "
+        at_most, at_least = ("about",) * 2 if bound.is_estimate else ("at most", "at least")
         cost = ""
         if bound.cost_mean is not None:
-            cost = f", at a mean cost of {bound.cost_mean:,.0f} or more"
+            cost = f", and its mean placement cost would be {at_least} {bound.cost_mean:,.4g}"
         sentences.append(
             "A scheduler that could let tasks wait without limit would put "
-            f"{about}{share(bound.preferred_share)} of them on preferred machines{cost}; random "
-            f"placement {share(bound.random_share)}."
+            f"{at_most} {share(bound.preferred_share)} of them on preferred machines{cost}. "
+            f"Random placement puts {share(bound.random_share)} there."
         )
         ways = {
             arm.name: way
@@ -82,7 +82,7 @@ def bound_sentences(summary: ComparedArms) -> list[str]:
             if (way := bound.way(arm.overall.preferred_share)) is not None
         }
         if ways:
-            sentences.append(_ways(ways))
+            sentences.append(_ways(ways, summary.seed))
     sentences += [
         f"Phase {number} has no steady state: the cell can do the work of "
         f"{share(phase.bound.highest_load)} of its arrivals, however they are placed."
@@ -101,15 +101,13 @@ def overall_bound(phases: Sequence[Phase], arms: Sequence[ArmSummary]) -> PhaseB
     return bound_over([phase.bound for phase in phases], weight)
 
 
-def _ways(ways: dict[str, float]) -> str:
+def _ways(ways: dict[str, float], seed: int | str) -> str:
     """How far the arms came on the way from random placement to the bound."""
     least, most = (pick(ways, key=lambda name: ways[name]) for pick in (min, max))
-    if len(ways) == 1:
-        return f"{most} has come {share(ways[most], 2)} of the way."
-    return (
-        f"Of the way from random placement to this bound, {most} has come {share(ways[most], 2)} "
-        f"and {least} {share(ways[least], 2)}."
-    )
+    way = f"Of the way from the one to the other, {most} has come {share(ways[most], 2)}"
+    if len(ways) > 1:
+        way += f" and {least} {share(ways[least], 2)}"
+    return f"{way} (seed {seed})."
 
 
 def _explained(known: Sequence[PhaseBound]) -> str:
@@ -137,10 +135,10 @@ def _bound_cell(bound: PhaseBound | None) -> BoundCell:
         return BoundCell("–", [])
     by_chance = f"random {share(bound.random_share)}"
     if bound.preferred_share is None:
-        beside = [by_chance]
-        if bound.highest_load is not None:
-            beside.append(f"{share(bound.highest_load)} of these arrivals could be sustained")
-        return BoundCell("no steady state", beside)
+        if bound.highest_load is None:
+            return BoundCell("too large to solve", [by_chance])
+        sustained = f"{share(bound.highest_load)} of these arrivals could be sustained"
+        return BoundCell("no steady state", [by_chance, sustained])
     return BoundCell(
         share(bound.preferred_share),
         [

@@ -10,6 +10,10 @@ is free here, so a scheduler that places tasks without delay need not reach the 
     subject to  sum over places p of x[s, p] = rate[s]                      for every set s
                 sum over sets s of x[s, m] * duration[s, m] <= slots[m]     for every machine m
 
+Queueing theory knows it as the static planning problem of a processing network (Harrison, Brownian
+models of open processing networks, Annals of Applied Probability 10(1), 2000), there with the load
+as its objective.
+
 A place p of a set is one of the machines that it lists (the preferred ones), one of the racks that
 it lists, or elsewhere. The duration is shorter on a preferred machine. A task that is placed in a
 rack may take any machine of the rack, and one placed elsewhere any machine: machines, racks and the

@@ -17,6 +17,8 @@ from schedulers.prices.fluid_classes import NO_RACK, Float64, FluidClasses, Plan
 
 _US = 1e-6
 _INFEASIBLE = 2  # of scipy's statuses
+MOST_COLUMNS = 2_000_000  # some minutes of work
+_MOST_S = 120.0  # of one program
 
 
 class _Program:
@@ -47,6 +49,8 @@ class _Program:
         rack_entries = len(in_class) + np.arange(len(rack_set))
         nested = classes.rack_of[in_class] != NO_RACK
         every = np.arange(len(self.set))
+        if len(every) > MOST_COLUMNS:
+            raise ArithmeticError(f"the fluid problem has {len(every):,} variables: too many")
         self.row = np.concatenate(
             [
                 in_class,
@@ -80,6 +84,7 @@ class _Program:
             b_eq=np.zeros(sets) if extra else np.ones(sets),
             bounds=(0, None),
             method="highs",
+            options={"time_limit": _MOST_S},
         )
 
 

@@ -24,6 +24,7 @@ from experiments.workloads.resources import MachineType, TaskShape
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
+from schedulers.prices import fluid_program
 from shared_state.errors import AgoraError
 from shared_state.tasks import NO_GANG, CellSpec, PreferenceCatalog, TaskBatch
 from tests.fixtures.frontier_toml import frontier_config
@@ -83,6 +84,16 @@ def test_rates_that_came_true_are_close_to_those_expected_in_a_long_run() -> Non
     assert realised.fluid.rate_per_s == pytest.approx(expected.fluid.rate_per_s, rel=0.35)
     mean_us = realised.fluid.rate_per_s @ realised.fluid.elsewhere_us
     assert mean_us / realised.fluid.rate_per_s.sum() == pytest.approx(0.2 * SECOND, rel=0.05)
+
+
+def test_a_problem_that_is_too_large_has_no_bound_but_a_random_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fluid_program, "MOST_COLUMNS", 3)
+    options = SMALL.model_copy(update={"rack_cost": 300})
+    (found,) = bounds_of(options)
+    assert found is not None and not found.is_steady and found.highest_load is None
+    assert found.random_share == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("change", [{"service_permille": 100}, {"preference_drift_s": 5.0}])

@@ -77,12 +77,12 @@ def test_the_sentences_say_bound_random_and_who_came_how_far(directory: Path) ->
     names = [arm.name for arm in summary.arms]
     shares = dict.fromkeys(names, 0.5) | {names[0]: 0.3, names[1]: 0.7}
     bound, ways = bound_sentences(with_overall(summary, preferred_share=shares))
-    assert "at most 90 % of them on preferred machines, at a mean cost of 100 or more" in bound
-    assert "random placement 10 %" in bound
+    assert "at most 90 % of them on preferred machines, and its mean placement cost" in bound
+    assert "at least 100. Random placement puts 10 % there." in bound
     assert f"{names[1]} has come 75 % and {names[0]} 25 %" in ways
     alone = summary.model_copy(update={"arms": summary.arms[:1]})
     assert bound_sentences(with_overall(alone, preferred_share={names[0]: 0.3}))[1] == (
-        f"{names[0]} has come 25 % of the way."
+        f"Of the way from the one to the other, {names[0]} has come 25 % (seed {summary.seed})."
     )
     estimate = with_bounds(summary, STEADY.model_copy(update={"is_estimate": True}))
     assert "would put about 90 %" in bound_sentences(estimate)[0]
@@ -101,6 +101,14 @@ def test_a_phase_without_steady_state_is_named_and_there_is_no_overall_bound(
     assert table is not None
     assert table.bounds[1].preferred == "no steady state"
     assert table.bounds[1].beside == ["random 10 %", "80 % of these arrivals could be sustained"]
+
+
+def test_a_bound_that_was_not_found_is_said(directory: Path) -> None:
+    unknown = OVERLOADED.model_copy(update={"highest_load": None})
+    summary = with_bounds(read_summary(directory), unknown)
+    table = bound_table(summary)
+    assert table is not None and table.bounds[0].preferred == "too large to solve"
+    assert bound_sentences(summary) == []
 
 
 def test_nothing_is_said_where_no_bound_is_known(directory: Path) -> None:

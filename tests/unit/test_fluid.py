@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from schedulers.prices import fluid_program
 from schedulers.prices.fluid import (
     FluidObjective,
     FluidOptimum,
@@ -180,6 +181,13 @@ def test_dearer_tasks_get_the_slot_that_several_prefer() -> None:
     assert found.preferred_per_s == pytest.approx([0, 0, 1])
     assert found.slot_price[1] == pytest.approx(0)
     assert 500 - 1e-6 <= found.slot_price[0] <= 900 + 1e-6
+
+
+def test_a_program_of_too_many_variables_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fluid_program, "MOST_COLUMNS", 3)
+    of = problem(catalog([[0], [0]]), [1, 9], [0, 2, 2], seconds=[1, 1, 2])
+    with pytest.raises(ArithmeticError, match="has 4 variables: too many"):
+        solve_fluid(of, COST)
 
 
 def test_short_tasks_get_the_slot_where_more_of_them_fit() -> None:

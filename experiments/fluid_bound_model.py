@@ -20,7 +20,7 @@ class PhaseBound(Figures):
         is_estimate: Machines have several resources, so that this is no strict bound.
         random_share: The preferred share if each task took a free slot at random.
         preferred_share: The highest preferred share. Like the next two None if there is no steady
-            state, or the problem was too large to be solved.
+            state, or the bound could not be computed.
         cost_mean: The lowest mean placement cost.
         occupancy: The part of the slots that is busy at the highest preferred share.
         highest_load: Where there is no steady state, the factor by which all rates would have to be

@@ -86,7 +86,8 @@ class Stages:
         self._console = console
         self._run_arm = run_arm
         self._interruption = interruption
-        bounds = phase_bounds(config.workload, workload, settle_us(config))
+        with console.status("how far placements can go"):
+            bounds = phase_bounds(config.workload, workload, settle_us(config))
         self._facts = workload_facts(workload, bounds)
         self._version = version_text()
         self._slug = dict(

@@ -136,7 +136,7 @@ def _bound_cell(bound: PhaseBound | None) -> BoundCell:
     by_chance = f"random {share(bound.random_share)}"
     if bound.preferred_share is None:
         if bound.highest_load is None:
-            return BoundCell("too large to solve", [by_chance])
+            return BoundCell("could not be computed", [by_chance])
         sustained = f"{share(bound.highest_load)} of these arrivals could be sustained"
         return BoundCell("no steady state", [by_chance, sustained])
     return BoundCell(

@@ -143,7 +143,7 @@ class NoSteadyState:
     """More work arrives than the cell can do, however it is placed.
 
     Attributes:
-        highest_load: The largest factor by which all rates could be multiplied; below 1.
+        highest_load: The largest factor by which all rates could be multiplied; at most 1.
     """
 
     highest_load: float
@@ -180,9 +180,9 @@ def solve_fluid(problem: FluidProblem, objective: FluidObjective) -> FluidOptimu
 
 def _highest_load(problem: FluidProblem, capacity: float) -> float:
     classes = compress(problem, by_cost=False)
-    if classes.one_saving is not None:
-        return highest_flow_load(classes, capacity)
-    return highest_load(classes, capacity)
+    is_flow = classes.one_saving is not None
+    load = highest_flow_load(classes, capacity) if is_flow else highest_load(classes, capacity)
+    return min(1.0, load)  # within the tolerances of the solvers
 
 
 def random_share(problem: FluidProblem) -> float | None:

@@ -77,7 +77,8 @@ class FluidClasses:
         rack_set, rack_entry, rack_cost: int64[rack entries], listed racks.
         rate_per_s, preferred_us, elsewhere_us, elsewhere_cost: float64[S].
         one_saving: By how much a preferred place is cheaper than any other, where that is the same
-            for all, and run times are the same for all: then the problem is a maximum flow.
+            for all and at least 0, and run times are the same for all: then the problem is a
+            maximum flow.
     """
 
     set_of: Int64
@@ -155,7 +156,11 @@ def compress(problem: Problem, by_cost: bool) -> FluidClasses:
     savings = elsewhere_cost[by_class.set] - by_class.cost
     asking = np.unique(by_class.set)
     run_times = problem.preferred_us[asking], problem.elsewhere_us[asking]
-    is_flow = not len(racks.set) and all(_alike(one) for one in (savings, *run_times))
+    is_flow = (
+        not len(racks.set)
+        and all(_alike(one) for one in (savings, *run_times))
+        and (savings >= 0).all()
+    )
     return FluidClasses(
         set_of=set_of,
         class_of=class_of,

@@ -18,7 +18,7 @@ from schedulers.prices.fluid_classes import NO_RACK, Float64, FluidClasses, Plan
 _US = 1e-6
 _INFEASIBLE = 2  # of scipy's statuses
 MOST_COLUMNS = 2_000_000  # some minutes of work
-_MOST_S = 120.0  # of one program
+_MOST_S = 60.0  # of one program
 
 
 class _Program:

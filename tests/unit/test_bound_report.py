@@ -107,7 +107,7 @@ def test_a_bound_that_was_not_found_is_said(directory: Path) -> None:
     unknown = OVERLOADED.model_copy(update={"highest_load": None})
     summary = with_bounds(read_summary(directory), unknown)
     table = bound_table(summary)
-    assert table is not None and table.bounds[0].preferred == "too large to solve"
+    assert table is not None and table.bounds[0].preferred == "could not be computed"
     assert bound_sentences(summary) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -226,3 +227,11 @@ def test_bad_input_is_named(field: str, value: object, message: str) -> None:
     fields = {name: getattr(good, name) for name in FluidProblem.__dataclass_fields__}
     with pytest.raises(ValueError, match=message):
         FluidProblem(**{**fields, field: value})
+
+
+def test_places_that_are_cheaper_than_preferred_ones_are_taken_first() -> None:
+    dear = replace(catalog([[0]], elsewhere=[10]), machine_cost=np.array([30]))
+    found = best(problem(dear, [2, 2], [0, 3], permille=1000), COST)
+    # a maximum flow would put 2 of 3 on machine 0; elsewhere holds 2 of them at 10 each
+    assert found.cost_mean is not None and found.cost_mean <= (2 * 10 + 30) / 3
+    assert found.preferred_share == pytest.approx(0)

@@ -107,7 +107,13 @@ def _ways(ways: dict[str, float], seed: int | str) -> str:
     way = f"Of the way from the one to the other, {most} has come {share(ways[most], 2)}"
     if len(ways) > 1:
         way += f" and {least} {share(ways[least], 2)}"
-    return f"{way} (seed {seed})."
+    beyond = (
+        " An arm comes beyond the bound where many of its tasks wait until the load has ended, or "
+        "where by chance others arrive than expected."
+        if max(ways.values()) > 1
+        else ""
+    )
+    return f"{way} (seed {seed}).{beyond}"
 
 
 def _explained(known: Sequence[PhaseBound]) -> str:

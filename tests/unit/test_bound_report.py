@@ -84,6 +84,9 @@ def test_the_sentences_say_bound_random_and_who_came_how_far(directory: Path) ->
     assert bound_sentences(with_overall(alone, preferred_share={names[0]: 0.3}))[1] == (
         f"Of the way from the one to the other, {names[0]} has come 25 % (seed {summary.seed})."
     )
+    assert "beyond the bound" not in ways
+    best = with_overall(alone, preferred_share={names[0]: 0.94})
+    assert "has come 105 % (seed 1). An arm comes beyond the bound" in bound_sentences(best)[1]
     estimate = with_bounds(summary, STEADY.model_copy(update={"is_estimate": True}))
     assert "would put about 90 %" in bound_sentences(estimate)[0]
 

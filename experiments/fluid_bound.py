@@ -58,10 +58,21 @@ def phase_bounds(
     if not np.diff(workload.catalog.machine_offsets).any():
         return [None] * len(workload.phases)
     is_estimate = len(workload.cell.dimensions) > 1
-    return [
-        _bound(phase_problem(workload, number, expected, settle_us), is_estimate)
-        for number in range(len(workload.phases))
-    ]
+    found: list[PhaseBound | None] = []
+    known: dict[bytes, PhaseBound | None] = {}  # by expected rates: phases of a load are alike
+    give_up = False
+    for number in range(len(workload.phases)):
+        key = b"" if expected is None else expected.per_s[number].tobytes()
+        if key and key in known:
+            found.append(known[key])
+            continue
+        problem = phase_problem(workload, number, expected, settle_us)
+        one = _bound(problem, is_estimate, give_up)
+        found.append(one)
+        known[key] = one
+        # where one phase takes too long, the others would, too
+        give_up |= one is not None and not one.is_steady and one.highest_load is None
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +120,8 @@ def phase_problem(
     return _Window(workload, start_us, whole.end_us, slots, request).problem()
 
 
-def _bound(phase: PhaseProblem, is_estimate: bool) -> PhaseBound | None:
+def _bound(phase: PhaseProblem, is_estimate: bool, give_up: bool) -> PhaseBound | None:
+    """The bound of a phase, not computed if give_up."""
     by_chance = random_share(phase.fluid)
     if by_chance is None:
         return None
@@ -122,6 +134,8 @@ def _bound(phase: PhaseProblem, is_estimate: bool) -> PhaseBound | None:
         occupancy=None,
         highest_load=None,
     )
+    if give_up:
+        return unknown
     try:
         share = solve_fluid(phase.fluid, FluidObjective.PREFERRED_SHARE)
         cost = solve_fluid(phase.fluid, FluidObjective.COST)

@@ -18,6 +18,9 @@ from schedulers.prices.fluid_classes import NO_RACK, Float64, FluidClasses, Plan
 _US = 1e-6
 _INFEASIBLE = 2  # of scipy's statuses
 MOST_COLUMNS = 2_000_000  # some minutes of work
+# Beyond, interior points are faster (ParSync's cell with racks: 50 s instead of minutes). They are
+# less robust where the cell can only just do the work.
+_MOST_COLUMNS_OF_SIMPLEX = 300_000
 _MOST_S = 60.0  # of one program
 
 
@@ -83,7 +86,7 @@ class _Program:
             A_eq=placed,
             b_eq=np.zeros(sets) if extra else np.ones(sets),
             bounds=(0, None),
-            method="highs",
+            method="highs-ds" if columns <= _MOST_COLUMNS_OF_SIMPLEX else "highs-ipm",
             options={"time_limit": _MOST_S},
         )
 

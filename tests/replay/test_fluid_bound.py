@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from experiments import fluid_bound
 from experiments.arm_config import CountedTime, GroupConfig
 from experiments.config import ArmConfig, RunConfig
 from experiments.fluid_bound import phase_bounds, phase_problem
@@ -25,6 +26,7 @@ from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from schedulers.prices import fluid_program
+from schedulers.prices.fluid import solve_fluid
 from shared_state.errors import AgoraError
 from shared_state.tasks import NO_GANG, CellSpec, PreferenceCatalog, TaskBatch
 from tests.fixtures.frontier_toml import frontier_config
@@ -90,10 +92,20 @@ def test_a_problem_that_is_too_large_has_no_bound_but_a_random_share(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fluid_program, "MOST_COLUMNS", 3)
-    options = SMALL.model_copy(update={"rack_cost": 300})
-    (found,) = bounds_of(options)
-    assert found is not None and not found.is_steady and found.highest_load is None
-    assert found.random_share == pytest.approx(0.1)
+    options = SMALL.model_copy(update={"rack_cost": 300, "load_percent": (95, 50, 95)})
+    for found in bounds_of(options):
+        assert found is not None and not found.is_steady and found.highest_load is None
+        assert found.random_share == pytest.approx(0.1)
+
+
+def test_phases_of_one_load_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    solved = []
+    monkeypatch.setattr(
+        fluid_bound, "solve_fluid", lambda *of: solved.append(of) or solve_fluid(*of)
+    )
+    found = bounds_of(SMALL.model_copy(update={"load_percent": (95, 50, 95), "phase_s": 1.0}))
+    assert found[0] == found[2] != found[1]
+    assert len(solved) == 4  # two loads, two objectives
 
 
 @pytest.mark.parametrize("change", [{"service_permille": 100}, {"preference_drift_s": 5.0}])

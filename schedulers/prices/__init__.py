@@ -8,6 +8,10 @@ price_check.py     what prices must be
 periodic.py        what the kinds here share, with
 offered_demand.py  the demand for each machine, counted from the tasks offered, and
 slots.py           what a slot is where machines have several resources
+fluid.py           the best that placements can be in steady state, and dual prices, with
+fluid_classes.py   like machines and sets taken as one,
+fluid_flow.py      the maximum flow of a simple problem, and
+fluid_program.py   the linear program of any other
 
 An estimator is one file with a SPEC.
 """

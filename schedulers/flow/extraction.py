@@ -9,6 +9,7 @@ to the emptiest machine that they lead to (native/flow_placements.hpp).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -50,6 +51,34 @@ class MachineFlow(NamedTuple):
     capacity: Int64
 
 
+class SlotSegments(NamedTuple):
+    """What the next slots of M machines cost: lists of at most S segments, in ascending order of
+    cost. The first unit over priced arcs costs what the first open segment does, and so on up to
+    its capacity.
+
+    Attributes:
+        first: int64[M], the first segment that is open.
+        cost: int64[M, S].
+        capacity: int64[M, S], in units.
+        beyond: The cost of a unit beyond all segments.
+        direct: Whether the arcs of tasks to machines are priced.
+        inner: bool[k], whether each arc out of aggregators is.
+    """
+
+    first: Int64
+    cost: Int64
+    capacity: Int64
+    beyond: int
+    direct: bool
+    inner: NDArray[np.bool_]
+
+
+_NONE = np.zeros(0, np.int64)
+NO_SLOT_PRICES = SlotSegments(
+    _NONE, _NONE.reshape(0, 0), _NONE.reshape(0, 0), 0, False, np.zeros(0, bool)
+)
+
+
 def flow_placements(
     view: ClusterView,
     head: Int64,
@@ -58,6 +87,7 @@ def flow_placements(
     inner: AggregatorFlow,
     machines: MachineFlow,
     stream: int,
+    slots: SlotSegments = NO_SLOT_PRICES,
 ) -> tuple[Int64, Int64]:
     """Decompose an optimal flow into a path per task, and break ties towards the emptier machine.
 
@@ -72,6 +102,7 @@ def flow_placements(
         inner: The arcs out of aggregators.
         machines: The arcs from machines to the sink.
         stream: The key of the draws among equally empty machines.
+        slots: The prices of slots, which count before the room.
 
     Returns:
         Two machines per task, int64[n] each: the one to which the solver's flow takes it, and the
@@ -82,9 +113,17 @@ def flow_placements(
         ValueError: An arc leads nowhere, or columns are of different lengths.
     """
     solved, chosen = _native.flow_placements(
-        view, head, request, arcs.row, arcs.head, arcs.cost, *inner, *machines, stream
+        view, head, request, arcs.row, arcs.head, arcs.cost, *inner, *machines, *slots, stream
     )
     return solved, chosen
+
+
+# (cost int64[k], preferred bool[k], machine int64[k], free int64[k, R]) -> int64[k]
+PlacementValue = Callable[[Int64, NDArray[np.bool_], Int64, Int64], Int64]
+
+
+def _cost_alone(cost: Int64, preferred: NDArray[np.bool_], machine: Int64, free: Int64) -> Int64:
+    return cost
 
 
 def fit_together(tasks: TaskBatch, machine: Int64, free: Int64) -> NDArray[np.bool_]:
@@ -114,6 +153,7 @@ def place_singly(
     catalog: PreferenceCatalog,
     rack: Int32,
     stream: int,
+    value: PlacementValue = _cost_alone,
 ) -> Int64:
     """Place a few tasks in turn, each on the cheapest machine that fits: int64[n], -1 where none
     does for less than waiting costs (int64[n]). Ties go to the first from a random row on.
@@ -123,6 +163,7 @@ def place_singly(
 
     Args:
         free: int64[M, R].
+        value: What placements count as, compared with the cost of waiting.
     """
     chosen = np.full(len(tasks), -1, np.int64)
     column = np.ascontiguousarray(free.T)
@@ -135,9 +176,10 @@ def place_singly(
         )
         if len(fits) == 0:
             continue
-        cost, _ = placement_cost(
+        cost, preferred = placement_cost(
             catalog, rack, np.full(len(fits), tasks.preference[i]), fits.astype(np.int32)
         )
+        cost = value(cost, preferred, fits, column[:, fits].T)
         cheapest = int(cost.min())
         if cheapest >= wait_cost[i]:
             continue

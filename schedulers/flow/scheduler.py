@@ -12,12 +12,13 @@ from time import perf_counter_ns
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from flowsolver import Certificate
 from schedulers.flow.extraction import fit_together, in_whole_gangs, place_singly
 from schedulers.flow.graph import FlowGraph
 from schedulers.flow.policies.policy import MachineLoad, Policy
+from schedulers.flow.slot_pricing import SlotPricing, SlotState
 from schedulers.flow.solver_graph import UNSCHEDULED
 from schedulers.flow.task_table import NO_ROW, TaskNodeState, TaskState, TaskTable
 from schedulers.flow.work import RoundWork, orders_beyond_cache
@@ -29,14 +30,15 @@ from schedulers.interface import (
     SchedulerEnvironment,
     TaskChanges,
 )
+from schedulers.prices.options import PriceMode, PriceOptions
 from schedulers.units import TypicalRequest, fits_somewhere, units_in
 from shared_state.random import Stream
 from shared_state.tasks import Int64, TaskBatch
 from shared_state.view import ClusterView
 
 
-class FlowOptions(BaseModel):
-    """The options that all policies share.
+class FlowOptions(PriceOptions):
+    """The options that all policies share, those of slot prices among them.
 
     The price of leaving a task waiting rises by wait_cost per wait_quantum_us. Unset, policies that
     place by the workload's costs take the workload's price.
@@ -70,16 +72,24 @@ class FlowScheduler:
     def __init__(
         self, policy: Policy, options: FlowOptions, environment: SchedulerEnvironment
     ) -> None:
-        self._policy = policy
         self._options = options
         self._cell = environment.cell
         self._catalog = environment.catalog
         dimensions = len(environment.cell.dimensions)
         self.table = TaskTable(dimensions)
-        self.graph = FlowGraph(policy, environment.cell.machines, options.preemption)
+        machines = environment.cell.machines
+        self._estimator = options.estimator(environment)
+        pricing = None
+        if self._estimator is not None:
+            pricing = SlotPricing(options, policy, machines, options.preemption)
+            policy = pricing.policy
+        self._policy = policy
+        self._prices_are_paid = pricing is not None and options.price_mode is PriceMode.PAID
+        self.graph = FlowGraph(policy, machines, options.preemption, pricing)
         self._typical = TypicalRequest(dimensions)
-        self._total = np.zeros(environment.cell.machines, np.int64)  # units an empty machine holds
+        self._total = np.zeros(machines, np.int64)  # units an empty machine holds
         self._limit = environment.cell.limit
+        self._price_operations = 0  # counted by the estimator in the last round
         self._size = self.graph.size  # after the last round
         self._rounds = 0
 
@@ -110,14 +120,16 @@ class FlowScheduler:
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         begin_ns = perf_counter_ns()
         self._admit(tasks)
-        self.graph.update(self.table, self._load(view), context.now_us, context.stream)
+        load = self._load(view)
+        slots = self._price_slots(tasks, view, context.now_us)
+        self.graph.update(self.table, load, context.now_us, context.stream, slots)
         graph_ns = perf_counter_ns()
         self.graph.solve(self.table)
         certificate = self._certify()
         solve_ns = perf_counter_ns()
         row, machine, evict, figures = self._extract(view, context)
         claims = self.table.batch(row)
-        pending, reason = self._pending(tasks, view.free, claims.request, machine)
+        pending, reason = self._pending(tasks, view.free, claims.request, machine, context.now_us)
         extract_ns = perf_counter_ns()
         self.work = self._count(certificate, figures)
         figures |= {
@@ -137,7 +149,7 @@ class FlowScheduler:
             evict=evict,
             pending=pending,
             pending_reason=reason,
-            operations=self.work.operations,
+            operations=self.work.operations + self._price_operations,
             stats=figures,
             retry_at_us=self._patience_ends_us(),
         )
@@ -167,6 +179,17 @@ class FlowScheduler:
             own = table.machine[table.state == TaskState.RUNNING]
             room = free + np.where(view.up, np.bincount(own, minlength=len(free)), 0)
         return MachineLoad(self._total, np.maximum(self._total - free, 0), room)
+
+    def _price_slots(self, tasks: TaskBatch, view: ClusterView, now_us: int) -> SlotState | None:
+        """The slots and their prices in this round, which has been offered these tasks."""
+        estimator = self._estimator
+        if estimator is None:
+            return None
+        estimator.offered(tasks.task, tasks.preference, tasks.request)
+        prices = estimator.update(view, now_us)
+        self._price_operations = estimator.operations
+        free = np.minimum(units_in(view.free, prices.unit), prices.slots)
+        return SlotState(prices, prices.slots - free, free)
 
     def _certify(self) -> Certificate:
         """Prove the round's flow optimal."""
@@ -282,7 +305,13 @@ class FlowScheduler:
         tasks = self.table.batch(over)
         wait_cost = self.graph.wait_cost(tasks, context.now_us)
         chosen = place_singly(
-            tasks, wait_cost, left, self._catalog, self._cell.rack, context.stream
+            tasks,
+            wait_cost,
+            left,
+            self._catalog,
+            self._cell.rack,
+            context.stream,
+            self.graph.placement_value,
         )
         found = chosen >= 0
         row, machine = np.concatenate([row, over[found]]), np.concatenate([machine, chosen[found]])
@@ -305,6 +334,7 @@ class FlowScheduler:
         free: Int64,
         request: Int64,
         machine: Int64,
+        now_us: int,
     ) -> tuple[Int64, NDArray[np.int8]]:
         """Which tasks of this call wait, and why.
 
@@ -317,7 +347,22 @@ class FlowScheduler:
         if len(left_over):
             left = free.copy()
             np.subtract.at(left, machine, request)
-            reason[fits_somewhere(tasks.request[left_over], left)] = PendingReason.PRICED_OUT
+            fits = fits_somewhere(tasks.request[left_over], left)
+            reason[fits] = PendingReason.PRICED_OUT
+            if self._prices_are_paid:
+                reason[fits & self._waits_for_prices(row[left_over], now_us)] = (
+                    PendingReason.SLOTS_TOO_DEAR
+                )
             patient = self.table.patience_ends_us[row[left_over]] > 0
             reason[patient] = PendingReason.WAITS_FOR_PREFERRED
         return tasks.task[left_over], reason
+
+    def _waits_for_prices(self, row: Int64, now_us: int) -> NDArray[np.bool_]:
+        """Whether the flow leaves these waiting tasks unplaced although any place costs less than
+        waiting does, but for the price of its slot: bool[n]."""
+        tasks = self.table.batch(row)
+        unplaced = self.graph.destination(self.table, row) == UNSCHEDULED
+        waits: NDArray[np.bool_] = unplaced & (
+            self._policy.cost_anywhere(tasks) < self.graph.wait_cost(tasks, now_us)
+        )
+        return waits

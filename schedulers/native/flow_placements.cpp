@@ -36,6 +36,15 @@ void check(const ClusterView& view, const SolvedFlow& in) {
           "arcs out of aggregators: expected columns of one length");
   require(in.machine_flow.size() == machines && in.machine_capacity.size() == machines,
           "machine_flow, machine_capacity: expected one of each per machine");
+  const SlotSegments& slots = in.slots;
+  require(slots.width == 0 || (slots.first.size() == machines &&
+                               slots.cost.size() == machines * slots.width &&
+                               slots.capacity.size() == machines * slots.width &&
+                               slots.inner.size() == inner),
+          "slots: expected a row of segments per machine, and whether each inner arc is priced");
+  require(std::all_of(slots.first.begin(), slots.first.end(),
+                      [&](int64_t first) { return 0 <= first && at(first) <= slots.width; }),
+          "slots: a first segment that does not exist");
   require(std::all_of(in.arc_task.begin(), in.arc_task.end(),
                       [&](int64_t task) { return 0 <= task && at(task) < in.head.size(); }),
           "an arc of a task that does not exist");
@@ -43,13 +52,15 @@ void check(const ClusterView& view, const SolvedFlow& in) {
 
 // A machine that may be chosen, and the arc out of an aggregator that leads there.
 struct Option {
-  int64_t rank;  // the room that is taken, up to a constant: the lowest first
-  uint64_t tie;  // then the lowest first
+  int64_t price;  // of the machine's next slot: the lowest first
+  int64_t rank;   // then the room that is taken, up to a constant: the lowest first
+  uint64_t tie;   // then the lowest first
   int64_t machine;
   int64_t arc;  // kNoArc: an arc of the task's own
 
   bool operator>(const Option& other) const {
-    return std::tie(rank, tie, arc) > std::tie(other.rank, other.tie, other.arc);
+    return std::tie(price, rank, tie, arc) >
+           std::tie(other.price, other.rank, other.tie, other.arc);
   }
 };
 
@@ -71,6 +82,7 @@ class TieBreaking {
         inner_room_(in.inner_head.size()),
         machine_room_(in.machine_flow.size()),
         placed_(in.machine_flow.size()),
+        entered_(in.machine_flow.size()),
         arc_(in.head.size(), kNoArc),
         paid_(in.head.size()) {
     for (size_t e = 0; e < inner_room_.size(); ++e)
@@ -126,6 +138,7 @@ class TieBreaking {
         head = in_.inner_head[at(arc)];
       }
       require_machine(head);
+      enter(head, arc_[i], 1);
     }
     out_.chosen = out_.solved;
   }
@@ -159,6 +172,7 @@ class TieBreaking {
     });
     for (const uint32_t i : order) {
       ++machine_room_[at(in_.head[i])];
+      enter(in_.head[i], kNoArc, -1);
       Option best = option(in_.head[i], kNoArc);
       for (uint32_t k = begin[i]; k < begin[i + 1]; ++k) {
         require_machine(machines[k]);
@@ -221,6 +235,7 @@ class TieBreaking {
     for (const uint32_t i : each.tasks) {
       ++inner_room_[at(arc_[i])];
       ++machine_room_[at(out_.solved[i])];
+      enter(out_.solved[i], arc_[i], -1);
     }
     size_t done = 0;
     while (done < each.tasks.size()) {
@@ -230,7 +245,8 @@ class TieBreaking {
         const Option option = heap_.back();
         heap_.pop_back();
         if (!has_room(option)) continue;
-        if (option.rank != rank(option.machine)) {  // it was chosen over another arc
+        if (option.rank != rank(option.machine) ||
+            option.price != price(option.machine, option.arc)) {  // it was chosen over another arc
           push(option);
           continue;
         }
@@ -273,6 +289,7 @@ class TieBreaking {
   void place(size_t task, const Option& option) {
     out_.chosen[task] = option.machine;
     --machine_room_[at(option.machine)];
+    enter(option.machine, option.arc, 1);
     placed_[at(option.machine)] +=
         view_.static_state().normalised(in_.request + task * dimensions_);
   }
@@ -282,8 +299,30 @@ class TieBreaking {
            view_.static_state().normalised(view_.free(static_cast<int32_t>(machine)));
   }
 
+  bool is_priced(int64_t arc) const {
+    if (in_.slots.width == 0) return false;
+    return arc == kNoArc ? in_.slots.direct : in_.slots.inner[at(arc)];
+  }
+
+  void enter(int64_t machine, int64_t arc, int64_t units) {
+    if (is_priced(arc)) entered_[at(machine)] += units;
+  }
+
+  // What one more unit over this arc pays for its slot.
+  int64_t price(int64_t machine, int64_t arc) const {
+    if (!is_priced(arc)) return 0;
+    const SlotSegments& slots = in_.slots;
+    int64_t units = entered_[at(machine)];
+    const size_t row = at(machine) * slots.width;
+    for (size_t s = row + at(slots.first[at(machine)]); s < row + slots.width; ++s) {
+      if (units < slots.capacity[s]) return slots.cost[s];
+      units -= slots.capacity[s];
+    }
+    return slots.beyond;
+  }
+
   Option option(int64_t machine, int64_t arc) const {
-    return {rank(machine), hash64(machine, stream_), machine, arc};
+    return {price(machine, arc), rank(machine), hash64(machine, stream_), machine, arc};
   }
 
   const ClusterView& view_;
@@ -293,6 +332,7 @@ class TieBreaking {
   std::vector<int64_t> inner_room_;    // residual capacities of arcs out of aggregators
   std::vector<int64_t> machine_room_;  // and of machines to the sink
   std::vector<int64_t> placed_;        // [M]: what this call has placed, as shares of room
+  std::vector<int64_t> entered_;       // [M]: units over priced arcs
   std::vector<int64_t> arc_;           // [n]: the last arc of each task's path
   std::vector<int64_t> paid_;          // [n]: what the path costs from its first aggregator on
   std::vector<Option> heap_;

@@ -11,6 +11,8 @@
 //   tasks whose flow goes to one aggregator first: the machines reached from that aggregator at the
 //   same cost, over any other aggregators. Such tasks are interchangeable: all leave their places
 //   at once, and each takes the machine that has the most room then.
+// With slot prices a machine's next slot may cost more than its last one: of the choices only those
+// with the lowest price count, which keeps the optimum too.
 // Tasks with few choices go first. A place that the solver gave to a task that has yet to choose
 // stays that task's, so every task finds at least the place it had.
 //
@@ -26,6 +28,19 @@
 #include "shared_state/native/view.hpp"
 
 namespace agora {
+
+// What the next slots of machines cost the tasks that are placed over priced arcs: a list of segments
+// per machine, in ascending order of cost. The first unit costs what the first open segment does,
+// and so on up to its capacity.
+struct SlotSegments {
+  size_t width = 0;                   // segments per machine; 0: slots have no price
+  std::span<const int64_t> first;     // [M]: the first segment of each machine that is open
+  std::span<const int64_t> cost;      // [M, width]
+  std::span<const int64_t> capacity;  // [M, width], in units
+  int64_t beyond = 0;                 // the cost of units beyond all segments of a machine
+  bool direct = false;                // arcs of tasks to machines are priced
+  std::span<const bool> inner;        // [arcs out of aggregators]: whether each is priced
+};
 
 // Where arcs lead: a machine row, or -1 - a for aggregator a.
 struct SolvedFlow {
@@ -47,6 +62,7 @@ struct SolvedFlow {
   // The arcs from machines to the sink.
   std::span<const int64_t> machine_flow;      // [M]
   std::span<const int64_t> machine_capacity;  // [M]
+  SlotSegments slots = {};
 };
 
 // The machine of each task: as the solver's flow has it, and with ties broken. n each.

@@ -37,10 +37,9 @@ void check(const ClusterView& view, const SolvedFlow& in) {
   require(in.machine_flow.size() == machines && in.machine_capacity.size() == machines,
           "machine_flow, machine_capacity: expected one of each per machine");
   const SlotSegments& slots = in.slots;
-  require(slots.width == 0 || (slots.first.size() == machines &&
-                               slots.cost.size() == machines * slots.width &&
-                               slots.capacity.size() == machines * slots.width &&
-                               slots.inner.size() == inner),
+  require(slots.width == 0 ||
+              (slots.first.size() == machines && slots.cost.size() == machines * slots.width &&
+               slots.capacity.size() == machines * slots.width && slots.inner.size() == inner),
           "slots: expected a row of segments per machine, and whether each inner arc is priced");
   require(std::all_of(slots.first.begin(), slots.first.end(),
                       [&](int64_t first) { return 0 <= first && at(first) <= slots.width; }),

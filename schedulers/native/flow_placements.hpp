@@ -29,9 +29,9 @@
 
 namespace agora {
 
-// What the next slots of machines cost the tasks that are placed over priced arcs: a list of segments
-// per machine, in ascending order of cost. The first unit costs what the first open segment does,
-// and so on up to its capacity.
+// What the next slots of machines cost the tasks that are placed over priced arcs: a list of
+// segments per machine, in ascending order of cost. The first unit costs what the first open
+// segment does, and so on up to its capacity.
 struct SlotSegments {
   size_t width = 0;                   // segments per machine; 0: slots have no price
   std::span<const int64_t> first;     // [M]: the first segment of each machine that is open

@@ -44,13 +44,6 @@ class AggregatorFlow(NamedTuple):
     capacity: Int64
 
 
-class MachineFlow(NamedTuple):
-    """The arcs from machines to the sink, int64[M] each, in units."""
-
-    flow: Int64
-    capacity: Int64
-
-
 class SlotSegments(NamedTuple):
     """What the next slots of M machines cost: lists of at most S segments, in ascending order of
     cost. The first unit over priced arcs costs what the first open segment does, and so on up to
@@ -85,7 +78,7 @@ def flow_placements(
     request: Int64,
     arcs: TaskArcs,
     inner: AggregatorFlow,
-    machines: MachineFlow,
+    room: Int64,
     stream: int,
     slots: SlotSegments = NO_SLOT_PRICES,
 ) -> tuple[Int64, Int64]:
@@ -100,7 +93,8 @@ def flow_placements(
             a machine may take any of its arcs to machines of the same cost; the others may take
             any machine that is reached from the same aggregator at the same cost.
         inner: The arcs out of aggregators.
-        machines: The arcs from machines to the sink.
+        room: int64[M], how many of these tasks each machine can take, those included that the flow
+            takes there.
         stream: The key of the draws among equally empty machines.
         slots: The prices of slots, which count before the room.
 
@@ -113,7 +107,7 @@ def flow_placements(
         ValueError: An arc leads nowhere, or columns are of different lengths.
     """
     solved, chosen = _native.flow_placements(
-        view, head, request, arcs.row, arcs.head, arcs.cost, *inner, *machines, *slots, stream
+        view, head, request, arcs.row, arcs.head, arcs.cost, *inner, room, *slots, stream
     )
     return solved, chosen
 

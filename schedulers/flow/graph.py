@@ -186,17 +186,26 @@ class FlowGraph:
         return self._arcs.head_of_arc[table.next_hop[row]]
 
     def placements(
-        self, table: TaskTable, row: Int64, head: Int64, view: ClusterView, stream: int
+        self,
+        table: TaskTable,
+        row: Int64,
+        head: Int64,
+        staying: Int64,
+        view: ClusterView,
+        stream: int,
     ) -> Int64:
         """Place tasks whose flow goes to these machines and aggregators first, int64[n] each.
 
-        Of each aggregator all tasks that go to it must be among them, or a task may be given a unit
-        of flow that is another's.
+        All tasks whose flow goes to machines must be among them, except running ones that stay on
+        these machines (staying: int64[s]).
 
         Returns:
             int64[n], machine rows. Where paths of the same cost lead to several machines, the
             emptiest in the view; of equals one drawn at random.
         """
+        room = self._machine_arcs.room
+        if len(staying):
+            room = room - np.bincount(staying, minlength=len(room))
         direct = np.flatnonzero(head >= 0)
         arcs = self._policy.task_arcs(table.batch(row[direct]))
         _, chosen = flow_placements(
@@ -211,7 +220,7 @@ class FlowGraph:
                 self.solver.flow(self.inner.arc),
                 self.inner.capacity,
             ),
-            self._machine_arcs.flow(),
+            room,
             stream,
             self._machine_arcs.segments(self.inner.is_priced),
         )

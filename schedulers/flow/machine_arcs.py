@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from schedulers.flow.extraction import NO_SLOT_PRICES, MachineFlow, SlotSegments
+from schedulers.flow.extraction import NO_SLOT_PRICES, SlotSegments
 from schedulers.flow.policies.policy import MachineLoad
 from schedulers.flow.slot_arcs import SlotArcs
 from schedulers.flow.slot_pricing import SlotPricing, SlotState
@@ -85,12 +85,6 @@ class MachineArcs:
                 self._graph.solver.set_capacity(self._to_sink[machine], self.room[machine])
             self._graph.altered += len(machine)
         return machine
-
-    def flow(self) -> MachineFlow:
-        """The flow of the last solve through the machines."""
-        if len(self._to_sink) or self.slots is None:
-            return MachineFlow(self._graph.solver.flow(self._to_sink), self.room)
-        return MachineFlow(self.slots.flow(), self.room)
 
     def segments(self, inner_is_priced: NDArray[np.bool_]) -> SlotSegments:
         """What slots cost as of the last set_load(), for the extraction."""

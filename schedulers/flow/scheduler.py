@@ -121,7 +121,7 @@ class FlowScheduler:
         begin_ns = perf_counter_ns()
         self._admit(tasks)
         load = self._load(view)
-        slots = self._price_slots(tasks, view, context.now_us)
+        slots = self._price_slots(tasks, view, load, context.now_us)
         self.graph.update(self.table, load, context.now_us, context.stream, slots)
         graph_ns = perf_counter_ns()
         self.graph.solve(self.table)
@@ -178,9 +178,11 @@ class FlowScheduler:
         if self._options.preemption:
             own = table.machine[table.state == TaskState.RUNNING]
             room = free + np.where(view.up, np.bincount(own, minlength=len(free)), 0)
-        return MachineLoad(self._total, np.maximum(self._total - free, 0), room)
+        return MachineLoad(self._total, np.maximum(self._total - free, 0), room, free)
 
-    def _price_slots(self, tasks: TaskBatch, view: ClusterView, now_us: int) -> SlotState | None:
+    def _price_slots(
+        self, tasks: TaskBatch, view: ClusterView, load: MachineLoad, now_us: int
+    ) -> SlotState | None:
         """The slots and their prices in this round, which has been offered these tasks."""
         estimator = self._estimator
         if estimator is None:
@@ -188,8 +190,9 @@ class FlowScheduler:
         estimator.offered(tasks.task, tasks.preference, tasks.request)
         prices = estimator.update(view, now_us)
         self._price_operations = estimator.operations
-        free = np.minimum(units_in(view.free, prices.unit), prices.slots)
-        return SlotState(prices, prices.slots - free, free)
+        if np.array_equal(prices.unit, self._typical.unit):
+            return SlotState(prices, load.free)  # a slot is a unit of the flow
+        return SlotState(prices, np.minimum(units_in(view.free, prices.unit), prices.slots))
 
     def _certify(self) -> Certificate:
         """Prove the round's flow optimal."""
@@ -238,16 +241,18 @@ class FlowScheduler:
         head = graph.destination(table, waiting)
         sent = head != UNSCHEDULED
         row, machine = waiting[sent], head[sent]
-        moved = moved_to = np.zeros(0, np.int64)
+        moved = moved_to = staying = np.zeros(0, np.int64)
         if self._options.preemption:
             running = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
-            moved = running[table.next_hop[running] != table.running_arc[running]]
+            stays = table.next_hop[running] == table.running_arc[running]
+            moved, staying = running[~stays], table.machine[running[stays]]
             moved_to = graph.destination(table, moved)
         on = moved_to != UNSCHEDULED
         found = graph.placements(
             table,
             np.concatenate([row, moved[on]]),
             np.concatenate([machine, moved_to[on]]),
+            staying,
             view,
             context.stream,
         )

@@ -79,14 +79,6 @@ class ArcGrid:
         self.capacity[row] = capacity
         self.cost[row] = np.where(is_open, cost, self.cost[row])
 
-    def flow(self) -> Int64:
-        """The flow of the last solve from each tail, int64[M]."""
-        exists = self._arc != NO_ARC
-        flow = np.zeros(self._arc.shape, np.int64)
-        flow[exists] = self._graph.solver.flow(self._arc[exists])
-        total: Int64 = flow.sum(axis=1)
-        return total
-
 
 class SlotArcs:
     """The priced arcs from `tail` to `head` (nodes, int64[M] each).
@@ -108,18 +100,20 @@ class SlotArcs:
         self._dearest = 0
         self._vacated = ArcGrid(graph, tail, head)
         self._vacated.widen(1)
-        # As of the last update: units free and to be vacated, slots busy and free. int64[M, 4].
-        self._state = np.full((machines, 4), -1, np.int64)
+        # As of the last update, int64[M]: units free and to be vacated, slots free.
+        self._units = self._own = self._free = np.zeros(machines, np.int64)
+        self._slots = self._units
 
     def update(self, load: MachineLoad, slots: SlotState) -> None:
         """Bring the arcs up to date with the load of machines and the prices of their slots."""
-        free = np.minimum(np.maximum(load.total - load.used, 0), load.room)
-        state = np.stack([free, load.room - free, slots.busy, slots.free], axis=1)
-        stale = np.any(state != self._state, axis=1)
-        before, self._state = self._state, state
+        stale = load.free != self._units
+        if not (slots.free is load.free and self._free is self._units):
+            stale |= slots.free != self._free
+        self._units, self._free = load.free, slots.free
         dearer = False
         if slots.prices is not self._prices:
-            self._prices = slots.prices
+            stale |= slots.prices.slots != self._slots
+            self._prices, self._slots = slots.prices, slots.prices.slots
             stale[self._set_prices(slots.prices.price)] = True
             dearest = int(self._level_cost.max(initial=0))
             dearer, self._dearest = dearest != self._dearest, dearest
@@ -128,19 +122,17 @@ class SlotArcs:
             capacity = self._capacities(row)
             self._segments.set(row, capacity, self._cost[row])
             self._first[row] = np.argmax(capacity > 0, axis=1)
-        vacant = np.flatnonzero((before[:, 1] != state[:, 1]) | (dearer & (state[:, 1] > 0)))
-        if len(vacant):
+        if load.room is not load.free:
+            own = load.room - load.free
+            before, self._own = self._own, own
+            vacant = np.flatnonzero((before != own) | (dearer & (own > 0)))
             cost = np.full((len(vacant), 1), self._dearest)
-            self._vacated.set(vacant, state[vacant, 1:2], cost)
+            self._vacated.set(vacant, own[vacant, None], cost)
 
     def segments(self, direct: bool, inner: NDArray[np.bool_]) -> SlotSegments:
         """The segments as of the last update, with which arcs are priced (as in SlotSegments)."""
         capacity = self._segments.capacity
         return SlotSegments(self._first, self._cost, capacity, self._dearest, direct, inner)
-
-    def flow(self) -> Int64:
-        """The flow of the last solve through each machine's priced arcs, int64[M]."""
-        return self._segments.flow() + self._vacated.flow()
 
     def next_cost(self, machine: Int64, free: Int64) -> Int64:
         """The cost of the next slot of machines with this room: int64[k].
@@ -182,7 +174,8 @@ class SlotArcs:
     def _capacities(self, row: Int64) -> Int64:
         """How many of the free units of these machines (int64[k]) have the level of each segment:
         int64[k, S]."""
-        units, _, busy, free = self._state[row].T[:, :, None]
+        units, free = self._units[row, None], self._free[row, None]
+        busy = np.maximum(self._slots[row, None] - free, 0)
         # A segment begins with the first unit of its level or above.
         first = -((busy - self._begin[row]) * units // np.maximum(free, 1))
         bounds = np.concatenate([np.clip(first, 0, units), units], axis=1)

@@ -41,12 +41,10 @@ class SlotState(NamedTuple):
 
     Attributes:
         prices: What the next ones are worth.
-        busy: int64[M], in slots.
-        free: int64[M], likewise.
+        free: int64[M], in slots; the same array as the load's if a slot is a unit of the flow.
     """
 
     prices: SlotPrices
-    busy: Int64
     free: Int64
 
 

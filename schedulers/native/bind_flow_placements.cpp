@@ -29,10 +29,10 @@ nb::tuple flow_placements(const agora::ClusterView& view, In<int64_t> head, InRo
                           In<int64_t> arc_task, In<int64_t> arc_head, In<int64_t> arc_cost,
                           In<int64_t> first, In<int64_t> end, In<int64_t> inner_head,
                           In<int64_t> inner_cost, In<int64_t> inner_flow,
-                          In<int64_t> inner_capacity, In<int64_t> machine_flow,
-                          In<int64_t> machine_capacity, In<int64_t> slot_first, InRows slot_cost,
-                          InRows slot_capacity, int64_t slot_beyond, bool direct_is_priced,
-                          InFlags inner_is_priced, uint64_t stream) {
+                          In<int64_t> inner_capacity, In<int64_t> machine_room,
+                          In<int64_t> slot_first, InRows slot_cost, InRows slot_capacity,
+                          int64_t slot_beyond, bool direct_is_priced, InFlags inner_is_priced,
+                          uint64_t stream) {
   if (request.shape(0) != head.size() || request.shape(1) != view.static_state().dimensions())
     throw std::invalid_argument(
         "expected one request per task, and a column of request per dimension");
@@ -54,8 +54,7 @@ nb::tuple flow_placements(const agora::ClusterView& view, In<int64_t> head, InRo
                                span_of(inner_cost),
                                span_of(inner_flow),
                                span_of(inner_capacity),
-                               span_of(machine_flow),
-                               span_of(machine_capacity),
+                               span_of(machine_room),
                                slots};
   agora::FlowPlacements found;
   {

@@ -34,8 +34,7 @@ void check(const ClusterView& view, const SolvedFlow& in) {
   require(in.inner_cost.size() == inner && in.inner_flow.size() == inner &&
               in.inner_capacity.size() == inner,
           "arcs out of aggregators: expected columns of one length");
-  require(in.machine_flow.size() == machines && in.machine_capacity.size() == machines,
-          "machine_flow, machine_capacity: expected one of each per machine");
+  require(in.machine_room.size() == machines, "machine_room: expected one per machine");
   const SlotSegments& slots = in.slots;
   require(slots.width == 0 ||
               (slots.first.size() == machines && slots.cost.size() == machines * slots.width &&
@@ -79,15 +78,13 @@ class TieBreaking {
         stream_(stream),
         dimensions_(view.static_state().dimensions()),
         inner_room_(in.inner_head.size()),
-        machine_room_(in.machine_flow.size()),
-        placed_(in.machine_flow.size()),
-        entered_(in.machine_flow.size()),
+        machine_room_(in.machine_room.begin(), in.machine_room.end()),
+        placed_(in.machine_room.size()),
+        entered_(in.machine_room.size()),
         arc_(in.head.size(), kNoArc),
         paid_(in.head.size()) {
     for (size_t e = 0; e < inner_room_.size(); ++e)
       inner_room_[e] = in.inner_capacity[e] - in.inner_flow[e];
-    for (size_t m = 0; m < machine_room_.size(); ++m)
-      machine_room_[m] = in.machine_capacity[m] - in.machine_flow[m];
   }
 
   FlowPlacements run() {
@@ -137,6 +134,7 @@ class TieBreaking {
         head = in_.inner_head[at(arc)];
       }
       require_machine(head);
+      --machine_room_[at(head)];
       enter(head, arc_[i], 1);
     }
     out_.chosen = out_.solved;

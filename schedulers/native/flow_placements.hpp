@@ -59,9 +59,8 @@ struct SolvedFlow {
   std::span<const int64_t> inner_cost;
   std::span<const int64_t> inner_flow;
   std::span<const int64_t> inner_capacity;  // of arcs into machines; others are unbounded
-  // The arcs from machines to the sink.
-  std::span<const int64_t> machine_flow;      // [M]
-  std::span<const int64_t> machine_capacity;  // [M]
+  // [M]: how many of these tasks each machine can take, those included that the flow takes there.
+  std::span<const int64_t> machine_room;
   SlotSegments slots = {};
 };
 

@@ -96,11 +96,13 @@ class MachineLoad:
         used: int64[M], what the tasks of all schedulers take.
         room: int64[M], what may flow through the machine: what is free, and under preemption also
             what this scheduler's own running tasks take.
+        free: int64[M], what is free; the same array as `room` without preemption.
     """
 
     total: Int64
     used: Int64
     room: Int64
+    free: Int64
 
 
 @dataclass(frozen=True, slots=True)

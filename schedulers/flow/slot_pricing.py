@@ -89,8 +89,9 @@ class SlotPricing:
         self.policy: Policy = Scaled(policy, self.scale) if self.scale > 1 else policy
 
     def in_costs(self, price: Int64) -> Int64:
-        """Prices as costs of the scaled policy, in the same order and shape."""
+        """Prices of slots as costs of the scaled policy, in the same order: int64[M, L], as in
+        SlotPrices."""
         if self._weight is not None:
             return np.minimum(price, MAX_COST + 1) * self._weight
-        too_high = int(price.max(initial=0)) // (self._highest + 1)
+        too_high = int(price[:, -1].max(initial=0)) // (self._highest + 1)
         return price >> too_high.bit_length() if too_high else price

@@ -44,32 +44,31 @@ class AggregatorFlow(NamedTuple):
     capacity: Int64
 
 
-class SlotSegments(NamedTuple):
-    """What the next slots of M machines cost: lists of at most S segments, in ascending order of
-    cost. The first unit over priced arcs costs what the first open segment does, and so on up to
-    its capacity.
+class PricedSlots(NamedTuple):
+    """What tasks pay for the slots of M machines that they enter over priced arcs.
 
     Attributes:
-        first: int64[M], the first segment that is open.
-        cost: int64[M, S].
-        capacity: int64[M, S], in units.
-        beyond: The cost of a unit beyond all segments.
+        cost: int64[M, L], of the next slot of a machine with so many busy slots; L = 0: nothing has
+            a price.
+        slots: int64[M], of empty machines.
+        free: int64[M], slots.
+        units: int64[M], free units.
+        beyond: The cost of a unit of a machine that has no free one left.
         direct: Whether the arcs of tasks to machines are priced.
         inner: bool[k], whether each arc out of aggregators is.
     """
 
-    first: Int64
     cost: Int64
-    capacity: Int64
+    slots: Int64
+    free: Int64
+    units: Int64
     beyond: int
     direct: bool
     inner: NDArray[np.bool_]
 
 
 _NONE = np.zeros(0, np.int64)
-NO_SLOT_PRICES = SlotSegments(
-    _NONE, _NONE.reshape(0, 0), _NONE.reshape(0, 0), 0, False, np.zeros(0, bool)
-)
+NO_SLOT_PRICES = PricedSlots(_NONE.reshape(0, 0), _NONE, _NONE, _NONE, 0, False, np.zeros(0, bool))
 
 
 def flow_placements(
@@ -80,7 +79,7 @@ def flow_placements(
     inner: AggregatorFlow,
     room: Int64,
     stream: int,
-    slots: SlotSegments = NO_SLOT_PRICES,
+    priced: PricedSlots = NO_SLOT_PRICES,
 ) -> tuple[Int64, Int64]:
     """Decompose an optimal flow into a path per task, and break ties towards the emptier machine.
 
@@ -96,7 +95,7 @@ def flow_placements(
         room: int64[M], how many of these tasks each machine can take, those included that the flow
             takes there.
         stream: The key of the draws among equally empty machines.
-        slots: The prices of slots, which count before the room.
+        priced: The prices of slots, which count before the room.
 
     Returns:
         Two machines per task, int64[n] each: the one to which the solver's flow takes it, and the
@@ -107,7 +106,7 @@ def flow_placements(
         ValueError: An arc leads nowhere, or columns are of different lengths.
     """
     solved, chosen = _native.flow_placements(
-        view, head, request, arcs.row, arcs.head, arcs.cost, *inner, room, *slots, stream
+        view, head, request, arcs.row, arcs.head, arcs.cost, *inner, room, *priced, stream
     )
     return solved, chosen
 

@@ -222,7 +222,7 @@ class FlowGraph:
             ),
             room,
             stream,
-            self._machine_arcs.segments(self.inner.is_priced),
+            self._machine_arcs.priced(self.inner.is_priced),
         )
         return chosen
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from schedulers.flow.extraction import NO_SLOT_PRICES, SlotSegments
+from schedulers.flow.extraction import NO_SLOT_PRICES, PricedSlots
 from schedulers.flow.policies.policy import MachineLoad
 from schedulers.flow.slot_arcs import SlotArcs
 from schedulers.flow.slot_pricing import SlotPricing, SlotState
@@ -86,8 +86,8 @@ class MachineArcs:
             self._graph.altered += len(machine)
         return machine
 
-    def segments(self, inner_is_priced: NDArray[np.bool_]) -> SlotSegments:
+    def priced(self, inner_is_priced: NDArray[np.bool_]) -> PricedSlots:
         """What slots cost as of the last set_load(), for the extraction."""
         if self.slots is None:
             return NO_SLOT_PRICES
-        return self.slots.segments(not self._elsewhere_only, inner_is_priced)
+        return self.slots.priced(not self._elsewhere_only, inner_is_priced)

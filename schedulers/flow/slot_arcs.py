@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedulers import _native
-from schedulers.flow.extraction import SlotSegments
+from schedulers.flow.extraction import PricedSlots
 from schedulers.flow.policies.policy import MachineLoad, PolicyError
 from schedulers.flow.policy_checks import MAX_COST
 from schedulers.flow.slot_pricing import SlotPricing, SlotState
@@ -25,28 +25,22 @@ from shared_state.tasks import Int64
 class SegmentArcs:
     """Parallel arcs from `tail` to `head` (nodes, int64[M] each), S at most for each pair. An arc
     exists from when it was first open.
-
-    Attributes:
-        first: int64[M], the first open arc of each pair.
-        capacity: int64[M, S].
-        cost: int64[M, S], read where the arc is open.
     """
 
     def __init__(self, graph: SolverGraph, tail: Int64, head: Int64) -> None:
         self._graph = graph
         self._tail, self._head = tail, head
         self._arc = np.full((len(tail), 1), NO_ARC, np.int64)
-        self.first = np.zeros(len(tail), np.int64)
-        self.capacity = np.zeros((len(tail), 1), np.int64)
-        self.cost = np.zeros((len(tail), 1), np.int64)
+        self._capacity = np.zeros((len(tail), 1), np.int64)
+        self._arc_cost = np.zeros((len(tail), 1), np.int64)
 
     def widen(self, cost: Int64) -> None:
         """Make room for the segments of these costs, int64[M, L]."""
         more = _native.most_segments(cost) - self._arc.shape[1]
         if more > 0:
             self._arc = np.pad(self._arc, ((0, 0), (0, more)), constant_values=NO_ARC)
-            self.capacity = np.pad(self.capacity, ((0, 0), (0, more)))
-            self.cost = np.pad(self.cost, ((0, 0), (0, more)))
+            self._capacity = np.pad(self._capacity, ((0, 0), (0, more)))
+            self._arc_cost = np.pad(self._arc_cost, ((0, 0), (0, more)))
 
     def set(self, row: Int64, cost: Int64, slots: Int64, free: Int64, units: Int64) -> None:
         """Set the arcs of some machines; the solver hears of what differs.
@@ -59,7 +53,7 @@ class SegmentArcs:
             units: int64[M], free units.
         """
         place, capacity, place_cost, *changes = _native.set_segments(
-            cost, slots, free, units, row, self._arc, self.capacity, self.cost, self.first
+            cost, slots, free, units, row, self._arc, self._capacity, self._arc_cost
         )
         self._graph.change_arcs(*changes)
         if len(place):
@@ -110,10 +104,10 @@ class SlotArcs:
             cost = np.full((len(own), 1), self._dearest)
             self._vacated.set(np.flatnonzero(stale), cost, own, own, own)
 
-    def segments(self, direct: bool, inner: NDArray[np.bool_]) -> SlotSegments:
-        """The segments as of the last update, with which arcs are priced (as in SlotSegments)."""
-        arcs = self._segments
-        return SlotSegments(arcs.first, arcs.cost, arcs.capacity, self._dearest, direct, inner)
+    def priced(self, direct: bool, inner: NDArray[np.bool_]) -> PricedSlots:
+        """The slots as of the last update, with which arcs are priced (as in PricedSlots)."""
+        slots = self._units if self._prices is None else self._prices.slots
+        return PricedSlots(self._cost, slots, self._free, self._units, self._dearest, direct, inner)
 
     def next_cost(self, machine: Int64, free: Int64) -> Int64:
         """The cost of the next slot of machines with this room: int64[k].

@@ -29,17 +29,18 @@ nb::tuple flow_placements(const agora::ClusterView& view, In<int64_t> head, InRo
                           In<int64_t> arc_task, In<int64_t> arc_head, In<int64_t> arc_cost,
                           In<int64_t> first, In<int64_t> end, In<int64_t> inner_head,
                           In<int64_t> inner_cost, In<int64_t> inner_flow,
-                          In<int64_t> inner_capacity, In<int64_t> machine_room,
-                          In<int64_t> slot_first, InRows slot_cost, InRows slot_capacity,
+                          In<int64_t> inner_capacity, In<int64_t> machine_room, InRows slot_cost,
+                          In<int64_t> slots, In<int64_t> slots_free, In<int64_t> units_free,
                           int64_t slot_beyond, bool direct_is_priced, InFlags inner_is_priced,
                           uint64_t stream) {
   if (request.shape(0) != head.size() || request.shape(1) != view.static_state().dimensions())
     throw std::invalid_argument(
         "expected one request per task, and a column of request per dimension");
-  const agora::SlotSegments slots{slot_cost.shape(1),
-                                  span_of(slot_first),
-                                  {slot_cost.data(), slot_cost.size()},
-                                  {slot_capacity.data(), slot_capacity.size()},
+  const agora::PricedSlots priced{{slot_cost.shape(1),
+                                   {slot_cost.data(), slot_cost.size()},
+                                   span_of(slots),
+                                   span_of(slots_free),
+                                   span_of(units_free)},
                                   slot_beyond,
                                   direct_is_priced,
                                   {inner_is_priced.data(), inner_is_priced.size()}};
@@ -55,7 +56,7 @@ nb::tuple flow_placements(const agora::ClusterView& view, In<int64_t> head, InRo
                                span_of(inner_flow),
                                span_of(inner_capacity),
                                span_of(machine_room),
-                               slots};
+                               priced};
   agora::FlowPlacements found;
   {
     nb::gil_scoped_release release;

@@ -16,7 +16,6 @@ using agora::In;
 using agora::span_of;
 using InRows = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Rows = nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Column = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Out = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>, nb::c_contig>;
 
 Out array_of(std::vector<int64_t> column) {
@@ -30,14 +29,13 @@ size_t most_segments(InRows cost) {
 }
 
 nb::tuple set_segments(InRows cost, In<int64_t> slots, In<int64_t> free, In<int64_t> units,
-                       In<int64_t> row, InRows arc, Rows capacity, Rows arc_cost, Column first) {
+                       In<int64_t> row, InRows arc, Rows capacity, Rows arc_cost) {
   const agora::SlotCosts costs{
       cost.shape(1), {cost.data(), cost.size()}, span_of(slots), span_of(free), span_of(units)};
   const agora::SegmentArcs arcs{arc.shape(1),
                                 {arc.data(), arc.size()},
                                 {capacity.data(), capacity.size()},
-                                {arc_cost.data(), arc_cost.size()},
-                                {first.data(), first.size()}};
+                                {arc_cost.data(), arc_cost.size()}};
   agora::SegmentChanges found;
   {
     nb::gil_scoped_release release;

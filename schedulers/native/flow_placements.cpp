@@ -35,14 +35,11 @@ void check(const ClusterView& view, const SolvedFlow& in) {
               in.inner_capacity.size() == inner,
           "arcs out of aggregators: expected columns of one length");
   require(in.machine_room.size() == machines, "machine_room: expected one per machine");
-  const SlotSegments& slots = in.slots;
-  require(slots.width == 0 ||
-              (slots.first.size() == machines && slots.cost.size() == machines * slots.width &&
-               slots.capacity.size() == machines * slots.width && slots.inner.size() == inner),
-          "slots: expected a row of segments per machine, and whether each inner arc is priced");
-  require(std::all_of(slots.first.begin(), slots.first.end(),
-                      [&](int64_t first) { return 0 <= first && at(first) <= slots.width; }),
-          "slots: a first segment that does not exist");
+  const SlotCosts& slots = in.priced.slots;
+  require(slots.levels == 0 || (slots.cost.size() == machines * slots.levels &&
+                                slots.slots.size() == machines && slots.free.size() == machines &&
+                                slots.units.size() == machines && in.priced.inner.size() == inner),
+          "slots: expected columns per machine, and whether each arc out of aggregators is priced");
   require(std::all_of(in.arc_task.begin(), in.arc_task.end(),
                       [&](int64_t task) { return 0 <= task && at(task) < in.head.size(); }),
           "an arc of a task that does not exist");
@@ -297,8 +294,8 @@ class TieBreaking {
   }
 
   bool is_priced(int64_t arc) const {
-    if (in_.slots.width == 0) return false;
-    return arc == kNoArc ? in_.slots.direct : in_.slots.inner[at(arc)];
+    if (in_.priced.slots.levels == 0) return false;
+    return arc == kNoArc ? in_.priced.direct : in_.priced.inner[at(arc)];
   }
 
   void enter(int64_t machine, int64_t arc, int64_t units) {
@@ -308,14 +305,9 @@ class TieBreaking {
   // What one more unit over this arc pays for its slot.
   int64_t price(int64_t machine, int64_t arc) const {
     if (!is_priced(arc)) return 0;
-    const SlotSegments& slots = in_.slots;
-    int64_t units = entered_[at(machine)];
-    const size_t row = at(machine) * slots.width;
-    for (size_t s = row + at(slots.first[at(machine)]); s < row + slots.width; ++s) {
-      if (units < slots.capacity[s]) return slots.cost[s];
-      units -= slots.capacity[s];
-    }
-    return slots.beyond;
+    const int64_t taken = entered_[at(machine)];
+    const SlotCosts& slots = in_.priced.slots;
+    return taken < slots.units[at(machine)] ? slots.next(at(machine), taken) : in_.priced.beyond;
   }
 
   Option option(int64_t machine, int64_t arc) const {

@@ -26,20 +26,16 @@
 #include <vector>
 
 #include "shared_state/native/view.hpp"
+#include "slot_segments.hpp"
 
 namespace agora {
 
-// What the next slots of machines cost the tasks that are placed over priced arcs: a list of
-// segments per machine, in ascending order of cost. The first unit costs what the first open
-// segment does, and so on up to its capacity.
-struct SlotSegments {
-  size_t width = 0;                   // segments per machine; 0: slots have no price
-  std::span<const int64_t> first;     // [M]: the first segment of each machine that is open
-  std::span<const int64_t> cost;      // [M, width]
-  std::span<const int64_t> capacity;  // [M, width], in units
-  int64_t beyond = 0;                 // the cost of units beyond all segments of a machine
-  bool direct = false;                // arcs of tasks to machines are priced
-  std::span<const bool> inner;        // [arcs out of aggregators]: whether each is priced
+// What tasks pay for the slots of machines that they enter over priced arcs.
+struct PricedSlots {
+  SlotCosts slots;              // no levels: nothing has a price
+  int64_t beyond = 0;           // the cost of a unit of a machine that has no free one left
+  bool direct = false;          // arcs of tasks to machines are priced
+  std::span<const bool> inner;  // [arcs out of aggregators]: whether each is priced
 };
 
 // Where arcs lead: a machine row, or -1 - a for aggregator a.
@@ -61,7 +57,7 @@ struct SolvedFlow {
   std::span<const int64_t> inner_capacity;  // of arcs into machines; others are unbounded
   // [M]: how many of these tasks each machine can take, those included that the flow takes there.
   std::span<const int64_t> machine_room;
-  SlotSegments slots = {};
+  PricedSlots priced = {};
 };
 
 // The machine of each task: as the solver's flow has it, and with ties broken. n each.

@@ -18,7 +18,7 @@ void check(const SlotCosts& slots, const SegmentArcs& arcs) {
   require(slots.free.size() == machines && slots.units.size() == machines,
           "slots, free, units: expected one of each per machine");
   require(arcs.arc.size() == machines * arcs.width && arcs.capacity.size() == arcs.arc.size() &&
-              arcs.cost.size() == arcs.arc.size() && arcs.first.size() == machines,
+              arcs.cost.size() == arcs.arc.size(),
           "arc, capacity, cost: expected a row of arcs per machine");
 }
 
@@ -74,13 +74,11 @@ SegmentChanges set_segments(const SlotCosts& slots, std::span<const int64_t> row
     require(m < slots.slots.size(), "row: expected machines");
     const std::span<const int64_t> cost = slots.cost.subspan(m * slots.levels, slots.levels);
     const int64_t free = slots.free[m], units = slots.units[m];
-    const int64_t busy = std::max<int64_t>(slots.slots[m] - free, 0);
+    const int64_t busy = slots.busy(m);
     size_t segment = 0;
-    size_t first = arcs.width;
     int64_t below = 0;
     const auto add = [&](int64_t capacity, int64_t price) {
       require(segment < arcs.width, "arc: a machine has more segments than arcs");
-      if (capacity > 0) first = std::min(first, segment);
       set_segment(arcs, m * arcs.width + segment++, capacity, price, changes);
     };
     for (size_t level = 1; level < cost.size(); ++level) {
@@ -91,7 +89,6 @@ SegmentChanges set_segments(const SlotCosts& slots, std::span<const int64_t> row
     }
     add(units - below, cost.back());
     while (segment < arcs.width) add(0, 0);
-    arcs.first[m] = first == arcs.width ? 0 : static_cast<int64_t>(first);
   }
   return changes;
 }

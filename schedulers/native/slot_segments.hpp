@@ -8,6 +8,7 @@
 // units are spread evenly over the free slots.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,13 +16,24 @@
 
 namespace agora {
 
-// What slots cost M machines, and how many are free. Rows of `cost` never fall.
+// What the slots of M machines cost, and how many are free. Rows of `cost` never fall.
 struct SlotCosts {
   size_t levels = 0;               // at least 1
   std::span<const int64_t> cost;   // [M, levels]: of the next slot of a machine with so many busy
   std::span<const int64_t> slots;  // [M]: of the empty machine
   std::span<const int64_t> free;   // [M]: slots
   std::span<const int64_t> units;  // [M]: free units
+
+  // The cost of a machine's next slot after `taken` units of those that are free.
+  int64_t next(size_t machine, int64_t taken) const {
+    int64_t level = busy(machine);
+    if (units[machine] > 0) level += taken * free[machine] / units[machine];
+    const int64_t last = static_cast<int64_t>(levels) - 1;
+    return cost[machine * levels + static_cast<size_t>(std::min(level, last))];
+  }
+  int64_t busy(size_t machine) const {
+    return std::max<int64_t>(slots[machine] - free[machine], 0);
+  }
 };
 
 // Up to `width` parallel arcs for each of M machines. An arc exists from when it was first open.
@@ -30,7 +42,6 @@ struct SegmentArcs {
   std::span<const int64_t> arc;  // [M, width]: ids, negative where there is none
   std::span<int64_t> capacity;   // [M, width]
   std::span<int64_t> cost;       // [M, width]: as of when the arc was open last
-  std::span<int64_t> first;      // [M]: the first open arc; 0 if none is
 };
 
 // One entry each. A new arc is named by its place in [M, width].

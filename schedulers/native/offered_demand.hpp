@@ -72,9 +72,10 @@ class OfferedDemand {
   int64_t tasks_ = 0;
   int64_t total_since_ = 0;
   int64_t total_ = 0;
-  std::vector<int64_t> demand_;   // [M]
-  std::vector<__int128> saving_;  // [M]: demand x gain
-  std::vector<int32_t> members_;  // [M]
+  std::vector<int64_t> demand_;        // [M]
+  std::vector<__int128> saving_;       // [M]: demand x gain
+  std::vector<int64_t> highest_gain_;  // [M]: of any set offered
+  std::vector<int32_t> members_;       // [M]
 };
 
 }  // namespace agora

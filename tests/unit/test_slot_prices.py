@@ -11,7 +11,7 @@ from schedulers.prices.offered_demand import KEEP_ALL, kept
 from shared_state.errors import AgoraError
 from tests.price_world import PriceWorld
 
-KINDS = registry.kinds()
+KINDS = [kind for kind in registry.kinds() if not registry.get(kind).needs_potentials]
 
 
 def test_occupancy_rises_to_the_mean_gain():

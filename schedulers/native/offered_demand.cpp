@@ -35,6 +35,7 @@ OfferedDemand::OfferedDemand(const PreferenceColumns& columns, size_t dimensions
       since_(columns.sets()),
       listed_(columns.sets()),
       sample_(samples * dimensions),
+      sampled_set_(samples),
       demand_(columns.rack_of.size()),
       saving_(columns.rack_of.size()),
       highest_gain_(columns.rack_of.size()),
@@ -79,8 +80,9 @@ void OfferedDemand::offered(std::span<const int64_t> task, std::span<const int32
     if (!is_new(task[i])) continue;
     const auto set = static_cast<size_t>(preference[i]);
     if (since_[set]++ == 0) touched_.push_back(preference[i]);
-    std::copy_n(request + i * dimensions_, dimensions_,
-                sample_.data() + static_cast<size_t>(tasks_) % samples_ * dimensions_);
+    const size_t at = static_cast<size_t>(tasks_) % samples_;
+    std::copy_n(request + i * dimensions_, dimensions_, sample_.data() + at * dimensions_);
+    sampled_set_[at] = preference[i];
     ++tasks_;
     ++total_since_;
   }
@@ -152,6 +154,10 @@ void OfferedDemand::load(int64_t busy, std::span<int64_t> load) const {
 std::span<const int64_t> OfferedDemand::recent_requests() const {
   const size_t count = std::min(static_cast<size_t>(tasks_), samples_);
   return std::span(sample_).first(count * dimensions_);
+}
+
+std::span<const int32_t> OfferedDemand::recent_sets() const {
+  return std::span(sampled_set_).first(std::min(static_cast<size_t>(tasks_), samples_));
 }
 
 }  // namespace agora

@@ -17,6 +17,7 @@ from shared_state.view import ClusterView
 
 FRACTION_BITS = 20  # of loads
 SHARE_BITS = 30
+MACHINE_PS = 40_000  # counted work per machine, in picoseconds
 
 
 class DemandPrices(PeriodicEstimator):
@@ -33,7 +34,8 @@ class DemandPrices(PeriodicEstimator):
         scale = 1 + (wanted >> 31)  # keeps what follows within 63 bits
         share = (load // scale << SHARE_BITS) // np.maximum(wanted // scale, 1)
         price = gain * share + (1 << SHARE_BITS - 1) >> SHARE_BITS
-        return hold_small_moves(current, price[:, None], gain)
+        renewal = hold_small_moves(current, price[:, None], gain)
+        return Renewal(renewal.price, renewal.work_ps + MACHINE_PS * len(price))
 
 
 SPEC = SlotPriceSpec("demand", ForgettingOptions, DemandPrices)

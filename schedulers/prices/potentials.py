@@ -13,18 +13,16 @@ from pydantic import Field
 from schedulers.decision_time import PS_PER_OPERATION
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices.interface import SlotPrices, no_prices
-from schedulers.prices.offered_demand import KEEP_ALL, kept
 from schedulers.prices.periodic import UpdateOptions, hold_small_moves
 from schedulers.prices.registry import SlotPriceSpec
+from schedulers.prices.running_mean import FRACTION_BITS, RunningMean
 from shared_state.tasks import Int32, Int64
 from shared_state.view import ClusterView
 
 MAX_PRICE = 1 << 32  # as of the other kinds
-FRACTION_BITS = 8  # of averages
-WEIGHT_BITS = 20
 LONGEST_US = 1 << 22  # that is summed before it is averaged: keeps sums within 63 bits
 # Counted work: picoseconds per update and per round, and of each per machine.
-WEIGHTS_PS = (40_000_000, 5_000_000, 30_000, 4_000)
+WEIGHTS_PS = (40_000_000, 4_000_000, 6_000, 1_500)
 
 
 class PotentialOptions(UpdateOptions):
@@ -50,17 +48,17 @@ class PotentialPrices:
 
     def __init__(self, options: PotentialOptions, environment: SchedulerEnvironment) -> None:
         self.operations = 0
-        self._update_us, self._forget_us = options.update_us, options.forget_us
+        self._update_us = options.update_us
         self._prices = no_prices(*environment.cell.capacity.shape)
         machines = environment.cell.machines
         self._worth = np.zeros(machines, np.int64)  # of a slot, as of the last round
         self._since_us = 0
         self._sum = np.zeros(machines, np.int64)  # of worth x microseconds, not averaged yet
         self._sum_us = 0
-        self._average = np.zeros(machines, np.int64)  # in 1/2^FRACTION_BITS
-        self._average_us = 0  # the time that the average covers, less what is forgotten
+        self._mean = RunningMean(machines, options.forget_us)
         self._period = -1
-        self._rounds = 0
+        self._rounds = 0  # since the last update
+        self._has_learnt = False
 
     def offered(self, task: Int64, preference: Int32, request: Int64) -> None:
         """Ignore the tasks: the potentials know of them."""
@@ -70,17 +68,18 @@ class PotentialPrices:
         self._count_until(now_us)
         np.clip(machine - sink, 0, MAX_PRICE, out=self._worth)
         self._rounds += 1
+        self._has_learnt = True
 
     def update(self, view: ClusterView, now_us: int) -> SlotPrices:
         """The prices of this period (SlotPriceEstimator.update)."""
         self.operations = 0
         period = now_us // self._update_us
-        if period <= self._period or not (self._rounds or self._average_us):
+        if period <= self._period or not self._has_learnt:
             return self._prices
         self._period = period
         self._count_until(now_us)
         self._average_sum()
-        price = (self._average + (1 << FRACTION_BITS - 1)) >> FRACTION_BITS
+        price = self._mean.rounded()
         current = self._prices.price
         renewal = hold_small_moves(current, price[:, None], int(price.max(initial=0)))
         if renewal.price is not current:
@@ -103,23 +102,15 @@ class PotentialPrices:
         if self._sum_us + elapsed_us > LONGEST_US:
             self._average_sum()
         if elapsed_us > LONGEST_US:
-            self._take_into_average(self._worth << FRACTION_BITS, elapsed_us)
+            self._mean.add(self._worth << FRACTION_BITS, elapsed_us)
             return
         self._sum += self._worth * elapsed_us
         self._sum_us += elapsed_us
 
     def _average_sum(self) -> None:
         if self._sum_us:
-            self._take_into_average((self._sum << FRACTION_BITS) // self._sum_us, self._sum_us)
+            self._mean.add((self._sum << FRACTION_BITS) // self._sum_us, self._sum_us)
             self._sum[:] = self._sum_us = 0
-
-    def _take_into_average(self, mean: Int64, elapsed_us: int) -> None:
-        """Forget for the time given, in which slots were worth `mean`."""
-        keep = kept(elapsed_us, self._forget_us)
-        new_us = max(1, self._forget_us * (KEEP_ALL - keep) // KEEP_ALL)
-        self._average_us = self._average_us * keep // KEEP_ALL + new_us
-        part = (new_us << WEIGHT_BITS) // self._average_us
-        self._average += (mean - self._average) * part >> WEIGHT_BITS
 
 
 SPEC = SlotPriceSpec("potentials", PotentialOptions, PotentialPrices, needs_potentials=True)

@@ -26,6 +26,7 @@ NONE = "none"  # no estimator: a scheduler that has it knows no prices
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "demand": "schedulers.prices.demand:SPEC",
+        "fluid": "schedulers.prices.fluid_prices:SPEC",
         "implied": "schedulers.prices.implied:SPEC",
         "membership": "schedulers.prices.membership:SPEC",
         "occupancy": "schedulers.prices.occupancy:SPEC",

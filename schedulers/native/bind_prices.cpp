@@ -103,6 +103,8 @@ void bind_prices(nb::module_& module) {
                    [](const BoundDemand& self) {
                      return copy_of(self.demand.recent_requests(), self.demand.dimensions());
                    })
+      .def_prop_ro("recent_sets",
+                   [](const BoundDemand& self) { return copy_of(self.demand.recent_sets()); })
       .def("gain", &gain)
       .def("mean_gain", [](const BoundDemand& self) { return self.demand.mean_gain(); })
       .def("load", &load);

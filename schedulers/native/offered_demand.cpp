@@ -21,6 +21,11 @@ int64_t gain_of(const PreferenceColumns& c, size_t set, size_t entry) {
   return elsewhere > here ? elsewhere - here : 0;
 }
 
+// Of which rounding has forgotten a little: so little demand may be left that it shows in the mean.
+int64_t mean(Wide saving, Wide demand, int64_t highest) {
+  return demand > 0 ? static_cast<int64_t>(std::min<Wide>(saving / demand, highest)) : 0;
+}
+
 }  // namespace
 
 OfferedDemand::OfferedDemand(const PreferenceColumns& columns, size_t dimensions, size_t samples)
@@ -30,8 +35,10 @@ OfferedDemand::OfferedDemand(const PreferenceColumns& columns, size_t dimensions
       since_(columns.sets()),
       listed_(columns.sets()),
       sample_(samples * dimensions),
+      sampled_set_(samples),
       demand_(columns.rack_of.size()),
       saving_(columns.rack_of.size()),
+      highest_gain_(columns.rack_of.size()),
       members_(columns.rack_of.size()) {
   check_lengths(columns);
   if (dimensions == 0 || samples == 0)
@@ -73,8 +80,9 @@ void OfferedDemand::offered(std::span<const int64_t> task, std::span<const int32
     if (!is_new(task[i])) continue;
     const auto set = static_cast<size_t>(preference[i]);
     if (since_[set]++ == 0) touched_.push_back(preference[i]);
-    std::copy_n(request + i * dimensions_, dimensions_,
-                sample_.data() + static_cast<size_t>(tasks_) % samples_ * dimensions_);
+    const size_t at = static_cast<size_t>(tasks_) % samples_;
+    std::copy_n(request + i * dimensions_, dimensions_, sample_.data() + at * dimensions_);
+    sampled_set_[at] = preference[i];
     ++tasks_;
     ++total_since_;
   }
@@ -105,7 +113,9 @@ int64_t OfferedDemand::advance(int64_t keep) {
     for (size_t entry = begin; entry < end; ++entry) {
       const auto m = static_cast<size_t>(columns_.machine[entry]);
       demand_[m] += each;
-      saving_[m] += Wide{each} * gain_of(columns_, set, entry);
+      const int64_t gain = gain_of(columns_, set, entry);
+      saving_[m] += Wide{each} * gain;
+      highest_gain_[m] = std::max(highest_gain_[m], gain);
       members_[m] += is_first;
     }
     listed_[set] = 1;
@@ -120,14 +130,18 @@ int64_t OfferedDemand::advance(int64_t keep) {
 
 void OfferedDemand::gain(std::span<int64_t> gain) const {
   for (size_t m = 0; m < demand_.size(); ++m)
-    gain[m] = demand_[m] > 0 ? static_cast<int64_t>(saving_[m] / demand_[m]) : 0;
+    gain[m] = mean(saving_[m], demand_[m], highest_gain_[m]);
 }
 
 int64_t OfferedDemand::mean_gain() const {
   Wide demand = 0, saving = 0;
-  for (const int64_t d : demand_) demand += d;
-  for (const Wide s : saving_) saving += s;
-  return demand > 0 ? static_cast<int64_t>(saving / demand) : 0;
+  int64_t highest = 0;
+  for (size_t m = 0; m < demand_.size(); ++m) {
+    demand += demand_[m];
+    saving += saving_[m];
+    highest = std::max(highest, highest_gain_[m]);
+  }
+  return mean(saving, demand, highest);
 }
 
 void OfferedDemand::load(int64_t busy, std::span<int64_t> load) const {
@@ -140,6 +154,10 @@ void OfferedDemand::load(int64_t busy, std::span<int64_t> load) const {
 std::span<const int64_t> OfferedDemand::recent_requests() const {
   const size_t count = std::min(static_cast<size_t>(tasks_), samples_);
   return std::span(sample_).first(count * dimensions_);
+}
+
+std::span<const int32_t> OfferedDemand::recent_sets() const {
+  return std::span(sampled_set_).first(std::min(static_cast<size_t>(tasks_), samples_));
 }
 
 }  // namespace agora

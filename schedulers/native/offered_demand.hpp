@@ -26,9 +26,9 @@ class OfferedDemand {
   static constexpr int64_t kMaxGain = int64_t{1} << 32;
   static constexpr int64_t kMaxSlots = int64_t{1} << 30;
 
-  // samples: how many of the last requests recent_requests() shows. Throws std::invalid_argument
-  // naming the set that is malformed, or whose costs differ by more than kMaxGain. The columns are
-  // borrowed.
+  // samples: how many of the last tasks recent_requests() and recent_sets() show. Throws
+  // std::invalid_argument naming the set that is malformed, or whose costs differ by more than
+  // kMaxGain. The columns are borrowed.
   OfferedDemand(const PreferenceColumns& columns, size_t dimensions, size_t samples);
 
   // Counts tasks not seen before. request: [n, R]. Throws std::invalid_argument, and counts
@@ -54,6 +54,8 @@ class OfferedDemand {
 
   // The requests of tasks counted last, in no order: [k, R].
   std::span<const int64_t> recent_requests() const;
+  // Their sets, in the same order: [k].
+  std::span<const int32_t> recent_sets() const;
   int64_t tasks() const { return tasks_; }  // counted so far, those since advance() too
   size_t machines() const { return columns_.rack_of.size(); }
   size_t dimensions() const { return dimensions_; }
@@ -69,12 +71,14 @@ class OfferedDemand {
   std::vector<int32_t> touched_;  // sets with some
   std::vector<uint8_t> listed_;   // [K], bool: in members_ already
   std::vector<int64_t> sample_;   // a ring of requests, [samples, R]
+  std::vector<int32_t> sampled_set_;
   int64_t tasks_ = 0;
   int64_t total_since_ = 0;
   int64_t total_ = 0;
-  std::vector<int64_t> demand_;   // [M]
-  std::vector<__int128> saving_;  // [M]: demand x gain
-  std::vector<int32_t> members_;  // [M]
+  std::vector<int64_t> demand_;        // [M]
+  std::vector<__int128> saving_;       // [M]: demand x gain
+  std::vector<int64_t> highest_gain_;  // [M]: of any set offered
+  std::vector<int32_t> members_;       // [M]
 };
 
 }  // namespace agora

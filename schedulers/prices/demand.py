@@ -15,7 +15,9 @@ from schedulers.prices.registry import SlotPriceSpec
 from shared_state.tasks import Int64
 from shared_state.view import ClusterView
 
-FRACTION_BITS = 20
+FRACTION_BITS = 20  # of loads
+SHARE_BITS = 30
+MACHINE_PS = 40_000  # counted work per machine, in picoseconds
 
 
 class DemandPrices(PeriodicEstimator):
@@ -27,11 +29,13 @@ class DemandPrices(PeriodicEstimator):
 
     def _renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
         gain = self._demand.gain()
-        load = self._demand.load(self._slots.busy(view)) >> 12  # 2^-20: at most 2^50
+        load = self._demand.load(self._slots.busy(view)) >> 32 - FRACTION_BITS
         wanted = load + (self._slots.slots << FRACTION_BITS)
-        scale = np.maximum(wanted >> FRACTION_BITS, 1)  # keeps gain x load within 63 bits
-        price = gain * (load // scale) // np.maximum(wanted // scale, 1)
-        return hold_small_moves(current, price[:, None], gain)
+        scale = 1 + (wanted >> 31)  # keeps what follows within 63 bits
+        share = (load // scale << SHARE_BITS) // np.maximum(wanted // scale, 1)
+        price = gain * share + (1 << SHARE_BITS - 1) >> SHARE_BITS
+        renewal = hold_small_moves(current, price[:, None], gain)
+        return Renewal(renewal.price, renewal.work_ps + MACHINE_PS * len(price))
 
 
 SPEC = SlotPriceSpec("demand", ForgettingOptions, DemandPrices)

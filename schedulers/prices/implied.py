@@ -14,6 +14,11 @@ from schedulers.prices.registry import SlotPriceSpec
 from shared_state.tasks import Int64
 from shared_state.view import ClusterView
 
+# Counted work, in picoseconds: per machine, per price computed and per price copied.
+MACHINE_PS = 10_000
+PRICE_PS = 12_000
+COPY_PS = 500
+
 
 class ImpliedPrices(PeriodicEstimator):
     """The tasks that list a machine want nu of its C slots (OfferedDemand.load). With b slots busy,
@@ -42,9 +47,10 @@ class ImpliedPrices(PeriodicEstimator):
             self._demand.gain(),
             levels,
         )
+        work_ps = MACHINE_PS * len(slots) + PRICE_PS * computed * levels
         if current is not None and not changed:
-            return Renewal(current, computed * levels)
-        return Renewal(self._price.copy(), computed * levels)
+            return Renewal(current, work_ps)
+        return Renewal(self._price.copy(), work_ps + COPY_PS * self._price.size)
 
 
 SPEC = SlotPriceSpec("implied", ForgettingOptions, ImpliedPrices)

@@ -9,7 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from schedulers.interface import SchedulerEnvironment
-from schedulers.prices.periodic import LEAST_MOVE, PeriodicEstimator, Renewal, UpdateOptions
+from schedulers.prices.periodic import (
+    LEAST_MOVE,
+    PRICE_PS,
+    PeriodicEstimator,
+    Renewal,
+    UpdateOptions,
+)
 from schedulers.prices.registry import SlotPriceSpec
 from shared_state.tasks import Int64
 from shared_state.view import ClusterView
@@ -30,7 +36,7 @@ class OccupancyPrices(PeriodicEstimator):
         self._gain = gain
         busy = np.arange(max(1, int(slots.max(initial=0))))
         price = gain * np.minimum(busy, slots) // np.maximum(slots, 1)
-        return Renewal(price, price.size)
+        return Renewal(price, PRICE_PS * price.size)
 
 
 SPEC = SlotPriceSpec("occupancy", UpdateOptions, OccupancyPrices)

@@ -23,12 +23,13 @@ from shared_state.view import ClusterView
 
 @dataclass
 class FixedPrices:
-    """Prices for slots of one unit of the first resource; `seen` are the tasks it was offered."""
+    """Prices for slots of so much of the first resource; `seen` are the tasks it was offered."""
 
     price: list[list[int]]  # [machine][level]
     slots: list[int]
     dimensions: int = 1
     operations: int = 0
+    slot: int = 1  # of the first resource
     seen: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -36,7 +37,7 @@ class FixedPrices:
 
     def set(self, price: list[list[int]]) -> None:
         unit = np.zeros(self.dimensions, np.int64)
-        unit[0] = 1
+        unit[0] = self.slot
         self.prices = SlotPrices(np.array(price, np.int64), np.array(self.slots, np.int64), unit)
 
     def offered(self, task: Int64, preference: Int32, request: Int64) -> None:

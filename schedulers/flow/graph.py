@@ -226,6 +226,13 @@ class FlowGraph:
         )
         return chosen
 
+    def potentials(self) -> tuple[Int64, int]:
+        """The potentials of machines (int64[M]) and of the sink after the last solve, as in
+        LearnsPotentials: in the unit of placement costs."""
+        machine, sink = self._machine_arcs.potentials()
+        scale = 1 if self._pricing is None else self._pricing.scale
+        return (machine - sink) // scale, 0
+
     def placement_value(
         self, cost: Int64, preferred: NDArray[np.bool_], machine: Int64, free: Int64
     ) -> Int64:

@@ -42,6 +42,7 @@ class MachineArcs:
         preemption: bool,
     ) -> None:
         self._graph = graph
+        self._sink = sink
         self._elsewhere_only = pricing is not None and pricing.elsewhere_only
         self.node = self._entrance = graph.add_nodes(machines)
         self.room = zero = np.zeros(machines, np.int64)
@@ -91,3 +92,15 @@ class MachineArcs:
         if self.slots is None:
             return NO_SLOT_PRICES
         return self.slots.priced(not self._elsewhere_only, inner_is_priced)
+
+    def potentials(self) -> tuple[Int64, int]:
+        """The potentials of machines (int64[M]) and of the sink, of the last solve.
+
+        A machine's less the sink's, if that is above 0, is by how much the round would have cost
+        less with one more slot there, not counting the price of that slot.
+        """
+        potential = self._graph.solver.potential()
+        machine = potential[self.node]
+        if self.slots is not None and self._entrance is self.node:
+            machine = machine - self.slots.next_costs()
+        return machine, int(potential[self._sink])

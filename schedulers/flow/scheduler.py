@@ -9,6 +9,7 @@ elsewhere. A round's cost follows what changed since the last.
 from __future__ import annotations
 
 from time import perf_counter_ns
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ from schedulers.interface import (
     SchedulerEnvironment,
     TaskChanges,
 )
+from schedulers.prices.interface import LearnsPotentials
 from schedulers.prices.options import PriceMode, PriceOptions
 from schedulers.units import TypicalRequest, fits_somewhere, units_in
 from shared_state.random import Stream
@@ -53,6 +55,7 @@ class FlowOptions(PriceOptions):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    has_potentials: ClassVar[bool] = True
 
     wait_cost: int | None = Field(None, ge=0, le=1_000_000)
     wait_quantum_us: int | None = Field(None, ge=1)
@@ -79,6 +82,7 @@ class FlowScheduler:
         self.table = TaskTable(dimensions)
         machines = environment.cell.machines
         self._estimator = options.estimator(environment)
+        self._learner = self._estimator if isinstance(self._estimator, LearnsPotentials) else None
         pricing = None
         if self._estimator is not None:
             pricing = SlotPricing(options, policy, machines, options.preemption)
@@ -126,6 +130,8 @@ class FlowScheduler:
         graph_ns = perf_counter_ns()
         self.graph.solve(self.table)
         certificate = self._certify()
+        if self._learner is not None:
+            self._learner.learn_potentials(*self.graph.potentials(), context.now_us)
         solve_ns = perf_counter_ns()
         row, machine, evict, figures = self._extract(view, context)
         claims = self.table.batch(row)

@@ -109,6 +109,12 @@ class SlotArcs:
         slots = self._units if self._prices is None else self._prices.slots
         return PricedSlots(self._cost, slots, self._free, self._units, self._dearest, direct, inner)
 
+    def next_costs(self) -> Int64:
+        """The cost of the next slot of each machine as of the last update, int64[M]."""
+        if self._prices is None:
+            return np.zeros(len(self._free), np.int64)
+        return self._at_level(np.arange(len(self._free)), self._prices.slots - self._free)
+
     def next_cost(self, machine: Int64, free: Int64) -> Int64:
         """The cost of the next slot of machines with this room: int64[k].
 
@@ -118,8 +124,11 @@ class SlotArcs:
         """
         if self._prices is None:
             return np.zeros(len(machine), np.int64)
-        level = self._prices.slots[machine] - units_in(free, self._prices.unit)
-        cost: Int64 = self._cost[machine, np.clip(level, 0, self._cost.shape[1] - 1)]
+        busy = self._prices.slots[machine] - units_in(free, self._prices.unit)
+        return self._at_level(machine, busy)
+
+    def _at_level(self, machine: Int64, busy: Int64) -> Int64:
+        cost: Int64 = self._cost[machine, np.clip(busy, 0, self._cost.shape[1] - 1)]
         return cost
 
     def _set_prices(self, prices: SlotPrices) -> int:

@@ -27,10 +27,10 @@ class DemandPrices(PeriodicEstimator):
     def __init__(self, options: ForgettingOptions, environment: SchedulerEnvironment) -> None:
         super().__init__(environment, options.update_us, options.forget_us)
 
-    def _renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
-        gain = self._demand.gain()
-        load = self._demand.load(self._slots.busy(view)) >> 32 - FRACTION_BITS
-        wanted = load + (self._slots.slots << FRACTION_BITS)
+    def renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
+        gain = self.demand.gain()
+        load = self.demand.load(self.slots.busy(view)) >> 32 - FRACTION_BITS
+        wanted = load + (self.slots.slots << FRACTION_BITS)
         scale = 1 + (wanted >> 31)  # keeps what follows within 63 bits
         share = (load // scale << SHARE_BITS) // np.maximum(wanted // scale, 1)
         price = gain * share + (1 << SHARE_BITS - 1) >> SHARE_BITS

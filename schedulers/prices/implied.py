@@ -31,8 +31,8 @@ class ImpliedPrices(PeriodicEstimator):
         self._load = np.zeros(0, np.int64)  # what each row was computed for
         self._gain = np.zeros(0, np.int64)
 
-    def _renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
-        slots = self._slots.slots
+    def renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
+        slots = self.slots.slots
         if current is None:
             levels = max(1, int(slots.max(initial=0)))
             self._price = np.zeros((len(slots), levels), np.int64)
@@ -42,9 +42,9 @@ class ImpliedPrices(PeriodicEstimator):
             self._price,
             self._load,
             self._gain,
-            self._demand.load(self._slots.busy(view)),
+            self.demand.load(self.slots.busy(view)),
             slots,
-            self._demand.gain(),
+            self.demand.gain(),
             levels,
         )
         work_ps = MACHINE_PS * len(slots) + PRICE_PS * computed * levels

@@ -9,7 +9,7 @@ import numpy as np
 
 from schedulers import _native
 from schedulers.interface import SchedulerEnvironment
-from schedulers.prices.periodic import ForgettingOptions, PeriodicEstimator, Renewal
+from schedulers.prices.periodic import DemandOptions, PeriodicEstimator, Renewal
 from schedulers.prices.registry import SlotPriceSpec
 from shared_state.tasks import Int64
 from shared_state.view import ClusterView
@@ -25,8 +25,8 @@ class ImpliedPrices(PeriodicEstimator):
     the price of the next is E(nu, C) / E(nu, b) x the gain of these tasks over any other machine,
     where E is Erlang's loss formula."""
 
-    def __init__(self, options: ForgettingOptions, environment: SchedulerEnvironment) -> None:
-        super().__init__(environment, options.update_us, options.forget_us)
+    def __init__(self, options: DemandOptions, environment: SchedulerEnvironment) -> None:
+        super().__init__(environment, options.update_us, options.forget_us, pools=options.pool)
         self._price = np.zeros((0, 0), np.int64)  # as the next prices are, to be changed in place
         self._load = np.zeros(0, np.int64)  # what each row was computed for
         self._gain = np.zeros(0, np.int64)
@@ -53,4 +53,4 @@ class ImpliedPrices(PeriodicEstimator):
         return Renewal(self._price.copy(), work_ps + COPY_PS * self._price.size)
 
 
-SPEC = SlotPriceSpec("implied", ForgettingOptions, ImpliedPrices)
+SPEC = SlotPriceSpec("implied", DemandOptions, ImpliedPrices)

@@ -58,6 +58,17 @@ class ForgettingOptions(UpdateOptions):
         return round(self.forget_s * 1e6)
 
 
+class DemandOptions(ForgettingOptions):
+    """How prices follow the demand for each machine.
+
+    Attributes:
+        pool: Whether machines are taken to be wanted alike as far as their demands may differ by
+            chance.
+    """
+
+    pool: bool = True
+
+
 class Renewal(NamedTuple):
     """The prices of a period.
 
@@ -85,6 +96,8 @@ class PeriodicEstimator(ABC):
         update_us: The period.
         forget_us: After this time a task that was offered counts 1/e; None: nothing is forgotten.
         samples: How many of the tasks offered last are remembered one by one.
+        pools: Whether machines are taken to be wanted alike as far as their demands may differ by
+            chance.
 
     Raises:
         AgoraError: The catalog has costs that slot prices cannot have.
@@ -98,9 +111,10 @@ class PeriodicEstimator(ABC):
         update_us: int,
         forget_us: int | None = None,
         samples: int = SAMPLES,
+        pools: bool = False,
     ) -> None:
         self.operations = 0
-        self.demand = OfferedDemand(environment, forget_us, samples)
+        self.demand = OfferedDemand(environment, forget_us, samples, pools)
         self.slots = Slots(environment.cell)
         self._none = no_prices(*environment.cell.capacity.shape)
         self._prices = self._none

@@ -94,6 +94,7 @@ void bind_prices(nb::module_& module) {
              nb::gil_scoped_release release;
              return self.demand.advance(keep);
            })
+      .def("pool", [](BoundDemand& self) { self.demand.pool(); })
       .def_prop_ro("total", [](const BoundDemand& self) { return self.demand.total(); })
       .def_prop_ro("tasks", [](const BoundDemand& self) { return self.demand.tasks(); })
       .def_prop_ro("demand", [](const BoundDemand& self) { return copy_of(self.demand.demand()); })

@@ -10,6 +10,8 @@ namespace {
 
 using Wide = __int128;
 
+constexpr int64_t kChanceUnit = int64_t{1} << 16;  // of demand, before it is squared
+
 [[noreturn]] void refuse(size_t set, const std::string& what) {
   throw std::invalid_argument("preference set " + std::to_string(set) + ": " + what);
 }
@@ -33,6 +35,8 @@ OfferedDemand::OfferedDemand(const PreferenceColumns& columns, size_t dimensions
       dimensions_(dimensions),
       samples_(samples),
       since_(columns.sets()),
+      squares_(columns.sets()),
+      in_call_(columns.sets()),
       listed_(columns.sets()),
       sample_(samples * dimensions),
       sampled_set_(samples),
@@ -80,11 +84,17 @@ void OfferedDemand::offered(std::span<const int64_t> task, std::span<const int32
     if (!is_new(task[i])) continue;
     const auto set = static_cast<size_t>(preference[i]);
     if (since_[set]++ == 0) touched_.push_back(preference[i]);
+    ++in_call_[set];
     const size_t at = static_cast<size_t>(tasks_) % samples_;
     std::copy_n(request + i * dimensions_, dimensions_, sample_.data() + at * dimensions_);
     sampled_set_[at] = preference[i];
     ++tasks_;
     ++total_since_;
+  }
+  for (const int32_t set : preference) {
+    int32_t& tasks = in_call_[static_cast<size_t>(set)];
+    squares_[static_cast<size_t>(set)] += int64_t{tasks} * tasks;
+    tasks = 0;
   }
 }
 
@@ -102,7 +112,10 @@ int64_t OfferedDemand::advance(int64_t keep) {
     total_ = kept(total_, keep);
     for (int64_t& demand : demand_) demand = kept(demand, keep);
     for (Wide& saving : saving_) saving = saving * keep >> 31;
+    chance_ = chance_ * kept(keep, keep) >> 31;
   }
+  pooled_.clear();
+  pooled_saving_.clear();
   int64_t entries = 0;
   for (const int32_t touched : touched_) {
     const auto set = static_cast<size_t>(touched);
@@ -118,6 +131,8 @@ int64_t OfferedDemand::advance(int64_t keep) {
       highest_gain_[m] = std::max(highest_gain_[m], gain);
       members_[m] += is_first;
     }
+    if (end > begin) chance_ += (Wide{squares_[set]} << 32) / static_cast<int64_t>(end - begin);
+    squares_[set] = 0;
     listed_[set] = 1;
     since_[set] = 0;
     entries += static_cast<int64_t>(end - begin);
@@ -128,9 +143,37 @@ int64_t OfferedDemand::advance(int64_t keep) {
   return entries;
 }
 
+void OfferedDemand::pool() {
+  if (demand_.empty()) return;
+  const auto machines = static_cast<int64_t>(demand_.size());
+  Wide demand = 0, saving = 0, spread = 0;
+  for (const int64_t d : demand_) demand += d;
+  for (const Wide s : saving_) saving += s;
+  const auto mean_demand = static_cast<int64_t>(demand / machines);
+  const Wide mean_saving = saving / machines;
+  for (const int64_t d : demand_) {
+    const int64_t off = (d - mean_demand) / kChanceUnit;
+    spread += Wide{off} * off;
+  }
+  // The part of the spread that chance does not explain, in units of 2^-30.
+  Wide real = spread > chance_ ? spread - chance_ : 0;
+  while (spread >= Wide{1} << 64) spread >>= 1, real >>= 1;
+  const int64_t part = spread > 0 ? static_cast<int64_t>((real << 30) / spread) : 0;
+  pooled_.resize(demand_.size());
+  pooled_saving_.resize(demand_.size());
+  for (size_t m = 0; m < demand_.size(); ++m) {
+    const Wide off = Wide{demand_[m] - mean_demand} * part >> 30;
+    pooled_[m] = static_cast<int64_t>(std::max<Wide>(mean_demand + off, 0));
+    pooled_saving_[m] = std::max<Wide>(mean_saving + ((saving_[m] - mean_saving) * part >> 30), 0);
+  }
+}
+
 void OfferedDemand::gain(std::span<int64_t> gain) const {
-  for (size_t m = 0; m < demand_.size(); ++m)
-    gain[m] = mean(saving_[m], demand_[m], highest_gain_[m]);
+  int64_t highest = 0;  // of any machine: pooled demand is that for others, too
+  for (const int64_t one : highest_gain_) highest = std::max(highest, one);
+  const auto demand = wanted();
+  const auto saving = saved();
+  for (size_t m = 0; m < demand.size(); ++m) gain[m] = mean(saving[m], demand[m], highest);
 }
 
 int64_t OfferedDemand::mean_gain() const {
@@ -147,8 +190,9 @@ int64_t OfferedDemand::mean_gain() const {
 void OfferedDemand::load(int64_t busy, std::span<int64_t> load) const {
   if (busy < 0 || busy > kMaxSlots)
     throw std::invalid_argument("busy: expected 0 to 2^30 slots, got " + std::to_string(busy));
-  for (size_t m = 0; m < demand_.size(); ++m)
-    load[m] = total_ > 0 ? static_cast<int64_t>(((Wide{busy} * demand_[m]) << 32) / total_) : 0;
+  const auto demand = wanted();
+  for (size_t m = 0; m < demand.size(); ++m)
+    load[m] = total_ > 0 ? static_cast<int64_t>(((Wide{busy} * demand[m]) << 32) / total_) : 0;
 }
 
 std::span<const int64_t> OfferedDemand::recent_requests() const {

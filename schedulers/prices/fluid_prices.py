@@ -66,13 +66,13 @@ class FluidPrices(PeriodicEstimator):
         self._worth = RunningMean(environment.cell.machines, options.forget_us)
         self._problem: _Problem | None = None
 
-    def _renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
-        recent = self._demand.recent_sets
-        tasks, work_ps = min(self._slots.busy(view), MOST_TASKS), 0
+    def renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
+        recent = self.demand.recent_sets
+        tasks, work_ps = min(self.slots.busy(view), MOST_TASKS), 0
         sets = np.unique(recent)
         problem = self._problem
         if problem is None or current is None or not np.array_equal(problem.sets, sets):
-            problem = self._problem = _Problem.make(self._catalog, sets, self._slots.slots)
+            problem = self._problem = _Problem.make(self._catalog, sets, self.slots.slots)
             work_ps = ENTRY_PS * problem.entries
         for _ in range(self._samples):
             stream = Stream(stream_key(0, f"fluid prices of {self._name}", self._drawn))
@@ -83,7 +83,7 @@ class FluidPrices(PeriodicEstimator):
             work_ps += TASK_PS * tasks + SOLVER_PS * problem.solver.stats.operations
             work_ps += MACHINE_PS * problem.machines
         price = self._worth.rounded()[:, None]
-        renewal = hold_small_moves(current, price, self._demand.mean_gain)
+        renewal = hold_small_moves(current, price, self.demand.mean_gain)
         return Renewal(renewal.price, renewal.work_ps + work_ps)
 
 

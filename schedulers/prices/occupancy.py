@@ -29,8 +29,8 @@ class OccupancyPrices(PeriodicEstimator):
         super().__init__(environment, options.update_us)
         self._gain = 0  # that the prices were made of
 
-    def _renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
-        gain, slots = self._demand.mean_gain, self._slots.slots[:, None]
+    def renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
+        gain, slots = self.demand.mean_gain, self.slots.slots[:, None]
         if current is not None and abs(gain - self._gain) <= gain // LEAST_MOVE:
             return Renewal(current, 0)
         self._gain = gain

@@ -25,13 +25,19 @@ class OfferedDemand:
         environment: Of the scheduler.
         forget_us: After this time a task counts 1/e; None: nothing is forgotten.
         samples: How many of the last tasks recent_requests and recent_sets show.
+        pools: Whether machines are taken to be wanted alike as far as their demands may differ by
+            chance.
 
     Raises:
         AgoraError: A preference set is malformed, or its costs differ by more than 2^32.
     """
 
     def __init__(
-        self, environment: SchedulerEnvironment, forget_us: int | None, samples: int = SAMPLES
+        self,
+        environment: SchedulerEnvironment,
+        forget_us: int | None,
+        samples: int = SAMPLES,
+        pools: bool = False,
     ) -> None:
         columns = native_columns(environment.catalog, environment.cell)
         dimensions = environment.cell.capacity.shape[1]
@@ -40,6 +46,7 @@ class OfferedDemand:
         except ValueError as error:
             raise AgoraError(str(error)) from error
         self._forget_us = forget_us
+        self._pools = pools
 
     def offered(self, task: Int64, preference: Int32, request: Int64) -> None:
         """Count the tasks not seen before.
@@ -65,6 +72,8 @@ class OfferedDemand:
         """
         keep = KEEP_ALL if self._forget_us is None else kept(elapsed_us, self._forget_us)
         entries: int = self._counts.advance(keep)
+        if self._pools:
+            self._counts.pool()
         return entries
 
     @property

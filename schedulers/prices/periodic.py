@@ -58,6 +58,17 @@ class ForgettingOptions(UpdateOptions):
         return round(self.forget_s * 1e6)
 
 
+class DemandOptions(ForgettingOptions):
+    """How prices follow the demand for each machine.
+
+    Attributes:
+        pool: Whether machines are taken to be wanted alike as far as their demands may differ by
+            chance.
+    """
+
+    pool: bool = True
+
+
 class Renewal(NamedTuple):
     """The prices of a period.
 
@@ -76,11 +87,17 @@ class PeriodicEstimator(ABC):
     Periods begin at multiples of the update interval. Until a task was offered, and where tasks of
     typical size ask for nothing, every price is 0.
 
+    Attributes:
+        demand: Of the tasks offered, as of the period.
+        slots: What a slot is, how many there are, and how many are busy.
+
     Args:
         environment: Of the scheduler.
         update_us: The period.
         forget_us: After this time a task that was offered counts 1/e; None: nothing is forgotten.
         samples: How many of the tasks offered last are remembered one by one.
+        pools: Whether machines are taken to be wanted alike as far as their demands may differ by
+            chance.
 
     Raises:
         AgoraError: The catalog has costs that slot prices cannot have.
@@ -94,10 +111,11 @@ class PeriodicEstimator(ABC):
         update_us: int,
         forget_us: int | None = None,
         samples: int = SAMPLES,
+        pools: bool = False,
     ) -> None:
         self.operations = 0
-        self._demand = OfferedDemand(environment, forget_us, samples)
-        self._slots = Slots(environment.cell)
+        self.demand = OfferedDemand(environment, forget_us, samples, pools)
+        self.slots = Slots(environment.cell)
         self._none = no_prices(*environment.cell.capacity.shape)
         self._prices = self._none
         self._update_us = update_us
@@ -106,7 +124,7 @@ class PeriodicEstimator(ABC):
 
     def offered(self, task: Int64, preference: Int32, request: Int64) -> None:
         """Count the tasks (SlotPriceEstimator.offered)."""
-        self._demand.offered(task, preference, request)
+        self.demand.offered(task, preference, request)
 
     def update(self, view: ClusterView, now_us: int) -> SlotPrices:
         """The prices of this period (SlotPriceEstimator.update)."""
@@ -116,23 +134,23 @@ class PeriodicEstimator(ABC):
             return self._prices
         elapsed_us = (period - self._period) * self._update_us if self._period >= 0 else 0
         self._period = period
-        entries = self._demand.advance(elapsed_us)
-        counted, self._tasks = self._demand.tasks - self._tasks, self._demand.tasks
-        is_new_slot = counted > 0 and self._slots.update(self._demand.recent_requests)
-        work_ps = sum(map(mul, WEIGHTS_PS, (1, counted, entries, len(self._slots.slots))))
-        if self._slots.unit.any():
+        entries = self.demand.advance(elapsed_us)
+        counted, self._tasks = self.demand.tasks - self._tasks, self.demand.tasks
+        is_new_slot = counted > 0 and self.slots.update(self.demand.recent_requests)
+        work_ps = sum(map(mul, WEIGHTS_PS, (1, counted, entries, len(self.slots.slots))))
+        if self.slots.unit.any():
             current = self._prices.price
-            renewal = self._renew(view, None if is_new_slot else current)
+            renewal = self.renew(view, None if is_new_slot else current)
             work_ps += renewal.work_ps
             if renewal.price is not current:
-                self._prices = SlotPrices(renewal.price, self._slots.slots, self._slots.unit)
+                self._prices = SlotPrices(renewal.price, self.slots.slots, self.slots.unit)
         else:
             self._prices = self._none
         self.operations = work_ps // PS_PER_OPERATION
         return self._prices
 
     @abstractmethod
-    def _renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
+    def renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
         """The prices of a period that begins.
 
         Args:

@@ -115,6 +115,7 @@ void check_history(Draws& draws) {
     CHECK(demand.tasks() == before);
     const auto keep = draws(4) == 0 ? 0 : static_cast<int64_t>(draws(OfferedDemand::kKeepAll + 1));
     demand.advance(keep);
+    if (draws(2) == 0) demand.pool();
     int64_t sum = 0;
     for (const int64_t d : demand.demand()) {
       CHECK(d >= 0);

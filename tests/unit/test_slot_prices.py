@@ -31,7 +31,7 @@ def test_membership_counts_the_sets_that_were_offered():
 def test_demand_is_the_load_that_falls_to_a_machine():
     # Eight of 16 slots are busy. Machine 0 is wanted by half of a quarter of the tasks: one Erlang;
     # machine 1 by that and a half: five.
-    world = PriceWorld("demand", [4] * 4, [(100, {0: 0, 1: 0}), (100, {1: 60})])
+    world = PriceWorld("demand", [4] * 4, [(100, {0: 0, 1: 0}), (100, {1: 60})], pool=False)
     world.occupy([2, 3], [4, 4])
     world.offer([1, 2, 2, 0])
     # gain of machine 1: (1/2 x 100 + 2 x 40) / (5/2) = 52, times 5/9
@@ -48,7 +48,7 @@ def erlang(load: Fraction, slots: int) -> Fraction:
 
 
 def test_implied_cost_is_the_ratio_of_loss_probabilities():
-    world = PriceWorld("implied", [3, 3, 1], [(1000, {0: 0})])
+    world = PriceWorld("implied", [3, 3, 1], [(1000, {0: 0})], pool=False)
     world.occupy([1, 2], [3, 1])  # four busy slots
     world.offer([1, 0])  # half of the tasks want machine 0: two Erlang
     full = erlang(Fraction(2), 3)
@@ -123,13 +123,52 @@ def test_a_task_counts_once_however_often_it_is_offered():
 def test_demand_is_forgotten_and_shares_stay_whole():
     """What was offered before, and the total, are forgotten alike: with one set offered its share
     is everything, and with another it moves over."""
-    world = PriceWorld("demand", [4] * 2, [(100, {0: 0}), (100, {1: 0})], forget_s=50.0)
+    world = PriceWorld("demand", [4] * 2, [(100, {0: 0}), (100, {1: 0})], forget_s=50.0, pool=False)
     world.occupy([0], [4])
     world.offer([1] * 10)
     assert world.price() == [[50], [0]]  # 4 Erlang for 4 slots
     assert world.price(40) == [[50], [0]]
     world.offer([2] * 10)
     assert world.price(50) == [[21], [42]]  # e^-1 to 1: 1.076 and 2.924 Erlang
+
+
+def demand_prices(calls, **options):
+    """Prices of two machines with a set each, after `calls` of offered() with so many tasks of the
+    one and of the other; eight of 16 slots are busy."""
+    world = PriceWorld("demand", [4, 4, 8], [(100, {0: 0}), (100, {1: 0})], **options)
+    world.occupy([2], [8])
+    for first, second in calls:
+        world.offer([1] * first + [2] * second)
+    return [price for (price,) in world.price()]
+
+
+def test_demands_that_differ_by_chance_are_taken_as_equal():
+    # Demands of 3, 5 and 0, their mean is 8/3: a spread of 12.7, of which chance explains 8. What
+    # remains is 0.37 of it: 2.79, 3.53 and 1.68 Erlang.
+    few = [(1, 1)] * 3 + [(0, 1)] * 2
+    assert demand_prices(few) == [41, 47, 17]
+    assert demand_prices(few, pool=False) == [43, 56, 0]
+    # Demands of 300, 500 and 0: chance explains 0.6 % of the spread.
+    many = [(1, 1)] * 300 + [(0, 1)] * 200
+    assert demand_prices(many) == [43, 55, 0]
+    # Five calls with all of them at once: so many tasks of one set are one observation.
+    assert demand_prices([(60, 100)] * 5) != demand_prices(many)
+
+
+def test_what_tasks_with_sets_of_their_own_want_tells_little():
+    """No machine is wanted more than others in the long run: the prices that the first hundred
+    tasks make differ less if demands are pooled."""
+    draws = np.random.default_rng(5)
+    sets = [(1000, {int(m): 0 for m in draws.choice(30, 3, replace=False)}) for _ in range(100)]
+    spread = {}
+    for pool in (False, True):
+        world = PriceWorld("implied", [8] * 30, sets, pool=pool)
+        world.occupy(range(30), [7] * 30)
+        for k in range(100):
+            world.offer([k + 1])
+        last_slot = world.prices().price[:, -1]
+        spread[pool] = last_slot.max() - last_slot.min()
+    assert spread[True] < spread[False] / 4
 
 
 def test_forgetting_is_exponential():
@@ -140,7 +179,7 @@ def test_forgetting_is_exponential():
 
 
 def test_small_moves_change_no_price():
-    world = PriceWorld("implied", [16] * 2, [(1000, {0: 0}), (1000, {1: 0})])
+    world = PriceWorld("implied", [16] * 2, [(1000, {0: 0}), (1000, {1: 0})], pool=False)
     world.occupy([0, 1], [12, 12])
     world.offer([1] * 1000 + [2] * 1000)
     first = world.prices()
@@ -179,8 +218,8 @@ def test_a_slot_is_coarser_where_many_tasks_fit_a_machine(kind):
 
 
 def test_machines_that_are_down_are_not_busy():
-    up = PriceWorld("implied", [4] * 3, [(1000, {0: 0})])
-    down = PriceWorld("implied", [4] * 4, [(1000, {0: 0})])
+    up = PriceWorld("implied", [4] * 3, [(1000, {0: 0})], pool=False)
+    down = PriceWorld("implied", [4] * 4, [(1000, {0: 0})], pool=False)
     down.cell.set_machines(np.array([3], np.int32), np.array([False]), 0)
     down.view.apply(down.cell.delta_since(0, int(down.view.versions[0]), 0, False))
     for world in (up, down):

@@ -19,16 +19,15 @@ from experiments.regret import settle_us
 from experiments.report.page import write_report, write_report_so_far
 from experiments.report.terminal import comparison_table
 from experiments.running import ArmRun
-from experiments.summary import ArmResult, Run, RunFacts, build_summary, write_run
-from experiments.summary_model import Prediction, SeedFigures, Sensitivity
+from experiments.summary import ArmResult, Run, RunFacts, summary_of_results, write_run
+from experiments.summary_model import Prediction, SeedFigures, Sensitivity, WorkloadFacts
 from experiments.version import version_text
 from parsync.metrics.summary import quantities, series, summarise
-from parsync.workload.workload import Workload
 
 
 def finish_run(
     config: RunConfig,
-    workload: Workload,
+    workload: WorkloadFacts,
     runs: Sequence[ArmRun],
     seeds: Mapping[int, Mapping[str, SeedFigures]],
     sensitivity: Sequence[Sensitivity],
@@ -57,7 +56,7 @@ def finish_run(
         replace(arm_result(config, run, seeds, run.live), prediction=predictions.get(run.arm.name))
         for run in runs
     ]
-    summary = build_summary(facts, workload, arms, sensitivity)
+    summary = summary_of_results(facts, workload, arms, sensitivity)
     write_run(directory, summary, arms)
     sound = {arm.name for arm in summary.arms if arm.runtime == "ray" and arm.has_sound_run}
     times = [run.times for run in runs if run.arm.name in sound]
@@ -68,7 +67,7 @@ def finish_run(
 
 def report_so_far(
     config: RunConfig,
-    workload: Workload,
+    workload: WorkloadFacts,
     runs: Sequence[ArmRun],
     seeds: Mapping[int, Mapping[str, SeedFigures]],
     directory: Path,
@@ -83,18 +82,18 @@ def report_so_far(
         AgoraError: The report cannot be written.
     """
     arms = [arm_result(config, run, seeds, run.live) for run in runs]
-    summary = build_summary(_facts(config, config.runtime, ""), workload, arms)
+    summary = summary_of_results(_facts(config, config.runtime, ""), workload, arms)
     series = {
         described.slug: dict(arm.series) for described, arm in zip(summary.arms, arms, strict=True)
     }
     return write_report_so_far(Run(directory, summary, series), to_come)
 
 
-def preview(config: RunConfig, workload: Workload, runs: Sequence[ArmRun]) -> Group:
+def preview(config: RunConfig, workload: WorkloadFacts, runs: Sequence[ArmRun]) -> Group:
     """The comparison of arms that have all run in virtual time, for the terminal."""
     facts = _facts(config, "virtual", "")
     arms = [arm_result(config, run, {}, live=False) for run in runs]
-    return comparison_table(build_summary(facts, workload, arms))
+    return comparison_table(summary_of_results(facts, workload, arms))
 
 
 def _facts(config: RunConfig, runtime: str, partial: str) -> RunFacts:

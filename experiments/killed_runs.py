@@ -24,6 +24,7 @@ from typing import Any
 from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig, load_config
 from experiments.finishing import arm_result
+from experiments.fluid_bound import phase_bounds
 from experiments.kept_arms import kept_arm
 from experiments.model_files import read_model, write_model
 from experiments.preconditions import CONFIG_FILE
@@ -252,7 +253,8 @@ class _Found:
         write_series(folder, result.series)
         if not measured.stopped:
             self.lacks.append(f"'{arm.name}': its regret was not computed")
-        facts = workload_facts(workload)
+        bounds = phase_bounds(self._config.workload, workload, settle_us(self._config))
+        facts = workload_facts(workload, bounds)
         return KeptArm(
             version=self.version,
             stopped=measured.stopped,

@@ -19,6 +19,7 @@ from experiments.arm_config import ArmConfig
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
 from experiments.finishing import arm_result, finish_run, preview, report_so_far
+from experiments.fluid_bound import phase_bounds
 from experiments.frontiers.files import FRONTIER
 from experiments.frontiers.running import frontier_of_run
 from experiments.interruption import Interruption
@@ -27,6 +28,7 @@ from experiments.live_table import live_table
 from experiments.live_validity import live_validity
 from experiments.preconditions import runs_at_a_time
 from experiments.predictions import prediction_points, predictions_of
+from experiments.regret import settle_us
 from experiments.running import ArmRun, ArmRunner, figures_of_run
 from experiments.sensitivity import Choice, changed_points, sensitivity
 from experiments.summary import slugs, workload_facts, write_seed
@@ -84,7 +86,8 @@ class Stages:
         self._console = console
         self._run_arm = run_arm
         self._interruption = interruption
-        self._facts = workload_facts(workload)
+        bounds = phase_bounds(config.workload, workload, settle_us(config))
+        self._facts = workload_facts(workload, bounds)
         self._version = version_text()
         self._slug = dict(
             zip((names := [arm.name for arm in config.arms]), slugs(names), strict=True)
@@ -153,7 +156,7 @@ class Stages:
                 status.update(f"all arms in virtual time: {progress.step()}")
         self.doing = "interrupted"
         if any(not run.stopped for run in self.runs.values()):
-            self._console.print(preview(self._config, self._workload, self.in_order()))
+            self._console.print(preview(self._config, self._facts, self.in_order()))
         self._interruption.check()
         self._report_so_far()
 
@@ -257,7 +260,7 @@ class Stages:
         """Write the results and the report. Errors as finish_run."""
         finish_run(
             self._config,
-            self._workload,
+            self._facts,
             self.in_order(),
             self.seeds,
             sensitivity(self._slug, self._changed),
@@ -280,9 +283,7 @@ class Stages:
         runs = [run for run in self.in_order() if not run.stopped]
         if not runs:
             return
-        path = report_so_far(
-            self._config, self._workload, runs, self.seeds, self._directory, to_come
-        )
+        path = report_so_far(self._config, self._facts, runs, self.seeds, self._directory, to_come)
         if not self._reported:
             self._console.print(Text(f"report so far: {path}"), soft_wrap=True)
         self._reported = True

@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.decision_basis import Capacity, DecisionBasis
+from experiments.fluid_bound_model import PhaseBound
 from experiments.model_files import read_model, write_model, writing
 from experiments.restarts import Restart
 from experiments.series_fields import check_series
@@ -148,13 +149,23 @@ def build_summary(
     arms: Sequence[ArmResult],
     sensitivity: Sequence[Sensitivity] = (),
 ) -> RunSummary:
-    """The summary of a run."""
+    """The summary of a run of this workload."""
+    return summary_of_results(facts, workload_facts(workload), arms, sensitivity)
+
+
+def summary_of_results(
+    facts: RunFacts,
+    workload: WorkloadFacts,
+    arms: Sequence[ArmResult],
+    sensitivity: Sequence[Sensitivity] = (),
+) -> RunSummary:
+    """As build_summary, where the facts of the workload are known already."""
     described = [
         describe(arm, slug)
         for arm, slug in zip(arms, slugs([arm.name for arm in arms]), strict=True)
     ]
     quantities = [one for arm in arms for one in arm.quantities]
-    return summary_of(facts, workload_facts(workload), described, quantities, sensitivity)
+    return summary_of(facts, workload, described, quantities, sensitivity)
 
 
 def summary_of(
@@ -192,8 +203,16 @@ def distinct(quantities: Sequence[Quantity]) -> list[Quantity]:
     return list({quantity.key: quantity for quantity in reversed(quantities)}.values())[::-1]
 
 
-def workload_facts(workload: Workload) -> WorkloadFacts:
-    """What the arms had to do."""
+def workload_facts(
+    workload: Workload, bounds: Sequence[PhaseBound | None] | None = None
+) -> WorkloadFacts:
+    """What the arms had to do.
+
+    Args:
+        workload: What was run.
+        bounds: The bound of each phase; None: not known.
+    """
+    bounds = [None] * len(workload.phases) if bounds is None else bounds
     duration_us = workload.duration_us[workload.arrival_rows]
     duration_us = duration_us[duration_us >= 0]
     return WorkloadFacts(
@@ -209,8 +228,13 @@ def workload_facts(workload: Workload) -> WorkloadFacts:
         end_us=workload.end_us,
         mean_duration_us=round(float(duration_us.mean())) if len(duration_us) else None,
         phases=[
-            Phase(start_us=phase.start_us, end_us=phase.end_us, load_percent=phase.load_percent)
-            for phase in workload.phases
+            Phase(
+                start_us=phase.start_us,
+                end_us=phase.end_us,
+                load_percent=phase.load_percent,
+                bound=bound,
+            )
+            for phase, bound in zip(workload.phases, bounds, strict=True)
         ],
         facts=_plain(workload.facts),
     )

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from experiments.decision_basis import Capacity, DecisionBasis, by_basis
+from experiments.fluid_bound_model import PhaseBound
 from experiments.restarts import Restart
 from experiments.statistics import Difference, Interval
 from parsync.metrics.figures import Count, Figures, Number
@@ -25,18 +26,24 @@ from parsync.metrics.summary import (
 )
 from parsync.metrics.validity import Validity
 
-Version = Literal[4]
-VERSION: Version = 4
+Version = Literal[5]
+VERSION: Version = 5
 
 Settings = dict[str, JsonValue]  # of a configuration, by name
 
 
 class Phase(Figures):
-    """A stretch of offered load."""
+    """A stretch of offered load.
+
+    Attributes:
+        bound: What schedulers could reach at most; None where no arriving task prefers any
+            machine, or it is not known.
+    """
 
     start_us: Count
     end_us: Count
     load_percent: Count | None
+    bound: PhaseBound | None = None
 
 
 class WorkloadFacts(Figures):

@@ -19,7 +19,7 @@ from pydantic import (
 
 from experiments.strict_model import Strict
 from experiments.workloads import registry
-from experiments.workloads.registry import Outline, WorkloadSpec
+from experiments.workloads.registry import ExpectedRates, Outline, WorkloadSpec
 from parsync.metrics.run_frame import PlacementValue
 from parsync.workload.workload import Workload
 from schedulers.entry_points import first_problem
@@ -103,6 +103,10 @@ class WorkloadConfig(Strict):
         """What each arm runs before time 0 of the workload, checked; None if nothing. AgoraError as
         make."""
         return self.spec.make_warm_up(self.options, seed)
+
+    def expected_rates(self) -> ExpectedRates | None:
+        """What arrives on average, as the options say; None if only reading the workload tells."""
+        return self.spec.call(self.spec.expected_rates, self.options)
 
     def values(self, workload: Workload) -> Sequence[PlacementValue]:
         """What this kind's placements are worth beyond their cost."""

@@ -33,6 +33,7 @@ def draw_condition(
             points = summary.points_of(index, condition)
             name = architecture_label(summary, index)
             drawn |= _line(axes, points, delay, quality, index, name)
+        _bound(axes, summary, condition, quality)
         _finish(axes, summary.quantity(delay), summary.quantity(quality))
         style.legend(figure, axes)
     return figure if drawn else None
@@ -66,6 +67,7 @@ def of_run(run: Run) -> Figure | None:
                         _line(axes, points, delay, quality, len(place) + index, told, False)
             for arm in members:
                 _mark(run, axes, arm, place[arm.name])
+            _bound(axes, frontier, 0, quality)
             if len(sets) > 1:
                 axes.set_title(basis_title(members[0].basis), loc="left")
             _finish(axes, frontier.quantity(delay), frontier.quantity(quality))
@@ -145,6 +147,15 @@ def _bars(axes: Axes, x: Limits, y: Limits, colour: str) -> None:
         elinewidth=0.8,
         capsize=1.5,
     )
+
+
+def _bound(axes: Axes, summary: FrontierSummary, condition: int, quality: str) -> None:
+    """The best quality that any scheduler could reach, as a line; nothing where it is not known."""
+    bound = summary.conditions[condition].bound
+    value = None if bound is None else getattr(bound, quality, None)
+    if bound is not None and value is not None:
+        name = "Estimated bound" if bound.is_estimate else "Bound"
+        axes.axhline(value, color=style.INK, linewidth=1.0, linestyle=(0, (1, 2)), label=name)
 
 
 def _mark(run: Run, axes: Axes, arm: ArmSummary, index: int) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.decision_basis import by_basis
+from experiments.frontiers.bounds import condition_bounds
 from experiments.frontiers.description import setting_text
 from experiments.frontiers.dominance import Box, Place, dominated_area, non_dominated
 from experiments.frontiers.grid import Grid
@@ -87,8 +88,8 @@ def build_frontier(
         seeds=seeds,
         quantities=[known[key] for key in keys],
         conditions=[
-            FrontierCondition(load_percent=one.load_percent, gap_s=one.gap_s)
-            for one in grid.conditions
+            FrontierCondition(load_percent=one.load_percent, gap_s=one.gap_s, bound=bound)
+            for one, bound in zip(grid.conditions, condition_bounds(grid, workload), strict=True)
         ],
         architectures=[
             FrontierArchitecture(name=one.title, arm=one.arm, knob=one.knob, basis=basis)

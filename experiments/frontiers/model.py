@@ -8,6 +8,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from experiments.decision_basis import DecisionBasis
+from experiments.fluid_bound_model import PhaseBound
 from experiments.statistics import Interval
 from experiments.summary_model import VERSION, Version
 from parsync.metrics.figures import Count, Figures, Number
@@ -21,10 +22,17 @@ BESIDE = ("conflict_rate", "utilisation_mean")
 
 
 class FrontierCondition(Figures):
-    """What all architectures meet alike; None where it is the workload's or the arms' own."""
+    """What all architectures meet alike.
+
+    Attributes:
+        load_percent, gap_s: None where it is the workload's or the arms' own.
+        bound: What schedulers could reach at most over all phases, under the first seed; None where
+            that is not known, or there is no steady state.
+    """
 
     load_percent: Count | None
     gap_s: Number | None
+    bound: PhaseBound | None = None
 
 
 class FrontierArchitecture(Figures):

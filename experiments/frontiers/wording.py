@@ -205,3 +205,18 @@ def box_text(summary: FrontierSummary) -> str:
         f"Delays from {duration(box.fastest_us)} to {duration(box.slowest_us)} on a logarithmic "
         f"scale. Reference point: {duration(box.slowest_us)} and {worst}"
     )
+
+
+def bounds_text(summary: FrontierSummary) -> str:
+    """The best preferred share and cost of every load, in words; "" where none is known."""
+    parts = {}
+    for condition in summary.conditions:
+        bound = condition.bound
+        if bound is None or bound.preferred_share is None:
+            continue
+        cost = "" if bound.cost_mean is None else f" at a mean cost of {bound.cost_mean:,.4g}"
+        load = load_text(condition)
+        of_load = f"{load}: " if load else ""
+        about = "about " if bound.is_estimate else ""
+        parts[load] = f"{of_load}{about}{share(bound.preferred_share)} preferred{cost}"
+    return "; ".join(parts.values())

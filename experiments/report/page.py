@@ -13,6 +13,7 @@ import jinja2
 from experiments.decision_basis import basis_explained, basis_text, basis_titles
 from experiments.figures import FIGURES, FigureSpec, RenderedFigure, draw_all, style
 from experiments.report.answer import answer, effective_capacity, question, rests_on, times
+from experiments.report.bound import bound_sentences, bound_table
 from experiments.report.data_dictionary import data_dictionary
 from experiments.report.differences import differences, settings
 from experiments.report.live_runs import (
@@ -132,6 +133,8 @@ def render(run: Run, drawn: Sequence[RenderedFigure], to_come: Sequence[str] = (
         question=question(summary),
         answer=answer(summary),
         rests_on=rests_on(summary),
+        bound=bound_table(summary),
+        bound_sentences=bound_sentences(summary),
         sensitivity=sensitivity_tables(summary),
         seeds_text=seeds_text,
         baseline=next(

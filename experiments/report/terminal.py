@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from experiments.decision_basis import basis_titles
+from experiments.report.bound import bound_sentences
 from experiments.report.fitted_table import FittedTable
 from experiments.report.live_runs import disturbed_runs
 from experiments.report.transient import transient_phases
@@ -106,6 +107,8 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
     if drifted := transient_phases(summary):
         notes.append(Text(drifted))
     notes += [Text(sentence) for sentence in disturbed_runs(summary)]
+    if sentences := bound_sentences(summary):
+        notes.append(Text(" ".join(sentences)))
     return Group(*tables, *notes)
 
 

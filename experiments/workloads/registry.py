@@ -20,6 +20,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, get_args
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from parsync.metrics.run_frame import PlacementValue
@@ -63,6 +65,19 @@ class Outline:
     service_share: float
 
 
+@dataclass(frozen=True, slots=True)
+class ExpectedRates:
+    """What the options of a workload say about its arrivals, for P phases and K preference sets.
+
+    Args:
+        per_s: float64[P, K], tasks per second on average.
+        mean_us: the mean run time away from preferred machines, the same for all sets.
+    """
+
+    per_s: NDArray[np.float64]
+    mean_us: float
+
+
 def _no_values(workload: Workload) -> Sequence[PlacementValue]:
     return ()
 
@@ -72,6 +87,10 @@ def _no_warm_up(options: Any, seed: int) -> Workload | None:
 
 
 def _no_outline(options: Any) -> Outline | None:
+    return None
+
+
+def _no_rates(options: Any) -> ExpectedRates | None:
     return None
 
 
@@ -94,6 +113,8 @@ class WorkloadSpec:
             options and seed: a workload on the same cell, with tasks, jobs and times of its own.
             What runs or waits at its end, does so at time 0 (parsync.workload.start). None where
             the run begins as the workload says.
+        expected_rates: how often tasks of each set arrive on average; None if only reading the
+            workload tells. The report's bound rests on it (docs/prices.md).
     """
 
     kind: str
@@ -104,6 +125,7 @@ class WorkloadSpec:
     outline: Callable[[Any], Outline | None] = _no_outline
     with_duration: Callable[[Any, float], Mapping[str, Any]] | None = None
     warm_up: Callable[[Any, int], Workload | None] = _no_warm_up
+    expected_rates: Callable[[Any], ExpectedRates | None] = _no_rates
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
         """The options, validated. AgoraError naming the first that is unknown or wrong."""
@@ -187,6 +209,7 @@ def _wrong(spec: WorkloadSpec) -> str:
             ("outline", callable(spec.outline), "a callable"),
             ("with_duration", with_duration is None or callable(with_duration), "a callable"),
             ("warm_up", callable(spec.warm_up), "a callable"),
+            ("expected_rates", callable(spec.expected_rates), "a callable"),
         ),
     )
     if not wrong and "kind" in spec.options.model_fields:

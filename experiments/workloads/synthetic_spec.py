@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from experiments.workloads.expected_rates import expected_rates
 from experiments.workloads.registry import WorkloadSpec
 from experiments.workloads.steady_state import warm_up
 from experiments.workloads.synthetic import generate
@@ -24,4 +25,5 @@ SPEC = WorkloadSpec(
     outline=SyntheticOptions.outline,
     with_duration=SyntheticOptions.phase_length,
     warm_up=warm_up,
+    expected_rates=expected_rates,
 )

@@ -69,7 +69,7 @@ def results(grid: Grid) -> Results:
 
 
 def summary_of(grid: Grid, results: Results, partial: str = "") -> FrontierSummary:
-    workload = make_workload(grid.config, grid.config.seed)
+    workload = make_workload(grid.conditions[0].config, grid.config.seed)
     return build_frontier(grid, results, workload, partial)
 
 

@@ -78,6 +78,7 @@ class TieBreaking {
         machine_room_(in.machine_room.begin(), in.machine_room.end()),
         placed_(in.machine_room.size()),
         entered_(in.machine_room.size()),
+        counted_(in.machine_room.size()),
         arc_(in.head.size(), kNoArc),
         paid_(in.head.size()) {
     for (size_t e = 0; e < inner_room_.size(); ++e)
@@ -251,8 +252,8 @@ class TieBreaking {
     }
   }
 
-  // The best options of a class, as many as there are tasks to place: no task can need another, as
-  // each placed leaves one of these as it was.
+  // The best options of a class, on as many machines as there are tasks to place: no task can need
+  // another, as each placed leaves those on one of these machines as they were.
   void gather(const Class& each, size_t wanted) {
     heap_.clear();
     for (const int64_t e : each.arcs) {
@@ -261,13 +262,26 @@ class TieBreaking {
         heap_.push_back(option(machine, e));
     }
     if (heap_.empty()) throw std::logic_error("a class of tasks has lost its places");
-    if (heap_.size() > wanted) {
-      const auto last = heap_.begin() + static_cast<std::ptrdiff_t>(wanted);
+    for (size_t kept = wanted; kept < heap_.size(); kept *= 2) {
+      const auto last = heap_.begin() + static_cast<std::ptrdiff_t>(kept);
       std::nth_element(heap_.begin(), last, heap_.end(),
                        [](const Option& a, const Option& b) { return b > a; });
+      if (machines_among(kept) < wanted) continue;  // several arcs lead to some machine
       heap_.erase(last, heap_.end());
     }
     std::make_heap(heap_.begin(), heap_.end(), std::greater<>{});
+  }
+
+  // How many machines the first options of the heap lead to.
+  size_t machines_among(size_t options) {
+    ++counts_;
+    size_t machines = 0;
+    for (size_t k = 0; k < options; ++k) {
+      uint64_t& counted = counted_[at(heap_[k].machine)];
+      machines += counted != counts_;
+      counted = counts_;
+    }
+    return machines;
   }
 
   void push(const Option& stale) {
@@ -322,8 +336,10 @@ class TieBreaking {
   std::vector<int64_t> machine_room_;  // and of machines to the sink
   std::vector<int64_t> placed_;        // [M]: what this call has placed, as shares of room
   std::vector<int64_t> entered_;       // [M]: units over priced arcs
+  std::vector<uint64_t> counted_;      // [M]: the last count of machines_among() it was part of
   std::vector<int64_t> arc_;           // [n]: the last arc of each task's path
   std::vector<int64_t> paid_;          // [n]: what the path costs from its first aggregator on
+  uint64_t counts_ = 0;
   std::vector<Option> heap_;
   FlowPlacements out_;
 };

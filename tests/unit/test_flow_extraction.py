@@ -188,6 +188,21 @@ def test_interchangeable_tasks_fill_the_emptiest_machines(data: st.DataObject) -
     assert sorted(left.tolist()) == sorted(most_even)
 
 
+def test_several_arcs_to_one_machine_hide_no_emptier_one() -> None:
+    arcs = [(0, 0, 0, 1, 5), (0, 0, 0, 1, 5), (0, 1, 0, 0, 4)]  # two lead to machine 0
+    for stream in range(20):
+        _, chosen = flow_placements(
+            view_with([5, 5]),
+            to_aggregator(np.zeros(2, np.int64)),
+            np.ones((2, 1), np.int64),
+            no_arcs(),
+            aggregators(1, *map(list, zip(*arcs, strict=True))),
+            np.array([5, 5]),
+            stream=stream,
+        )
+        assert sorted(chosen.tolist()) == [0, 1]
+
+
 def test_equally_empty_machines_are_drawn_evenly() -> None:
     free = [3, 5, 5, 5, 4]
     arcs = [(0, m, 0, int(m == 0), 9) for m in range(5)]

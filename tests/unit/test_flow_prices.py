@@ -285,3 +285,13 @@ def test_segments_hold_each_free_unit_at_its_level(data: st.DataObject) -> None:
     busy = slots - free
     level = [busy + i * free // units for i in range(units)]
     assert found == [cost[min(one, levels - 1)] for one in level]
+
+
+def test_several_ways_to_one_machine_hide_no_cheaper_one() -> None:
+    """Both tasks reach machine 1 directly and over its rack, machine 0 over its rack alone."""
+    sets = [{"machine": {1: 3}, "rack": {0: 3, 1: 3}, "elsewhere": 6, "unscheduled": 0}]
+    for first in range(20):  # draws of equal machines differ
+        world, _ = world_with(slot_cell(2, 2, 1), [[0, 0], [0, 1]], sets, max_task_arcs=0)
+        world.rounds = first
+        world.offer(tasks_of(np.arange(2), preference=1))
+        assert world.plan().machine.tolist() != [1, 1]

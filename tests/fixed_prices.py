@@ -47,6 +47,16 @@ class FixedPrices:
         return self.prices
 
 
+@dataclass
+class LearningPrices(FixedPrices):
+    """`learnt` are the worths of machines' slots that it was told, with the times."""
+
+    learnt: list[tuple[Int64, int]] = field(default_factory=list)
+
+    def learn_potentials(self, machine: Int64, sink: int, now_us: int) -> None:
+        self.learnt.append((machine - sink, now_us))
+
+
 class PricedQuincyOptions(QuincyOptions):
     _estimator: SlotPriceEstimator = PrivateAttr()
 

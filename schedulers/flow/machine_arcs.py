@@ -100,7 +100,10 @@ class MachineArcs:
         less with one more slot there, not counting the price of that slot.
         """
         potential = self._graph.solver.potential()
-        machine = potential[self.node]
-        if self.slots is not None and self._entrance is self.node:
+        machine = potential[self._entrance]
+        if self.slots is not None:
             machine = machine - self.slots.next_costs()
+            if self._entrance is not self.node:
+                # Of two full arcs in a row either may bear the worth of both.
+                machine = np.maximum(machine, potential[self.node])
         return machine, int(potential[self._sink])

@@ -12,7 +12,8 @@ total price) in lexicographic order. k does not depend on the number of tasks:
     elsewhere only                           one per aggregator that leads there
     all placements priced, under preemption  one per machine: a chain of migrations
 
-Where k is large, prices are rounded down to a coarser resolution, so that costs keep their range.
+Prices are rounded down to at most RESOLUTION steps, and fewer where k is large, so that costs keep
+their range.
 
 **paid.** The flow has the lowest total of 1000 x cost + weight x price, in lowest terms.
 """
@@ -32,7 +33,9 @@ from schedulers.prices.options import ONE_PERMILLE, PriceMode, PriceOptions, Pri
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64
 
-RESOLUTION = (1 << 12) - 1  # the highest price of a slot as a tie breaker
+# The highest price of a slot as a tie breaker. Finer differences of prices decide nothing: the
+# emptier machine does. They would cost the solver a search for each step, most of it for noise.
+RESOLUTION = (1 << 6) - 1
 MAX_SCALE = 1 << 20  # coarser prices rather than a larger scale
 
 

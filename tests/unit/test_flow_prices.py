@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from schedulers import _native, registry
 from schedulers.conformance import check_conformance
+from schedulers.flow import slot_pricing
 from schedulers.flow.extraction import place_singly
 from schedulers.flow.policy_checks import MAX_COST
 from schedulers.interface import PendingReason
 from shared_state.errors import AgoraError
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog
-from tests.fixed_prices import FixedPrices, priced_quincy, priced_spreading
+from tests.fixed_prices import FixedPrices, LearningPrices, priced_quincy, priced_spreading
 from tests.flow_world import FlowWorld, catalog_of, cell_of, slot_cell, tasks_of
 from tests.unit.flow_schedulers import placed, quincy
 
@@ -98,7 +99,7 @@ def test_preferred_machines_have_no_price_elsewhere_only(max_task_arcs: int) -> 
 def test_the_sum_of_costs_comes_first_through_chains_over_several_racks() -> None:
     """One unit of cost would save the highest price twice: E1 and E2 could both move to slots that
     cost nothing. The scale that keeps costs first has to count the racks."""
-    highest = 4095
+    highest = slot_pricing.RESOLUTION
     sets = [
         {"machine": {}, "rack": {0: 5}, "elsewhere": 6, "unscheduled": 50},  # E1
         {"machine": {}, "rack": {1: 5}, "elsewhere": 6, "unscheduled": 50},  # E2
@@ -227,7 +228,7 @@ def test_new_prices_alter_what_differs_and_nothing_else() -> None:
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("preemption", [False, True])
 def test_costs_that_leave_the_range_are_refused(scope: str, preemption: bool) -> None:
-    sets = [{**ANYWHERE, "elsewhere": MAX_COST // 4000}]
+    sets = [{**ANYWHERE, "elsewhere": MAX_COST // slot_pricing.RESOLUTION}]
     prices = FixedPrices([[0]] * 4, [1] * 4)
     given = {"price_scope": scope, "preemption": preemption}
     with pytest.raises(
@@ -295,3 +296,26 @@ def test_several_ways_to_one_machine_hide_no_cheaper_one() -> None:
         world.rounds = first
         world.offer(tasks_of(np.arange(2), preference=1))
         assert world.plan().machine.tolist() != [1, 1]
+
+
+@pytest.mark.parametrize("options", [{}, {"price_scope": "elsewhere"}, {"preemption": True}, PAID])
+def test_estimators_learn_what_one_more_slot_would_save(options: dict[str, object]) -> None:
+    """Two tasks prefer machine 0, which has one slot, at a cost of 1; elsewhere costs 10. Slot
+    prices themselves are no part of it."""
+    sets = [{"machine": {0: 1}, "rack": {}, "elsewhere": 10, "unscheduled": 50}]
+    spec = slot_cell(3, 1, 1)
+    prices = LearningPrices([[0], [2], [2]], [1] * 3)
+    world = FlowWorld(spec, priced_quincy(spec, prices, catalog_of(sets), **options))
+    world.offer(tasks_of(np.arange(2), preference=1))
+    world.now_us = 7
+    world.plan()
+    (worth, now_us) = prices.learnt[-1]
+    assert now_us == 7
+    assert worth[0] in (9, 11)  # elsewhere costs 10, and 2 for the slot where prices are paid
+    assert np.all(worth[1:] <= 0)
+
+
+@pytest.mark.parametrize("preemption", [False, True])
+def test_schedulers_whose_prices_rest_on_potentials_conform(preemption: bool) -> None:
+    options = {"prices": "potentials", "preemption": preemption, "certify_every": 1}
+    check_conformance(registry.get("quincy"), options)

@@ -319,3 +319,21 @@ def test_estimators_learn_what_one_more_slot_would_save(options: dict[str, objec
 def test_schedulers_whose_prices_rest_on_potentials_conform(preemption: bool) -> None:
     options = {"prices": "potentials", "preemption": preemption, "certify_every": 1}
     check_conformance(registry.get("quincy"), options)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"price_mode": "paid"}, "price_mode: has no effect without prices"),
+        ({"prices": "implied", "price_mode": "auction"}, "price_mode.*'tie' or 'paid'"),
+        ({"prices": "implied", "price_scope": "rack"}, "price_scope.*'all' or 'elsewhere'"),
+        ({"prices": "implied", "price_weight_permille": 5}, 'no effect with price_mode = "tie"'),
+        ({"prices": "implied", **PAID, "price_weight_permille": 0}, "price_weight_permille"),
+        ({"prices": "lowest"}, "unknown kind of slot prices 'lowest'"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["quincy", "flow_load_spreading"])
+def test_wrong_options_are_refused(kind: str, options: dict[str, object], says: str) -> None:
+    with pytest.raises(AgoraError, match=says) as refused:
+        registry.get(kind).parse_options(options)
+    assert "\n" not in str(refused.value)

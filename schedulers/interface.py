@@ -83,6 +83,8 @@ class PendingReason(IntEnum):
     TOO_LARGE = 1
     PRICED_OUT = 2  # waiting is cheaper than any place (flow schedulers)
     WAITS_FOR_PREFERRED = 3  # none of its preferred machines has room, and its patience lasts
+    # Some place costs less than waiting, but none does with the price of its slot.
+    SLOTS_TOO_DEAR = 4
 
 
 _INT32 = np.dtype(np.int32)

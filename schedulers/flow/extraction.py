@@ -9,6 +9,7 @@ to the emptiest machine that they lead to (native/flow_placements.hpp).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -43,11 +44,31 @@ class AggregatorFlow(NamedTuple):
     capacity: Int64
 
 
-class MachineFlow(NamedTuple):
-    """The arcs from machines to the sink, int64[M] each, in units."""
+class PricedSlots(NamedTuple):
+    """What tasks pay for the slots of M machines that they enter over priced arcs.
 
-    flow: Int64
-    capacity: Int64
+    Attributes:
+        cost: int64[M, L], of the next slot of a machine with so many busy slots; L = 0: nothing has
+            a price.
+        slots: int64[M], of empty machines.
+        free: int64[M], slots.
+        units: int64[M], free units.
+        beyond: The cost of a unit of a machine that has no free one left.
+        direct: Whether the arcs of tasks to machines are priced.
+        inner: bool[k], whether each arc out of aggregators is.
+    """
+
+    cost: Int64
+    slots: Int64
+    free: Int64
+    units: Int64
+    beyond: int
+    direct: bool
+    inner: NDArray[np.bool_]
+
+
+_NONE = np.zeros(0, np.int64)
+NO_SLOT_PRICES = PricedSlots(_NONE.reshape(0, 0), _NONE, _NONE, _NONE, 0, False, np.zeros(0, bool))
 
 
 def flow_placements(
@@ -56,8 +77,9 @@ def flow_placements(
     request: Int64,
     arcs: TaskArcs,
     inner: AggregatorFlow,
-    machines: MachineFlow,
+    room: Int64,
     stream: int,
+    priced: PricedSlots = NO_SLOT_PRICES,
 ) -> tuple[Int64, Int64]:
     """Decompose an optimal flow into a path per task, and break ties towards the emptier machine.
 
@@ -70,8 +92,10 @@ def flow_placements(
             a machine may take any of its arcs to machines of the same cost; the others may take
             any machine that is reached from the same aggregator at the same cost.
         inner: The arcs out of aggregators.
-        machines: The arcs from machines to the sink.
+        room: int64[M], how many of these tasks each machine can take, those included that the flow
+            takes there.
         stream: The key of the draws among equally empty machines.
+        priced: The prices of slots, which count before the room.
 
     Returns:
         Two machines per task, int64[n] each: the one to which the solver's flow takes it, and the
@@ -82,9 +106,17 @@ def flow_placements(
         ValueError: An arc leads nowhere, or columns are of different lengths.
     """
     solved, chosen = _native.flow_placements(
-        view, head, request, arcs.row, arcs.head, arcs.cost, *inner, *machines, stream
+        view, head, request, arcs.row, arcs.head, arcs.cost, *inner, room, *priced, stream
     )
     return solved, chosen
+
+
+# (cost int64[k], preferred bool[k], machine int64[k], free int64[k, R]) -> int64[k]
+PlacementValue = Callable[[Int64, NDArray[np.bool_], Int64, Int64], Int64]
+
+
+def _cost_alone(cost: Int64, preferred: NDArray[np.bool_], machine: Int64, free: Int64) -> Int64:
+    return cost
 
 
 def fit_together(tasks: TaskBatch, machine: Int64, free: Int64) -> NDArray[np.bool_]:
@@ -114,6 +146,7 @@ def place_singly(
     catalog: PreferenceCatalog,
     rack: Int32,
     stream: int,
+    value: PlacementValue = _cost_alone,
 ) -> Int64:
     """Place a few tasks in turn, each on the cheapest machine that fits: int64[n], -1 where none
     does for less than waiting costs (int64[n]). Ties go to the first from a random row on.
@@ -123,6 +156,7 @@ def place_singly(
 
     Args:
         free: int64[M, R].
+        value: What placements count as, compared with the cost of waiting.
     """
     chosen = np.full(len(tasks), -1, np.int64)
     column = np.ascontiguousarray(free.T)
@@ -135,9 +169,10 @@ def place_singly(
         )
         if len(fits) == 0:
             continue
-        cost, _ = placement_cost(
+        cost, preferred = placement_cost(
             catalog, rack, np.full(len(fits), tasks.preference[i]), fits.astype(np.int32)
         )
+        cost = value(cost, preferred, fits, column[:, fits].T)
         cheapest = int(cost.min())
         if cheapest >= wait_cost[i]:
             continue

@@ -16,12 +16,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from flowsolver import Certificate, Stats, Status
 from flowsolver.solution import describe_cut
 from schedulers.flow.arrays import ranges
-from schedulers.flow.extraction import AggregatorFlow, MachineFlow, flow_placements
+from schedulers.flow.extraction import AggregatorFlow, flow_placements
 from schedulers.flow.job_aggregators import JobAggregators
+from schedulers.flow.machine_arcs import MachineArcs
 from schedulers.flow.patience_arcs import PatienceArcs
 from schedulers.flow.policies.policy import (
     UNBOUNDED,
@@ -33,6 +35,7 @@ from schedulers.flow.policies.policy import (
     to_aggregator,
 )
 from schedulers.flow.policy_checks import check_acyclic, check_costs, check_heads
+from schedulers.flow.slot_pricing import SlotPricing, SlotState
 from schedulers.flow.solver_graph import UNSCHEDULED, SolverGraph
 from schedulers.flow.task_table import NO_NODE, NO_ROW, TaskNodeState, TaskTable
 from shared_state.random import Stream
@@ -42,7 +45,8 @@ from shared_state.view import ClusterView
 
 class InnerArcs(NamedTuple):
     """The arcs out of aggregators, int64[k] each; those of one aggregator in consecutive rows. arc:
-    the solver's id."""
+    the solver's id. is_priced: bool[k], whether tasks that enter machines over the arc pay for
+    their slots."""
 
     tail: Int64
     head: Int64
@@ -50,29 +54,35 @@ class InnerArcs(NamedTuple):
     level: Int64
     arc: Int64
     capacity: Int64
+    is_priced: NDArray[np.bool_]
 
 
 class FlowGraph:
     """The flow graph of one scheduler: `update` brings it up to date, `solve` re-optimises it."""
 
-    def __init__(self, policy: Policy, machines: int, preemption: bool) -> None:
+    def __init__(
+        self, policy: Policy, machines: int, preemption: bool, pricing: SlotPricing | None = None
+    ) -> None:
+        """
+        Args:
+            policy: The policy; that of `pricing`, if there is one.
+            machines: Of the cell.
+            preemption: Whether running tasks stay in the graph.
+            pricing: How slot prices count, if there are any.
+        """
         self._arcs = SolverGraph()
         self.solver = self._arcs.solver
         self._policy = policy
-        self._name = type(policy).__name__
+        self._name = policy.name
+        self._pricing = pricing
         self._preemption = preemption
         self._machines = machines
         self.joined = 0  # tasks that joined in the current round
         self._sink = int(self._arcs.add_nodes(1)[0])
-        self._machine_node = self._arcs.add_nodes(machines)
-        zero = np.zeros(machines, np.int64)
-        self._machine_arc = self._arcs.add_arcs(
-            self._machine_node, np.full(machines, self._sink), zero, zero
-        )
-        self._room = zero
+        self._machine_arcs = MachineArcs(self._arcs, self._sink, machines, pricing, preemption)
         self._aggregator_node = np.full(policy.aggregators, NO_NODE, np.int64)
         none = np.zeros(0, np.int64)
-        self.inner = InnerArcs(none, none, none, none, none, none)
+        self.inner = InnerArcs(none, none, none, none, none, none, none.astype(bool))
         # Their rows by tail: the first, and the one after the last.
         self._inner_of_aggregator = (
             np.zeros(policy.aggregators, np.int64),
@@ -96,8 +106,15 @@ class FlowGraph:
             self._jobs.leave(table.job[present])
             table.node_state[present] = TaskNodeState.NONE
 
-    def update(self, table: TaskTable, load: MachineLoad, now_us: int, stream: int) -> None:
-        """Bring the graph up to date with the table and the load.
+    def update(
+        self,
+        table: TaskTable,
+        load: MachineLoad,
+        now_us: int,
+        stream: int,
+        slots: SlotState | None = None,
+    ) -> None:
+        """Bring the graph up to date with the table, the load, and the prices of slots.
 
         The arcs of new aggregators come in an order drawn from `stream`: the solver breaks ties by
         it, and schedulers that break ties alike would claim the same machines.
@@ -117,7 +134,7 @@ class FlowGraph:
         joining = np.flatnonzero(outdated & (wanted != TaskNodeState.NONE))
         self.abandon(table, leaving)
         self._remove_abandoned()
-        self._set_room(load, np.flatnonzero(load.room != self._room))
+        self._set_load(load, slots)
         self.joined = len(joining)
         if len(joining):
             self._join(table, joining, load, stream)
@@ -169,17 +186,26 @@ class FlowGraph:
         return self._arcs.head_of_arc[table.next_hop[row]]
 
     def placements(
-        self, table: TaskTable, row: Int64, head: Int64, view: ClusterView, stream: int
+        self,
+        table: TaskTable,
+        row: Int64,
+        head: Int64,
+        staying: Int64,
+        view: ClusterView,
+        stream: int,
     ) -> Int64:
         """Place tasks whose flow goes to these machines and aggregators first, int64[n] each.
 
-        Of each aggregator all tasks that go to it must be among them, or a task may be given a unit
-        of flow that is another's.
+        All tasks whose flow goes to machines must be among them, except running ones that stay on
+        these machines (staying: int64[s]).
 
         Returns:
             int64[n], machine rows. Where paths of the same cost lead to several machines, the
             emptiest in the view; of equals one drawn at random.
         """
+        room = self._machine_arcs.room
+        if len(staying):
+            room = room - np.bincount(staying, minlength=len(room))
         direct = np.flatnonzero(head >= 0)
         arcs = self._policy.task_arcs(table.batch(row[direct]))
         _, chosen = flow_placements(
@@ -194,10 +220,29 @@ class FlowGraph:
                 self.solver.flow(self.inner.arc),
                 self.inner.capacity,
             ),
-            MachineFlow(self.solver.flow(self._machine_arc), self._room),
+            room,
             stream,
+            self._machine_arcs.priced(self.inner.is_priced),
         )
         return chosen
+
+    def potentials(self) -> tuple[Int64, int]:
+        """The potentials of machines (int64[M]) and of the sink after the last solve, as in
+        LearnsPotentials: in the unit of placement costs."""
+        machine, sink = self._machine_arcs.potentials()
+        scale = 1 if self._pricing is None else self._pricing.scale
+        return (machine - sink) // scale, 0
+
+    def placement_value(
+        self, cost: Int64, preferred: NDArray[np.bool_], machine: Int64, free: Int64
+    ) -> Int64:
+        """What placements count as in the flow problem (extraction.PlacementValue)."""
+        if self._pricing is None or self._machine_arcs.slots is None:
+            return cost
+        paid = self._machine_arcs.slots.next_cost(machine, free)
+        return cost * self._pricing.scale + np.where(
+            self._machine_arcs.is_priced(~preferred), paid, 0
+        )
 
     @property
     def added(self) -> int:
@@ -249,7 +294,8 @@ class FlowGraph:
         late = self._jobs.first_quantum[place] - submitted
         unscheduled = self._policy.unscheduled_cost(tasks) + self._policy.wait_price.cost * late
         head = np.concatenate([arcs.head, np.full(len(row), UNSCHEDULED)])
-        head_node = np.concatenate([self._node_of(arcs.head), self._jobs.node[place]])
+        into = self._node_of(arcs.head, np.zeros(len(arcs.head), bool))
+        head_node = np.concatenate([into, self._jobs.node[place]])
         cost = np.concatenate([arcs.cost, unscheduled])
         check_costs(self._policy, cost, "out of a task")
         self._arcs.add_task_arcs(
@@ -274,7 +320,7 @@ class FlowGraph:
         cost = self._running_arc_cost(table, row, now_us)
         check_costs(self._policy, cost, "out of a task")
         table.running_arc[row] = self._arcs.add_task_arcs(
-            row, table.node[row], machine, self._machine_node[machine], cost
+            row, table.node[row], machine, self._machine_arcs.node[machine], cost
         )
 
     def _price_running_arcs(self, table: TaskTable, now_us: int) -> None:
@@ -293,22 +339,21 @@ class FlowGraph:
 
     # --- machines and aggregators ----------------------------------------------------------------
 
-    def _set_room(self, load: MachineLoad, machine: Int64) -> None:
-        if len(machine) == 0:
-            return
-        if load.room.min() < 0:
+    def _set_load(self, load: MachineLoad, slots: SlotState | None) -> None:
+        if load.room.min(initial=0) < 0:
             raise PolicyError(
                 f"{self._name}: machine {int(load.room.argmin())} has a negative capacity"
             )
-        self._room = load.room.copy()
-        self.solver.set_capacity(self._machine_arc[machine], self._room[machine])
+        machine = self._machine_arcs.set_load(load, slots)
+        if len(machine) == 0:
+            return
         offsets, order = self._inner_of_machine
         entry = order[ranges(offsets[machine], offsets[machine + 1] - offsets[machine])]
         capacity = self._capacity_into_machines(entry, load)
         differs = capacity != self.inner.capacity[entry]
         self.inner.capacity[entry] = capacity
         self.solver.set_capacity(self.inner.arc[entry[differs]], capacity[differs])
-        self._arcs.altered += len(machine) + len(entry)
+        self._arcs.altered += len(entry)
 
     def _capacity_into_machines(self, entry: Int64, load: MachineLoad) -> Int64:
         capacity = self._policy.machine_arc_capacity(
@@ -349,6 +394,7 @@ class FlowGraph:
             arcs.cost[order],
             arcs.level[order],
         )
+        is_elsewhere = self._policy.is_elsewhere(tail)
         old = self.inner
         self.inner = InnerArcs(
             tail=np.concatenate([old.tail, tail]),
@@ -357,6 +403,7 @@ class FlowGraph:
             level=np.concatenate([old.level, level]),
             arc=old.arc,
             capacity=np.concatenate([old.capacity, np.full(len(tail), UNBOUNDED, np.int64)]),
+            is_priced=np.concatenate([old.is_priced, self._machine_arcs.is_priced(is_elsewhere)]),
         )
         first, end = self._inner_of_aggregator
         opened = np.unique(tail)
@@ -365,8 +412,8 @@ class FlowGraph:
         into = len(old.tail) + np.flatnonzero(head >= 0)
         self.inner.capacity[into] = self._capacity_into_machines(into, load)
         arc = self._arcs.add_arcs(
-            self._node_of(to_aggregator(tail)),
-            self._node_of(head),
+            self._aggregator_node[tail],
+            self._node_of(head, is_elsewhere),
             self.inner.capacity[len(old.tail) :],
             cost,
         )
@@ -381,11 +428,10 @@ class FlowGraph:
             order,
         )
 
-    def _node_of(self, head: Int64) -> Int64:
+    def _node_of(self, head: Int64, is_elsewhere: NDArray[np.bool_]) -> Int64:
+        """The nodes to which arcs with these heads lead (int64[k]), given whether each leads to
+        machines that its tasks do not prefer (bool[k])."""
+        into_machine = self._machine_arcs.entrance(np.maximum(head, 0), is_elsewhere)
         if len(self._aggregator_node) == 0:
-            return self._machine_node[head]
-        return np.where(
-            head >= 0,
-            self._machine_node[np.maximum(head, 0)],
-            self._aggregator_node[np.maximum(-1 - head, 0)],
-        )
+            return into_machine
+        return np.where(head >= 0, into_machine, self._aggregator_node[np.maximum(-1 - head, 0)])

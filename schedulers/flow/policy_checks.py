@@ -24,7 +24,7 @@ def check_heads(policy: Policy, head: Int64, machines: int, tail: str) -> None:
         bad = int(head[wrong][0])
         name = f"machine {bad}" if bad >= 0 else f"aggregator {-1 - bad}"
         raise PolicyError(
-            f"{type(policy).__name__}: an arc from {tail} leads to {name}, which does not exist"
+            f"{policy.name}: an arc from {tail} leads to {name}, which does not exist"
         )
 
 
@@ -38,7 +38,7 @@ def check_acyclic(policy: Policy, tail: Int64, head: Int64) -> None:
     except CycleError as error:
         around = " -> ".join(map(str, error.args[1]))
         raise PolicyError(
-            f"{type(policy).__name__}: the arcs between aggregators form a cycle: {around}"
+            f"{policy.name}: the arcs between aggregators form a cycle: {around}"
         ) from error
 
 
@@ -51,6 +51,6 @@ def check_costs(policy: Policy, cost: Int64, which: str) -> None:
     wrong = np.abs(cost) > MAX_COST
     if np.any(wrong):
         raise PolicyError(
-            f"{type(policy).__name__}: an arc {which} costs {int(cost[wrong][0])}; "
+            f"{policy.name}: an arc {which} costs {int(cost[wrong][0])}; "
             f"at most {MAX_COST} either way"
         )

@@ -9,15 +9,17 @@ elsewhere. A round's cost follows what changed since the last.
 from __future__ import annotations
 
 from time import perf_counter_ns
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from flowsolver import Certificate
 from schedulers.flow.extraction import fit_together, in_whole_gangs, place_singly
 from schedulers.flow.graph import FlowGraph
 from schedulers.flow.policies.policy import MachineLoad, Policy
+from schedulers.flow.slot_pricing import SlotPricing, SlotState
 from schedulers.flow.solver_graph import UNSCHEDULED
 from schedulers.flow.task_table import NO_ROW, TaskNodeState, TaskState, TaskTable
 from schedulers.flow.work import RoundWork, orders_beyond_cache
@@ -29,14 +31,16 @@ from schedulers.interface import (
     SchedulerEnvironment,
     TaskChanges,
 )
+from schedulers.prices.interface import LearnsPotentials
+from schedulers.prices.options import PriceMode, PriceOptions
 from schedulers.units import TypicalRequest, fits_somewhere, units_in
 from shared_state.random import Stream
 from shared_state.tasks import Int64, TaskBatch
 from shared_state.view import ClusterView
 
 
-class FlowOptions(BaseModel):
-    """The options that all policies share.
+class FlowOptions(PriceOptions):
+    """The options that all policies share, those of slot prices among them.
 
     The price of leaving a task waiting rises by wait_cost per wait_quantum_us. Unset, policies that
     place by the workload's costs take the workload's price.
@@ -51,6 +55,7 @@ class FlowOptions(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    has_potentials: ClassVar[bool] = True
 
     wait_cost: int | None = Field(None, ge=0, le=1_000_000)
     wait_quantum_us: int | None = Field(None, ge=1)
@@ -70,16 +75,25 @@ class FlowScheduler:
     def __init__(
         self, policy: Policy, options: FlowOptions, environment: SchedulerEnvironment
     ) -> None:
-        self._policy = policy
         self._options = options
         self._cell = environment.cell
         self._catalog = environment.catalog
         dimensions = len(environment.cell.dimensions)
         self.table = TaskTable(dimensions)
-        self.graph = FlowGraph(policy, environment.cell.machines, options.preemption)
+        machines = environment.cell.machines
+        self._estimator = options.estimator(environment)
+        self._learner = self._estimator if isinstance(self._estimator, LearnsPotentials) else None
+        pricing = None
+        if self._estimator is not None:
+            pricing = SlotPricing(options, policy, machines, options.preemption)
+            policy = pricing.policy
+        self._policy = policy
+        self._prices_are_paid = pricing is not None and options.price_mode is PriceMode.PAID
+        self.graph = FlowGraph(policy, machines, options.preemption, pricing)
         self._typical = TypicalRequest(dimensions)
-        self._total = np.zeros(environment.cell.machines, np.int64)  # units an empty machine holds
+        self._total = np.zeros(machines, np.int64)  # units an empty machine holds
         self._limit = environment.cell.limit
+        self._price_operations = 0  # counted by the estimator in the last round
         self._size = self.graph.size  # after the last round
         self._rounds = 0
 
@@ -110,14 +124,18 @@ class FlowScheduler:
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         begin_ns = perf_counter_ns()
         self._admit(tasks)
-        self.graph.update(self.table, self._load(view), context.now_us, context.stream)
+        load = self._load(view)
+        slots = self._price_slots(tasks, view, load, context.now_us)
+        self.graph.update(self.table, load, context.now_us, context.stream, slots)
         graph_ns = perf_counter_ns()
         self.graph.solve(self.table)
         certificate = self._certify()
+        if self._learner is not None:
+            self._learner.learn_potentials(*self.graph.potentials(), context.now_us)
         solve_ns = perf_counter_ns()
         row, machine, evict, figures = self._extract(view, context)
         claims = self.table.batch(row)
-        pending, reason = self._pending(tasks, view.free, claims.request, machine)
+        pending, reason = self._pending(tasks, view.free, claims.request, machine, context.now_us)
         extract_ns = perf_counter_ns()
         self.work = self._count(certificate, figures)
         figures |= {
@@ -137,7 +155,7 @@ class FlowScheduler:
             evict=evict,
             pending=pending,
             pending_reason=reason,
-            operations=self.work.operations,
+            operations=self.work.operations + self._price_operations,
             stats=figures,
             retry_at_us=self._patience_ends_us(),
         )
@@ -166,7 +184,21 @@ class FlowScheduler:
         if self._options.preemption:
             own = table.machine[table.state == TaskState.RUNNING]
             room = free + np.where(view.up, np.bincount(own, minlength=len(free)), 0)
-        return MachineLoad(self._total, np.maximum(self._total - free, 0), room)
+        return MachineLoad(self._total, np.maximum(self._total - free, 0), room, free)
+
+    def _price_slots(
+        self, tasks: TaskBatch, view: ClusterView, load: MachineLoad, now_us: int
+    ) -> SlotState | None:
+        """The slots and their prices in this round, which has been offered these tasks."""
+        estimator = self._estimator
+        if estimator is None:
+            return None
+        estimator.offered(tasks.task, tasks.preference, tasks.request)
+        prices = estimator.update(view, now_us)
+        self._price_operations = estimator.operations
+        if np.array_equal(prices.unit, self._typical.unit):
+            return SlotState(prices, load.free)  # a slot is a unit of the flow
+        return SlotState(prices, np.minimum(units_in(view.free, prices.unit), prices.slots))
 
     def _certify(self) -> Certificate:
         """Prove the round's flow optimal."""
@@ -215,16 +247,18 @@ class FlowScheduler:
         head = graph.destination(table, waiting)
         sent = head != UNSCHEDULED
         row, machine = waiting[sent], head[sent]
-        moved = moved_to = np.zeros(0, np.int64)
+        moved = moved_to = staying = np.zeros(0, np.int64)
         if self._options.preemption:
             running = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
-            moved = running[table.next_hop[running] != table.running_arc[running]]
+            stays = table.next_hop[running] == table.running_arc[running]
+            moved, staying = running[~stays], table.machine[running[stays]]
             moved_to = graph.destination(table, moved)
         on = moved_to != UNSCHEDULED
         found = graph.placements(
             table,
             np.concatenate([row, moved[on]]),
             np.concatenate([machine, moved_to[on]]),
+            staying,
             view,
             context.stream,
         )
@@ -282,7 +316,13 @@ class FlowScheduler:
         tasks = self.table.batch(over)
         wait_cost = self.graph.wait_cost(tasks, context.now_us)
         chosen = place_singly(
-            tasks, wait_cost, left, self._catalog, self._cell.rack, context.stream
+            tasks,
+            wait_cost,
+            left,
+            self._catalog,
+            self._cell.rack,
+            context.stream,
+            self.graph.placement_value,
         )
         found = chosen >= 0
         row, machine = np.concatenate([row, over[found]]), np.concatenate([machine, chosen[found]])
@@ -305,6 +345,7 @@ class FlowScheduler:
         free: Int64,
         request: Int64,
         machine: Int64,
+        now_us: int,
     ) -> tuple[Int64, NDArray[np.int8]]:
         """Which tasks of this call wait, and why.
 
@@ -317,7 +358,22 @@ class FlowScheduler:
         if len(left_over):
             left = free.copy()
             np.subtract.at(left, machine, request)
-            reason[fits_somewhere(tasks.request[left_over], left)] = PendingReason.PRICED_OUT
+            fits = fits_somewhere(tasks.request[left_over], left)
+            reason[fits] = PendingReason.PRICED_OUT
+            if self._prices_are_paid:
+                reason[fits & self._waits_for_prices(row[left_over], now_us)] = (
+                    PendingReason.SLOTS_TOO_DEAR
+                )
             patient = self.table.patience_ends_us[row[left_over]] > 0
             reason[patient] = PendingReason.WAITS_FOR_PREFERRED
         return tasks.task[left_over], reason
+
+    def _waits_for_prices(self, row: Int64, now_us: int) -> NDArray[np.bool_]:
+        """Whether the flow leaves these waiting tasks unplaced although any place costs less than
+        waiting does, but for the price of its slot: bool[n]."""
+        tasks = self.table.batch(row)
+        unplaced = self.graph.destination(self.table, row) == UNSCHEDULED
+        waits: NDArray[np.bool_] = unplaced & (
+            self._policy.cost_anywhere(tasks) < self.graph.wait_cost(tasks, now_us)
+        )
+        return waits

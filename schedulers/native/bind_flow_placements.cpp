@@ -15,6 +15,7 @@ namespace {
 
 using agora::In;
 using agora::span_of;
+using InFlags = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using InRows = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Out = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>, nb::c_contig>;
 
@@ -28,11 +29,21 @@ nb::tuple flow_placements(const agora::ClusterView& view, In<int64_t> head, InRo
                           In<int64_t> arc_task, In<int64_t> arc_head, In<int64_t> arc_cost,
                           In<int64_t> first, In<int64_t> end, In<int64_t> inner_head,
                           In<int64_t> inner_cost, In<int64_t> inner_flow,
-                          In<int64_t> inner_capacity, In<int64_t> machine_flow,
-                          In<int64_t> machine_capacity, uint64_t stream) {
+                          In<int64_t> inner_capacity, In<int64_t> machine_room, InRows slot_cost,
+                          In<int64_t> slots, In<int64_t> slots_free, In<int64_t> units_free,
+                          int64_t slot_beyond, bool direct_is_priced, InFlags inner_is_priced,
+                          uint64_t stream) {
   if (request.shape(0) != head.size() || request.shape(1) != view.static_state().dimensions())
     throw std::invalid_argument(
         "expected one request per task, and a column of request per dimension");
+  const agora::PricedSlots priced{{slot_cost.shape(1),
+                                   {slot_cost.data(), slot_cost.size()},
+                                   span_of(slots),
+                                   span_of(slots_free),
+                                   span_of(units_free)},
+                                  slot_beyond,
+                                  direct_is_priced,
+                                  {inner_is_priced.data(), inner_is_priced.size()}};
   const agora::SolvedFlow flow{span_of(head),
                                request.data(),
                                span_of(arc_task),
@@ -44,8 +55,8 @@ nb::tuple flow_placements(const agora::ClusterView& view, In<int64_t> head, InRo
                                span_of(inner_cost),
                                span_of(inner_flow),
                                span_of(inner_capacity),
-                               span_of(machine_flow),
-                               span_of(machine_capacity)};
+                               span_of(machine_room),
+                               priced};
   agora::FlowPlacements found;
   {
     nb::gil_scoped_release release;

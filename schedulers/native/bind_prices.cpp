@@ -94,6 +94,7 @@ void bind_prices(nb::module_& module) {
              nb::gil_scoped_release release;
              return self.demand.advance(keep);
            })
+      .def("pool", [](BoundDemand& self) { self.demand.pool(); })
       .def_prop_ro("total", [](const BoundDemand& self) { return self.demand.total(); })
       .def_prop_ro("tasks", [](const BoundDemand& self) { return self.demand.tasks(); })
       .def_prop_ro("demand", [](const BoundDemand& self) { return copy_of(self.demand.demand()); })
@@ -103,6 +104,8 @@ void bind_prices(nb::module_& module) {
                    [](const BoundDemand& self) {
                      return copy_of(self.demand.recent_requests(), self.demand.dimensions());
                    })
+      .def_prop_ro("recent_sets",
+                   [](const BoundDemand& self) { return copy_of(self.demand.recent_sets()); })
       .def("gain", &gain)
       .def("mean_gain", [](const BoundDemand& self) { return self.demand.mean_gain(); })
       .def("load", &load);

@@ -34,8 +34,12 @@ void check(const ClusterView& view, const SolvedFlow& in) {
   require(in.inner_cost.size() == inner && in.inner_flow.size() == inner &&
               in.inner_capacity.size() == inner,
           "arcs out of aggregators: expected columns of one length");
-  require(in.machine_flow.size() == machines && in.machine_capacity.size() == machines,
-          "machine_flow, machine_capacity: expected one of each per machine");
+  require(in.machine_room.size() == machines, "machine_room: expected one per machine");
+  const SlotCosts& slots = in.priced.slots;
+  require(slots.levels == 0 || (slots.cost.size() == machines * slots.levels &&
+                                slots.slots.size() == machines && slots.free.size() == machines &&
+                                slots.units.size() == machines && in.priced.inner.size() == inner),
+          "slots: expected columns per machine, and whether each arc out of aggregators is priced");
   require(std::all_of(in.arc_task.begin(), in.arc_task.end(),
                       [&](int64_t task) { return 0 <= task && at(task) < in.head.size(); }),
           "an arc of a task that does not exist");
@@ -43,13 +47,15 @@ void check(const ClusterView& view, const SolvedFlow& in) {
 
 // A machine that may be chosen, and the arc out of an aggregator that leads there.
 struct Option {
-  int64_t rank;  // the room that is taken, up to a constant: the lowest first
-  uint64_t tie;  // then the lowest first
+  int64_t price;  // of the machine's next slot: the lowest first
+  int64_t rank;   // then the room that is taken, up to a constant: the lowest first
+  uint64_t tie;   // then the lowest first
   int64_t machine;
   int64_t arc;  // kNoArc: an arc of the task's own
 
   bool operator>(const Option& other) const {
-    return std::tie(rank, tie, arc) > std::tie(other.rank, other.tie, other.arc);
+    return std::tie(price, rank, tie, arc) >
+           std::tie(other.price, other.rank, other.tie, other.arc);
   }
 };
 
@@ -69,14 +75,14 @@ class TieBreaking {
         stream_(stream),
         dimensions_(view.static_state().dimensions()),
         inner_room_(in.inner_head.size()),
-        machine_room_(in.machine_flow.size()),
-        placed_(in.machine_flow.size()),
+        machine_room_(in.machine_room.begin(), in.machine_room.end()),
+        placed_(in.machine_room.size()),
+        entered_(in.machine_room.size()),
+        counted_(in.machine_room.size()),
         arc_(in.head.size(), kNoArc),
         paid_(in.head.size()) {
     for (size_t e = 0; e < inner_room_.size(); ++e)
       inner_room_[e] = in.inner_capacity[e] - in.inner_flow[e];
-    for (size_t m = 0; m < machine_room_.size(); ++m)
-      machine_room_[m] = in.machine_capacity[m] - in.machine_flow[m];
   }
 
   FlowPlacements run() {
@@ -126,6 +132,8 @@ class TieBreaking {
         head = in_.inner_head[at(arc)];
       }
       require_machine(head);
+      --machine_room_[at(head)];
+      enter(head, arc_[i], 1);
     }
     out_.chosen = out_.solved;
   }
@@ -159,6 +167,7 @@ class TieBreaking {
     });
     for (const uint32_t i : order) {
       ++machine_room_[at(in_.head[i])];
+      enter(in_.head[i], kNoArc, -1);
       Option best = option(in_.head[i], kNoArc);
       for (uint32_t k = begin[i]; k < begin[i + 1]; ++k) {
         require_machine(machines[k]);
@@ -221,6 +230,7 @@ class TieBreaking {
     for (const uint32_t i : each.tasks) {
       ++inner_room_[at(arc_[i])];
       ++machine_room_[at(out_.solved[i])];
+      enter(out_.solved[i], arc_[i], -1);
     }
     size_t done = 0;
     while (done < each.tasks.size()) {
@@ -230,7 +240,8 @@ class TieBreaking {
         const Option option = heap_.back();
         heap_.pop_back();
         if (!has_room(option)) continue;
-        if (option.rank != rank(option.machine)) {  // it was chosen over another arc
+        if (option.rank != rank(option.machine) ||
+            option.price != price(option.machine, option.arc)) {  // it was chosen over another arc
           push(option);
           continue;
         }
@@ -241,8 +252,8 @@ class TieBreaking {
     }
   }
 
-  // The best options of a class, as many as there are tasks to place: no task can need another, as
-  // each placed leaves one of these as it was.
+  // The best options of a class, on as many machines as there are tasks to place: no task can need
+  // another, as each placed leaves those on one of these machines as they were.
   void gather(const Class& each, size_t wanted) {
     heap_.clear();
     for (const int64_t e : each.arcs) {
@@ -251,13 +262,26 @@ class TieBreaking {
         heap_.push_back(option(machine, e));
     }
     if (heap_.empty()) throw std::logic_error("a class of tasks has lost its places");
-    if (heap_.size() > wanted) {
-      const auto last = heap_.begin() + static_cast<std::ptrdiff_t>(wanted);
+    for (size_t kept = wanted; kept < heap_.size(); kept *= 2) {
+      const auto last = heap_.begin() + static_cast<std::ptrdiff_t>(kept);
       std::nth_element(heap_.begin(), last, heap_.end(),
                        [](const Option& a, const Option& b) { return b > a; });
+      if (machines_among(kept) < wanted) continue;  // several arcs lead to some machine
       heap_.erase(last, heap_.end());
     }
     std::make_heap(heap_.begin(), heap_.end(), std::greater<>{});
+  }
+
+  // How many machines the first options of the heap lead to.
+  size_t machines_among(size_t options) {
+    ++counts_;
+    size_t machines = 0;
+    for (size_t k = 0; k < options; ++k) {
+      uint64_t& counted = counted_[at(heap_[k].machine)];
+      machines += counted != counts_;
+      counted = counts_;
+    }
+    return machines;
   }
 
   void push(const Option& stale) {
@@ -273,6 +297,7 @@ class TieBreaking {
   void place(size_t task, const Option& option) {
     out_.chosen[task] = option.machine;
     --machine_room_[at(option.machine)];
+    enter(option.machine, option.arc, 1);
     placed_[at(option.machine)] +=
         view_.static_state().normalised(in_.request + task * dimensions_);
   }
@@ -282,8 +307,25 @@ class TieBreaking {
            view_.static_state().normalised(view_.free(static_cast<int32_t>(machine)));
   }
 
+  bool is_priced(int64_t arc) const {
+    if (in_.priced.slots.levels == 0) return false;
+    return arc == kNoArc ? in_.priced.direct : in_.priced.inner[at(arc)];
+  }
+
+  void enter(int64_t machine, int64_t arc, int64_t units) {
+    if (is_priced(arc)) entered_[at(machine)] += units;
+  }
+
+  // What one more unit over this arc pays for its slot.
+  int64_t price(int64_t machine, int64_t arc) const {
+    if (!is_priced(arc)) return 0;
+    const int64_t taken = entered_[at(machine)];
+    const SlotCosts& slots = in_.priced.slots;
+    return taken < slots.units[at(machine)] ? slots.next(at(machine), taken) : in_.priced.beyond;
+  }
+
   Option option(int64_t machine, int64_t arc) const {
-    return {rank(machine), hash64(machine, stream_), machine, arc};
+    return {price(machine, arc), rank(machine), hash64(machine, stream_), machine, arc};
   }
 
   const ClusterView& view_;
@@ -293,8 +335,11 @@ class TieBreaking {
   std::vector<int64_t> inner_room_;    // residual capacities of arcs out of aggregators
   std::vector<int64_t> machine_room_;  // and of machines to the sink
   std::vector<int64_t> placed_;        // [M]: what this call has placed, as shares of room
+  std::vector<int64_t> entered_;       // [M]: units over priced arcs
+  std::vector<uint64_t> counted_;      // [M]: the last count of machines_among() it was part of
   std::vector<int64_t> arc_;           // [n]: the last arc of each task's path
   std::vector<int64_t> paid_;          // [n]: what the path costs from its first aggregator on
+  uint64_t counts_ = 0;
   std::vector<Option> heap_;
   FlowPlacements out_;
 };

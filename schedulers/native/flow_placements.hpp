@@ -11,6 +11,8 @@
 //   tasks whose flow goes to one aggregator first: the machines reached from that aggregator at the
 //   same cost, over any other aggregators. Such tasks are interchangeable: all leave their places
 //   at once, and each takes the machine that has the most room then.
+// With slot prices a machine's next slot may cost more than its last one: of the choices only those
+// with the lowest price count, which keeps the optimum too.
 // Tasks with few choices go first. A place that the solver gave to a task that has yet to choose
 // stays that task's, so every task finds at least the place it had.
 //
@@ -24,8 +26,17 @@
 #include <vector>
 
 #include "shared_state/native/view.hpp"
+#include "slot_segments.hpp"
 
 namespace agora {
+
+// What tasks pay for the slots of machines that they enter over priced arcs.
+struct PricedSlots {
+  SlotCosts slots;              // no levels: nothing has a price
+  int64_t beyond = 0;           // the cost of a unit of a machine that has no free one left
+  bool direct = false;          // arcs of tasks to machines are priced
+  std::span<const bool> inner;  // [arcs out of aggregators]: whether each is priced
+};
 
 // Where arcs lead: a machine row, or -1 - a for aggregator a.
 struct SolvedFlow {
@@ -44,9 +55,9 @@ struct SolvedFlow {
   std::span<const int64_t> inner_cost;
   std::span<const int64_t> inner_flow;
   std::span<const int64_t> inner_capacity;  // of arcs into machines; others are unbounded
-  // The arcs from machines to the sink.
-  std::span<const int64_t> machine_flow;      // [M]
-  std::span<const int64_t> machine_capacity;  // [M]
+  // [M]: how many of these tasks each machine can take, those included that the flow takes there.
+  std::span<const int64_t> machine_room;
+  PricedSlots priced = {};
 };
 
 // The machine of each task: as the solver's flow has it, and with ties broken. n each.

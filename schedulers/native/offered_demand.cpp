@@ -10,6 +10,8 @@ namespace {
 
 using Wide = __int128;
 
+constexpr int64_t kChanceUnit = int64_t{1} << 16;  // of demand, before it is squared
+
 [[noreturn]] void refuse(size_t set, const std::string& what) {
   throw std::invalid_argument("preference set " + std::to_string(set) + ": " + what);
 }
@@ -21,6 +23,11 @@ int64_t gain_of(const PreferenceColumns& c, size_t set, size_t entry) {
   return elsewhere > here ? elsewhere - here : 0;
 }
 
+// Of which rounding has forgotten a little: so little demand may be left that it shows in the mean.
+int64_t mean(Wide saving, Wide demand, int64_t highest) {
+  return demand > 0 ? static_cast<int64_t>(std::min<Wide>(saving / demand, highest)) : 0;
+}
+
 }  // namespace
 
 OfferedDemand::OfferedDemand(const PreferenceColumns& columns, size_t dimensions, size_t samples)
@@ -28,10 +35,14 @@ OfferedDemand::OfferedDemand(const PreferenceColumns& columns, size_t dimensions
       dimensions_(dimensions),
       samples_(samples),
       since_(columns.sets()),
+      squares_(columns.sets()),
+      in_call_(columns.sets()),
       listed_(columns.sets()),
       sample_(samples * dimensions),
+      sampled_set_(samples),
       demand_(columns.rack_of.size()),
       saving_(columns.rack_of.size()),
+      highest_gain_(columns.rack_of.size()),
       members_(columns.rack_of.size()) {
   check_lengths(columns);
   if (dimensions == 0 || samples == 0)
@@ -73,10 +84,17 @@ void OfferedDemand::offered(std::span<const int64_t> task, std::span<const int32
     if (!is_new(task[i])) continue;
     const auto set = static_cast<size_t>(preference[i]);
     if (since_[set]++ == 0) touched_.push_back(preference[i]);
-    std::copy_n(request + i * dimensions_, dimensions_,
-                sample_.data() + static_cast<size_t>(tasks_) % samples_ * dimensions_);
+    ++in_call_[set];
+    const size_t at = static_cast<size_t>(tasks_) % samples_;
+    std::copy_n(request + i * dimensions_, dimensions_, sample_.data() + at * dimensions_);
+    sampled_set_[at] = preference[i];
     ++tasks_;
     ++total_since_;
+  }
+  for (const int32_t set : preference) {
+    int32_t& tasks = in_call_[static_cast<size_t>(set)];
+    squares_[static_cast<size_t>(set)] += int64_t{tasks} * tasks;
+    tasks = 0;
   }
 }
 
@@ -94,7 +112,10 @@ int64_t OfferedDemand::advance(int64_t keep) {
     total_ = kept(total_, keep);
     for (int64_t& demand : demand_) demand = kept(demand, keep);
     for (Wide& saving : saving_) saving = saving * keep >> 31;
+    chance_ = chance_ * kept(keep, keep) >> 31;
   }
+  pooled_.clear();
+  pooled_saving_.clear();
   int64_t entries = 0;
   for (const int32_t touched : touched_) {
     const auto set = static_cast<size_t>(touched);
@@ -105,9 +126,13 @@ int64_t OfferedDemand::advance(int64_t keep) {
     for (size_t entry = begin; entry < end; ++entry) {
       const auto m = static_cast<size_t>(columns_.machine[entry]);
       demand_[m] += each;
-      saving_[m] += Wide{each} * gain_of(columns_, set, entry);
+      const int64_t gain = gain_of(columns_, set, entry);
+      saving_[m] += Wide{each} * gain;
+      highest_gain_[m] = std::max(highest_gain_[m], gain);
       members_[m] += is_first;
     }
+    if (end > begin) chance_ += (Wide{squares_[set]} << 32) / static_cast<int64_t>(end - begin);
+    squares_[set] = 0;
     listed_[set] = 1;
     since_[set] = 0;
     entries += static_cast<int64_t>(end - begin);
@@ -118,28 +143,65 @@ int64_t OfferedDemand::advance(int64_t keep) {
   return entries;
 }
 
+void OfferedDemand::pool() {
+  if (demand_.empty()) return;
+  const auto machines = static_cast<int64_t>(demand_.size());
+  Wide demand = 0, saving = 0, spread = 0;
+  for (const int64_t d : demand_) demand += d;
+  for (const Wide s : saving_) saving += s;
+  const auto mean_demand = static_cast<int64_t>(demand / machines);
+  const Wide mean_saving = saving / machines;
+  for (const int64_t d : demand_) {
+    const int64_t off = (d - mean_demand) / kChanceUnit;
+    spread += Wide{off} * off;
+  }
+  // The part of the spread that chance does not explain, in units of 2^-30.
+  Wide real = spread > chance_ ? spread - chance_ : 0;
+  while (spread >= Wide{1} << 64) spread >>= 1, real >>= 1;
+  const int64_t part = spread > 0 ? static_cast<int64_t>((real << 30) / spread) : 0;
+  pooled_.resize(demand_.size());
+  pooled_saving_.resize(demand_.size());
+  for (size_t m = 0; m < demand_.size(); ++m) {
+    const Wide off = Wide{demand_[m] - mean_demand} * part >> 30;
+    pooled_[m] = static_cast<int64_t>(std::max<Wide>(mean_demand + off, 0));
+    pooled_saving_[m] = std::max<Wide>(mean_saving + ((saving_[m] - mean_saving) * part >> 30), 0);
+  }
+}
+
 void OfferedDemand::gain(std::span<int64_t> gain) const {
-  for (size_t m = 0; m < demand_.size(); ++m)
-    gain[m] = demand_[m] > 0 ? static_cast<int64_t>(saving_[m] / demand_[m]) : 0;
+  int64_t highest = 0;  // of any machine: pooled demand is that for others, too
+  for (const int64_t one : highest_gain_) highest = std::max(highest, one);
+  const auto demand = wanted();
+  const auto saving = saved();
+  for (size_t m = 0; m < demand.size(); ++m) gain[m] = mean(saving[m], demand[m], highest);
 }
 
 int64_t OfferedDemand::mean_gain() const {
   Wide demand = 0, saving = 0;
-  for (const int64_t d : demand_) demand += d;
-  for (const Wide s : saving_) saving += s;
-  return demand > 0 ? static_cast<int64_t>(saving / demand) : 0;
+  int64_t highest = 0;
+  for (size_t m = 0; m < demand_.size(); ++m) {
+    demand += demand_[m];
+    saving += saving_[m];
+    highest = std::max(highest, highest_gain_[m]);
+  }
+  return mean(saving, demand, highest);
 }
 
 void OfferedDemand::load(int64_t busy, std::span<int64_t> load) const {
   if (busy < 0 || busy > kMaxSlots)
     throw std::invalid_argument("busy: expected 0 to 2^30 slots, got " + std::to_string(busy));
-  for (size_t m = 0; m < demand_.size(); ++m)
-    load[m] = total_ > 0 ? static_cast<int64_t>(((Wide{busy} * demand_[m]) << 32) / total_) : 0;
+  const auto demand = wanted();
+  for (size_t m = 0; m < demand.size(); ++m)
+    load[m] = total_ > 0 ? static_cast<int64_t>(((Wide{busy} * demand[m]) << 32) / total_) : 0;
 }
 
 std::span<const int64_t> OfferedDemand::recent_requests() const {
   const size_t count = std::min(static_cast<size_t>(tasks_), samples_);
   return std::span(sample_).first(count * dimensions_);
+}
+
+std::span<const int32_t> OfferedDemand::recent_sets() const {
+  return std::span(sampled_set_).first(std::min(static_cast<size_t>(tasks_), samples_));
 }
 
 }  // namespace agora

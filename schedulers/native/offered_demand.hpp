@@ -5,6 +5,12 @@
 // was counted before by a factor, and the total by the same, so that a machine's share of the total
 // is right from the first task on.
 //
+// What machines are wanted differs by chance, too: the more, the fewer tasks were offered and the
+// more of them have sets of their own. pool() draws the demands towards their mean by the part of
+// their spread that chance explains (the estimator of James and Stein, see Efron and Morris,
+// Journal of the American Statistical Association 68, 1973). The tasks of a set that are offered
+// in one call count as one observation: they are often of one job.
+//
 // Fixed point: demand is in units of 2^-32 tasks. The cost of advance() follows from what was
 // offered since the last one, and from the number of machines, never from the number of sets.
 #pragma once
@@ -26,9 +32,9 @@ class OfferedDemand {
   static constexpr int64_t kMaxGain = int64_t{1} << 32;
   static constexpr int64_t kMaxSlots = int64_t{1} << 30;
 
-  // samples: how many of the last requests recent_requests() shows. Throws std::invalid_argument
-  // naming the set that is malformed, or whose costs differ by more than kMaxGain. The columns are
-  // borrowed.
+  // samples: how many of the last tasks recent_requests() and recent_sets() show. Throws
+  // std::invalid_argument naming the set that is malformed, or whose costs differ by more than
+  // kMaxGain. The columns are borrowed.
   OfferedDemand(const PreferenceColumns& columns, size_t dimensions, size_t samples);
 
   // Counts tasks not seen before. request: [n, R]. Throws std::invalid_argument, and counts
@@ -39,6 +45,10 @@ class OfferedDemand {
   // Forgets all but keep / kKeepAll of the demand so far, then adds what was offered since the last
   // call. Returns how many entries of the catalog it read.
   int64_t advance(int64_t keep);
+
+  // Draws the demands, and what is saved by them, towards their means, for gain(), mean_gain() and
+  // load() until the next advance().
+  void pool();
 
   // As of the last advance():
   int64_t total() const { return total_; }                       // of all tasks offered
@@ -54,27 +64,38 @@ class OfferedDemand {
 
   // The requests of tasks counted last, in no order: [k, R].
   std::span<const int64_t> recent_requests() const;
+  // Their sets, in the same order: [k].
+  std::span<const int32_t> recent_sets() const;
   int64_t tasks() const { return tasks_; }  // counted so far, those since advance() too
   size_t machines() const { return columns_.rack_of.size(); }
   size_t dimensions() const { return dimensions_; }
 
  private:
   bool is_new(int64_t task);
+  std::span<const int64_t> wanted() const { return pooled_.empty() ? demand_ : pooled_; }
+  std::span<const __int128> saved() const { return pooled_.empty() ? saving_ : pooled_saving_; }
 
   PreferenceColumns columns_;
   size_t dimensions_;
   size_t samples_;
   std::vector<uint64_t> seen_;    // a bit per task id
   std::vector<int64_t> since_;    // [K]: tasks offered since advance()
+  std::vector<int64_t> squares_;  // [K]: the sum over calls of the tasks of each, squared
+  std::vector<int32_t> in_call_;  // [K]: tasks in this call of offered()
   std::vector<int32_t> touched_;  // sets with some
   std::vector<uint8_t> listed_;   // [K], bool: in members_ already
   std::vector<int64_t> sample_;   // a ring of requests, [samples, R]
+  std::vector<int32_t> sampled_set_;
   int64_t tasks_ = 0;
   int64_t total_since_ = 0;
   int64_t total_ = 0;
+  __int128 chance_ = 0;  // the sum over machines of the variance of demand, in 2^-32 tasks^2
   std::vector<int64_t> demand_;   // [M]
   std::vector<__int128> saving_;  // [M]: demand x gain
-  std::vector<int32_t> members_;  // [M]
+  std::vector<int64_t> pooled_;   // [M], or empty: not pooled
+  std::vector<__int128> pooled_saving_;
+  std::vector<int64_t> highest_gain_;  // [M]: of any set offered
+  std::vector<int32_t> members_;       // [M]
 };
 
 }  // namespace agora

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices.interface import SlotPrices
-from schedulers.prices.price_check import CheckedEstimator
+from schedulers.prices.price_check import CheckedEstimator, CheckedLearner, checked
 from schedulers.prices.registry import SlotPriceSpec
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
@@ -193,12 +193,18 @@ class _Estimators:
         environment = world.environment
 
         def one(where: SchedulerEnvironment) -> CheckedEstimator:
-            return CheckedEstimator(
-                spec.kind, spec.build(options, where), *where.cell.capacity.shape
-            )
+            return checked(spec.kind, spec.build(options, where), *where.cell.capacity.shape)
 
         other = world.with_other_sets_to_come()
         return _Estimators(one(environment), one(environment), one(environment), one(other))
+
+    def learn(self, machine: Int64, sink: int, now_us: int) -> None:
+        """Tell those that learn potentials of a round. Arrays are overwritten after the call."""
+        for one in (self.plain, self.retried, self.overwritten, self.other_to_come):
+            if isinstance(one, CheckedLearner):
+                given = machine.copy()
+                one.learn_potentials(given, sink, now_us)
+                given[:] = 0
 
 
 def _round(world: _World, estimators: _Estimators, number: int) -> None:
@@ -243,6 +249,7 @@ def _round(world: _World, estimators: _Estimators, number: int) -> None:
         estimators.plain.update(world.view, now_us) is prices,
         "a second update() at the same time returns the same object",
     )
+    estimators.learn(world.stream.integers(MACHINES, 2000), 1000, now_us + ROUND_US // 2)
 
 
 def _equal(a: SlotPrices, b: SlotPrices) -> bool:

@@ -7,7 +7,7 @@ estimator knows no more than that and the scheduler's view; it never sees tasks 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -72,6 +72,25 @@ class SlotPriceEstimator(Protocol):
         Args:
             view: As it stands. It is left unchanged.
             now_us: The scheduler's time, which never goes back.
+        """
+        ...
+
+
+@runtime_checkable
+class LearnsPotentials(Protocol):
+    """What an estimator has besides if it learns from the rounds of a flow scheduler."""
+
+    def learn_potentials(self, machine: Int64, sink: int, now_us: int) -> None:
+        """Learn the potentials of a round. Called after each round whose flow is optimal.
+
+        Flow goes from high potential to low: a machine's potential less the sink's, if that is
+        above 0, is by how much the round would have cost less with one more slot of the machine.
+
+        Args:
+            machine: int64[M], in the unit of placement costs; the sink's where the round's graph
+                does not have the machine. It may change after the call.
+            sink: The potential of the sink.
+            now_us: The scheduler's time.
         """
         ...
 

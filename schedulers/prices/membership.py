@@ -16,8 +16,8 @@ class MembershipPrices(PeriodicEstimator):
     def __init__(self, options: UpdateOptions, environment: SchedulerEnvironment) -> None:
         super().__init__(environment, options.update_us)
 
-    def _renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
-        gain, listing = self._demand.mean_gain, self._demand.sets_listing
+    def renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
+        gain, listing = self.demand.mean_gain, self.demand.sets_listing
         price = gain * listing.astype("int64") // max(1, int(listing.max(initial=0)))
         return hold_small_moves(current, price[:, None], gain)
 

@@ -9,7 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from schedulers.interface import SchedulerEnvironment
-from schedulers.prices.periodic import LEAST_MOVE, PeriodicEstimator, Renewal, UpdateOptions
+from schedulers.prices.periodic import (
+    LEAST_MOVE,
+    PRICE_PS,
+    PeriodicEstimator,
+    Renewal,
+    UpdateOptions,
+)
 from schedulers.prices.registry import SlotPriceSpec
 from shared_state.tasks import Int64
 from shared_state.view import ClusterView
@@ -23,14 +29,14 @@ class OccupancyPrices(PeriodicEstimator):
         super().__init__(environment, options.update_us)
         self._gain = 0  # that the prices were made of
 
-    def _renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
-        gain, slots = self._demand.mean_gain, self._slots.slots[:, None]
+    def renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
+        gain, slots = self.demand.mean_gain, self.slots.slots[:, None]
         if current is not None and abs(gain - self._gain) <= gain // LEAST_MOVE:
             return Renewal(current, 0)
         self._gain = gain
         busy = np.arange(max(1, int(slots.max(initial=0))))
         price = gain * np.minimum(busy, slots) // np.maximum(slots, 1)
-        return Renewal(price, price.size)
+        return Renewal(price, PRICE_PS * price.size)
 
 
 SPEC = SlotPriceSpec("occupancy", UpdateOptions, OccupancyPrices)

@@ -11,7 +11,7 @@ from schedulers.objective import native_columns
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int32, Int64
 
-SAMPLES = 4096  # requests that the typical one is the median of: the last offered
+SAMPLES = 4096  # tasks offered last whose median is the typical request
 KEEP_ALL: int = _native.KEEP_ALL
 
 
@@ -19,24 +19,34 @@ class OfferedDemand:
     """Counts each task once, and forgets exponentially.
 
     A task of a set that lists s machines adds 1/s to the demand for each of them. All figures but
-    recent_requests are as of the last advance().
+    recent_requests and recent_sets are as of the last advance().
 
     Args:
         environment: Of the scheduler.
         forget_us: After this time a task counts 1/e; None: nothing is forgotten.
+        samples: How many of the last tasks recent_requests and recent_sets show.
+        pools: Whether machines are taken to be wanted alike as far as their demands may differ by
+            chance.
 
     Raises:
         AgoraError: A preference set is malformed, or its costs differ by more than 2^32.
     """
 
-    def __init__(self, environment: SchedulerEnvironment, forget_us: int | None) -> None:
+    def __init__(
+        self,
+        environment: SchedulerEnvironment,
+        forget_us: int | None,
+        samples: int = SAMPLES,
+        pools: bool = False,
+    ) -> None:
         columns = native_columns(environment.catalog, environment.cell)
         dimensions = environment.cell.capacity.shape[1]
         try:
-            self._counts = _native.OfferedDemand(columns, dimensions, SAMPLES)
+            self._counts = _native.OfferedDemand(columns, dimensions, samples)
         except ValueError as error:
             raise AgoraError(str(error)) from error
         self._forget_us = forget_us
+        self._pools = pools
 
     def offered(self, task: Int64, preference: Int32, request: Int64) -> None:
         """Count the tasks not seen before.
@@ -62,6 +72,8 @@ class OfferedDemand:
         """
         keep = KEEP_ALL if self._forget_us is None else kept(elapsed_us, self._forget_us)
         entries: int = self._counts.advance(keep)
+        if self._pools:
+            self._counts.pool()
         return entries
 
     @property
@@ -75,6 +87,12 @@ class OfferedDemand:
         """The requests of the last tasks counted, in no order: int64[k, R]."""
         request: Int64 = self._counts.recent_requests
         return request
+
+    @property
+    def recent_sets(self) -> Int32:
+        """The sets of the last tasks counted, in the order of recent_requests: int32[k]."""
+        preference: Int32 = self._counts.recent_sets
+        return preference
 
     @property
     def sets_listing(self) -> Int32:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices import registry
 from schedulers.prices.interface import SlotPriceEstimator
-from schedulers.prices.price_check import CheckedEstimator
+from schedulers.prices.price_check import checked
 from shared_state.errors import AgoraError
 
 ONE_PERMILLE = 1000
@@ -41,6 +41,8 @@ class PriceOptions(BaseModel):
         price_scope: Which placements have a price.
     """
 
+    has_potentials: ClassVar[bool] = False  # the scheduler can tell those of its rounds
+
     prices: str = registry.NONE
     price_options: dict[str, Any] = Field(default_factory=dict)
     price_mode: PriceMode = Field(PriceMode.TIE, strict=False)
@@ -63,8 +65,11 @@ class PriceOptions(BaseModel):
             return self
         if self.price_mode is PriceMode.TIE and "price_weight_permille" in self.model_fields_set:
             raise ValueError('price_weight_permille: has no effect with price_mode = "tie"')
+        spec = _spec_of(self.prices)
+        if spec.needs_potentials and not self.has_potentials:
+            raise ValueError(f"prices: {self.prices!r} needs a flow scheduler")
         try:
-            _spec_of(self.prices).parse_options(self.price_options)
+            spec.parse_options(self.price_options)
         except AgoraError as error:
             raise ValueError(str(error)) from error
         return self
@@ -75,7 +80,7 @@ class PriceOptions(BaseModel):
             return None
         spec = registry.get(self.prices)
         estimator = spec.build(spec.parse_options(self.price_options), environment)
-        return CheckedEstimator(self.prices, estimator, *environment.cell.capacity.shape)
+        return checked(self.prices, estimator, *environment.cell.capacity.shape)
 
 
 def _spec_of(kind: str) -> registry.SlotPriceSpec:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from schedulers.decision_time import PS_PER_OPERATION
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices.interface import SlotPrices, no_prices
-from schedulers.prices.offered_demand import OfferedDemand
+from schedulers.prices.offered_demand import SAMPLES, OfferedDemand
 from schedulers.prices.slots import Slots
 from shared_state.tasks import Int32, Int64
 from shared_state.view import ClusterView
@@ -20,9 +20,11 @@ from shared_state.view import ClusterView
 # A row of prices stays as it is until one of its prices has moved by more than this part of the
 # gain: a flow scheduler pays for each arc whose cost changes.
 LEAST_MOVE = 64
-# Counted work: picoseconds per update, per task counted, per entry of the catalog read, per machine
-# and per price computed.
-WEIGHTS_PS = (60_000_000, 10_000, 2_000, 40_000, 15_000)
+# Counted work: picoseconds per update, per task counted, per entry of the catalog read and per
+# machine, and per price compared or computed in numpy.
+# tests/benchmarks/calibrate_price_work.py compares them with the time taken.
+WEIGHTS_PS = (50_000_000, 10_000, 4_000, 6_000)
+PRICE_PS = 5_000
 
 
 class UpdateOptions(BaseModel):
@@ -56,16 +58,27 @@ class ForgettingOptions(UpdateOptions):
         return round(self.forget_s * 1e6)
 
 
+class DemandOptions(ForgettingOptions):
+    """How prices follow the demand for each machine.
+
+    Attributes:
+        pool: Whether machines are taken to be wanted alike as far as their demands may differ by
+            chance.
+    """
+
+    pool: bool = True
+
+
 class Renewal(NamedTuple):
     """The prices of a period.
 
     Attributes:
         price: int64[M, L]; the array of the period before if no price moved enough.
-        computed: How many prices were computed.
+        work_ps: The work of making them, in picoseconds.
     """
 
     price: Int64
-    computed: int
+    work_ps: int
 
 
 class PeriodicEstimator(ABC):
@@ -74,10 +87,17 @@ class PeriodicEstimator(ABC):
     Periods begin at multiples of the update interval. Until a task was offered, and where tasks of
     typical size ask for nothing, every price is 0.
 
+    Attributes:
+        demand: Of the tasks offered, as of the period.
+        slots: What a slot is, how many there are, and how many are busy.
+
     Args:
         environment: Of the scheduler.
         update_us: The period.
         forget_us: After this time a task that was offered counts 1/e; None: nothing is forgotten.
+        samples: How many of the tasks offered last are remembered one by one.
+        pools: Whether machines are taken to be wanted alike as far as their demands may differ by
+            chance.
 
     Raises:
         AgoraError: The catalog has costs that slot prices cannot have.
@@ -86,11 +106,16 @@ class PeriodicEstimator(ABC):
     operations: int
 
     def __init__(
-        self, environment: SchedulerEnvironment, update_us: int, forget_us: int | None = None
+        self,
+        environment: SchedulerEnvironment,
+        update_us: int,
+        forget_us: int | None = None,
+        samples: int = SAMPLES,
+        pools: bool = False,
     ) -> None:
         self.operations = 0
-        self._demand = OfferedDemand(environment, forget_us)
-        self._slots = Slots(environment.cell)
+        self.demand = OfferedDemand(environment, forget_us, samples, pools)
+        self.slots = Slots(environment.cell)
         self._none = no_prices(*environment.cell.capacity.shape)
         self._prices = self._none
         self._update_us = update_us
@@ -99,7 +124,7 @@ class PeriodicEstimator(ABC):
 
     def offered(self, task: Int64, preference: Int32, request: Int64) -> None:
         """Count the tasks (SlotPriceEstimator.offered)."""
-        self._demand.offered(task, preference, request)
+        self.demand.offered(task, preference, request)
 
     def update(self, view: ClusterView, now_us: int) -> SlotPrices:
         """The prices of this period (SlotPriceEstimator.update)."""
@@ -109,24 +134,23 @@ class PeriodicEstimator(ABC):
             return self._prices
         elapsed_us = (period - self._period) * self._update_us if self._period >= 0 else 0
         self._period = period
-        entries = self._demand.advance(elapsed_us)
-        counted, self._tasks = self._demand.tasks - self._tasks, self._demand.tasks
-        is_new_slot = counted > 0 and self._slots.update(self._demand.recent_requests)
-        computed = 0
-        if self._slots.unit.any():
+        entries = self.demand.advance(elapsed_us)
+        counted, self._tasks = self.demand.tasks - self._tasks, self.demand.tasks
+        is_new_slot = counted > 0 and self.slots.update(self.demand.recent_requests)
+        work_ps = sum(map(mul, WEIGHTS_PS, (1, counted, entries, len(self.slots.slots))))
+        if self.slots.unit.any():
             current = self._prices.price
-            renewal = self._renew(view, None if is_new_slot else current)
-            computed = renewal.computed
+            renewal = self.renew(view, None if is_new_slot else current)
+            work_ps += renewal.work_ps
             if renewal.price is not current:
-                self._prices = SlotPrices(renewal.price, self._slots.slots, self._slots.unit)
+                self._prices = SlotPrices(renewal.price, self.slots.slots, self.slots.unit)
         else:
             self._prices = self._none
-        work = (1, counted, entries, len(self._slots.slots), computed)
-        self.operations = sum(map(mul, WEIGHTS_PS, work)) // PS_PER_OPERATION
+        self.operations = work_ps // PS_PER_OPERATION
         return self._prices
 
     @abstractmethod
-    def _renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
+    def renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
         """The prices of a period that begins.
 
         Args:
@@ -144,10 +168,10 @@ def hold_small_moves(current: Int64 | None, price: Int64, gain: Int64 | int) -> 
         price: int64[M, L], as they would be.
         gain: Of each row, int64[M], or of all.
     """
-    computed = price.size
+    work_ps = PRICE_PS * price.size
     if current is None:
-        return Renewal(price, computed)
+        return Renewal(price, work_ps)
     moved = np.abs(price - current).max(axis=1) > np.asarray(gain) // LEAST_MOVE
     if not moved.any():
-        return Renewal(current, computed)
-    return Renewal(np.where(moved[:, None], price, current), computed)
+        return Renewal(current, work_ps)
+    return Renewal(np.where(moved[:, None], price, current), work_ps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from schedulers.prices.interface import SlotPriceEstimator, SlotPrices
+from schedulers.prices.interface import LearnsPotentials, SlotPriceEstimator, SlotPrices
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int32, Int64
 from shared_state.view import ClusterView
@@ -48,6 +48,27 @@ class CheckedEstimator:
     def _require(self, broken: str) -> None:
         if broken:
             raise AgoraError(f"slot prices {self.kind!r}: {broken}")
+
+
+class CheckedLearner(CheckedEstimator):
+    """The same for one that learns potentials. Its estimator is a LearnsPotentials."""
+
+    def learn_potentials(self, machine: Int64, sink: int, now_us: int) -> None:
+        """As in LearnsPotentials."""
+        assert isinstance(self._estimator, LearnsPotentials)
+        self._estimator.learn_potentials(machine, sink, now_us)
+
+
+def checked(
+    kind: str, estimator: SlotPriceEstimator, machines: int, dimensions: int
+) -> CheckedEstimator:
+    """An estimator whose prices are checked. It learns potentials if the one given does.
+
+    Args:
+        kind, estimator, machines, dimensions: As in CheckedEstimator.
+    """
+    learns = isinstance(estimator, LearnsPotentials)
+    return (CheckedLearner if learns else CheckedEstimator)(kind, estimator, machines, dimensions)
 
 
 def broken_price_rule(prices: object, machines: int, dimensions: int) -> str:

@@ -26,9 +26,11 @@ NONE = "none"  # no estimator: a scheduler that has it knows no prices
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "demand": "schedulers.prices.demand:SPEC",
+        "fluid": "schedulers.prices.fluid_prices:SPEC",
         "implied": "schedulers.prices.implied:SPEC",
         "membership": "schedulers.prices.membership:SPEC",
         "occupancy": "schedulers.prices.occupancy:SPEC",
+        "potentials": "schedulers.prices.potentials:SPEC",
     }
 )
 
@@ -41,11 +43,14 @@ class SlotPriceSpec:
         kind: Its name, as options of schedulers and entry points give it.
         options: A pydantic model that forbids unknown fields.
         build: Creates an estimator from validated options.
+        needs_potentials: Whether its estimators learn from the rounds of a flow scheduler
+            (interface.LearnsPotentials), so that no other scheduler can use them.
     """
 
     kind: str
     options: type[BaseModel]
     build: Callable[[Any, SchedulerEnvironment], SlotPriceEstimator]
+    needs_potentials: bool = False
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
         """The options, validated. AgoraError naming the first that is unknown or wrong."""
@@ -73,6 +78,7 @@ def _wrong(spec: SlotPriceSpec) -> str:
         (
             ("options", is_model(spec.options), "a BaseModel"),
             ("build", callable(spec.build), "a callable"),
+            ("needs_potentials", isinstance(spec.needs_potentials, bool), "a bool"),
         ),
     )
 

@@ -36,9 +36,11 @@ class Slots:
         if not self._typical.update(request):
             return False
         unit = self._typical.unit.copy()
-        if unit.any():
-            most = int(units_in(self._limit, unit).max(initial=0))
-            unit *= -(-most // MAX_SLOTS) or 1
+        while unit.any():
+            most = int(units_in(self._limit, unit).max(initial=0))  # at most MAX_UNITS
+            if most <= MAX_SLOTS:
+                break
+            unit *= -(-most // MAX_SLOTS)
         if np.array_equal(unit, self.unit):
             return False
         self.unit = unit

@@ -6,10 +6,14 @@ each with up to 6 preferred machines and 4 racks. A first round takes arrays to 
 solve, certificate, extraction. A later round has 200 changes since the last: 100 tasks ended, 100
 came. `pinned`: running tasks are no part of the graph (the default). `preemption`: all are, and all
 start waiting. The peer solves the graph that the measured round solved, from scratch.
+
+Slot prices: a later round with prices takes turns with one without in the same run; process time.
+Prices are made anew in every fifth round; what that takes is told apart.
 """
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -40,6 +44,8 @@ CHANGES = 200
 STEP_US = 200_000
 LATER_ROUNDS = 40
 FIRST_TARGET_MS, LATER_TARGET_MS = 1000, 50
+UPDATE_ROUNDS = 5  # between updates of slot prices
+PRICED_TARGET = 1.1  # a round with slot prices, over one without
 
 # Tasks in all, tasks running as the scheduler begins, preemption.
 CASES = {
@@ -75,7 +81,7 @@ def make_catalog(sets: int, racks: int, rng: np.random.Generator) -> PreferenceC
 class GoogleSizedCell:
     """The cell as loaded, one scheduler that has seen nothing yet, and the changes to come."""
 
-    def __init__(self, tasks: int, running: int, preemption: bool) -> None:
+    def __init__(self, tasks: int, running: int, preemption: bool, **options: Any) -> None:
         rng = np.random.default_rng(1)
         rack = (np.arange(MACHINES) // RACK).astype(np.int32)
         capacity = np.full((MACHINES, 1), SLOTS, np.int64)
@@ -109,7 +115,7 @@ class GoogleSizedCell:
         )
         self.next, self.offered = tasks, self.tasks.take(slice(running, tasks))
         self.environment = SchedulerEnvironment("flow", self.spec, partitioning.offsets, catalog)
-        self.options = QuincyOptions(preemption=preemption)
+        self.options = QuincyOptions(preemption=preemption, **options)
         self.now_us = self.rounds = 0
         self.rng = rng
         self._sync()
@@ -232,3 +238,44 @@ def test_later_round(benchmark: Any, case: str, solver: str) -> None:
         benchmark.pedantic(later_round, setup=setup, rounds=LATER_ROUNDS)
     describe(benchmark, LATER_TARGET_MS, plans[-1])
     assert len(plans[-1].task) >= CHANGES // 2
+
+
+@pytest.mark.parametrize("scope", ["all", "elsewhere"])
+@pytest.mark.parametrize("kind", ["implied", "occupancy"])
+@pytest.mark.parametrize("case", CASES)
+def test_later_round_with_prices(benchmark: Any, case: str, kind: str, scope: str) -> None:
+    benchmark.group = f"flow: later round with slot prices, 12,477 machines, {case}"
+    update_s = UPDATE_ROUNDS * STEP_US / 1e6
+    priced: dict[str, Any] = {
+        "prices": kind,
+        "price_options": {"update_s": update_s},
+        "price_scope": scope,
+    }
+    worlds = [GoogleSizedCell(*CASES[case]), GoogleSizedCell(*CASES[case], **priced)]
+    plans = [world.first_round() for world in worlds]
+    took_ms: list[list[float]] = [[], []]
+
+    def later_round(i: int) -> None:
+        worlds[i].settle(plans[i])
+        begin = time.process_time()
+        plans[i] = worlds[i].plan()
+        took_ms[i].append(1e3 * (time.process_time() - begin))
+
+    def both() -> None:
+        later_round(0)
+        later_round(1)
+
+    both()
+    took_ms[0].clear()
+    took_ms[1].clear()
+    benchmark.pedantic(both, rounds=LATER_ROUNDS - 2)
+    # The first round was at 0, this is the third.
+    plain, dear = (np.array(times) for times in took_ms)
+    updates = np.arange(2, 2 + len(plain)) % UPDATE_ROUNDS == 0
+    ratio = float(np.median(dear[~updates]) / np.median(plain[~updates]))
+    note = (
+        f"{np.median(dear[~updates]):.2f} ms, without prices {np.median(plain[~updates]):.2f} ms; "
+        f"with an update of prices {np.median(dear[updates]):.2f} ms"
+    )
+    benchmark.extra_info.update(unit="times", figure=ratio, target=PRICED_TARGET, note=note)
+    print(f"\n{case}, {kind}, {scope}: {ratio:.2f} times; {note}")

@@ -37,12 +37,11 @@ ClusterView random_view(Draws& draw) {
 struct Flow {
   std::vector<int64_t> head, request, arc_task, arc_head, arc_cost;
   std::vector<int64_t> first, end, inner_head, inner_cost, inner_flow, inner_capacity;
-  std::vector<int64_t> machine_flow, machine_capacity;
+  std::vector<int64_t> machine_flow, machine_room;
 
   SolvedFlow solved() const {
-    return {
-        head,       request.data(), arc_task,   arc_head,       arc_cost,     first,           end,
-        inner_head, inner_cost,     inner_flow, inner_capacity, machine_flow, machine_capacity};
+    return {head, request.data(), arc_task,   arc_head,   arc_cost,       first,
+            end,  inner_head,     inner_cost, inner_flow, inner_capacity, machine_room};
   }
 
   // What the cheapest way costs from this head to each machine, and every cost there is.
@@ -94,7 +93,7 @@ Flow random_flow(Draws& draw) {
   for (const int64_t units : flow.inner_flow)
     flow.inner_capacity.push_back(units + static_cast<int64_t>(draw(4)));
   for (const int64_t units : flow.machine_flow)
-    flow.machine_capacity.push_back(units + static_cast<int64_t>(draw(4)));
+    flow.machine_room.push_back(units + static_cast<int64_t>(draw(4)));
   return flow;
 }
 
@@ -124,7 +123,7 @@ void place_and_check(Draws& draw) {
     CHECK(is_own);
   }
   CHECK(solved == flow.machine_flow);
-  for (size_t m = 0; m < kMachines; ++m) CHECK(chosen[m] <= flow.machine_capacity[m]);
+  for (size_t m = 0; m < kMachines; ++m) CHECK(chosen[m] <= flow.machine_room[m]);
 }
 
 template <typename Error>
@@ -156,7 +155,7 @@ void refuse_what_is_no_flow(Draws& draw) {
   flow.inner_capacity = {1, 1};
   flow.machine_flow.assign(kMachines, 0);
   flow.machine_flow[3] = flow.machine_flow[4] = 1;
-  flow.machine_capacity = flow.machine_flow;
+  flow.machine_room = flow.machine_flow;
   const std::vector<int64_t> alone{3, 4};  // no choice
   CHECK(flow_placements(view, flow.solved(), 1).chosen == alone);
 
@@ -164,7 +163,7 @@ void refuse_what_is_no_flow(Draws& draw) {
   bad(view, flow, [](Flow& f) { f.arc_cost.clear(); });
   bad(view, flow, [](Flow& f) { f.end.pop_back(); });
   bad(view, flow, [](Flow& f) { f.inner_capacity.pop_back(); });
-  bad(view, flow, [](Flow& f) { f.machine_flow.pop_back(); });
+  bad(view, flow, [](Flow& f) { f.machine_room.pop_back(); });
   bad(view, flow, [](Flow& f) { f.arc_task[0] = 2; });
   bad(view, flow, [](Flow& f) { f.arc_task[0] = -1; });
   bad(view, flow, [](Flow& f) { f.head[1] = kMachines; });

@@ -11,7 +11,7 @@ import pytest
 from tests.fixtures.installed import pip_install
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PACKAGES = ("metrics", "protocols", "schedulers", "sync_policies", "workloads")
+PACKAGES = ("metrics", "protocols", "schedulers", "slot_prices", "sync_policies", "workloads")
 
 
 def files_below(folder: Path) -> set[Path]:

@@ -11,7 +11,6 @@ from scipy.stats import chisquare
 
 from schedulers.flow.extraction import (
     AggregatorFlow,
-    MachineFlow,
     fit_together,
     flow_placements,
     in_whole_gangs,
@@ -108,7 +107,7 @@ class SolvedFlow:
             np.ones((len(self.start), 1), np.int64),
             TaskArcs(*columns),
             aggregators(4, self.TAIL, self.HEAD, self.cost, self.flow, self.capacity),
-            MachineFlow(self.into, self.room),
+            self.room,
             stream,
         )
 
@@ -179,7 +178,7 @@ def test_interchangeable_tasks_fill_the_emptiest_machines(data: st.DataObject) -
         np.ones((tasks, 1), np.int64),
         no_arcs(),
         aggregators(1, *map(list, zip(*arcs, strict=True))),
-        MachineFlow(np.array(flow, np.int64), np.array(free, np.int64)),
+        np.array(free, np.int64),
         stream=data.draw(st.integers(0, 99)),
     )
     most_even = list(free)
@@ -187,6 +186,21 @@ def test_interchangeable_tasks_fill_the_emptiest_machines(data: st.DataObject) -
         most_even[most_even.index(max(most_even))] -= 1
     left = np.array(free) - np.bincount(chosen, minlength=machines)
     assert sorted(left.tolist()) == sorted(most_even)
+
+
+def test_several_arcs_to_one_machine_hide_no_emptier_one() -> None:
+    arcs = [(0, 0, 0, 1, 5), (0, 0, 0, 1, 5), (0, 1, 0, 0, 4)]  # two lead to machine 0
+    for stream in range(20):
+        _, chosen = flow_placements(
+            view_with([5, 5]),
+            to_aggregator(np.zeros(2, np.int64)),
+            np.ones((2, 1), np.int64),
+            no_arcs(),
+            aggregators(1, *map(list, zip(*arcs, strict=True))),
+            np.array([5, 5]),
+            stream=stream,
+        )
+        assert sorted(chosen.tolist()) == [0, 1]
 
 
 def test_equally_empty_machines_are_drawn_evenly() -> None:
@@ -200,7 +214,7 @@ def test_equally_empty_machines_are_drawn_evenly() -> None:
             np.ones((1, 1), np.int64),
             no_arcs(),
             aggregators(1, *map(list, zip(*arcs, strict=True))),
-            MachineFlow(np.array([1, 0, 0, 0, 0]), np.full(5, 9)),
+            np.full(5, 9),
             stream,
         )
         firsts[chosen[0]] += 1
@@ -216,7 +230,7 @@ def test_a_task_takes_the_emptiest_of_its_machines_of_one_cost() -> None:
         np.ones((1, 1), np.int64),
         arcs,
         aggregators(0, [], [], [], [], []),
-        MachineFlow(np.array([1, 0, 4, 0]), np.array([2, 3, 4, 9])),  # the flow fills machine 2
+        np.array([2, 3, 0, 9]),  # other tasks fill machine 2
         stream=1,
     )
     assert chosen.tolist() == [1]
@@ -230,7 +244,7 @@ def test_flow_that_is_none_is_noticed() -> None:
             np.ones((2, 1), np.int64),
             no_arcs(),
             aggregators(1, [0], [3], [0], [1], [9]),
-            MachineFlow(np.array([0, 0, 0, 1]), np.full(4, 9)),
+            np.full(4, 9),
             stream=1,
         )
 
@@ -243,7 +257,7 @@ def test_arcs_that_lead_nowhere_are_refused() -> None:
             np.ones((1, 1), np.int64),
             no_arcs(),
             aggregators(1, [0], [4], [0], [1], [9]),
-            MachineFlow(np.zeros(4, np.int64), np.full(4, 9)),
+            np.full(4, 9),
             stream=1,
         )
 

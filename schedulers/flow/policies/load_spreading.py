@@ -28,7 +28,7 @@ class LoadSpreading(Policy):
     The arcs of a machine never change their cost: when its load moves, another one opens. A machine
     of more than `levels` tasks gets `levels` arcs of several units each, cost at the first: the
     spread is then exact to that width. Everybody's tasks count as load. Running tasks go on at no
-    cost, so even under preemption they stay.
+    cost, so even under preemption they stay. No machine is preferred.
     """
 
     def __init__(
@@ -38,6 +38,7 @@ class LoadSpreading(Policy):
         self._step = step_cost
         self._unscheduled = unscheduled_cost
         self._levels = levels
+        self._dearest = 0  # place, when X comes into being
         self._arcs_of = np.zeros(0, np.int64)  # per machine, fixed when X comes into being
 
     @property
@@ -49,10 +50,9 @@ class LoadSpreading(Policy):
         machine = np.repeat(np.arange(len(load.total)), self._arcs_of)
         first = np.cumsum(self._arcs_of) - self._arcs_of
         level = np.arange(len(machine)) - np.repeat(first, self._arcs_of)
-        width = self._width(machine, load)
-        return AggregatorArcs(
-            np.zeros(len(machine), np.int64), machine, self._step * (level * width + 1), level
-        )
+        cost = self._step * (level * self._width(machine, load) + 1)
+        self._dearest = int(cost.max(initial=0))
+        return AggregatorArcs(np.zeros(len(machine), np.int64), machine, cost, level)
 
     def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
         n = len(tasks)
@@ -60,6 +60,12 @@ class LoadSpreading(Policy):
 
     def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
         return np.full(len(tasks), self._unscheduled, np.int64)
+
+    def cost_anywhere(self, tasks: TaskBatch) -> Int64:
+        return np.full(len(tasks), self._dearest)
+
+    def largest_cost(self) -> int:
+        return self._unscheduled
 
     def machine_arc_capacity(self, level: Int64, machine: Int64, load: MachineLoad) -> Int64:
         width = self._width(machine, load)

@@ -10,6 +10,9 @@ machines:
     running task --cost--> its machine                   running_arc_cost, only under preemption
     machine --0, as many tasks as fit--> sink
 
+With slot prices, the way into a machine gets arcs with the prices of its next slots
+(machine_arcs.py). A policy's own costs never change with them.
+
 The optimal flow takes each task along a path to the sink. The path says where the task is placed,
 or that it waits; the sum of its costs is what that costs.
 """
@@ -20,10 +23,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shared_state.tasks import Int64, TaskBatch
 
 UNBOUNDED = 1 << 30  # a capacity no round reaches
+UNKNOWN_COST = np.iinfo(np.int64).max
 
 
 class PolicyError(ValueError):
@@ -91,11 +96,13 @@ class MachineLoad:
         used: int64[M], what the tasks of all schedulers take.
         room: int64[M], what may flow through the machine: what is free, and under preemption also
             what this scheduler's own running tasks take.
+        free: int64[M], what is free; the same array as `room` without preemption.
     """
 
     total: Int64
     used: Int64
     room: Int64
+    free: Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +138,11 @@ class Policy(ABC):
     progress_price = TimePrice(1, 1_000_000)
 
     @property
+    def name(self) -> str:
+        """The name for messages."""
+        return type(self).__name__
+
+    @property
     @abstractmethod
     def aggregators(self) -> int:
         """The number of aggregators A; they are numbered 0..A-1.
@@ -152,6 +164,24 @@ class Policy(ABC):
     @abstractmethod
     def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
         """What leaving each task waiting costs, without the waiting price: int64[n]."""
+
+    def is_elsewhere(self, aggregator: Int64) -> NDArray[np.bool_]:
+        """Whether the arcs of these aggregators (int64[k]) into machines take tasks to machines
+        that they do not prefer: bool[k].
+
+        Arcs from tasks to machines lead to machines that they prefer.
+        """
+        return np.ones(len(aggregator), bool)
+
+    def cost_anywhere(self, tasks: TaskBatch) -> Int64:
+        """The cost, without slot prices, at which each task may be placed on any machine that has
+        room for it: int64[n]. A task that waits although waiting costs more waits because of slot
+        prices."""
+        return np.full(len(tasks), UNKNOWN_COST)
+
+    def largest_cost(self) -> int:
+        """The largest cost of an arc, without prices of time: 0 if it is not known beforehand."""
+        return 0
 
     def patient_wait_cost(self, tasks: TaskBatch) -> Int64:
         """What waiting costs each task while its patience lasts, without the patience price:

@@ -6,6 +6,7 @@ Quincy section 4.2; Firmament section 3.3, Fig. 6b.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from schedulers.flow.arrays import ranges
 from schedulers.flow.policies.policy import (
@@ -139,6 +140,16 @@ class Quincy(Policy):
             aggregator = to_aggregator(1 + self._racks + preference[shared])
             parts.append(TaskArcs(row[shared], aggregator, np.zeros(len(aggregator), np.int64)))
         return TaskArcs.join(parts)
+
+    def is_elsewhere(self, aggregator: Int64) -> NDArray[np.bool_]:
+        return aggregator <= self._racks
+
+    def cost_anywhere(self, tasks: TaskBatch) -> Int64:
+        return self._catalog.elsewhere_cost[tasks.preference]
+
+    def largest_cost(self) -> int:
+        waiting = int(self._catalog.unscheduled_cost.max(initial=0)) + self._waiting_surcharge
+        return max(waiting, dearest_place(self._catalog))
 
     def patient_wait_cost(self, tasks: TaskBatch) -> Int64:
         """Just above the dearest machine of the task's set: a task is placed on any of them, and

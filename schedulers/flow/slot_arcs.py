@@ -1,0 +1,145 @@
+"""The arcs on which placements pay for the slots of machines.
+
+A machine's n-th placement of a round pays the price of its n-th free slot. Prices never fall from
+one slot to the next, so this cost is convex, and an arc per slot expresses it exactly. Slots of
+equal price share an arc, a **segment** (native/slot_segments.hpp).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedulers import _native
+from schedulers.flow.extraction import PricedSlots
+from schedulers.flow.policies.policy import MachineLoad, PolicyError
+from schedulers.flow.policy_checks import MAX_COST
+from schedulers.flow.slot_pricing import SlotPricing, SlotState
+from schedulers.flow.solver_graph import SolverGraph
+from schedulers.flow.task_table import NO_ARC
+from schedulers.prices.interface import SlotPrices
+from schedulers.units import units_in
+from shared_state.tasks import Int64
+
+
+class SegmentArcs:
+    """Parallel arcs from `tail` to `head` (nodes, int64[M] each), S at most for each pair. An arc
+    exists from when it was first open.
+    """
+
+    def __init__(self, graph: SolverGraph, tail: Int64, head: Int64) -> None:
+        self._graph = graph
+        self._tail, self._head = tail, head
+        self._arc = np.full((len(tail), 1), NO_ARC, np.int64)
+        self._capacity = np.zeros((len(tail), 1), np.int64)
+        self._arc_cost = np.zeros((len(tail), 1), np.int64)
+
+    def widen(self, cost: Int64) -> None:
+        """Make room for the segments of these costs, int64[M, L]."""
+        more = _native.most_segments(cost) - self._arc.shape[1]
+        if more > 0:
+            self._arc = np.pad(self._arc, ((0, 0), (0, more)), constant_values=NO_ARC)
+            self._capacity = np.pad(self._capacity, ((0, 0), (0, more)))
+            self._arc_cost = np.pad(self._arc_cost, ((0, 0), (0, more)))
+
+    def set(self, row: Int64, cost: Int64, slots: Int64, free: Int64, units: Int64) -> None:
+        """Set the arcs of some machines; the solver hears of what differs.
+
+        Args:
+            row: int64[k], machines.
+            cost: int64[M, L], of the next slot of a machine with so many busy slots.
+            slots: int64[M], of empty machines.
+            free: int64[M], slots.
+            units: int64[M], free units.
+        """
+        place, capacity, place_cost, *changes = _native.set_segments(
+            cost, slots, free, units, row, self._arc, self._capacity, self._arc_cost
+        )
+        self._graph.change_arcs(*changes)
+        if len(place):
+            machine = place // self._arc.shape[1]
+            self._arc.reshape(-1)[place] = self._graph.add_arcs(
+                self._tail[machine], self._head[machine], capacity, place_cost
+            )
+
+
+class SlotArcs:
+    """The priced arcs from `tail` to `head` (nodes, int64[M] each).
+
+    A slot that a running task of this scheduler holds may be vacated for another one. It costs as
+    much as the dearest slot of the cell, so that no running task has to move because the slots of
+    other machines are dear.
+    """
+
+    def __init__(self, graph: SolverGraph, pricing: SlotPricing, tail: Int64, head: Int64) -> None:
+        self._pricing = pricing
+        self._prices: SlotPrices | None = None
+        self._cost = np.zeros((len(tail), 1), np.int64)  # of slots, by level
+        self._dearest = 0
+        self._segments = SegmentArcs(graph, tail, head)
+        self._vacated = SegmentArcs(graph, tail, head)
+        # As of the last update, int64[M]: units free and to be vacated, slots free.
+        self._units = self._own = self._free = np.zeros(len(tail), np.int64)
+
+    def update(self, load: MachineLoad, slots: SlotState) -> None:
+        """Bring the arcs up to date with the load of machines and the prices of their slots."""
+        prices, is_new = slots.prices, slots.prices is not self._prices
+        dearest_changed = False
+        if is_new:
+            before, self._dearest = self._dearest, self._set_prices(prices)
+            dearest_changed = before != self._dearest
+            row = np.arange(len(self._units))
+        else:
+            stale = load.free != self._units
+            if not (slots.free is load.free and self._free is self._units):
+                stale |= slots.free != self._free
+            row = np.flatnonzero(stale)
+        self._units, self._free = load.free, slots.free
+        if len(row):
+            self._segments.set(row, self._cost, prices.slots, slots.free, load.free)
+        if load.room is not load.free:
+            own = load.room - load.free
+            stale = (own != self._own) | (dearest_changed & (own > 0))
+            self._own = own
+            cost = np.full((len(own), 1), self._dearest)
+            self._vacated.set(np.flatnonzero(stale), cost, own, own, own)
+
+    def priced(self, direct: bool, inner: NDArray[np.bool_]) -> PricedSlots:
+        """The slots as of the last update, with which arcs are priced (as in PricedSlots)."""
+        slots = self._units if self._prices is None else self._prices.slots
+        return PricedSlots(self._cost, slots, self._free, self._units, self._dearest, direct, inner)
+
+    def next_costs(self) -> Int64:
+        """The cost of the next slot of each machine as of the last update, int64[M]."""
+        if self._prices is None:
+            return np.zeros(len(self._free), np.int64)
+        return self._at_level(np.arange(len(self._free)), self._prices.slots - self._free)
+
+    def next_cost(self, machine: Int64, free: Int64) -> Int64:
+        """The cost of the next slot of machines with this room: int64[k].
+
+        Args:
+            machine: int64[k].
+            free: int64[k, R].
+        """
+        if self._prices is None:
+            return np.zeros(len(machine), np.int64)
+        busy = self._prices.slots[machine] - units_in(free, self._prices.unit)
+        return self._at_level(machine, busy)
+
+    def _at_level(self, machine: Int64, busy: Int64) -> Int64:
+        cost: Int64 = self._cost[machine, np.clip(busy, 0, self._cost.shape[1] - 1)]
+        return cost
+
+    def _set_prices(self, prices: SlotPrices) -> int:
+        """Take over new prices, and return the cost of the dearest slot."""
+        self._prices = prices
+        self._cost = self._pricing.in_costs(prices.price)
+        dearest = int(self._cost[:, -1].max(initial=0))  # costs never fall along a row
+        if dearest > MAX_COST:
+            raise PolicyError(
+                f"{self._pricing.policy.name}: an arc into a machine costs {dearest}; "
+                f"at most {MAX_COST}"
+            )
+        self._segments.widen(self._cost)
+        return dearest

@@ -1,0 +1,339 @@
+"""What flow policies do with slot prices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schedulers import _native, registry
+from schedulers.conformance import check_conformance
+from schedulers.flow import slot_pricing
+from schedulers.flow.extraction import place_singly
+from schedulers.flow.policy_checks import MAX_COST
+from schedulers.interface import PendingReason
+from shared_state.errors import AgoraError
+from shared_state.tasks import CellSpec, Int64, PreferenceCatalog
+from tests.fixed_prices import FixedPrices, LearningPrices, priced_quincy, priced_spreading
+from tests.flow_world import FlowWorld, catalog_of, cell_of, slot_cell, tasks_of
+from tests.unit.flow_schedulers import placed, quincy
+
+ANYWHERE = {"machine": {}, "rack": {}, "elsewhere": 10, "unscheduled": 50}
+PAID = {"price_mode": "paid"}
+MODES = [{}, PAID]
+SCOPES = ["all", "elsewhere"]
+
+
+def world_with(
+    spec: CellSpec,
+    price: list[list[int]],
+    sets: list[dict[str, object]] | None = None,
+    **options: object,
+) -> tuple[FlowWorld, FixedPrices]:
+    slots = spec.capacity[:, 0].tolist()
+    prices = FixedPrices(price, slots, len(spec.dimensions))
+    catalog = catalog_of(sets or [ANYWHERE])
+    return FlowWorld(spec, priced_quincy(spec, prices, catalog, **options)), prices
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("scope", SCOPES)
+def test_of_places_of_equal_cost_the_cheapest_slot_is_taken(
+    mode: dict[str, object], scope: str
+) -> None:
+    world, _ = world_with(slot_cell(4, 1, 2), [[5], [3], [9], [4]], price_scope=scope, **mode)
+    world.offer(tasks_of(np.arange(1), preference=1))
+    assert placed(world.plan()) == {0: 1}
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_each_placement_on_a_machine_pays_for_its_next_slot(scope: str) -> None:
+    world, _ = world_with(slot_cell(2, 3, 2), [[0, 1, 8], [5, 6, 7]], price_scope=scope, **PAID)
+    world.offer(tasks_of(np.arange(3), preference=1))
+    plan = world.plan()
+    assert sorted(plan.machine.tolist()) == [0, 0, 1]
+    world.commit(plan)
+    world.sync()
+    # The level is the view's: machine 0 has one slot left, at 8, and machine 1 has one at 6.
+    world.offer(tasks_of(np.arange(3, 4), preference=1))
+    assert placed(world.plan()) == {3: 1}
+
+
+def test_a_tie_breaker_never_outweighs_a_unit_of_cost() -> None:
+    sets = [{"machine": {0: 9}, "rack": {}, "elsewhere": 10, "unscheduled": 50}]
+    world, _ = world_with(slot_cell(2, 1, 1), [[10**9], [0]], sets)
+    world.offer(tasks_of(np.arange(1), preference=1))
+    assert placed(world.plan()) == {0: 0}
+
+
+@pytest.mark.parametrize(("weight", "machine"), [(500, 0), (501, 1)])
+def test_paid_prices_count_with_their_weight(weight: int, machine: int) -> None:
+    """9 + weight x 2 against 10: waiting and rounding play no part."""
+    sets = [{"machine": {0: 9}, "rack": {}, "elsewhere": 10, "unscheduled": 50}]
+    given = {**PAID, "price_weight_permille": weight}
+    world, _ = world_with(slot_cell(2, 1, 1), [[2], [0]], sets, **given)
+    world.offer(tasks_of(np.arange(1), preference=1))
+    plan = world.plan()
+    if weight == 500:
+        assert plan.machine.tolist() in ([0], [1])  # equal
+    else:
+        assert placed(plan) == {0: machine}
+    cost = world.scheduler.graph.solver.cost
+    assert cost * 1000 == (10_000) * world.scheduler.graph._pricing.scale
+
+
+@pytest.mark.parametrize("max_task_arcs", [0, 16])
+def test_preferred_machines_have_no_price_elsewhere_only(max_task_arcs: int) -> None:
+    """The emptier of two preferred machines is taken, though its slots are dear."""
+    sets = [{"machine": {0: 1, 1: 1}, "rack": {}, "elsewhere": 10, "unscheduled": 50}]
+    options = {"max_task_arcs": max_task_arcs}
+    price = [[90] * 3, [0] * 3]
+    for scope, machine in (("elsewhere", 0), ("all", 1)):
+        spec = cell_of(np.array([[3], [2]], np.int64))
+        world, _ = world_with(spec, price, sets, price_scope=scope, **options)
+        world.offer(tasks_of(np.arange(1), preference=1))
+        assert placed(world.plan()) == {0: machine}
+
+
+def test_the_sum_of_costs_comes_first_through_chains_over_several_racks() -> None:
+    """One unit of cost would save the highest price twice: E1 and E2 could both move to slots that
+    cost nothing. The scale that keeps costs first has to count the racks."""
+    highest = slot_pricing.RESOLUTION
+    sets = [
+        {"machine": {}, "rack": {0: 5}, "elsewhere": 6, "unscheduled": 50},  # E1
+        {"machine": {}, "rack": {1: 5}, "elsewhere": 6, "unscheduled": 50},  # E2
+        {"machine": {0: 0, 2: 0}, "rack": {}, "elsewhere": 6, "unscheduled": 50},
+        {"machine": {3: 0, 4: 1}, "rack": {}, "elsewhere": 6, "unscheduled": 50},
+    ]
+    world, _ = world_with(
+        slot_cell(5, 1, 2),
+        [[0], [highest], [highest], [0], [0]],
+        sets,
+        price_scope="elsewhere",
+    )
+    world.offer(tasks_of(np.arange(4), preference=np.arange(1, 5)))
+    assert placed(world.plan()) == {0: 1, 1: 2, 2: 0, 3: 3}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("scope", SCOPES)
+def test_prices_alone_never_move_running_tasks(mode: dict[str, object], scope: str) -> None:
+    """A new task fits the dear machine 0, or 1 if the task there moved to the cheap machine 2."""
+    sets = [
+        {"machine": {0: 1, 1: 1}, "rack": {}, "elsewhere": 900, "unscheduled": 2000},
+        {"machine": {1: 1, 2: 1}, "rack": {}, "elsewhere": 900, "unscheduled": 2000},
+    ]
+    price = [[800], [0], [0]]
+    world, prices = world_with(
+        slot_cell(3, 1, 1), price, sets, preemption=True, price_scope=scope, **mode
+    )
+    world.rival_claims([2], first_task=100)
+    world.sync()
+    world.offer(tasks_of(np.arange(1), preference=2))
+    first = world.plan()
+    assert placed(first) == {0: 1}
+    world.commit(first)
+    world.finish(world.running(1))
+    world.sync()
+    for dear in ([[0], [700], [0]], [[800], [700], [0]]):
+        prices.set(dear)  # its own slot is dear, others are not
+        assert len(world.plan().evict) == 0
+    prices.set(price)
+    world.offer(tasks_of(np.arange(1, 2), preference=1))
+    plan = world.plan()
+    assert len(plan.evict) == 0
+    assert placed(plan) == {1: 0}
+
+
+def test_pending_tasks_say_whether_slots_or_places_are_too_dear() -> None:
+    sets = [
+        {"machine": {}, "rack": {}, "elsewhere": 10, "unscheduled": 20},
+        {"machine": {}, "rack": {}, "elsewhere": 30, "unscheduled": 20},
+    ]
+    options = {**PAID, "may_wait": True}
+    world, prices = world_with(slot_cell(2, 1, 2), [[500], [500]], sets, **options)
+    world.offer(tasks_of(np.arange(2), preference=np.array([1, 2])))
+    plan = world.plan()
+    assert len(plan.task) == 0
+    reasons = dict(zip(plan.pending.tolist(), plan.pending_reason.tolist(), strict=True))
+    assert reasons == {0: PendingReason.SLOTS_TOO_DEAR, 1: PendingReason.PRICED_OUT}
+
+    prices.set([[0], [0]])
+    assert placed(world.plan()).keys() == {0}  # and is placed once slots cost less
+    world, _ = world_with(slot_cell(1, 1, 1), [[500]], sets, **options)
+    world.rival_claims([0], first_task=100)
+    world.sync()
+    world.offer(tasks_of(np.arange(1), preference=1))
+    assert world.plan().pending_reason.tolist() == [PendingReason.NO_ROOM]
+
+
+def test_load_spreading_breaks_ties_by_price() -> None:
+    spec = slot_cell(4, 2, 4)
+    prices = FixedPrices([[7, 7], [1, 9], [0, 9], [8, 8]], [2] * 4)
+    world = FlowWorld(spec, priced_spreading(spec, prices))
+    world.offer(tasks_of(np.arange(2)))
+    assert sorted(world.plan().machine.tolist()) == [1, 2]
+
+
+def test_single_placements_count_prices_as_the_flow_does() -> None:
+    free = np.full((3, 1), 5, np.int64)
+    tasks, none = tasks_of(np.arange(1)), PreferenceCatalog.empty()
+    rack, wait = np.zeros(3, np.int32), np.full(1, 100)
+
+    def value(cost: Int64, preferred: object, machine: Int64, left: Int64) -> Int64:
+        assert left.tolist() == [[5]] * 3
+        return 10 * cost + np.array([7, 2, 8])[machine]
+
+    assert place_singly(tasks, wait, free.copy(), none, rack, 1, value).tolist() == [1]
+    assert place_singly(tasks, np.full(1, 2), free, none, rack, 1, value).tolist() == [-1]
+
+
+def test_a_slot_of_another_size_than_a_unit_of_the_flow() -> None:
+    """A slot holds two tasks: the machine with a price of 0 takes two before the other's turn."""
+    spec = slot_cell(2, 4, 2)
+    prices = FixedPrices([[0, 50], [10, 60]], [2, 2], slot=2)
+    world = FlowWorld(spec, priced_quincy(spec, prices, catalog_of([ANYWHERE]), **PAID))
+    world.offer(tasks_of(np.arange(5), preference=1))
+    assert sorted(world.plan().machine.tolist()) == [0, 0, 0, 1, 1]
+
+
+def test_the_estimator_hears_of_all_offered_tasks_and_its_work_counts() -> None:
+    world, prices = world_with(slot_cell(2, 1, 2), [[0], [0]])
+    world.offer(tasks_of(np.arange(3), preference=1))
+    prices.operations = 1234
+    plan = world.plan()
+    assert prices.seen == [0, 1, 2]
+    assert plan.operations == world.scheduler.work.operations + 1234
+
+
+def test_new_prices_alter_what_differs_and_nothing_else() -> None:
+    world, prices = world_with(slot_cell(50, 2, 10), [[1, 2]] * 50)
+    world.offer(tasks_of(np.arange(1), preference=1))
+    world.rival_claims(list(range(50)) * 2, first_task=1000)  # nothing is free
+    world.sync()
+    world.plan()
+    world.finish(world.running(1)[:3])  # three slots are, of machines 0 to 2
+    world.sync()
+    prices.set([[4, 5]] * 50)
+    world.offer(tasks_of(np.arange(1, 5), preference=1))
+    world.plan()
+    quiet = world.scheduler.work.altered
+    prices.set([[4, 5]] * 49 + [[6, 7]])  # a machine that is full
+    world.plan()
+    without = world.scheduler.work.altered
+    assert without <= quiet
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("preemption", [False, True])
+def test_costs_that_leave_the_range_are_refused(scope: str, preemption: bool) -> None:
+    sets = [{**ANYWHERE, "elsewhere": MAX_COST // slot_pricing.RESOLUTION}]
+    prices = FixedPrices([[0]] * 4, [1] * 4)
+    given = {"price_scope": scope, "preemption": preemption}
+    with pytest.raises(
+        AgoraError, match=r'price_mode = "tie": .* Quincy takes costs up to \d+, got'
+    ):
+        priced_quincy(slot_cell(4, 1, 2), prices, catalog_of(sets), **given)
+    priced_quincy(slot_cell(4, 1, 2), prices, catalog_of(sets), **given, **PAID)
+
+
+def test_paid_prices_beyond_the_range_are_refused() -> None:
+    world, _ = world_with(slot_cell(1, 1, 1), [[MAX_COST + 1]], **PAID)
+    world.offer(tasks_of(np.arange(1), preference=1))
+    with pytest.raises(ValueError, match="Quincy: an arc into a machine costs"):
+        world.plan()
+
+
+@pytest.mark.parametrize("mode", [{"price_mode": "tie"}, {"price_mode": "paid"}])
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("kind", ["quincy", "flow_load_spreading"])
+def test_priced_flow_schedulers_conform(kind: str, mode: dict[str, object], scope: str) -> None:
+    options = {"prices": "implied", "price_scope": scope, "certify_every": 1, **mode}
+    check_conformance(registry.get(kind), options)
+    check_conformance(registry.get(kind), {**options, "preemption": True})
+
+
+def test_prices_of_zero_place_as_none_do() -> None:
+    """Tasks, costs and emptier-machine ties alike; which of equal machines is drawn may differ."""
+    spec, sets = slot_cell(6, 3, 2), [{**ANYWHERE, "machine": {1: 2, 4: 2}}]
+    world, _ = world_with(spec, [[0]] * 6, sets)
+    other = FlowWorld(spec, quincy(spec, catalog_of(sets)))
+    for each in (world, other):
+        each.offer(tasks_of(np.arange(9), preference=np.arange(9) % 2))
+    plan, plain = world.plan(), other.plan()
+    assert np.bincount(plan.machine).tolist() == np.bincount(plain.machine).tolist()
+
+
+@given(st.data())
+def test_segments_hold_each_free_unit_at_its_level(data: st.DataObject) -> None:
+    """By brute force: unit i of u has the level busy + floor(i x free / u)."""
+    levels = data.draw(st.integers(1, 6))
+    cost = sorted(data.draw(st.lists(st.integers(0, 4), min_size=levels, max_size=levels)))
+    slots, free, units = (data.draw(st.integers(0, 7)) for _ in range(3))
+    free = min(slots, free)
+    column = [np.array([n], np.int64) for n in (slots, free, units)]
+    table = np.array([cost], np.int64)
+    width = _native.most_segments(table)
+    arc = np.full((1, width), -1, np.int64)
+    capacity, arc_cost = np.zeros((1, width), np.int64), np.zeros((1, width), np.int64)
+    _, new_capacity, new_cost, *changes = _native.set_segments(
+        table, *column, np.zeros(1, np.int64), arc, capacity, arc_cost
+    )
+    assert width == len(set(cost))
+    assert not any(len(change) for change in changes)
+    found = np.repeat(new_cost, new_capacity).tolist()
+    busy = slots - free
+    level = [busy + i * free // units for i in range(units)]
+    assert found == [cost[min(one, levels - 1)] for one in level]
+
+
+def test_several_ways_to_one_machine_hide_no_cheaper_one() -> None:
+    """Both tasks reach machine 1 directly and over its rack, machine 0 over its rack alone."""
+    sets = [{"machine": {1: 3}, "rack": {0: 3, 1: 3}, "elsewhere": 6, "unscheduled": 0}]
+    for first in range(20):  # draws of equal machines differ
+        world, _ = world_with(slot_cell(2, 2, 1), [[0, 0], [0, 1]], sets, max_task_arcs=0)
+        world.rounds = first
+        world.offer(tasks_of(np.arange(2), preference=1))
+        assert world.plan().machine.tolist() != [1, 1]
+
+
+@pytest.mark.parametrize("options", [{}, {"price_scope": "elsewhere"}, {"preemption": True}, PAID])
+def test_estimators_learn_what_one_more_slot_would_save(options: dict[str, object]) -> None:
+    """Two tasks prefer machine 0, which has one slot, at a cost of 1; elsewhere costs 10. Slot
+    prices themselves are no part of it."""
+    sets = [{"machine": {0: 1}, "rack": {}, "elsewhere": 10, "unscheduled": 50}]
+    spec = slot_cell(3, 1, 1)
+    prices = LearningPrices([[0], [2], [2]], [1] * 3)
+    world = FlowWorld(spec, priced_quincy(spec, prices, catalog_of(sets), **options))
+    world.offer(tasks_of(np.arange(2), preference=1))
+    world.now_us = 7
+    world.plan()
+    (worth, now_us) = prices.learnt[-1]
+    assert now_us == 7
+    assert worth[0] in (9, 11)  # elsewhere costs 10, and 2 for the slot where prices are paid
+    assert np.all(worth[1:] <= 0)
+
+
+@pytest.mark.parametrize("preemption", [False, True])
+def test_schedulers_whose_prices_rest_on_potentials_conform(preemption: bool) -> None:
+    options = {"prices": "potentials", "preemption": preemption, "certify_every": 1}
+    check_conformance(registry.get("quincy"), options)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"price_mode": "paid"}, "price_mode: has no effect without prices"),
+        ({"prices": "implied", "price_mode": "auction"}, "price_mode.*'tie' or 'paid'"),
+        ({"prices": "implied", "price_scope": "rack"}, "price_scope.*'all' or 'elsewhere'"),
+        ({"prices": "implied", "price_weight_permille": 5}, 'no effect with price_mode = "tie"'),
+        ({"prices": "implied", **PAID, "price_weight_permille": 0}, "price_weight_permille"),
+        ({"prices": "lowest"}, "unknown kind of slot prices 'lowest'"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["quincy", "flow_load_spreading"])
+def test_wrong_options_are_refused(kind: str, options: dict[str, object], says: str) -> None:
+    with pytest.raises(AgoraError, match=says) as refused:
+        registry.get(kind).parse_options(options)
+    assert "\n" not in str(refused.value)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from operator import mul
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,7 +129,7 @@ class GreedyScheduler:
         )
 
     def plan_and_claim(
-        self, table: NativeTasks, task: Int64, view: ClusterView, context: PlanContext
+        self, table: object, task: Int64, view: ClusterView, context: PlanContext
     ) -> ClaimedPlan:
         """Plan as plan() does, and take the claims out of the view, in one native call.
 
@@ -141,7 +141,8 @@ class GreedyScheduler:
         """
         prices = None
         if self._prices is not None:
-            prices = self.learn(task, *table.columns_of(task), view, context)
+            preference, request = _native.columns_of(table, task)
+            prices = self.learn(task, preference, request, view, context)
         placed, machine, request, gang, synced_us, pending, ticket, *work, scanned = (
             _native.place_and_claim(
                 view,
@@ -248,16 +249,8 @@ class GreedyScheduler:
         """Ignore the changes: every plan starts from the view (Capability.IGNORES_CHANGES)."""
 
 
-class NativeTasks(Protocol):
-    """The columns of all tasks that placing reads."""
-
-    def columns_of(self, task: Int64) -> tuple[Int32, Int64]:
-        """The preferences, int32[n], and requests, int64[n, R], of tasks int64[n]."""
-        ...
-
-
-def native_tasks(table: TaskBatch) -> NativeTasks:
+def native_tasks(table: TaskBatch) -> object:
     """The columns of all tasks that placing reads, as plan_and_claim() takes them. Shares the
     arrays."""
-    handle: NativeTasks = _native.TaskColumns(table.request, table.preference, table.gang)
+    handle: object = _native.TaskColumns(table.request, table.preference, table.gang)
     return handle

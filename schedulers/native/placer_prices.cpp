@@ -86,7 +86,10 @@ int32_t Placer::cheapest_of_few(const LevelRows& rows, const Pool& pool) {
   int16_t lowest = PriceTree::kNone;
   size_t kept = 0;
   for (const int32_t row : scratch_) {
-    if (!fits(row)) continue;
+    if (!fits(row)) {
+      exclude(row);
+      continue;
+    }
     const int16_t rank = price_rank(row);
     if (rank > lowest) continue;
     if (rank < lowest) kept = 0;

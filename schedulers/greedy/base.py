@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from enum import IntEnum
 from operator import mul
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict, Field
 
 from schedulers import _native
-from schedulers.claimed_plan import ClaimedPlan
 from schedulers.decision_time import PS_PER_OPERATION, Modelled
 from schedulers.greedy.prices import PlacementPrices
 from schedulers.interface import (
     NO_REASON,
     NONE,
+    ClaimedPlan,
     PendingReason,
     Plan,
     PlanContext,
@@ -117,6 +117,8 @@ class GreedyScheduler:
         self._prices = prices
         self._preferred_first = preferred_first
         self._catalog = native_catalog(environment.catalog, environment.cell)
+        self._table: TaskBatch | None = None
+        self._native_table: _NativeTasks | None = None
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         prices = self.learn(tasks.task, tasks.preference, tasks.request, view, context)
@@ -129,25 +131,20 @@ class GreedyScheduler:
         )
 
     def plan_and_claim(
-        self, table: object, task: Int64, view: ClusterView, context: PlanContext
+        self, table: TaskBatch, task: Int64, view: ClusterView, context: PlanContext
     ) -> ClaimedPlan:
-        """Plan as plan() does, and take the claims out of the view, in one native call.
-
-        Args:
-            table: The tasks of the run, as native_tasks() makes it.
-            task: The tasks to plan, int64[n], ids.
-            view: As it stands.
-            context: Of the plan.
-        """
+        """Plan and claim in one native call (ClaimingScheduler)."""
+        if table is not self._table or self._native_table is None:
+            self._table, self._native_table = table, _native_tasks(table)
         prices = None
         if self._prices is not None:
-            preference, request = _native.columns_of(table, task)
+            preference, request = self._native_table.columns_of(task)
             prices = self.learn(task, preference, request, view, context)
         placed, machine, request, gang, synced_us, pending, ticket, *work, scanned = (
             _native.place_and_claim(
                 view,
                 self._catalog,
-                table,
+                self._native_table,
                 task,
                 context.partition_order,
                 int(context.ranking),
@@ -249,8 +246,15 @@ class GreedyScheduler:
         """Ignore the changes: every plan starts from the view (Capability.IGNORES_CHANGES)."""
 
 
-def native_tasks(table: TaskBatch) -> object:
-    """The columns of all tasks that placing reads, as plan_and_claim() takes them. Shares the
-    arrays."""
-    handle: object = _native.TaskColumns(table.request, table.preference, table.gang)
+class _NativeTasks(Protocol):
+    """The columns of all tasks that placing reads."""
+
+    def columns_of(self, task: Int64) -> tuple[Int32, Int64]:
+        """The preferences, int32[n], and requests, int64[n, R], of tasks int64[n]."""
+        ...
+
+
+def _native_tasks(table: TaskBatch) -> _NativeTasks:
+    """The columns of all tasks that placing reads. Shares the arrays."""
+    handle: _NativeTasks = _native.TaskColumns(table.request, table.preference, table.gang)
     return handle

@@ -251,8 +251,8 @@ void bind_place(nb::module_& module) {
              nb::arg("kept"), nb::arg("prices").none());
   nb::class_<TaskColumns>(module, "TaskColumns")
       .def(nb::init<InAnyOrder<int64_t, 2>, InAnyOrder<int32_t, 1>, InAnyOrder<int64_t, 1>>(),
-           nb::arg("request"), nb::arg("preference"), nb::arg("gang"));
-  module.def("columns_of", &columns_of);
+           nb::arg("request"), nb::arg("preference"), nb::arg("gang"))
+      .def("columns_of", &columns_of);
   module.def("place_and_claim", &place_and_claim, nb::arg("view"), nb::arg("catalog"),
              nb::arg("table"), nb::arg("task"), nb::arg("partition_order"), nb::arg("ranking"),
              nb::arg("kind"), nb::arg("stream"), nb::arg("preferred_first"),

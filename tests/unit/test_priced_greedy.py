@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from schedulers import registry
-from schedulers.greedy.base import native_tasks
 from schedulers.interface import PartitionRanking, PlanContext, SchedulerEnvironment
 from schedulers.prices.options import PriceMode, PriceScope
 from shared_state.errors import AgoraError
@@ -128,7 +127,7 @@ def test_the_estimator_is_offered_the_tasks_of_each_plan(in_one_call):
     tasks = tasks_of([1, 2, 3], [0, 1, 2])
     if in_one_call:
         ids = np.array([2, 0])
-        scheduler.plan_and_claim(native_tasks(tasks), ids, cell.view, context())
+        scheduler.plan_and_claim(tasks, ids, cell.view, context())
     else:
         scheduler.plan(tasks.take(np.array([2, 0])), cell.view, context())
     assert cell.prices.offers == [([2, 0], [2, 0], [[3], [1]])]

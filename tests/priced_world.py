@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from schedulers.greedy.base import GreedyScheduler, PlacementKind
-from schedulers.greedy.prices import PlacementPrices
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices.interface import SlotPrices
 from schedulers.prices.options import PriceMode, PriceOptions, PriceScope
@@ -39,9 +38,7 @@ def rule(mode=PriceMode.TIE, weight_permille=1000, scope=PriceScope.ALL):
 
 def greedy_with(kind, spec, offsets, catalog, estimator, options=None, preferred_first=False):
     """A greedy scheduler of a kind by name with an estimator of prices."""
-    return GreedyScheduler(
-        PlacementKind[kind.upper()],
-        SchedulerEnvironment("priced", spec, offsets, catalog),
-        preferred_first,
-        PlacementPrices(rule() if options is None else options, estimator),
-    )
+    environment = SchedulerEnvironment("priced", spec, offsets, catalog)
+    scheduler = GreedyScheduler(PlacementKind[kind.upper()], environment, preferred_first)
+    scheduler.place_by(rule() if options is None else options, estimator)
+    return scheduler

@@ -27,6 +27,7 @@ from schedulers.interface import (
     TaskChanges,
 )
 from schedulers.objective import native_catalog
+from schedulers.prices.interface import SlotPriceEstimator
 from schedulers.prices.options import PriceOptions
 from shared_state.tasks import Int32, Int64, TaskBatch
 from shared_state.view import ClusterView
@@ -101,24 +102,23 @@ class GreedyScheduler:
         environment: Where the scheduler lives.
         preferred_first: Whether every task that can have a preferred machine gets one before the
             others are placed.
-        prices: The slot prices that it places by; None: it knows none.
     """
 
     work: tuple[int, int, int, int]
 
     def __init__(
-        self,
-        kind: PlacementKind,
-        environment: SchedulerEnvironment,
-        preferred_first: bool = False,
-        prices: PlacementPrices | None = None,
+        self, kind: PlacementKind, environment: SchedulerEnvironment, preferred_first: bool = False
     ) -> None:
         self._kind = int(kind)
-        self._prices = prices
+        self._prices: PlacementPrices | None = None
         self._preferred_first = preferred_first
         self._catalog = native_catalog(environment.catalog, environment.cell)
         self._table: TaskBatch | None = None
         self._native_table: _NativeTasks | None = None
+
+    def place_by(self, options: PriceOptions, estimator: SlotPriceEstimator) -> None:
+        """Place by the prices of an estimator from now on."""
+        self._prices = PlacementPrices(options, estimator, self._catalog)
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         prices = self.learn(tasks.task, tasks.preference, tasks.request, view, context)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from schedulers.capability import Capability
 from schedulers.greedy.base import DECISION, GreedyOptions, GreedyScheduler, PlacementKind
 from schedulers.greedy.patience import PatientScheduler
-from schedulers.greedy.prices import PlacementPrices
 from schedulers.interface import Scheduler, SchedulerEnvironment
 from schedulers.registry import SchedulerSpec
 
@@ -28,8 +27,10 @@ def greedy_spec(
     """
 
     def build(options: GreedyOptions, environment: SchedulerEnvironment) -> Scheduler:
-        prices = PlacementPrices.of(options, environment)
-        greedy = GreedyScheduler(kind, environment, preferred_first, prices)
+        greedy = GreedyScheduler(kind, environment, preferred_first)
+        estimator = options.estimator(environment)
+        if estimator is not None:
+            greedy.place_by(options, estimator)
         if options.patience_us:
             return PatientScheduler(greedy, environment, options.patience_us)
         return greedy

@@ -48,17 +48,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "catalog.hpp"
 #include "price_tree.hpp"
+#include "priced_rows.hpp"
 #include "ranked_rows.hpp"
 #include "shared_state/native/random.hpp"
 #include "shared_state/native/trial.hpp"
 #include "shared_state/native/view.hpp"
-#include "slot_prices.hpp"
 
 namespace agora {
 
@@ -93,8 +94,7 @@ struct PlaceRequest {
   std::span<const bool> waits = {};  // [count]; empty: none does
   // [count], those of earlier calls, whose partitions do not count again; empty: none
   std::span<const bool> kept = {};
-  const SlotPrices* prices = nullptr;  // none: no placement has a price
-  PriceRule price_rule = {};
+  PricedRows* prices = nullptr;  // none: no placement has a price
 };
 
 struct PlaceWork {
@@ -143,7 +143,8 @@ class Placer {
     uint64_t epoch = 0;
     std::vector<int32_t> rows;
     RankedRows ranked;  // the rows of load spreading
-    PriceTree by_price;
+    std::vector<int16_t> ranks;
+    PriceTree by_price;  // over ranks
   };
   // The rows of a level within a pool.
   struct LevelRows {
@@ -151,22 +152,16 @@ class Placer {
     std::span<const Catalog::RowRange> racks;
     size_t count;
   };
-  // The rows of a partition by price.
-  struct PricedPartition {
-    uint64_t epoch = 0;
-    PriceTree by_price;
-  };
-  // A row in a tree of prices.
-  struct InTree {
-    PriceTree* tree = nullptr;
-    size_t place = 0;
-  };
   // The best place found for a task so far.
   struct Offer {
     int32_t row = kNone;
     Int128 cost = 0;    // 1000 x what is paid in all, or the placement cost
     int64_t price = 0;  // that decides between equal costs
-    InTree in_tree;
+
+    bool operator<(const Offer& other) const {
+      if (row == kNone || other.row == kNone) return row != kNone;
+      return cost != other.cost ? cost < other.cost : price < other.price;
+    }
   };
 
   Pool pool(size_t partition) const;
@@ -196,13 +191,12 @@ class Placer {
 
   int32_t cheapest(int32_t set, const Pool& pool, Search search);
   bool may_beat(int64_t cost, const Offer& best) const;
-  void offer(int32_t row, int64_t cost, bool priced, Offer& best) const;
+  Offer offer(int32_t row, int64_t cost, bool priced) const;
   int32_t cheapest_of_level(uint32_t number, const Pool& pool);
   int32_t cheapest_of_few(const LevelRows& rows, const Pool& pool);
   int32_t cheapest_of_pool(const Pool& pool);
-  int32_t draw_cheapest(PriceTree& tree, size_t place, int32_t row);
-  PriceTree& priced_partition(size_t partition);
-  int16_t price_rank(int32_t row) const { return input_.prices->rank(row, view_.free(row)); }
+  int32_t cheapest_of_tree(PriceTree& tree, std::span<const int32_t> rows);
+  int16_t price_rank(int32_t row) const { return prices_->rank(row); }
 
   void begin_request(const int64_t* request);
   bool fits(int32_t row) const { return view_.fits(row, request_); }
@@ -234,9 +228,7 @@ class Placer {
   std::unordered_map<uint64_t, Candidates> candidates_;  // by level and partition
   std::vector<int32_t> scratch_;
   std::vector<RankedRows> ranked_;  // [P+1] for the kinds that rank, else empty
-  // Prices. Within an epoch no rank in a tree is above that of its row now: rows only get busier.
-  std::vector<PricedPartition> priced_;  // [P]; empty without prices
-  InTree drawn_;                         // the row that the last search found
+  std::optional<PriceTrial> prices_;
 };
 
 }  // namespace agora

@@ -87,7 +87,7 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
       price[i] = static_cast<int64_t>(stream.below(5)) + (i % levels == 0 ? 0 : price[i - 1]);
   }
   for (int64_t& u : unit) u = static_cast<int64_t>(stream.below(3));
-  const SlotPrices prices(price, levels, slots, unit);
+  const auto prices = std::make_shared<SlotPrices>(price, levels, slots, unit);
   for (int kind = 0; kind < 6; ++kind) {
     for (int ranking = 0; ranking < 3; ++ranking) {
       const size_t count = 1 + stream.below(3 * rows);
@@ -102,6 +102,8 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
         waits[i] = stream.below(3) == 0;
         kept[i] = stream.below(2) == 0;
       }
+      PricedRows by_price(catalog, {stream.below(2) == 0, 700, stream.below(2) == 0});
+      by_price.set_prices(prices);
       const bool priced = kind != static_cast<int>(PlacementKind::WeightedSampling);
       const PlaceRequest in{count,
                             request.data(),
@@ -114,8 +116,7 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
                             stream.below(2) == 0,
                             {waits.get(), stream.below(2) * count},
                             {kept.get(), stream.below(2) * count},
-                            priced && stream.below(2) == 0 ? &prices : nullptr,
-                            {stream.below(2) == 0, 700, stream.below(2) == 0}};
+                            priced && stream.below(2) == 0 ? &by_price : nullptr};
       const std::vector<int64_t> before(view.all_free().begin(), view.all_free().end());
       const PlaceWork work = place(view, catalog, in, machine.data());
       require(std::equal(before.begin(), before.end(), view.all_free().begin()),

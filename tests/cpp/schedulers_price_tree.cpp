@@ -37,10 +37,9 @@ void follow_changes(Stream& stream, size_t rows, uint64_t distinct) {
   };
   std::vector<int16_t> ranks(rows);
   for (int16_t& rank : ranks) rank = any();
+  std::vector<int16_t> in_tree = ranks;
   PriceTree tree;
-  tree.resize(rows);
-  std::copy(ranks.begin(), ranks.end(), tree.ranks().begin());
-  tree.build();
+  tree.build(in_tree);
   compare(tree, ranks, stream);
   if (rows == 0) return;
   for (int change = 0; change < 600; ++change) {
@@ -62,10 +61,9 @@ void draw_uniformly(Stream& stream) {
   constexpr size_t kRows = 5'000, kCheap = 40, kDraws = 40'000;
   std::vector<int16_t> ranks(kRows, 7);
   for (size_t i = 0; i < kCheap; ++i) ranks[i < 20 ? i : i * i * 3] = 2;
+  std::vector<int16_t> in_tree = ranks;
   PriceTree tree;
-  tree.resize(kRows);
-  std::copy(ranks.begin(), ranks.end(), tree.ranks().begin());
-  tree.build();
+  tree.build(in_tree);
   std::vector<int> drawn(kRows);
   for (size_t i = 0; i < kDraws; ++i) ++drawn[tree.draw(stream)];
   for (size_t row = 0; row < kRows; ++row) {

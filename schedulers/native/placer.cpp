@@ -62,12 +62,11 @@ int32_t Placer::place_one(size_t task, Search search) {
 
 bool Placer::place_gang(std::span<const uint32_t> tasks, const SearchOf& search, int32_t* machine) {
   readmit_all();
-  const size_t before = trial_.mark(), prices_before = prices_ ? prices_->mark() : 0;
+  const size_t before = trial_.mark();
   for (const uint32_t task : tasks) {
     machine[task] = place_one(task, search(task));
     if (machine[task] != kNone) continue;
     trial_.rollback(before);
-    if (prices_) prices_->rollback(prices_before);
     forget_excluded();
     for (RankedRows& ranked : ranked_) ranked.clear();
     return false;
@@ -312,7 +311,12 @@ void Placer::forget_excluded() {
 
 void Placer::take(int32_t row) {
   const bool stays = trial_.take(row, request_);
-  if (prices_) prices_->changed(row);
+  if (prices_) {
+    prices_->changed(row);
+    if (drawn_.tree != nullptr)
+      prices_->correct(*drawn_.tree, drawn_.place, stays ? price_rank(row) : PriceTree::kNone);
+    drawn_ = {};
+  }
   if (stays) push_ranked(row);
 }
 

@@ -152,16 +152,17 @@ class Placer {
     std::span<const Catalog::RowRange> racks;
     size_t count;
   };
-  // The best place found for a task so far.
+  // A row of a tree.
+  struct InTree {
+    PriceTree* tree = nullptr;
+    size_t place = 0;
+  };
+  // A place for a task.
   struct Offer {
     int32_t row = kNone;
-    Int128 cost = 0;    // 1000 x what is paid in all, or the placement cost
-    int64_t price = 0;  // that decides between equal costs
-
-    bool operator<(const Offer& other) const {
-      if (row == kNone || other.row == kNone) return row != kNone;
-      return cost != other.cost ? cost < other.cost : price < other.price;
-    }
+    int64_t cost = 0;
+    bool priced = false;
+    InTree in_tree = {};
   };
 
   Pool pool(size_t partition) const;
@@ -191,11 +192,14 @@ class Placer {
 
   int32_t cheapest(int32_t set, const Pool& pool, Search search);
   bool may_beat(int64_t cost, const Offer& best) const;
-  Offer offer(int32_t row, int64_t cost, bool priced) const;
+  bool beats(const Offer& one, const Offer& best) const;
+  int64_t price_of(const Offer& offer) const;
+  Int128 paid_for(const Offer& offer) const;
   int32_t cheapest_of_level(uint32_t number, const Pool& pool);
   int32_t cheapest_of_few(const LevelRows& rows, const Pool& pool);
   int32_t cheapest_of_pool(const Pool& pool);
   int32_t cheapest_of_tree(PriceTree& tree, std::span<const int32_t> rows);
+  bool still_cheapest(PriceTree& tree, size_t place, int32_t row);
   int16_t price_rank(int32_t row) const { return prices_->rank(row); }
 
   void begin_request(const int64_t* request);
@@ -229,6 +233,7 @@ class Placer {
   std::vector<int32_t> scratch_;
   std::vector<RankedRows> ranked_;  // [P+1] for the kinds that rank, else empty
   std::optional<PriceTrial> prices_;
+  InTree drawn_;  // the row that the last search by price found
 };
 
 }  // namespace agora

@@ -13,38 +13,46 @@ constexpr int64_t kPermille = 1000;
 
 int32_t Placer::cheapest(int32_t set, const Pool& pool, Search search) {
   Offer best;
+  const auto consider = [&](int32_t row, int64_t cost, bool priced) {
+    const Offer found{row, cost, priced, drawn_};
+    if (row != kNone && beats(found, best)) best = found;
+    drawn_ = {};
+  };
   for (uint32_t number = catalog_.first_level(set); number < catalog_.end_level(set); ++number) {
     const Catalog::Level& level = catalog_.level(number);
     if (search == Search::ListedMachines && level.racks) break;
     if (!may_beat(level.cost, best)) continue;
     const bool priced = level.racks || !prices_->rule().elsewhere_only;
-    const int32_t row = priced ? cheapest_of_level(number, pool) : prefer_level(number, pool);
-    const Offer found = offer(row, level.cost, priced);
-    if (found < best) best = found;
+    consider(priced ? cheapest_of_level(number, pool) : prefer_level(number, pool), level.cost,
+             priced);
   }
-  if (search == Search::ListedMachines) return best.row;
-  const int64_t elsewhere_cost = catalog_.elsewhere_cost(set);
-  if (best.row == kNone) return choose_elsewhere(pool);
-  if (!may_beat(elsewhere_cost, best)) return best.row;
-  const Offer found = offer(choose_elsewhere(pool), elsewhere_cost, true);
-  return found < best ? found.row : best.row;
+  if (search == Search::Anywhere && may_beat(catalog_.elsewhere_cost(set), best))
+    consider(choose_elsewhere(pool), catalog_.elsewhere_cost(set), true);
+  drawn_ = best.in_tree;
+  return best.row;
 }
 
-// Prices are 0 or more.
+// Prices are 0 or more. Of equally good places the first one found is taken.
 bool Placer::may_beat(int64_t cost, const Offer& best) const {
   if (best.row == kNone) return true;
-  if (prices_->rule().paid) return static_cast<Int128>(cost) * kPermille < best.cost;
-  return cost < best.cost || (cost == best.cost && best.price > 0);
+  return prices_->rule().paid ? static_cast<Int128>(cost) * kPermille < paid_for(best)
+                              : cost <= best.cost;
 }
 
-Placer::Offer Placer::offer(int32_t row, int64_t cost, bool priced) const {
-  if (row == kNone) return {};
-  const int64_t price = priced ? prices_->prices().price(row, view_.free(row)) : 0;
-  if (!prices_->rule().paid) return {row, cost, price};
-  return {row,
-          static_cast<Int128>(cost) * kPermille +
-              static_cast<Int128>(prices_->rule().weight_permille) * price,
-          0};
+bool Placer::beats(const Offer& one, const Offer& best) const {
+  if (best.row == kNone) return true;
+  if (prices_->rule().paid) return paid_for(one) < paid_for(best);
+  return one.cost != best.cost ? one.cost < best.cost : price_of(one) < price_of(best);
+}
+
+int64_t Placer::price_of(const Offer& offer) const {
+  return offer.priced ? prices_->prices().price(offer.row, view_.free(offer.row)) : 0;
+}
+
+// In thousandths.
+Int128 Placer::paid_for(const Offer& offer) const {
+  return static_cast<Int128>(offer.cost) * kPermille +
+         static_cast<Int128>(prices_->rule().weight_permille) * price_of(offer);
 }
 
 int32_t Placer::cheapest_of_level(uint32_t number, const Pool& pool) {
@@ -70,18 +78,27 @@ int32_t Placer::cheapest_of_level(uint32_t number, const Pool& pool) {
                    : cheapest_of_tree(candidates.by_price, candidates.rows);
 }
 
-// The rows of a tree of a level. Within an epoch rows only get busier, so no rank in the tree is
-// above that of its row, and a row that has the rank it has in the tree is the cheapest.
+// A row with the lowest rank that a tree shows: whether it has it, and the request fits it. If not,
+// the tree is put right.
+bool Placer::still_cheapest(PriceTree& tree, size_t place, int32_t row) {
+  ++work_.looked_at;
+  if (!prices_->is_shown(row) && prices_->rank_now(row) != tree.rank(place)) {
+    prices_->correct(tree, place, prices_->rank_now(row));
+    return false;
+  }
+  if (fits(row)) {
+    drawn_ = {&tree, place};
+    return true;
+  }
+  exclude(row);
+  prices_->correct(tree, place, PriceTree::kNone);
+  return false;
+}
+
 int32_t Placer::cheapest_of_tree(PriceTree& tree, std::span<const int32_t> rows) {
   while (tree.lowest() != PriceTree::kNone) {
     const size_t place = tree.draw(stream_);
-    const int32_t row = rows[place];
-    ++work_.looked_at;
-    if (price_rank(row) == tree.rank(place)) {
-      if (fits(row)) return row;
-      exclude(row);
-    }
-    prices_->correct(tree, place, row);
+    if (still_cheapest(tree, place, rows[place])) return rows[place];
   }
   return kNone;
 }
@@ -91,6 +108,7 @@ int32_t Placer::cheapest_of_few(const LevelRows& rows, const Pool& pool) {
     int16_t lowest = PriceTree::kNone;
     scratch_.clear();
     const auto look_at = [&](int32_t row) {
+      if (prices_->shown(row) > lowest) return;
       const int16_t rank = price_rank(row);
       if (rank > lowest) return;
       if (rank < lowest) scratch_.clear();
@@ -135,13 +153,11 @@ int32_t Placer::cheapest_of_pool(const Pool& pool) {
       if (rest < tree.count()) break;
       rest -= tree.count();
     }
-    const PriceTree& tree = prices_->partition(p);
+    PriceTree& tree = prices_->partition(p);
     const size_t place = first_fit ? tree.first() : tree.draw(stream_);
     const int32_t row =
         static_cast<int32_t>(view_.static_state().index.offsets[p] + static_cast<int64_t>(place));
-    ++work_.looked_at;
-    if (fits(row)) return row;
-    exclude(row);
+    if (still_cheapest(tree, place, row)) return row;
   }
 }
 

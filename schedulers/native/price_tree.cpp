@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 namespace agora {
 
@@ -12,33 +14,40 @@ void PriceTree::build(std::span<int16_t> ranks) {
   for (size_t tier = 0; tier == 0 || nodes > 1; ++tier) {
     nodes = std::max<size_t>((nodes + kChildren - 1) / kChildren, 1);
     if (tier == tiers_.size()) tiers_.emplace_back();
-    tiers_[tier].lowest.resize(nodes);
-    tiers_[tier].count.resize(nodes);
+    const size_t padded = (nodes + kChildren - 1) / kChildren * kChildren;
+    tiers_[tier].lowest.assign(padded, kNone);
+    tiers_[tier].count.assign(padded, 0);
     for (size_t node = 0; node < nodes; ++node) look_again(tier, node);
   }
 }
 
-std::span<const int16_t> PriceTree::children(std::span<const int16_t> all, size_t node) {
+// The 64 ranks at a node of the lowest tier, or fewer at the last one.
+PriceTree::Lowest PriceTree::look_at(size_t node) const {
   const size_t first = node * kChildren;
-  return all.subspan(first, std::min(kChildren, all.size() - first));
+  const int16_t* ranks = ranks_.data() + first;
+  if (first + kChildren <= ranks_.size()) {
+    const int16_t lowest = lowest_of(ranks);
+    return {lowest, static_cast<uint32_t>(std::popcount(equal_to(ranks, lowest)))};
+  }
+  const auto last = ranks_.subspan(first);
+  const int16_t lowest = *std::min_element(last.begin(), last.end());
+  return {lowest, static_cast<uint32_t>(std::count(last.begin(), last.end(), lowest))};
 }
 
 void PriceTree::look_again(size_t tier, size_t node) {
-  const std::span<const int16_t> below =
-      children(tier == 0 ? ranks_ : std::span<const int16_t>(tiers_[tier - 1].lowest), node);
-  int16_t lowest = kNone;
-  for (const int16_t rank : below) lowest = std::min(lowest, rank);
-  uint32_t count = 0;
-  if (tier == 0) {
-    uint16_t equal = 0;
-    for (const int16_t rank : below) equal = static_cast<uint16_t>(equal + (rank == lowest));
-    count = equal;
-  } else {
-    const uint32_t* counts = tiers_[tier - 1].count.data() + node * kChildren;
-    for (size_t i = 0; i < below.size(); ++i) count += below[i] == lowest ? counts[i] : 0;
+  Lowest found{kNone, 0};
+  if (tier > 0) {
+    const Tier& below = tiers_[tier - 1];
+    const size_t first = node * kChildren;
+    found.rank = lowest_of(below.lowest.data() + first);
+    for (uint64_t equal = equal_to(below.lowest.data() + first, found.rank); equal != 0;
+         equal &= equal - 1)
+      found.count += below.count[first + static_cast<size_t>(std::countr_zero(equal))];
+  } else if (!ranks_.empty()) {
+    found = look_at(node);
   }
-  tiers_[tier].lowest[node] = lowest;
-  tiers_[tier].count[node] = lowest == kNone ? 0 : count;
+  tiers_[tier].lowest[node] = found.rank;
+  tiers_[tier].count[node] = found.rank == kNone ? 0 : found.count;
 }
 
 void PriceTree::set(size_t row, int16_t rank) {
@@ -74,22 +83,35 @@ void PriceTree::set(size_t row, int16_t rank) {
   }
 }
 
-// The bits of those of at most 64 ranks that are equal to one.
-uint64_t PriceTree::equal_to(std::span<const int16_t> ranks, int16_t rank) {
-  constexpr size_t kLanes = 4;
-  constexpr uint64_t kLow = 0x7fff7fff7fff7fffULL, kHigh = ~kLow;
-  static_assert(std::endian::native == std::endian::little);  // lane 0 is the lowest of a word
-  const uint64_t pattern = 0x0001000100010001ULL * static_cast<uint16_t>(rank);
+int16_t PriceTree::lowest_of(const int16_t* ranks) {
+  int16_t lowest = kNone;
+  for (size_t i = 0; i < kChildren; ++i) lowest = std::min(lowest, ranks[i]);
+  return lowest;
+}
+
+// The bits of those of 64 ranks that are equal to one.
+uint64_t PriceTree::equal_to(const int16_t* ranks, int16_t rank) {
   uint64_t equal = 0;
-  size_t i = 0;
-  for (; i + kLanes <= ranks.size(); i += kLanes) {
-    uint64_t lanes;
-    std::memcpy(&lanes, ranks.data() + i, sizeof lanes);
-    lanes ^= pattern;
-    const uint64_t zero = ~(((lanes & kLow) + kLow) | lanes) & kHigh;
-    equal |= ((zero >> 15) * 0x1000200040008ULL >> 48 & 15) << i;
+#ifdef __SSE2__
+  const __m128i wanted = _mm_set1_epi16(rank);
+  for (size_t i = 0; i < kChildren; i += 16) {
+    const __m128i* at = reinterpret_cast<const __m128i*>(ranks + i);
+    const __m128i both = _mm_packs_epi16(_mm_cmpeq_epi16(_mm_loadu_si128(at), wanted),
+                                         _mm_cmpeq_epi16(_mm_loadu_si128(at + 1), wanted));
+    equal |= static_cast<uint64_t>(static_cast<uint32_t>(_mm_movemask_epi8(both))) << i;
   }
-  for (; i < ranks.size(); ++i) equal |= static_cast<uint64_t>(ranks[i] == rank) << i;
+#else
+  for (size_t i = 0; i < kChildren; ++i) equal |= static_cast<uint64_t>(ranks[i] == rank) << i;
+#endif
+  return equal;
+}
+
+uint64_t PriceTree::equal_in_leaf(size_t node, int16_t rank) const {
+  const size_t first = node * kChildren;
+  if (first + kChildren <= ranks_.size()) return equal_to(ranks_.data() + first, rank);
+  uint64_t equal = 0;
+  for (size_t i = first; i < ranks_.size(); ++i)
+    equal |= static_cast<uint64_t>(ranks_[i] == rank) << (i - first);
   return equal;
 }
 
@@ -98,7 +120,7 @@ size_t PriceTree::descend(uint32_t nth) const {
   size_t node = 0;
   for (size_t tier = tiers_.size() - 1; tier > 0; --tier) {
     const Tier& below = tiers_[tier - 1];
-    uint64_t equal = equal_to(children(below.lowest, node), rank);
+    uint64_t equal = equal_to(below.lowest.data() + node * kChildren, rank);
     for (;; equal &= equal - 1) {
       const size_t child = node * kChildren + static_cast<size_t>(std::countr_zero(equal));
       if (nth < below.count[child]) {
@@ -108,7 +130,7 @@ size_t PriceTree::descend(uint32_t nth) const {
       nth -= below.count[child];
     }
   }
-  uint64_t equal = equal_to(children(ranks_, node), rank);
+  uint64_t equal = equal_in_leaf(node, rank);
   for (; nth > 0; --nth) equal &= equal - 1;
   return node * kChildren + static_cast<size_t>(std::countr_zero(equal));
 }

@@ -34,14 +34,21 @@ class PriceTree {
  private:
   static constexpr size_t kChildren = 64;
 
-  // The nodes of a tier.
+  // The nodes of a tier, padded to a multiple of 64.
   struct Tier {
     std::vector<int16_t> lowest;
     std::vector<uint32_t> count;
   };
 
-  static uint64_t equal_to(std::span<const int16_t> ranks, int16_t rank);
-  static std::span<const int16_t> children(std::span<const int16_t> all, size_t node);
+  struct Lowest {
+    int16_t rank;
+    uint32_t count;
+  };
+
+  static int16_t lowest_of(const int16_t* ranks);
+  static uint64_t equal_to(const int16_t* ranks, int16_t rank);
+  uint64_t equal_in_leaf(size_t node, int16_t rank) const;
+  Lowest look_at(size_t node) const;
   size_t descend(uint32_t nth) const;
   void look_again(size_t tier, size_t node);
 

@@ -83,6 +83,7 @@ std::span<int16_t> PricedRows::ranks_of_partition(const ClusterView& view, size_
 
 void PricedRows::rank_all(const ClusterView& view) {
   rank_.resize(view.static_state().machines());
+  has_changed_.resize(rank_.size());
   for (size_t row = 0; row < rank_.size(); ++row)
     rank_[row] = rank_of(view, static_cast<int32_t>(row));
   partitions_.resize(view.static_state().partitions());
@@ -143,49 +144,29 @@ PriceTrial::PriceTrial(PricedRows& rows, ClusterView& view) : rows_(rows), view_
 
 PriceTrial::~PriceTrial() {
   undo_corrections();
-  rollback(0);
+  for (const int32_t row : rows_.changed_) rows_.has_changed_[static_cast<size_t>(row)] = false;
+  rows_.changed_.clear();
 }
 
-// A tree made while a plan is under way gets the ranks from before the plan.
 PriceTree* PriceTrial::level(uint32_t level) {
   PricedRows::LevelTree* found = rows_.find_level(level);
   if (found == nullptr) return nullptr;
   if (!found->built) {
+    undo_corrections();
     rows_.build(*found);
-    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step)
-      for (const PricedRows::Place& at : rows_.places_of(step->row))
-        if (&rows_.levels_[at.tree] == found) found->tree.set(at.place, step->rank);
   }
   return &found->tree;
 }
 
-void PriceTrial::changed(int32_t row) {
-  const int16_t before = rank(row), now = rows_.rank_of(view_, row);
-  if (now == before) return;
-  steps_.push_back({row, before});
-  set(row, now);
-}
-
-void PriceTrial::set(int32_t row, int16_t rank) {
-  const IndexLayout& layout = view_.static_state().index;
-  const size_t p = layout.partition_of(row);
-  rows_.partitions_[p].set(static_cast<size_t>(row) - static_cast<size_t>(layout.offsets[p]), rank);
-}
-
-void PriceTrial::correct(PriceTree& tree, size_t place, int32_t row) {
-  corrections_.push_back({&tree, static_cast<uint32_t>(place), tree.rank(place)});
-  tree.set(place, rank(row));
+void PriceTrial::correct(PriceTree& tree, size_t place, int16_t rank) {
+  rows_.corrections_.push_back({&tree, static_cast<uint32_t>(place), tree.rank(place)});
+  tree.set(place, rank);
 }
 
 void PriceTrial::undo_corrections() {
-  for (; !corrections_.empty(); corrections_.pop_back()) {
-    const Correction& one = corrections_.back();
-    one.tree->set(one.place, one.rank);
-  }
-}
-
-void PriceTrial::rollback(size_t mark) {
-  for (; steps_.size() > mark; steps_.pop_back()) set(steps_.back().row, steps_.back().rank);
+  std::vector<PricedRows::Correction>& corrections = rows_.corrections_;
+  for (; !corrections.empty(); corrections.pop_back())
+    corrections.back().tree->set(corrections.back().place, corrections.back().rank);
 }
 
 }  // namespace agora

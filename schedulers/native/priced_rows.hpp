@@ -60,6 +60,12 @@ class PricedRows {
     return view.index().contains(row) ? prices_->rank(row, view.free(row)) : PriceTree::kNone;
   }
   std::span<int16_t> ranks_of_partition(const ClusterView& view, size_t partition);
+  struct Correction {
+    PriceTree* tree;
+    uint32_t place;
+    int16_t rank;  // before
+  };
+
   std::span<const Place> places_of(int32_t row) const {
     const size_t at = static_cast<size_t>(row);
     return std::span(places_).subspan(place_offsets_[at],
@@ -78,9 +84,18 @@ class PricedRows {
   std::vector<LevelTree> levels_;        // by level, ascending
   std::vector<uint32_t> place_offsets_;  // [M+1], into places_; empty until a level has a tree
   std::vector<Place> places_;
+
+  // Of the plan under way: what it has corrected, and which rows it has changed.
+  std::vector<Correction> corrections_;
+  std::vector<int32_t> changed_;
+  std::vector<bool> has_changed_;  // [M]
 };
 
-// One plan's changes to priced rows, undone when it ends.
+// The rows of one plan, which takes them out of the view one after the other.
+//
+// The trees show the rows as they were before the plan, but for what was corrected. While rows only
+// get busier no rank in a tree is above that of its row, so the lowest of a tree is the lowest of
+// its rows if it is right. Corrections are undone when the plan ends.
 class PriceTrial {
  public:
   // Brings the rows up to date with the view.
@@ -91,40 +106,34 @@ class PriceTrial {
 
   const SlotPrices& prices() const { return *rows_.prices_; }
   const PriceRule& rule() const { return rows_.rule_; }
-  // Of an open row that the plan may still take, or PriceTree::kNone.
-  int16_t rank(int32_t row) const { return rows_.rank_[static_cast<size_t>(row)]; }
-  const PriceTree& partition(size_t partition) const { return rows_.partitions_[partition]; }
-  // Null if the level has no tree. Places are those in the level's members. A rank in it may be
-  // below that of its row, until correct().
+
+  // The rank of a row, PriceTree::kNone where it is not open: as it is now, and as the tree of its
+  // partition shows it.
+  int16_t rank(int32_t row) const {
+    return rows_.has_changed_[static_cast<size_t>(row)] ? rows_.rank_of(view_, row) : shown(row);
+  }
+  int16_t shown(int32_t row) const { return rows_.rank_[static_cast<size_t>(row)]; }
+  // Whether the plan has changed nothing about a row, so that trees show what it is now.
+  bool is_shown(int32_t row) const { return !rows_.has_changed_[static_cast<size_t>(row)]; }
+  int16_t rank_now(int32_t row) const { return rows_.rank_of(view_, row); }
+
+  PriceTree& partition(size_t partition) { return rows_.partitions_[partition]; }
+  // Null if the level has no tree. Places are those in the level's members.
   PriceTree* level(uint32_t level);
 
   // After the plan has changed what the view shows of a row.
-  void changed(int32_t row);
-  // Brings the rank at a place of a level's tree up to date.
-  void correct(PriceTree& tree, size_t place, int32_t row);
-  // From now on rows may have lower ranks than levels' trees show.
+  void changed(int32_t row) {
+    if (rows_.has_changed_[static_cast<size_t>(row)]) return;
+    rows_.has_changed_[static_cast<size_t>(row)] = true;
+    rows_.changed_.push_back(row);
+  }
+  void correct(PriceTree& tree, size_t place, int16_t rank);
+  // Rows may have got less busy.
   void undo_corrections();
 
-  size_t mark() const { return steps_.size(); }
-  void rollback(size_t mark);
-
  private:
-  struct Step {
-    int32_t row;
-    int16_t rank;  // before
-  };
-  struct Correction {
-    PriceTree* tree;
-    uint32_t place;
-    int16_t rank;  // before
-  };
-
-  void set(int32_t row, int16_t rank);
-
   PricedRows& rows_;
   const ClusterView& view_;
-  std::vector<Step> steps_;
-  std::vector<Correction> corrections_;
 };
 
 }  // namespace agora

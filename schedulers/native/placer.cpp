@@ -31,7 +31,10 @@ Placer::Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& re
       excluded_sum_(view.static_state().partitions()),
       counted_(request.preferred_first ? request.count : 0),
       ranked_(ranks(request.kind) ? view.static_state().partitions() + 1 : 0) {
-  if (request.prices != nullptr) prices_.emplace(*request.prices, view);
+  if (request.prices != nullptr) {
+    prices_.emplace(*request.prices, view);
+    ahead_.resize(everything_.partition + 1);
+  }
 }
 
 // Draws from all rows need the memory of rows in no order, and most of it is not in the cache. So
@@ -54,6 +57,7 @@ void Placer::look_ahead(size_t task) {
 
 int32_t Placer::place_one(size_t task, Search search) {
   begin_request(input_.request + task * dimensions_);
+  tasks_left_ = input_.count - task;
   if (view_.index().count() == 0) return kNone;
   const int32_t row = search == Search::Anywhere ? find_place(task) : find_listed(task);
   if (row != kNone) take(row);
@@ -313,8 +317,7 @@ void Placer::take(int32_t row) {
   const bool stays = trial_.take(row, request_);
   if (prices_) {
     prices_->changed(row);
-    if (drawn_.tree != nullptr)
-      prices_->correct(*drawn_.tree, drawn_.place, stays ? price_rank(row) : PriceTree::kNone);
+    if (stays) put_back(drawn_);
     drawn_ = {};
   }
   if (stays) push_ranked(row);

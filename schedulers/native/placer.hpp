@@ -138,6 +138,21 @@ class Placer {
     int64_t count = 0;
     int64_t weight = 0;
   };
+  // A row out of a tree, and the rank that it had there.
+  struct Drawn {
+    PriceTree* tree = nullptr;
+    size_t place = 0;
+    int32_t row = kNone;
+    int16_t rank = PriceTree::kNone;
+  };
+  // The cheapest rows of a pool or level, drawn ahead in ascending order of price and out of their
+  // trees, so that the memory of several is asked for together.
+  struct DrawnAhead {
+    uint64_t epoch = 0;
+    std::vector<Drawn> rows;
+    size_t next = 0;
+    size_t at_once = 1;  // doubles with every batch, so that few tasks draw few rows
+  };
   // The open rows of a level within a pool, gathered once per plan.
   struct Candidates {
     uint64_t epoch = 0;
@@ -145,6 +160,7 @@ class Placer {
     RankedRows ranked;  // the rows of load spreading
     std::vector<int16_t> ranks;
     PriceTree by_price;  // over ranks
+    DrawnAhead ahead;
   };
   // The rows of a level within a pool.
   struct LevelRows {
@@ -152,17 +168,12 @@ class Placer {
     std::span<const Catalog::RowRange> racks;
     size_t count;
   };
-  // A row of a tree.
-  struct InTree {
-    PriceTree* tree = nullptr;
-    size_t place = 0;
-  };
   // A place for a task.
   struct Offer {
     int32_t row = kNone;
     int64_t cost = 0;
     bool priced = false;
-    InTree in_tree = {};
+    Drawn drawn = {};
   };
 
   Pool pool(size_t partition) const;
@@ -198,8 +209,14 @@ class Placer {
   int32_t cheapest_of_level(uint32_t number, const Pool& pool);
   int32_t cheapest_of_few(const LevelRows& rows, const Pool& pool);
   int32_t cheapest_of_pool(const Pool& pool);
-  int32_t cheapest_of_tree(PriceTree& tree, std::span<const int32_t> rows);
-  bool still_cheapest(PriceTree& tree, size_t place, int32_t row);
+  template <typename Lowest, typename Draw>
+  int32_t next_cheapest(DrawnAhead& ahead, const Lowest& lowest, const Draw& draw);
+  template <typename Draw>
+  void draw_ahead(DrawnAhead& ahead, const Draw& draw);
+  void put_back(const Drawn& drawn);
+  int32_t cheapest_of_tree(PriceTree& tree, std::span<const int32_t> rows, DrawnAhead& ahead);
+  Drawn draw_from(const Pool& pool);
+  int16_t lowest_in(const Pool& pool);
   int16_t price_rank(int32_t row) const { return prices_->rank(row); }
 
   void begin_request(const int64_t* request);
@@ -233,7 +250,9 @@ class Placer {
   std::vector<int32_t> scratch_;
   std::vector<RankedRows> ranked_;  // [P+1] for the kinds that rank, else empty
   std::optional<PriceTrial> prices_;
-  InTree drawn_;  // the row that the last search by price found
+  std::vector<DrawnAhead> ahead_;  // [P+1]; empty without prices
+  Drawn drawn_;                    // the row that the last search by price found
+  size_t tasks_left_ = 0;
 };
 
 }  // namespace agora

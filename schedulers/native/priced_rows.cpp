@@ -77,8 +77,9 @@ void PricedRows::refresh(ClusterView& view) {
 
 std::span<int16_t> PricedRows::ranks_of_partition(const ClusterView& view, size_t partition) {
   const std::vector<int64_t>& offsets = view.static_state().index.offsets;
-  return std::span(rank_).subspan(static_cast<size_t>(offsets[partition]),
-                                  static_cast<size_t>(offsets[partition + 1] - offsets[partition]));
+  return std::span(in_tree_).subspan(
+      static_cast<size_t>(offsets[partition]),
+      static_cast<size_t>(offsets[partition + 1] - offsets[partition]));
 }
 
 void PricedRows::rank_all(const ClusterView& view) {
@@ -86,6 +87,7 @@ void PricedRows::rank_all(const ClusterView& view) {
   has_changed_.resize(rank_.size());
   for (size_t row = 0; row < rank_.size(); ++row)
     rank_[row] = rank_of(view, static_cast<int32_t>(row));
+  in_tree_ = rank_;
   partitions_.resize(view.static_state().partitions());
   for (size_t p = 0; p < partitions_.size(); ++p) partitions_[p].build(ranks_of_partition(view, p));
   for (LevelTree& one : levels_) one.built = false;
@@ -102,10 +104,11 @@ void PricedRows::rank_changed(const ClusterView& view) {
       const int16_t rank = rank_of(view, row);
       if (rank == rank_[at]) continue;
       const size_t p = layout.partition_of(row);
+      rank_[at] = rank;
       if (few) {
         partitions_[p].set(at - static_cast<size_t>(layout.offsets[p]), rank);
       } else {
-        rank_[at] = rank;
+        in_tree_[at] = rank;
         touched[p] = true;
       }
       if (place_offsets_.empty()) continue;
@@ -151,10 +154,7 @@ PriceTrial::~PriceTrial() {
 PriceTree* PriceTrial::level(uint32_t level) {
   PricedRows::LevelTree* found = rows_.find_level(level);
   if (found == nullptr) return nullptr;
-  if (!found->built) {
-    undo_corrections();
-    rows_.build(*found);
-  }
+  if (!found->built) rows_.build(*found);
   return &found->tree;
 }
 

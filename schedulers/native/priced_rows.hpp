@@ -80,7 +80,8 @@ class PricedRows {
   std::shared_ptr<RowLog> log_;
   std::vector<int32_t> repriced_;        // rows whose prices changed since the last refresh
   std::vector<int16_t> rank_;            // [M]
-  std::vector<PriceTree> partitions_;    // [P], over rank_
+  std::vector<int16_t> in_tree_;         // [M]: the same, but for corrections by the plan under way
+  std::vector<PriceTree> partitions_;    // [P], over in_tree_
   std::vector<LevelTree> levels_;        // by level, ascending
   std::vector<uint32_t> place_offsets_;  // [M+1], into places_; empty until a level has a tree
   std::vector<Place> places_;
@@ -107,15 +108,12 @@ class PriceTrial {
   const SlotPrices& prices() const { return *rows_.prices_; }
   const PriceRule& rule() const { return rows_.rule_; }
 
-  // The rank of a row, PriceTree::kNone where it is not open: as it is now, and as the tree of its
-  // partition shows it.
+  // The rank of a row, PriceTree::kNone where it is not open: now, and before the plan.
   int16_t rank(int32_t row) const {
-    return rows_.has_changed_[static_cast<size_t>(row)] ? rows_.rank_of(view_, row) : shown(row);
+    return has_changed(row) ? rows_.rank_of(view_, row) : rank_before(row);
   }
-  int16_t shown(int32_t row) const { return rows_.rank_[static_cast<size_t>(row)]; }
-  // Whether the plan has changed nothing about a row, so that trees show what it is now.
-  bool is_shown(int32_t row) const { return !rows_.has_changed_[static_cast<size_t>(row)]; }
-  int16_t rank_now(int32_t row) const { return rows_.rank_of(view_, row); }
+  int16_t rank_before(int32_t row) const { return rows_.rank_[static_cast<size_t>(row)]; }
+  bool has_changed(int32_t row) const { return rows_.has_changed_[static_cast<size_t>(row)]; }
 
   PriceTree& partition(size_t partition) { return rows_.partitions_[partition]; }
   // Null if the level has no tree. Places are those in the level's members.
@@ -123,7 +121,7 @@ class PriceTrial {
 
   // After the plan has changed what the view shows of a row.
   void changed(int32_t row) {
-    if (rows_.has_changed_[static_cast<size_t>(row)]) return;
+    if (has_changed(row)) return;
     rows_.has_changed_[static_cast<size_t>(row)] = true;
     rows_.changed_.push_back(row);
   }

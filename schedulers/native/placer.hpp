@@ -151,7 +151,8 @@ class Placer {
     uint64_t epoch = 0;
     std::vector<Drawn> rows;
     size_t next = 0;
-    size_t at_once = 1;  // doubles with every batch, so that few tasks draw few rows
+    size_t at_once = 1;     // doubles with every batch, so that few tasks draw few rows
+    uint64_t put_back = 0;  // how many rows had been put back when these were drawn
   };
   // The open rows of a level within a pool, gathered once per plan.
   struct Candidates {
@@ -209,14 +210,13 @@ class Placer {
   int32_t cheapest_of_level(uint32_t number, const Pool& pool);
   int32_t cheapest_of_few(const LevelRows& rows, const Pool& pool);
   int32_t cheapest_of_pool(const Pool& pool);
-  template <typename Lowest, typename Draw>
-  int32_t next_cheapest(DrawnAhead& ahead, const Lowest& lowest, const Draw& draw);
-  template <typename Draw>
-  void draw_ahead(DrawnAhead& ahead, const Draw& draw);
+  template <typename RowOf>
+  int32_t next_cheapest(DrawnAhead& ahead, std::span<PriceTree> trees, const RowOf& row_of);
+  template <typename RowOf>
+  bool draw(std::span<PriceTree> trees, size_t wanted, const RowOf& row_of,
+            std::vector<Drawn>& out);
   void put_back(const Drawn& drawn);
   int32_t cheapest_of_tree(PriceTree& tree, std::span<const int32_t> rows, DrawnAhead& ahead);
-  Drawn draw_from(const Pool& pool);
-  int16_t lowest_in(const Pool& pool);
   int16_t price_rank(int32_t row) const { return prices_->rank(row); }
 
   void begin_request(const int64_t* request);
@@ -252,6 +252,8 @@ class Placer {
   std::optional<PriceTrial> prices_;
   std::vector<DrawnAhead> ahead_;  // [P+1]; empty without prices
   Drawn drawn_;                    // the row that the last search by price found
+  std::vector<size_t> places_;
+  uint64_t put_back_ = 0;
   size_t tasks_left_ = 0;
 };
 

@@ -14,6 +14,8 @@ constexpr size_t kAhead = 32;
 }  // namespace
 
 int32_t Placer::cheapest(int32_t set, const Pool& pool, Search search) {
+  if (catalog_.first_level(set) == catalog_.end_level(set))
+    return search == Search::Anywhere ? choose_elsewhere(pool) : kNone;
   Offer best;
   const auto consider = [&](int32_t row, int64_t cost, bool priced) {
     Offer found{row, cost, priced, drawn_};
@@ -83,35 +85,75 @@ int32_t Placer::cheapest_of_level(uint32_t number, const Pool& pool) {
                    : cheapest_of_tree(candidates.by_price, candidates.rows, candidates.ahead);
 }
 
-// draw() takes a row of the lowest price of all that are left, lowest() says what that price is.
-template <typename Draw>
-void Placer::draw_ahead(DrawnAhead& ahead, const Draw& draw) {
-  ahead.rows.clear();
-  ahead.next = 0;
-  const size_t wanted = std::min(ahead.at_once, tasks_left_);
-  ahead.at_once = std::min(2 * ahead.at_once, kAhead);
-  while (ahead.rows.size() < wanted) {
-    const Drawn drawn = draw();
-    if (drawn.tree == nullptr) return;
-    prices_->correct(*drawn.tree, drawn.place, PriceTree::kNone);
-    view_.prefetch(drawn.row);
-    ahead.rows.push_back(drawn);
+// Takes rows of the lowest price of all trees, at most as many as wanted. Where no more have that
+// price, all of them at once, in random order. Returns whether there was one.
+template <typename RowOf>
+bool Placer::draw(std::span<PriceTree> trees, size_t wanted, const RowOf& row_of,
+                  std::vector<Drawn>& out) {
+  int16_t lowest = PriceTree::kNone;
+  uint64_t count = 0;
+  for (const PriceTree& tree : trees) {
+    if (tree.lowest() > lowest) continue;
+    if (tree.lowest() < lowest) count = 0;
+    lowest = tree.lowest();
+    count += tree.count();
   }
+  if (lowest == PriceTree::kNone) return false;
+  const bool first_fit = input_.kind == PlacementKind::FirstFit;
+  if (count <= wanted) {
+    const size_t first = out.size();
+    for (PriceTree& tree : trees) {
+      if (tree.lowest() != lowest) continue;
+      places_.clear();
+      prices_->take_lowest(tree, places_);
+      for (const size_t place : places_) out.push_back({&tree, place, row_of(tree, place), lowest});
+    }
+    for (size_t i = out.size() - first; i > 1 && !first_fit; --i)
+      std::swap(out[first + i - 1], out[first + stream_.below(i)]);
+    return true;
+  }
+  uint64_t rest = first_fit || trees.size() == 1 ? 0 : stream_.below(count);
+  size_t at = 0;
+  for (; trees[at].lowest() != lowest || rest >= trees[at].count(); ++at)
+    if (trees[at].lowest() == lowest) rest -= trees[at].count();
+  PriceTree& tree = trees[at];
+  const size_t place = first_fit ? tree.first() : tree.draw(stream_);
+  prices_->correct(tree, place, PriceTree::kNone);
+  out.push_back({&tree, place, row_of(tree, place), lowest});
+  return true;
 }
 
-template <typename Lowest, typename Draw>
-int32_t Placer::next_cheapest(DrawnAhead& ahead, const Lowest& lowest, const Draw& draw) {
-  if (ahead.epoch != epoch_) ahead = {epoch_, {}, 0, 1};
+template <typename RowOf>
+int32_t Placer::next_cheapest(DrawnAhead& ahead, std::span<PriceTree> trees, const RowOf& row_of) {
+  if (ahead.epoch != epoch_) ahead = {epoch_, {}, 0, 1, 0};
   for (;;) {
-    if (ahead.next == ahead.rows.size()) draw_ahead(ahead, draw);
-    if (ahead.rows.empty()) return kNone;
-    Drawn drawn = ahead.rows[ahead.next];
-    if (lowest() < drawn.rank) {  // a row that was put back
-      drawn = draw();
-      prices_->correct(*drawn.tree, drawn.place, PriceTree::kNone);
-    } else {
-      ++ahead.next;
+    // What was put back may be cheaper than what was drawn.
+    if (ahead.next < ahead.rows.size() && ahead.put_back != put_back_) {
+      int16_t lowest = PriceTree::kNone;
+      for (const PriceTree& tree : trees) lowest = std::min(lowest, tree.lowest());
+      if (lowest < ahead.rows[ahead.next].rank) {
+        std::vector<Drawn>& rows = ahead.rows;
+        rows.erase(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(ahead.next));
+        ahead.next = 0;
+        const std::vector<Drawn> dearer(rows);
+        rows.clear();
+        draw(trees, 1, row_of, rows);
+        rows.insert(rows.end(), dearer.begin(), dearer.end());
+      }
     }
+    if (ahead.next == ahead.rows.size()) {
+      const size_t wanted = std::min(ahead.at_once, tasks_left_);
+      ahead.at_once = std::min(2 * ahead.at_once, kAhead);
+      ahead.rows.clear();
+      ahead.next = 0;
+      ahead.put_back = put_back_;
+      while (ahead.rows.size() < wanted &&
+             draw(trees, wanted - ahead.rows.size(), row_of, ahead.rows))
+        continue;
+      for (const Drawn& drawn : ahead.rows) view_.prefetch(drawn.row);
+      if (ahead.rows.empty()) return kNone;
+    }
+    const Drawn drawn = ahead.rows[ahead.next++];
     ++work_.looked_at;
     if (prices_->has_changed(drawn.row) && price_rank(drawn.row) != drawn.rank) {
       put_back(drawn);
@@ -126,18 +168,15 @@ int32_t Placer::next_cheapest(DrawnAhead& ahead, const Lowest& lowest, const Dra
 
 // With the rank that the row has now.
 void Placer::put_back(const Drawn& drawn) {
-  if (drawn.tree != nullptr) prices_->correct(*drawn.tree, drawn.place, price_rank(drawn.row));
+  if (drawn.tree == nullptr) return;
+  prices_->correct(*drawn.tree, drawn.place, price_rank(drawn.row));
+  ++put_back_;
 }
 
 int32_t Placer::cheapest_of_tree(PriceTree& tree, std::span<const int32_t> rows,
                                  DrawnAhead& ahead) {
-  return next_cheapest(
-      ahead, [&] { return tree.lowest(); },
-      [&]() -> Drawn {
-        if (tree.lowest() == PriceTree::kNone) return {};
-        const size_t place = tree.draw(stream_);
-        return {&tree, place, rows[place], tree.lowest()};
-      });
+  return next_cheapest(ahead, {&tree, 1},
+                       [&](const PriceTree&, size_t place) { return rows[place]; });
 }
 
 int32_t Placer::cheapest_of_few(const LevelRows& rows, const Pool& pool) {
@@ -168,39 +207,14 @@ int32_t Placer::cheapest_of_few(const LevelRows& rows, const Pool& pool) {
 }
 
 int32_t Placer::cheapest_of_pool(const Pool& pool) {
-  return next_cheapest(
-      ahead_[pool.partition], [&] { return lowest_in(pool); }, [&] { return draw_from(pool); });
-}
-
-int16_t Placer::lowest_in(const Pool& pool) {
-  if (pool.partition != everything_.partition) return prices_->partition(pool.partition).lowest();
-  int16_t lowest = PriceTree::kNone;
-  for (size_t p = 0; p < everything_.partition; ++p)
-    lowest = std::min(lowest, prices_->partition(p).lowest());
-  return lowest;
-}
-
-Placer::Drawn Placer::draw_from(const Pool& pool) {
-  const int16_t lowest = lowest_in(pool);
-  if (lowest == PriceTree::kNone) return {};
-  const bool first_fit = input_.kind == PlacementKind::FirstFit;
-  size_t p = pool.partition;
-  if (p == everything_.partition) {
-    uint64_t count = 0;
-    for (p = 0; p < everything_.partition; ++p)
-      if (prices_->partition(p).lowest() == lowest) count += prices_->partition(p).count();
-    uint64_t rest = first_fit ? 0 : stream_.below(count);
-    for (p = 0;; ++p) {
-      const PriceTree& tree = prices_->partition(p);
-      if (tree.lowest() != lowest) continue;
-      if (rest < tree.count()) break;
-      rest -= tree.count();
-    }
-  }
-  PriceTree& tree = prices_->partition(p);
-  const size_t place = first_fit ? tree.first() : tree.draw(stream_);
-  const int64_t row = view_.static_state().index.offsets[p] + static_cast<int64_t>(place);
-  return {&tree, place, static_cast<int32_t>(row), lowest};
+  const std::span<PriceTree> trees = prices_->partitions();
+  const bool all = pool.partition == everything_.partition;
+  return next_cheapest(ahead_[pool.partition], all ? trees : trees.subspan(pool.partition, 1),
+                       [&](const PriceTree& tree, size_t place) {
+                         const size_t p = static_cast<size_t>(&tree - trees.data());
+                         return static_cast<int32_t>(view_.static_state().index.offsets[p] +
+                                                     static_cast<int64_t>(place));
+                       });
 }
 
 }  // namespace agora

@@ -8,6 +8,29 @@
 
 namespace agora {
 
+[[gnu::always_inline]] inline int16_t PriceTree::lowest_of(const int16_t* ranks) {
+  int16_t lowest = kNone;
+  for (size_t i = 0; i < kChildren; ++i) lowest = std::min(lowest, ranks[i]);
+  return lowest;
+}
+
+// The bits of those of 64 ranks that are equal to one.
+[[gnu::always_inline]] inline uint64_t PriceTree::equal_to(const int16_t* ranks, int16_t rank) {
+  uint64_t equal = 0;
+#ifdef __SSE2__
+  const __m128i wanted = _mm_set1_epi16(rank);
+  for (size_t i = 0; i < kChildren; i += 16) {
+    const __m128i* at = reinterpret_cast<const __m128i*>(ranks + i);
+    const __m128i both = _mm_packs_epi16(_mm_cmpeq_epi16(_mm_loadu_si128(at), wanted),
+                                         _mm_cmpeq_epi16(_mm_loadu_si128(at + 1), wanted));
+    equal |= static_cast<uint64_t>(static_cast<uint32_t>(_mm_movemask_epi8(both))) << i;
+  }
+#else
+  for (size_t i = 0; i < kChildren; ++i) equal |= static_cast<uint64_t>(ranks[i] == rank) << i;
+#endif
+  return equal;
+}
+
 void PriceTree::build(std::span<int16_t> ranks) {
   ranks_ = ranks;
   size_t nodes = ranks.size();
@@ -19,6 +42,7 @@ void PriceTree::build(std::span<int16_t> ranks) {
     tiers_[tier].count.assign(padded, 0);
     for (size_t node = 0; node < nodes; ++node) look_again(tier, node);
   }
+  root_ = {tiers_.back().lowest[0], tiers_.back().count[0]};
 }
 
 // The 64 ranks at a node of the lowest tier, or fewer at the last one.
@@ -81,29 +105,28 @@ void PriceTree::set(size_t row, int16_t rank) {
     has = count;
     child = node;
   }
+  root_ = {rank, has};
 }
 
-int16_t PriceTree::lowest_of(const int16_t* ranks) {
-  int16_t lowest = kNone;
-  for (size_t i = 0; i < kChildren; ++i) lowest = std::min(lowest, ranks[i]);
-  return lowest;
+void PriceTree::take_lowest(std::vector<size_t>& rows) {
+  take_lowest(tiers_.size() - 1, 0, rows);
+  root_ = {tiers_.back().lowest[0], tiers_.back().count[0]};
 }
 
-// The bits of those of 64 ranks that are equal to one.
-uint64_t PriceTree::equal_to(const int16_t* ranks, int16_t rank) {
-  uint64_t equal = 0;
-#ifdef __SSE2__
-  const __m128i wanted = _mm_set1_epi16(rank);
-  for (size_t i = 0; i < kChildren; i += 16) {
-    const __m128i* at = reinterpret_cast<const __m128i*>(ranks + i);
-    const __m128i both = _mm_packs_epi16(_mm_cmpeq_epi16(_mm_loadu_si128(at), wanted),
-                                         _mm_cmpeq_epi16(_mm_loadu_si128(at + 1), wanted));
-    equal |= static_cast<uint64_t>(static_cast<uint32_t>(_mm_movemask_epi8(both))) << i;
+void PriceTree::take_lowest(size_t tier, size_t node, std::vector<size_t>& rows) {
+  const int16_t rank = tiers_[tier].lowest[node];
+  uint64_t equal = tier == 0 ? equal_in_leaf(node, rank)
+                             : equal_to(tiers_[tier - 1].lowest.data() + node * kChildren, rank);
+  for (; equal != 0; equal &= equal - 1) {
+    const size_t child = node * kChildren + static_cast<size_t>(std::countr_zero(equal));
+    if (tier > 0) {
+      take_lowest(tier - 1, child, rows);
+    } else {
+      ranks_[child] = kNone;
+      rows.push_back(child);
+    }
   }
-#else
-  for (size_t i = 0; i < kChildren; ++i) equal |= static_cast<uint64_t>(ranks[i] == rank) << i;
-#endif
-  return equal;
+  look_again(tier, node);
 }
 
 uint64_t PriceTree::equal_in_leaf(size_t node, int16_t rank) const {
@@ -135,17 +158,8 @@ size_t PriceTree::descend(uint32_t nth) const {
   return node * kChildren + static_cast<size_t>(std::countr_zero(equal));
 }
 
-// Where many rows have the lowest rank, a try or two find one sooner than the tree.
 size_t PriceTree::draw(Stream& stream) const {
-  constexpr uint64_t kDense = 4, kTries = 4;
-  const uint32_t several = count();
-  if (several == 1) return descend(0);
-  if (several * kDense >= ranks_.size())
-    for (uint64_t i = 0; i < kTries; ++i) {
-      const size_t row = stream.below(ranks_.size());
-      if (ranks_[row] == lowest()) return row;
-    }
-  return descend(static_cast<uint32_t>(stream.below(several)));
+  return descend(count() == 1 ? 0 : static_cast<uint32_t>(stream.below(count())));
 }
 
 }  // namespace agora

@@ -24,12 +24,14 @@ class PriceTree {
   void build(std::span<int16_t> ranks);
 
   int16_t rank(size_t row) const { return ranks_[row]; }
-  int16_t lowest() const { return tiers_.back().lowest[0]; }
-  uint32_t count() const { return tiers_.back().count[0]; }  // of rows of the lowest rank
+  int16_t lowest() const { return root_.rank; }
+  uint32_t count() const { return root_.count; }  // of rows of the lowest rank
   // A row of the lowest rank, of which there is one: any, each as likely; or the first.
   size_t draw(Stream& stream) const;
   size_t first() const { return descend(0); }
   void set(size_t row, int16_t rank);
+  // Sets all rows of the lowest rank, of which there is one, to kNone, and appends them, ascending.
+  void take_lowest(std::vector<size_t>& rows);
 
  private:
   static constexpr size_t kChildren = 64;
@@ -50,10 +52,12 @@ class PriceTree {
   uint64_t equal_in_leaf(size_t node, int16_t rank) const;
   Lowest look_at(size_t node) const;
   size_t descend(uint32_t nth) const;
+  void take_lowest(size_t tier, size_t node, std::vector<size_t>& rows);
   void look_again(size_t tier, size_t node);
 
   std::span<int16_t> ranks_;
   std::vector<Tier> tiers_;  // the last one has one node
+  Lowest root_{kNone, 0};    // that node
 };
 
 }  // namespace agora

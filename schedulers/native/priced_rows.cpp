@@ -163,6 +163,13 @@ void PriceTrial::correct(PriceTree& tree, size_t place, int16_t rank) {
   tree.set(place, rank);
 }
 
+void PriceTrial::take_lowest(PriceTree& tree, std::vector<size_t>& places) {
+  const int16_t rank = tree.lowest();
+  tree.take_lowest(places);
+  for (const size_t place : places)
+    rows_.corrections_.push_back({&tree, static_cast<uint32_t>(place), rank});
+}
+
 void PriceTrial::undo_corrections() {
   std::vector<PricedRows::Correction>& corrections = rows_.corrections_;
   for (; !corrections.empty(); corrections.pop_back())

@@ -115,7 +115,7 @@ class PriceTrial {
   int16_t rank_before(int32_t row) const { return rows_.rank_[static_cast<size_t>(row)]; }
   bool has_changed(int32_t row) const { return rows_.has_changed_[static_cast<size_t>(row)]; }
 
-  PriceTree& partition(size_t partition) { return rows_.partitions_[partition]; }
+  std::span<PriceTree> partitions() { return rows_.partitions_; }
   // Null if the level has no tree. Places are those in the level's members.
   PriceTree* level(uint32_t level);
 
@@ -126,6 +126,8 @@ class PriceTrial {
     rows_.changed_.push_back(row);
   }
   void correct(PriceTree& tree, size_t place, int16_t rank);
+  // As PriceTree::take_lowest.
+  void take_lowest(PriceTree& tree, std::vector<size_t>& places);
   // Rows may have got less busy.
   void undo_corrections();
 

@@ -138,28 +138,46 @@ uint64_t PriceTree::equal_in_leaf(size_t node, int16_t rank) const {
   return equal;
 }
 
-size_t PriceTree::descend(uint32_t nth) const {
+// Where a node is so full that a try or two at random hit a row of the lowest rank,
+// the counts of its children need not be summed.
+size_t PriceTree::draw(Stream& stream) const {
+  constexpr uint64_t kTries = 8;
   const int16_t rank = lowest();
+  uint64_t nth = count() == 1 ? 0 : stream.below(count());
   size_t node = 0;
-  for (size_t tier = tiers_.size() - 1; tier > 0; --tier) {
-    const Tier& below = tiers_[tier - 1];
-    uint64_t equal = equal_to(below.lowest.data() + node * kChildren, rank);
-    for (;; equal &= equal - 1) {
-      const size_t child = node * kChildren + static_cast<size_t>(std::countr_zero(equal));
-      if (nth < below.count[child]) {
-        node = child;
-        break;
+  uint64_t rows_per_child = 1;
+  for (size_t tier = 1; tier < tiers_.size(); ++tier) rows_per_child *= kChildren;
+  for (size_t tier = tiers_.size() - 1; tier > 0; --tier, rows_per_child /= kChildren) {
+    const int16_t* ranks = tiers_[tier - 1].lowest.data() + node * kChildren;
+    const uint32_t* counts = tiers_[tier - 1].count.data() + node * kChildren;
+    size_t child = 0;
+    if (tiers_[tier].count[node] * kTries >= kChildren * rows_per_child) {
+      do {
+        nth = stream.below(kChildren * rows_per_child);
+        child = nth / rows_per_child;
+        nth %= rows_per_child;
+      } while (ranks[child] != rank || nth >= counts[child]);
+    } else {
+      uint64_t equal = equal_to(ranks, rank);
+      for (;; equal &= equal - 1) {
+        child = static_cast<size_t>(std::countr_zero(equal));
+        if (nth < counts[child]) break;
+        nth -= counts[child];
       }
-      nth -= below.count[child];
     }
+    node = node * kChildren + child;
   }
   uint64_t equal = equal_in_leaf(node, rank);
   for (; nth > 0; --nth) equal &= equal - 1;
   return node * kChildren + static_cast<size_t>(std::countr_zero(equal));
 }
 
-size_t PriceTree::draw(Stream& stream) const {
-  return descend(count() == 1 ? 0 : static_cast<uint32_t>(stream.below(count())));
+size_t PriceTree::first() const {
+  size_t node = 0;
+  for (size_t tier = tiers_.size() - 1; tier > 0; --tier)
+    node = node * kChildren + static_cast<size_t>(std::countr_zero(equal_to(
+                                  tiers_[tier - 1].lowest.data() + node * kChildren, lowest())));
+  return node * kChildren + static_cast<size_t>(std::countr_zero(equal_in_leaf(node, lowest())));
 }
 
 }  // namespace agora

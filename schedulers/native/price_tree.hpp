@@ -28,7 +28,7 @@ class PriceTree {
   uint32_t count() const { return root_.count; }  // of rows of the lowest rank
   // A row of the lowest rank, of which there is one: any, each as likely; or the first.
   size_t draw(Stream& stream) const;
-  size_t first() const { return descend(0); }
+  size_t first() const;
   void set(size_t row, int16_t rank);
   // Sets all rows of the lowest rank, of which there is one, to kNone, and appends them, ascending.
   void take_lowest(std::vector<size_t>& rows);
@@ -51,7 +51,6 @@ class PriceTree {
   static uint64_t equal_to(const int16_t* ranks, int16_t rank);
   uint64_t equal_in_leaf(size_t node, int16_t rank) const;
   Lowest look_at(size_t node) const;
-  size_t descend(uint32_t nth) const;
   void take_lowest(size_t tier, size_t node, std::vector<size_t>& rows);
   void look_again(size_t tier, size_t node);
 

@@ -143,7 +143,9 @@ int32_t Placer::next_cheapest(DrawnAhead& ahead, std::span<PriceTree> trees, con
     }
     if (ahead.next == ahead.rows.size()) {
       const size_t wanted = std::min(ahead.at_once, tasks_left_);
-      ahead.at_once = std::min(2 * ahead.at_once, kAhead);
+      // First fit takes the first row of the lowest price again, if that was put back.
+      if (input_.kind != PlacementKind::FirstFit)
+        ahead.at_once = std::min(2 * ahead.at_once, kAhead);
       ahead.rows.clear();
       ahead.next = 0;
       ahead.put_back = put_back_;

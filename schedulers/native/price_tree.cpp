@@ -31,6 +31,28 @@ namespace agora {
   return equal;
 }
 
+[[gnu::always_inline]] inline uint64_t PriceTree::equal_in_leaf(size_t node, int16_t rank) const {
+  const size_t first = node * kChildren;
+  if (first + kChildren <= ranks_.size()) return equal_to(ranks_.data() + first, rank);
+  uint64_t equal = 0;
+  for (size_t i = first; i < ranks_.size(); ++i)
+    equal |= static_cast<uint64_t>(ranks_[i] == rank) << (i - first);
+  return equal;
+}
+
+// The 64 ranks at a node of the lowest tier, or fewer at the last one.
+[[gnu::always_inline]] inline PriceTree::Lowest PriceTree::look_at(size_t node) const {
+  const size_t first = node * kChildren;
+  const int16_t* ranks = ranks_.data() + first;
+  if (first + kChildren <= ranks_.size()) {
+    const int16_t lowest = lowest_of(ranks);
+    return {lowest, static_cast<uint32_t>(std::popcount(equal_to(ranks, lowest)))};
+  }
+  const auto last = ranks_.subspan(first);
+  const int16_t lowest = *std::min_element(last.begin(), last.end());
+  return {lowest, static_cast<uint32_t>(std::count(last.begin(), last.end(), lowest))};
+}
+
 void PriceTree::build(std::span<int16_t> ranks) {
   ranks_ = ranks;
   size_t nodes = ranks.size();
@@ -43,19 +65,6 @@ void PriceTree::build(std::span<int16_t> ranks) {
     for (size_t node = 0; node < nodes; ++node) look_again(tier, node);
   }
   root_ = {tiers_.back().lowest[0], tiers_.back().count[0]};
-}
-
-// The 64 ranks at a node of the lowest tier, or fewer at the last one.
-PriceTree::Lowest PriceTree::look_at(size_t node) const {
-  const size_t first = node * kChildren;
-  const int16_t* ranks = ranks_.data() + first;
-  if (first + kChildren <= ranks_.size()) {
-    const int16_t lowest = lowest_of(ranks);
-    return {lowest, static_cast<uint32_t>(std::popcount(equal_to(ranks, lowest)))};
-  }
-  const auto last = ranks_.subspan(first);
-  const int16_t lowest = *std::min_element(last.begin(), last.end());
-  return {lowest, static_cast<uint32_t>(std::count(last.begin(), last.end(), lowest))};
 }
 
 void PriceTree::look_again(size_t tier, size_t node) {
@@ -127,15 +136,6 @@ void PriceTree::take_lowest(size_t tier, size_t node, std::vector<size_t>& rows)
     }
   }
   look_again(tier, node);
-}
-
-uint64_t PriceTree::equal_in_leaf(size_t node, int16_t rank) const {
-  const size_t first = node * kChildren;
-  if (first + kChildren <= ranks_.size()) return equal_to(ranks_.data() + first, rank);
-  uint64_t equal = 0;
-  for (size_t i = first; i < ranks_.size(); ++i)
-    equal |= static_cast<uint64_t>(ranks_[i] == rank) << (i - first);
-  return equal;
 }
 
 // Where a node is so full that a try or two at random hit a row of the lowest rank,

@@ -64,3 +64,8 @@ class PlacementPrices:
             self._rows.set_prices(prices.price, prices.slots, prices.unit)
             self._known = prices
         return self._rows
+
+    def known(self, view: ClusterView) -> tuple[SlotPrices, int]:
+        """The prices of the last update, and the lowest of an open machine in the view."""
+        assert self._known is not None
+        return self._known, self._rows.lowest_price(view)

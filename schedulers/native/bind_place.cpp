@@ -243,6 +243,8 @@ void bind_place(nb::module_& module) {
   nb::class_<BoundPricedRows>(module, "PricedRows")
       .def(nb::init<nb::object, bool, int64_t, bool>(), nb::arg("catalog"), nb::arg("paid"),
            nb::arg("weight_permille"), nb::arg("elsewhere_only"))
+      .def("lowest_price",
+           [](BoundPricedRows& self, ClusterView& view) { return self.rows.lowest_price(view); })
       .def("set_prices", &BoundPricedRows::set_prices, nb::arg("price"), nb::arg("slots"),
            nb::arg("unit"));
   module.def("place", &place, nb::arg("view"), nb::arg("catalog"), nb::arg("request"),

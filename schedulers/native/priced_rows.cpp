@@ -64,6 +64,16 @@ void PricedRows::set_prices(std::shared_ptr<const SlotPrices> prices) {
   prices_ = std::move(prices);
 }
 
+int64_t PricedRows::lowest_price(ClusterView& view) {
+  if (prices_ == nullptr || view.static_state().machines() != prices_->machines() ||
+      view.static_state().dimensions() != prices_->dimensions())
+    throw std::invalid_argument("the prices are of another cell than the view");
+  refresh(view);
+  int16_t lowest = PriceTree::kNone;
+  for (const PriceTree& tree : partitions_) lowest = std::min(lowest, tree.lowest());
+  return lowest == PriceTree::kNone ? 0 : prices_->lowest_of_rank(lowest);
+}
+
 void PricedRows::refresh(ClusterView& view) {
   if (log_ == nullptr || !view.writes(log_)) log_ = view.log_rows();
   if (log_->all) {

@@ -33,6 +33,9 @@ class PricedRows {
   // the catalog.
   void set_prices(std::shared_ptr<const SlotPrices> prices);
 
+  // Of the next slot of any open row, without the bits that ranks lack; 0 if there is none.
+  int64_t lowest_price(ClusterView& view);
+
   const SlotPrices* prices() const { return prices_.get(); }  // null: none yet
   const PriceRule& rule() const { return rule_; }
 

@@ -43,6 +43,8 @@ class SlotPrices {
 
   // Of the next slot of a machine with so much free: [R].
   int64_t price(int32_t row, const int64_t* free) const { return price_[at(row, free)]; }
+  // The lowest price that has a rank.
+  int64_t lowest_of_rank(int16_t rank) const { return static_cast<int64_t>(rank) << dropped_bits_; }
   int16_t rank(int32_t row, const int64_t* free) const { return rank_[at(row, free)]; }
 
  private:
@@ -70,6 +72,7 @@ class SlotPrices {
   int64_t last_level_;
   std::vector<int64_t> price_;  // [M, L]
   std::vector<int16_t> rank_;   // [M, L]
+  int dropped_bits_ = 0;        // of prices, to make ranks
   std::vector<int64_t> slots_;  // [M]
   std::vector<int64_t> unit_;   // [R]
 };

@@ -81,7 +81,7 @@ class PendingReason(IntEnum):
     # It, or a member of its gang, is larger than every machine of the cell. The platform says so:
     # schedulers are not offered such tasks.
     TOO_LARGE = 1
-    PRICED_OUT = 2  # waiting is cheaper than any place (flow schedulers)
+    PRICED_OUT = 2  # waiting is cheaper than any place
     WAITS_FOR_PREFERRED = 3  # none of its preferred machines has room, and its patience lasts
     # Some place costs less than waiting, but none does with the price of its slot.
     SLOTS_TOO_DEAR = 4

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from enum import IntEnum
 from operator import mul
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from schedulers import _native
 from schedulers.decision_time import PS_PER_OPERATION, Modelled
@@ -27,6 +27,8 @@ from schedulers.interface import (
     TaskChanges,
 )
 from schedulers.objective import native_catalog
+from schedulers.prices import registry
+from schedulers.prices.interface import SlotPriceEstimator, SlotPrices
 from schedulers.prices.options import PriceOptions
 from shared_state.tasks import Int32, Int64, TaskBatch
 from shared_state.view import ClusterView
@@ -60,11 +62,20 @@ class GreedyOptions(PriceOptions):
         patience_s: How long after its submission a task waits for one of its preferred machines
             before it takes any other (delay scheduling: Zaharia et al., EuroSys 2010). A task
             whose preferences list no machine never waits so.
+        patience_by_price: Whether a task waits so while slot prices make it worth it
+            (price_patience.py), but no longer than patience_s if that is given.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     patience_s: float = Field(0.0, ge=0, le=1e6)
+    patience_by_price: bool = False
+
+    @model_validator(mode="after")
+    def _knows_prices(self) -> Self:
+        if self.patience_by_price and self.prices == registry.NONE:
+            raise ValueError("patience_by_price: needs prices")
+        return self
 
     @property
     def patience_us(self) -> int:
@@ -101,24 +112,23 @@ class GreedyScheduler:
         environment: Where the scheduler lives.
         preferred_first: Whether every task that can have a preferred machine gets one before the
             others are placed.
-        prices: The slot prices that it places by; None: it knows none.
     """
 
     work: tuple[int, int, int, int]
 
     def __init__(
-        self,
-        kind: PlacementKind,
-        environment: SchedulerEnvironment,
-        preferred_first: bool = False,
-        prices: PlacementPrices | None = None,
+        self, kind: PlacementKind, environment: SchedulerEnvironment, preferred_first: bool = False
     ) -> None:
         self._kind = int(kind)
-        self._prices = prices
+        self._prices: PlacementPrices | None = None
         self._preferred_first = preferred_first
         self._catalog = native_catalog(environment.catalog, environment.cell)
         self._table: TaskBatch | None = None
         self._native_table: _NativeTasks | None = None
+
+    def place_by(self, options: PriceOptions, estimator: SlotPriceEstimator) -> None:
+        """Place by the prices of an estimator from now on."""
+        self._prices = PlacementPrices(options, estimator, self._catalog)
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         prices = self.learn(tasks.task, tasks.preference, tasks.request, view, context)
@@ -188,6 +198,12 @@ class GreedyScheduler:
         if self._prices is None:
             return None
         return self._prices.update(task, preference, request, view, context.now_us)
+
+    def known_prices(self, view: ClusterView) -> tuple[SlotPrices, int]:
+        """The prices of the last plan, and the lowest of an open machine in the view. For a
+        scheduler that places by prices."""
+        assert self._prices is not None
+        return self._prices.known(view)
 
     @property
     def learning(self) -> int:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from schedulers import _native
 from schedulers.decision_time import PS_PER_OPERATION
 from schedulers.greedy.base import GreedyScheduler
+from schedulers.greedy.price_patience import PatienceByPrice
 from schedulers.interface import (
     ChangeKind,
     PendingReason,
@@ -34,7 +35,7 @@ from shared_state.view import ClusterView
 # that wait, 2,000 to 100,000 machines): median 1.0, 10 % below 0.8, 10 % above 1.1. The same
 # benchmark makes the fit again.
 WEIGHTS_PS = (43_600_000, 190_000, 4_100, 8_600, 19_500)
-_REASON = np.array([PendingReason.NO_ROOM, PendingReason.WAITS_FOR_PREFERRED], np.int8)
+_PRICED_OUT = PendingReason.PRICED_OUT
 _NO_TASKS: Int64 = np.zeros(0, np.int64)
 
 
@@ -87,22 +88,30 @@ class PatientScheduler:
     Args:
         greedy: Finds the places.
         environment: Where the scheduler lives.
-        patience_us: How long after its submission a task waits for a preferred machine.
+        patience: How long after its submission a task waits for a preferred machine: so many
+            microseconds, or while it is worth it.
     """
 
     work: tuple[int, int, int, int, int]
 
     def __init__(
-        self, greedy: GreedyScheduler, environment: SchedulerEnvironment, patience_us: int
+        self,
+        greedy: GreedyScheduler,
+        environment: SchedulerEnvironment,
+        patience: int | PatienceByPrice,
     ) -> None:
         self._greedy = greedy
         self._catalog = native_catalog(environment.catalog, environment.cell)
-        self._patience_us = patience_us
+        self._patience = patience
+        waits = PendingReason.WAITS_FOR_PREFERRED if isinstance(patience, int) else _PRICED_OUT
+        self._reason = np.array([PendingReason.NO_ROOM, waits], np.int8)
         self._lists_machines = np.diff(environment.catalog.machine_offsets) > 0
         self._kept = _Queue.of(TaskBatch.empty(len(environment.cell.dimensions)))
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         prices = self._greedy.learn(tasks.task, tasks.preference, tasks.request, view, context)
+        if isinstance(self._patience, PatienceByPrice):
+            self._patience.update(*self._greedy.known_prices(view))
         kept_may, looked_at = self._may_be_placed(view, context.now_us)
         queue, kept = self._queue(tasks)
         may = ~kept
@@ -137,7 +146,7 @@ class PatientScheduler:
             gang=claimed.gang,
             evict=_NO_TASKS,
             pending=queue.task[new],
-            pending_reason=_REASON[waits[new].astype(np.int8)],
+            pending_reason=self._reason[waits[new].astype(np.int8)],
             operations=sum(map(mul, WEIGHTS_PS, self.work)) // PS_PER_OPERATION
             + self._greedy.learning,
             partitions_scanned=found.partitions_scanned,
@@ -162,7 +171,7 @@ class PatientScheduler:
 
     def _waits(self, queue: _Queue, now_us: int) -> NDArray[np.bool_]:
         """bool[n]: which tasks wait for their preferred machines."""
-        waits: NDArray[np.bool_] = queue.submit_us > now_us - self._patience_us
+        waits: NDArray[np.bool_] = queue.submit_us > now_us - self._patience_us(queue.preference)
         waits &= self._lists_machines[queue.preference]
         return waits
 
@@ -178,7 +187,15 @@ class PatientScheduler:
         """When the patience of the first kept task that has some left (bool[n]) ends."""
         if not waits.any():
             return None
-        return int(self._kept.submit_us[waits.argmax()]) + self._patience_us
+        if isinstance(self._patience, int):  # the first submitted is the first to give up
+            return int(self._kept.submit_us[waits.argmax()]) + self._patience
+        ends_us = self._kept.submit_us + self._patience_us(self._kept.preference)
+        return int(ends_us[waits].min())
+
+    def _patience_us(self, preference: Int32) -> int | Int64:
+        """How long tasks of sets int32[n] wait after their submission: one time for all, or
+        int64[n]."""
+        return self._patience if isinstance(self._patience, int) else self._patience.of(preference)
 
 
 def _with_gangs(marked: NDArray[np.bool_], gang: Int64) -> NDArray[np.bool_]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from schedulers import _native
-from schedulers.interface import SchedulerEnvironment
 from schedulers.prices.interface import SlotPriceEstimator, SlotPrices
 from schedulers.prices.options import PriceMode, PriceOptions, PriceScope
 from shared_state.tasks import Int32, Int64
@@ -19,22 +18,25 @@ class PlacementPrices:
 
     operations: int
 
-    def __init__(self, options: PriceOptions, estimator: SlotPriceEstimator) -> None:
+    def __init__(
+        self, options: PriceOptions, estimator: SlotPriceEstimator, catalog: object
+    ) -> None:
+        """Prices that are not known yet.
+
+        Args:
+            options: How prices enter a decision.
+            estimator: Gives them.
+            catalog: As native_catalog() makes it.
+        """
         self._estimator = estimator
-        self._rule = (
+        self._known: SlotPrices | None = None
+        self._rows = _native.PricedRows(
+            catalog,
             options.price_mode is PriceMode.PAID,
             options.price_weight_permille,
             options.price_scope is PriceScope.ELSEWHERE,
         )
-        self._known: SlotPrices | None = None
-        self._native: object = None
         self.operations = 0
-
-    @staticmethod
-    def of(options: PriceOptions, environment: SchedulerEnvironment) -> PlacementPrices | None:
-        """The prices of a scheduler with these options; None if it knows none."""
-        estimator = options.estimator(environment)
-        return None if estimator is None else PlacementPrices(options, estimator)
 
     def update(
         self, task: Int64, preference: Int32, request: Int64, view: ClusterView, now_us: int
@@ -49,14 +51,21 @@ class PlacementPrices:
             now_us: When.
 
         Returns:
-            The prices as _native.place() takes them. Raises ValueError if the estimator's prices
-            are not as its contract says.
+            The rows of the view by price, as _native.place() takes them.
+
+        Raises:
+            ValueError: The estimator's prices are not as its contract says.
         """
         if len(task):
             self._estimator.offered(task, preference, request)
         prices = self._estimator.update(view, now_us)
         self.operations = self._estimator.operations
         if prices is not self._known:
-            self._native = _native.SlotPrices(prices.price, prices.slots, prices.unit, *self._rule)
+            self._rows.set_prices(prices.price, prices.slots, prices.unit)
             self._known = prices
-        return self._native
+        return self._rows
+
+    def known(self, view: ClusterView) -> tuple[SlotPrices, int]:
+        """The prices of the last update, and the lowest of an open machine in the view."""
+        assert self._known is not None
+        return self._known, self._rows.lowest_price(view)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from schedulers.capability import Capability
 from schedulers.greedy.base import DECISION, GreedyOptions, GreedyScheduler, PlacementKind
 from schedulers.greedy.patience import PatientScheduler
-from schedulers.greedy.prices import PlacementPrices
+from schedulers.greedy.price_patience import PatienceByPrice
 from schedulers.interface import Scheduler, SchedulerEnvironment
 from schedulers.registry import SchedulerSpec
 
@@ -28,14 +28,19 @@ def greedy_spec(
     """
 
     def build(options: GreedyOptions, environment: SchedulerEnvironment) -> Scheduler:
-        prices = PlacementPrices.of(options, environment)
-        greedy = GreedyScheduler(kind, environment, preferred_first, prices)
+        greedy = GreedyScheduler(kind, environment, preferred_first)
+        estimator = options.estimator(environment)
+        if estimator is not None:
+            greedy.place_by(options, estimator)
+        if options.patience_by_price:
+            patience = PatienceByPrice(options, environment.catalog, options.patience_us)
+            return PatientScheduler(greedy, environment, patience)
         if options.patience_us:
             return PatientScheduler(greedy, environment, options.patience_us)
         return greedy
 
     def further(options: GreedyOptions) -> frozenset[Capability]:
-        keeps = options.patience_us > 0
+        keeps = options.patience_us > 0 or options.patience_by_price
         return frozenset({Capability.KEEPS_PENDING if keeps else Capability.IGNORES_CHANGES})
 
     return SchedulerSpec(

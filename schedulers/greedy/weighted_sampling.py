@@ -13,12 +13,12 @@ from schedulers.prices import registry
 class WeightedSamplingOptions(GreedyOptions):
     """Options as of the other kinds, but without prices: the slot score alone decides."""
 
-    @field_validator("prices")
+    @field_validator("prices", mode="before")
     @classmethod
-    def _knows_none(cls, kind: str) -> str:
+    def _knows_none(cls, kind: object) -> object:
         if kind != registry.NONE:
             raise ValueError(
-                f'expected "{registry.NONE}", got "{kind}": weighted_sampling draws by slot score'
+                f"expected {registry.NONE!r}, got {kind!r}: weighted_sampling draws by slot score"
             )
         return kind
 

@@ -62,20 +62,24 @@ agora::PlacementKind kind_of(int kind) {
   return static_cast<agora::PlacementKind>(kind);
 }
 
-// Slot prices and how they enter placements, as Python holds them.
-struct BoundPrices {
-  BoundPrices(const InRows<int64_t>& price, const In<int64_t>& slots, const In<int64_t>& unit,
-              bool paid, int64_t weight_permille, bool elsewhere_only)
-      : prices({price.data(), price.size()}, price.shape(1), span_of(slots), span_of(unit)),
-        rule{paid, weight_permille, elsewhere_only} {}
-  agora::SlotPrices prices;
-  agora::PriceRule rule;
+// The rows of a scheduler's view by price, as Python holds them: with the catalog.
+struct BoundPricedRows {
+  BoundPricedRows(nb::object of, bool paid, int64_t weight_permille, bool elsewhere_only)
+      : catalog(std::move(of)),
+        rows(nb::cast<const BoundCatalog&>(catalog).catalog,
+             {paid, weight_permille, elsewhere_only}) {}
+  void set_prices(const InRows<int64_t>& price, const In<int64_t>& slots, const In<int64_t>& unit) {
+    rows.set_prices(std::make_shared<agora::SlotPrices>(
+        std::span(price.data(), price.size()), price.shape(1), span_of(slots), span_of(unit)));
+  }
+  const nb::object catalog;
+  agora::PricedRows rows;
 };
 
 nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> request,
                 In<int32_t> preference, In<int64_t> gang, In<int32_t> partition_order, int ranking,
                 int kind, uint64_t stream, bool preferred_first, In<bool> waits, In<bool> kept,
-                const BoundPrices* prices) {
+                BoundPricedRows* prices) {
   const size_t count = preference.size();
   if (request.shape(0) != count || request.shape(1) != view.static_state().dimensions() ||
       gang.size() != count)
@@ -94,8 +98,7 @@ nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> 
                                   preferred_first,
                                   span_of(waits),
                                   span_of(kept),
-                                  prices == nullptr ? nullptr : &prices->prices,
-                                  prices == nullptr ? agora::PriceRule{} : prices->rule};
+                                  prices == nullptr ? nullptr : &prices->rows};
   agora::PlaceWork work;
   {
     nb::gil_scoped_release release;
@@ -155,7 +158,7 @@ nb::tuple columns_of(const TaskColumns& table, nb::handle task) {
 
 nb::tuple place_and_claim(ClusterView& view, const BoundCatalog& catalog, const TaskColumns& table,
                           nb::object task, nb::handle partition_order, int ranking, int kind,
-                          uint64_t stream, bool preferred_first, const BoundPrices* prices) {
+                          uint64_t stream, bool preferred_first, BoundPricedRows* prices) {
   const size_t count = agora::length_of(task, "task"), width = table.dimensions();
   const Column<const int64_t> ids(task, "task", count);
   const Column<const int32_t> order(partition_order, "partition_order",
@@ -167,10 +170,7 @@ nb::tuple place_and_claim(ClusterView& view, const BoundCatalog& catalog, const 
   agora::PlaceRequest input{count,          tasks.request.data(), tasks.preference, tasks.gang,
                             order.span(),   ranking_of(ranking),  kind_of(kind),    stream,
                             preferred_first};
-  if (prices != nullptr) {
-    input.prices = &prices->prices;
-    input.price_rule = prices->rule;
-  }
+  if (prices != nullptr) input.prices = &prices->rows;
   const agora::PlaceWork work = agora::place(view, catalog.catalog, input, found.data());
 
   const auto placed = static_cast<size_t>(
@@ -240,11 +240,13 @@ void bind_place(nb::module_& module) {
       });
   nb::class_<BoundCatalog>(module, "Catalog").def(nb::init<CatalogColumns>(), nb::arg("columns"));
   module.def("placement_cost", &placement_cost);
-  nb::class_<BoundPrices>(module, "SlotPrices")
-      .def(nb::init<const InRows<int64_t>&, const In<int64_t>&, const In<int64_t>&, bool, int64_t,
-                    bool>(),
-           nb::arg("price"), nb::arg("slots"), nb::arg("unit"), nb::arg("paid"),
-           nb::arg("weight_permille"), nb::arg("elsewhere_only"));
+  nb::class_<BoundPricedRows>(module, "PricedRows")
+      .def(nb::init<nb::object, bool, int64_t, bool>(), nb::arg("catalog"), nb::arg("paid"),
+           nb::arg("weight_permille"), nb::arg("elsewhere_only"))
+      .def("lowest_price",
+           [](BoundPricedRows& self, ClusterView& view) { return self.rows.lowest_price(view); })
+      .def("set_prices", &BoundPricedRows::set_prices, nb::arg("price"), nb::arg("slots"),
+           nb::arg("unit"));
   module.def("place", &place, nb::arg("view"), nb::arg("catalog"), nb::arg("request"),
              nb::arg("preference"), nb::arg("gang"), nb::arg("partition_order"), nb::arg("ranking"),
              nb::arg("kind"), nb::arg("stream"), nb::arg("preferred_first"), nb::arg("waits"),

@@ -29,8 +29,9 @@ void check(const ClusterView& view, const Catalog& catalog, const PlaceRequest& 
   if (in.prices != nullptr) {
     if (in.kind == PlacementKind::WeightedSampling)
       throw std::invalid_argument("weighted sampling draws by slot score: it knows no prices");
-    if (in.prices->machines() != view.static_state().machines() ||
-        in.prices->dimensions() != dimensions)
+    if (in.prices->prices() == nullptr) throw std::invalid_argument("no prices were set");
+    if (in.prices->prices()->machines() != view.static_state().machines() ||
+        in.prices->prices()->dimensions() != dimensions)
       throw std::invalid_argument("the prices are of another cell than the view");
   }
   std::vector<bool> seen(view.static_state().partitions());

@@ -30,8 +30,12 @@ Placer::Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& re
       trial_(view),
       excluded_sum_(view.static_state().partitions()),
       counted_(request.preferred_first ? request.count : 0),
-      ranked_(ranks(request.kind) ? view.static_state().partitions() + 1 : 0),
-      priced_(request.prices != nullptr ? view.static_state().partitions() : 0) {}
+      ranked_(ranks(request.kind) ? view.static_state().partitions() + 1 : 0) {
+  if (request.prices != nullptr) {
+    prices_.emplace(*request.prices, view);
+    ahead_.resize(everything_.partition + 1);
+  }
+}
 
 // Draws from all rows need the memory of rows in no order, and most of it is not in the cache. So
 // the next draws are tried on a copy of the stream, and the rows that they find are asked for
@@ -53,6 +57,7 @@ void Placer::look_ahead(size_t task) {
 
 int32_t Placer::place_one(size_t task, Search search) {
   begin_request(input_.request + task * dimensions_);
+  tasks_left_ = input_.count - task;
   if (view_.index().count() == 0) return kNone;
   const int32_t row = search == Search::Anywhere ? find_place(task) : find_listed(task);
   if (row != kNone) take(row);
@@ -144,8 +149,7 @@ int32_t Placer::find_place(size_t task) {
       return find_in(set, everything_, Search::Anywhere);
     case PartitionRanking::Optimistic:
       count_all_partitions(task);
-      if (draws(input_.kind) && input_.prices == nullptr &&
-          catalog_.first_level(set) == catalog_.end_level(set))
+      if (draws(input_.kind) && !prices_ && catalog_.first_level(set) == catalog_.end_level(set))
         look_ahead(task);
       return find_in(set, everything_, Search::Anywhere);
   }
@@ -153,7 +157,7 @@ int32_t Placer::find_place(size_t task) {
 }
 
 int32_t Placer::find_in(int32_t set, const Pool& pool, Search search) {
-  if (input_.prices != nullptr) return cheapest(set, pool, search);
+  if (prices_) return cheapest(set, pool, search);
   const int32_t row = prefer(set, pool, search);
   if (row != kNone || search == Search::ListedMachines) return row;
   return choose_elsewhere(pool);
@@ -200,7 +204,7 @@ int32_t Placer::choose(const Pool& pool) {
   const WeightedIndex& index = view_.index();
   const bool all = pool.partition == everything_.partition;
   if (ranks(input_.kind)) return choose_ranked(pool);
-  if (input_.prices != nullptr) return cheapest_of_pool(pool);
+  if (prices_) return cheapest_of_pool(pool);
   while (open_in(pool) > 0) {
     int32_t row = kNone;
     switch (input_.kind) {
@@ -233,7 +237,7 @@ bool Placer::has_most_room(int32_t row) const {
 
 int32_t Placer::choose_ranked(const Pool& pool) {
   RankedRows& rows = ranked_[pool.partition];
-  const bool priced = input_.prices != nullptr;
+  const bool priced = prices_.has_value();
   if (!rows.built()) {
     int32_t row = view_.index().next_open(pool.first, pool.end);
     for (; row != kNone; row = view_.index().next_open(row + 1, pool.end)) {
@@ -262,7 +266,7 @@ void Placer::push_ranked(int32_t row) {
       static_cast<size_t>(view_.static_state().index.partition[static_cast<size_t>(row)]);
   for (const size_t pool : {partition, everything_.partition}) {
     if (!ranked_[pool].built()) continue;
-    ranked_[pool].push(ranked(row, input_.prices != nullptr));
+    ranked_[pool].push(ranked(row, prices_.has_value()));
     ++work_.ranked;
   }
 }
@@ -282,6 +286,7 @@ void Placer::begin_request(const int64_t* request) {
 // Rows excluded for an earlier, smaller request do not fit this one either.
 void Placer::exclude(int32_t row) {
   trial_.exclude(row);
+  if (prices_) prices_->changed(row);
   excluded_.push_back(row);
   OpenSum& sum = excluded_sum_[static_cast<size_t>(
       view_.static_state().index.partition[static_cast<size_t>(row)])];
@@ -294,6 +299,7 @@ void Placer::readmit_all() {
   if (excluded_.empty()) return;
   for (const int32_t row : excluded_) {
     trial_.readmit(row);
+    if (prices_) prices_->changed(row);
     push_ranked(row);
   }
   forget_excluded();
@@ -304,14 +310,17 @@ void Placer::forget_excluded() {
   std::fill(excluded_sum_.begin(), excluded_sum_.end(), OpenSum{});
   freshest_ = 0;
   ++epoch_;
+  if (prices_) prices_->undo_corrections();
 }
 
 void Placer::take(int32_t row) {
   const bool stays = trial_.take(row, request_);
+  if (prices_) {
+    prices_->changed(row);
+    if (stays) put_back(drawn_);
+    drawn_ = {};
+  }
   if (stays) push_ranked(row);
-  if (drawn_.tree == nullptr) return;
-  drawn_.tree->set(drawn_.place, stays ? price_rank(row) : PriceTree::kNone);
-  drawn_ = {};
 }
 
 }  // namespace agora

@@ -48,17 +48,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "catalog.hpp"
 #include "price_tree.hpp"
+#include "priced_rows.hpp"
 #include "ranked_rows.hpp"
 #include "shared_state/native/random.hpp"
 #include "shared_state/native/trial.hpp"
 #include "shared_state/native/view.hpp"
-#include "slot_prices.hpp"
 
 namespace agora {
 
@@ -93,8 +94,7 @@ struct PlaceRequest {
   std::span<const bool> waits = {};  // [count]; empty: none does
   // [count], those of earlier calls, whose partitions do not count again; empty: none
   std::span<const bool> kept = {};
-  const SlotPrices* prices = nullptr;  // none: no placement has a price
-  PriceRule price_rule = {};
+  PricedRows* prices = nullptr;  // none: no placement has a price
 };
 
 struct PlaceWork {
@@ -138,12 +138,30 @@ class Placer {
     int64_t count = 0;
     int64_t weight = 0;
   };
+  // A row out of a tree, and the rank that it had there.
+  struct Drawn {
+    PriceTree* tree = nullptr;
+    size_t place = 0;
+    int32_t row = kNone;
+    int16_t rank = PriceTree::kNone;
+  };
+  // The cheapest rows of a pool or level, drawn ahead in ascending order of price and out of their
+  // trees, so that the memory of several is asked for together.
+  struct DrawnAhead {
+    uint64_t epoch = 0;
+    std::vector<Drawn> rows;
+    size_t next = 0;
+    size_t at_once = 1;     // doubles with every batch, so that few tasks draw few rows
+    uint64_t put_back = 0;  // how many rows had been put back when these were drawn
+  };
   // The open rows of a level within a pool, gathered once per plan.
   struct Candidates {
     uint64_t epoch = 0;
     std::vector<int32_t> rows;
     RankedRows ranked;  // the rows of load spreading
-    PriceTree by_price;
+    std::vector<int16_t> ranks;
+    PriceTree by_price;  // over ranks
+    DrawnAhead ahead;
   };
   // The rows of a level within a pool.
   struct LevelRows {
@@ -151,22 +169,12 @@ class Placer {
     std::span<const Catalog::RowRange> racks;
     size_t count;
   };
-  // The rows of a partition by price.
-  struct PricedPartition {
-    uint64_t epoch = 0;
-    PriceTree by_price;
-  };
-  // A row in a tree of prices.
-  struct InTree {
-    PriceTree* tree = nullptr;
-    size_t place = 0;
-  };
-  // The best place found for a task so far.
+  // A place for a task.
   struct Offer {
     int32_t row = kNone;
-    Int128 cost = 0;    // 1000 x what is paid in all, or the placement cost
-    int64_t price = 0;  // that decides between equal costs
-    InTree in_tree;
+    int64_t cost = 0;
+    bool priced = false;
+    Drawn drawn = {};
   };
 
   Pool pool(size_t partition) const;
@@ -196,13 +204,20 @@ class Placer {
 
   int32_t cheapest(int32_t set, const Pool& pool, Search search);
   bool may_beat(int64_t cost, const Offer& best) const;
-  void offer(int32_t row, int64_t cost, bool priced, Offer& best) const;
+  bool beats(const Offer& one, const Offer& best) const;
+  int64_t price_of(const Offer& offer) const;
+  Int128 paid_for(const Offer& offer) const;
   int32_t cheapest_of_level(uint32_t number, const Pool& pool);
   int32_t cheapest_of_few(const LevelRows& rows, const Pool& pool);
   int32_t cheapest_of_pool(const Pool& pool);
-  int32_t draw_cheapest(PriceTree& tree, size_t place, int32_t row);
-  PriceTree& priced_partition(size_t partition);
-  int16_t price_rank(int32_t row) const { return input_.prices->rank(row, view_.free(row)); }
+  template <typename RowOf>
+  int32_t next_cheapest(DrawnAhead& ahead, std::span<PriceTree> trees, const RowOf& row_of);
+  template <typename RowOf>
+  bool draw(std::span<PriceTree> trees, size_t wanted, const RowOf& row_of,
+            std::vector<Drawn>& out);
+  void put_back(const Drawn& drawn);
+  int32_t cheapest_of_tree(PriceTree& tree, std::span<const int32_t> rows, DrawnAhead& ahead);
+  int16_t price_rank(int32_t row) const { return prices_->rank(row); }
 
   void begin_request(const int64_t* request);
   bool fits(int32_t row) const { return view_.fits(row, request_); }
@@ -234,9 +249,12 @@ class Placer {
   std::unordered_map<uint64_t, Candidates> candidates_;  // by level and partition
   std::vector<int32_t> scratch_;
   std::vector<RankedRows> ranked_;  // [P+1] for the kinds that rank, else empty
-  // Prices. Within an epoch no rank in a tree is above that of its row now: rows only get busier.
-  std::vector<PricedPartition> priced_;  // [P]; empty without prices
-  InTree drawn_;                         // the row that the last search found
+  std::optional<PriceTrial> prices_;
+  std::vector<DrawnAhead> ahead_;  // [P+1]; empty without prices
+  Drawn drawn_;                    // the row that the last search by price found
+  std::vector<size_t> places_;
+  uint64_t put_back_ = 0;
+  size_t tasks_left_ = 0;
 };
 
 }  // namespace agora

@@ -2,50 +2,85 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 namespace agora {
 
-void PriceTree::resize(size_t rows) {
-  rows_ = rows;
-  size_t nodes = std::max<size_t>((rows + kChildren - 1) / kChildren, 1);
-  ranks_.assign(nodes * kChildren, kNone);
-  tiers_.clear();
-  for (;;) {
-    const size_t above = (nodes + kChildren - 1) / kChildren;
-    const size_t padded = nodes == 1 ? 1 : above * kChildren;
-    tiers_.push_back({std::vector<int16_t>(padded, kNone), std::vector<uint32_t>(padded)});
-    if (nodes == 1) return;
-    nodes = above;
-  }
+[[gnu::always_inline]] inline int16_t PriceTree::lowest_of(const int16_t* ranks) {
+  int16_t lowest = kNone;
+  for (size_t i = 0; i < kChildren; ++i) lowest = std::min(lowest, ranks[i]);
+  return lowest;
 }
 
-void PriceTree::build() {
-  size_t nodes = ranks_.size() / kChildren;
-  for (size_t tier = 0; tier < tiers_.size(); ++tier) {
-    for (size_t node = 0; node < nodes; ++node) look_again(tier, node);
-    nodes = (nodes + kChildren - 1) / kChildren;
+// The bits of those of 64 ranks that are equal to one.
+[[gnu::always_inline]] inline uint64_t PriceTree::equal_to(const int16_t* ranks, int16_t rank) {
+  uint64_t equal = 0;
+#ifdef __SSE2__
+  const __m128i wanted = _mm_set1_epi16(rank);
+  for (size_t i = 0; i < kChildren; i += 16) {
+    const __m128i* at = reinterpret_cast<const __m128i*>(ranks + i);
+    const __m128i both = _mm_packs_epi16(_mm_cmpeq_epi16(_mm_loadu_si128(at), wanted),
+                                         _mm_cmpeq_epi16(_mm_loadu_si128(at + 1), wanted));
+    equal |= static_cast<uint64_t>(static_cast<uint32_t>(_mm_movemask_epi8(both))) << i;
   }
+#else
+  for (size_t i = 0; i < kChildren; ++i) equal |= static_cast<uint64_t>(ranks[i] == rank) << i;
+#endif
+  return equal;
+}
+
+[[gnu::always_inline]] inline uint64_t PriceTree::equal_in_leaf(size_t node, int16_t rank) const {
+  const size_t first = node * kChildren;
+  if (first + kChildren <= ranks_.size()) return equal_to(ranks_.data() + first, rank);
+  uint64_t equal = 0;
+  for (size_t i = first; i < ranks_.size(); ++i)
+    equal |= static_cast<uint64_t>(ranks_[i] == rank) << (i - first);
+  return equal;
+}
+
+// The 64 ranks at a node of the lowest tier, or fewer at the last one.
+[[gnu::always_inline]] inline PriceTree::Lowest PriceTree::look_at(size_t node) const {
+  const size_t first = node * kChildren;
+  const int16_t* ranks = ranks_.data() + first;
+  if (first + kChildren <= ranks_.size()) {
+    const int16_t lowest = lowest_of(ranks);
+    return {lowest, static_cast<uint32_t>(std::popcount(equal_to(ranks, lowest)))};
+  }
+  const auto last = ranks_.subspan(first);
+  const int16_t lowest = *std::min_element(last.begin(), last.end());
+  return {lowest, static_cast<uint32_t>(std::count(last.begin(), last.end(), lowest))};
+}
+
+void PriceTree::build(std::span<int16_t> ranks) {
+  ranks_ = ranks;
+  size_t nodes = ranks.size();
+  for (size_t tier = 0; tier == 0 || nodes > 1; ++tier) {
+    nodes = std::max<size_t>((nodes + kChildren - 1) / kChildren, 1);
+    if (tier == tiers_.size()) tiers_.emplace_back();
+    const size_t padded = (nodes + kChildren - 1) / kChildren * kChildren;
+    tiers_[tier].lowest.assign(padded, kNone);
+    tiers_[tier].count.assign(padded, 0);
+    for (size_t node = 0; node < nodes; ++node) look_again(tier, node);
+  }
+  root_ = {tiers_.back().lowest[0], tiers_.back().count[0]};
 }
 
 void PriceTree::look_again(size_t tier, size_t node) {
-  const int16_t* ranks = tier == 0 ? ranks_.data() : tiers_[tier - 1].lowest.data();
-  ranks += node * kChildren;
-  int16_t lowest = kNone;
-  for (size_t i = 0; i < kChildren; ++i) lowest = std::min(lowest, ranks[i]);
-  uint32_t count = 0;
-  if (lowest == kNone) {
-  } else if (tier == 0) {
-    uint16_t equal = 0;
-    for (size_t i = 0; i < kChildren; ++i)
-      equal = static_cast<uint16_t>(equal + (ranks[i] == lowest));
-    count = equal;
-  } else {
-    const uint32_t* counts = tiers_[tier - 1].count.data() + node * kChildren;
-    for (size_t i = 0; i < kChildren; ++i) count += ranks[i] == lowest ? counts[i] : 0;
+  Lowest found{kNone, 0};
+  if (tier > 0) {
+    const Tier& below = tiers_[tier - 1];
+    const size_t first = node * kChildren;
+    found.rank = lowest_of(below.lowest.data() + first);
+    for (uint64_t equal = equal_to(below.lowest.data() + first, found.rank); equal != 0;
+         equal &= equal - 1)
+      found.count += below.count[first + static_cast<size_t>(std::countr_zero(equal))];
+  } else if (!ranks_.empty()) {
+    found = look_at(node);
   }
-  tiers_[tier].lowest[node] = lowest;
-  tiers_[tier].count[node] = count;
+  tiers_[tier].lowest[node] = found.rank;
+  tiers_[tier].count[node] = found.rank == kNone ? 0 : found.count;
 }
 
 void PriceTree::set(size_t row, int16_t rank) {
@@ -79,50 +114,70 @@ void PriceTree::set(size_t row, int16_t rank) {
     has = count;
     child = node;
   }
+  root_ = {rank, has};
 }
 
-// The bits of those of 64 ranks that are equal to one, four at a time.
-uint64_t PriceTree::equal_to(const int16_t* ranks, int16_t rank) {
-  constexpr uint64_t kLow = 0x7fff7fff7fff7fffULL, kHigh = ~kLow;
-  const uint64_t pattern = 0x0001000100010001ULL * static_cast<uint16_t>(rank);
-  uint64_t equal = 0;
-  for (size_t word = 0; word < kChildren / 4; ++word) {
-    uint64_t lanes = 0;
-    // little or big endian alike: lane i is in bits [16 i, 16 i + 16)
-    for (size_t i = 0; i < 4; ++i)
-      lanes |= static_cast<uint64_t>(static_cast<uint16_t>(ranks[word * 4 + i])) << (16 * i);
-    lanes ^= pattern;
-    const uint64_t zero = ~(((lanes & kLow) + kLow) | lanes) & kHigh;
-    equal |= ((zero >> 15) * 0x1000200040008ULL >> 48 & 15) << (4 * word);
-  }
-  return equal;
+void PriceTree::take_lowest(std::vector<size_t>& rows) {
+  take_lowest(tiers_.size() - 1, 0, rows);
+  root_ = {tiers_.back().lowest[0], tiers_.back().count[0]};
 }
 
-size_t PriceTree::descend(uint32_t nth) const {
-  const int16_t rank = lowest();
-  size_t node = 0;
-  for (size_t tier = tiers_.size() - 1; tier > 0; --tier) {
-    const Tier& below = tiers_[tier - 1];
-    uint64_t equal = equal_to(below.lowest.data() + node * kChildren, rank);
-    for (;; equal &= equal - 1) {
-      const size_t child = node * kChildren + static_cast<size_t>(std::countr_zero(equal));
-      if (nth < below.count[child]) {
-        node = child;
-        break;
-      }
-      nth -= below.count[child];
+void PriceTree::take_lowest(size_t tier, size_t node, std::vector<size_t>& rows) {
+  const int16_t rank = tiers_[tier].lowest[node];
+  uint64_t equal = tier == 0 ? equal_in_leaf(node, rank)
+                             : equal_to(tiers_[tier - 1].lowest.data() + node * kChildren, rank);
+  for (; equal != 0; equal &= equal - 1) {
+    const size_t child = node * kChildren + static_cast<size_t>(std::countr_zero(equal));
+    if (tier > 0) {
+      take_lowest(tier - 1, child, rows);
+    } else {
+      ranks_[child] = kNone;
+      rows.push_back(child);
     }
   }
-  uint64_t equal = equal_to(ranks_.data() + node * kChildren, rank);
+  look_again(tier, node);
+}
+
+// Where a node is so full that a try or two at random hit a row of the lowest rank,
+// the counts of its children need not be summed.
+size_t PriceTree::draw(Stream& stream) const {
+  constexpr uint64_t kTries = 8;
+  const int16_t rank = lowest();
+  uint64_t nth = count() == 1 ? 0 : stream.below(count());
+  size_t node = 0;
+  uint64_t rows_per_child = 1;
+  for (size_t tier = 1; tier < tiers_.size(); ++tier) rows_per_child *= kChildren;
+  for (size_t tier = tiers_.size() - 1; tier > 0; --tier, rows_per_child /= kChildren) {
+    const int16_t* ranks = tiers_[tier - 1].lowest.data() + node * kChildren;
+    const uint32_t* counts = tiers_[tier - 1].count.data() + node * kChildren;
+    size_t child = 0;
+    if (tiers_[tier].count[node] * kTries >= kChildren * rows_per_child) {
+      do {
+        nth = stream.below(kChildren * rows_per_child);
+        child = nth / rows_per_child;
+        nth %= rows_per_child;
+      } while (ranks[child] != rank || nth >= counts[child]);
+    } else {
+      uint64_t equal = equal_to(ranks, rank);
+      for (;; equal &= equal - 1) {
+        child = static_cast<size_t>(std::countr_zero(equal));
+        if (nth < counts[child]) break;
+        nth -= counts[child];
+      }
+    }
+    node = node * kChildren + child;
+  }
+  uint64_t equal = equal_in_leaf(node, rank);
   for (; nth > 0; --nth) equal &= equal - 1;
   return node * kChildren + static_cast<size_t>(std::countr_zero(equal));
 }
 
-size_t PriceTree::draw(Stream& stream) const {
-  const uint32_t several = count();
-  return descend(several == 1 ? 0 : static_cast<uint32_t>(stream.below(several)));
+size_t PriceTree::first() const {
+  size_t node = 0;
+  for (size_t tier = tiers_.size() - 1; tier > 0; --tier)
+    node = node * kChildren + static_cast<size_t>(std::countr_zero(equal_to(
+                                  tiers_[tier - 1].lowest.data() + node * kChildren, lowest())));
+  return node * kChildren + static_cast<size_t>(std::countr_zero(equal_in_leaf(node, lowest())));
 }
-
-size_t PriceTree::first() const { return descend(0); }
 
 }  // namespace agora

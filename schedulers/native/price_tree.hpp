@@ -5,7 +5,6 @@
 // row of the lowest rank left.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -20,36 +19,44 @@ class PriceTree {
  public:
   static constexpr int16_t kNone = std::numeric_limits<int16_t>::max();  // of a row not offered
 
-  // Filling: resize(), write ranks(), then build().
-  void resize(size_t rows);
-  std::span<int16_t> ranks() { return {ranks_.data(), rows_}; }
-  void build();
+  // Builds the tree over ranks, which are the caller's: they stay where they are, and change by
+  // set() alone.
+  void build(std::span<int16_t> ranks);
 
-  size_t rows() const { return rows_; }
   int16_t rank(size_t row) const { return ranks_[row]; }
-  int16_t lowest() const { return tiers_.back().lowest[0]; }
-  uint32_t count() const { return tiers_.back().count[0]; }  // of rows of the lowest rank
+  int16_t lowest() const { return root_.rank; }
+  uint32_t count() const { return root_.count; }  // of rows of the lowest rank
   // A row of the lowest rank, of which there is one: any, each as likely; or the first.
   size_t draw(Stream& stream) const;
   size_t first() const;
   void set(size_t row, int16_t rank);
+  // Sets all rows of the lowest rank, of which there is one, to kNone, and appends them, ascending.
+  void take_lowest(std::vector<size_t>& rows);
 
  private:
   static constexpr size_t kChildren = 64;
 
-  // Of the nodes of a tier, padded to a multiple of 64.
+  // The nodes of a tier, padded to a multiple of 64.
   struct Tier {
     std::vector<int16_t> lowest;
     std::vector<uint32_t> count;
   };
 
+  struct Lowest {
+    int16_t rank;
+    uint32_t count;
+  };
+
+  static int16_t lowest_of(const int16_t* ranks);
   static uint64_t equal_to(const int16_t* ranks, int16_t rank);
-  size_t descend(uint32_t nth) const;
+  uint64_t equal_in_leaf(size_t node, int16_t rank) const;
+  Lowest look_at(size_t node) const;
+  void take_lowest(size_t tier, size_t node, std::vector<size_t>& rows);
   void look_again(size_t tier, size_t node);
 
-  size_t rows_ = 0;
-  std::vector<int16_t> ranks_;  // padded to a multiple of 64
-  std::vector<Tier> tiers_;     // the last one has one node
+  std::span<int16_t> ranks_;
+  std::vector<Tier> tiers_;  // the last one has one node
+  Lowest root_{kNone, 0};    // that node
 };
 
 }  // namespace agora

@@ -30,10 +30,9 @@ SlotPrices::SlotPrices(std::span<const int64_t> price, size_t levels,
     }
     dearest = std::max(dearest, before);
   }
-  int dropped_bits = 0;
-  while (dearest >> dropped_bits >= kNoRank) ++dropped_bits;
+  while (dearest >> dropped_bits_ >= kNoRank) ++dropped_bits_;
   for (size_t i = 0; i < price.size(); ++i)
-    rank_[i] = static_cast<int16_t>(price[i] >> dropped_bits);
+    rank_[i] = static_cast<int16_t>(price[i] >> dropped_bits_);
 }
 
 }  // namespace agora

@@ -30,9 +30,21 @@ class SlotPrices {
 
   size_t machines() const { return slots_.size(); }
   size_t dimensions() const { return unit_.size(); }
+  // Whether as many slots are busy, by these prices and by others, whatever is free.
+  bool has_slots_of(const SlotPrices& other) const {
+    return levels_ == other.levels_ && slots_ == other.slots_ && unit_ == other.unit_;
+  }
+  // Whether a machine's prices have the ranks that they have in others of as many levels.
+  bool has_ranks_of(const SlotPrices& other, size_t machine) const {
+    const auto first = rank_.begin() + static_cast<std::ptrdiff_t>(machine * levels_);
+    return std::equal(first, first + last_level_ + 1,
+                      other.rank_.begin() + static_cast<std::ptrdiff_t>(machine * levels_));
+  }
 
   // Of the next slot of a machine with so much free: [R].
   int64_t price(int32_t row, const int64_t* free) const { return price_[at(row, free)]; }
+  // The lowest price that has a rank.
+  int64_t lowest_of_rank(int16_t rank) const { return static_cast<int64_t>(rank) << dropped_bits_; }
   int16_t rank(int32_t row, const int64_t* free) const { return rank_[at(row, free)]; }
 
  private:
@@ -60,6 +72,7 @@ class SlotPrices {
   int64_t last_level_;
   std::vector<int64_t> price_;  // [M, L]
   std::vector<int16_t> rank_;   // [M, L]
+  int dropped_bits_ = 0;        // of prices, to make ranks
   std::vector<int64_t> slots_;  // [M]
   std::vector<int64_t> unit_;   // [R]
 };

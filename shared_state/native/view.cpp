@@ -55,7 +55,36 @@ void ClusterView::reindex_unsummed(int32_t row, size_t partition) {
   }
 }
 
+// --- logs of changed rows ---
+
+std::shared_ptr<RowLog> ClusterView::log_rows() {
+  std::erase_if(logs_, [](const auto& log) { return log.use_count() == 1; });
+  return logs_.emplace_back(std::make_shared<RowLog>());
+}
+
+bool ClusterView::writes(const std::shared_ptr<RowLog>& log) const {
+  return std::find(logs_.begin(), logs_.end(), log) != logs_.end();
+}
+
+// A log longer than the rows is not worth reading.
+void ClusterView::log(int32_t row) {
+  for (const std::shared_ptr<RowLog>& log : logs_) {
+    if (log->all) continue;
+    log->rows.push_back(row);
+    if (log->rows.size() <= static_state_->machines()) continue;
+    log->rows.clear();
+    log->all = true;
+  }
+}
+
+void ClusterView::log_all() {
+  for (const std::shared_ptr<RowLog>& log : logs_) log->all = true;
+}
+
+// --- what is laid over the synced state ---
+
 void ClusterView::overlay(int32_t row, const int64_t* amount, int64_t sign) {
+  log(row);
   const size_t at = static_cast<size_t>(row) * dimensions_;
   overlaid_[static_cast<size_t>(static_state_->index.partition[static_cast<size_t>(row)])] +=
       overlay_.add(row, amount, sign);
@@ -135,6 +164,8 @@ void ClusterView::apply_rows_sized(const Delta& delta) {
       index_.insert_unsummed(toggled_[i], partition);
     }
   }
+  if (!logs_.empty())
+    for (size_t i = 0; i < delta.count; ++i) log(static_cast<int32_t>(first + row[i]));
   if (!seqnum_.empty())
     for (size_t i = 0; i < delta.count; ++i) seqnum_[first + row[i]] = delta.seqnum[i];
 }
@@ -374,6 +405,7 @@ void ClusterView::drop_expiring() {
 }
 
 void ClusterView::reset() {
+  log_all();
   drop_expiring();
   std::fill(free_.begin(), free_.end(), -1);
   std::fill(up_.begin(), up_.end(), uint8_t{0});

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "huge_pages.hpp"
+#include "row_log.hpp"
 #include "sparse_amounts.hpp"
 #include "static_cell_state.hpp"
 #include "weighted_index.hpp"
@@ -77,6 +78,11 @@ class ClusterView {
   int64_t first_oversubscribed(std::span<const int32_t> machine, const int64_t* request,
                                std::span<const int32_t> freed, const int64_t* amount);
   size_t claims_in_flight() const { return tickets_.size(); }
+
+  // A log of the rows that change from now on; it starts with all of them. The view writes it while
+  // somebody else holds it; who has read it clears it.
+  std::shared_ptr<RowLog> log_rows();
+  bool writes(const std::shared_ptr<RowLog>& log) const;
 
   const StaticCellState& static_state() const { return *static_state_; }
   const WeightedIndex& index() const { return index_; }
@@ -131,6 +137,8 @@ class ClusterView {
   void drop_expiring();
   void overlay(int32_t row, const int64_t* amount, int64_t sign);
   void keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version, bool closed);
+  void log(int32_t row);
+  void log_all();
   // As often as it was closed. reindex(row) follows.
   void close(int32_t row);
   void reopen(int32_t row);
@@ -167,6 +175,7 @@ class ClusterView {
   std::vector<int32_t> toggled_;           // rows that this apply opens or closes
   std::map<int64_t, Ticket> tickets_;
   int64_t next_ticket_ = 1;
+  std::vector<std::shared_ptr<RowLog>> logs_;
   WeightedIndex index_;
 };
 

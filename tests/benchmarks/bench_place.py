@@ -10,16 +10,20 @@ partition's idle slots and their weight anew.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 
 from schedulers import registry
+from schedulers.greedy.base import GreedyScheduler
 from schedulers.interface import PartitionRanking, PlanContext, Scheduler, SchedulerEnvironment
+from schedulers.prices.interface import SlotPrices
+from schedulers.prices.options import PriceOptions
 from shared_state.partition import Partitioning
 from shared_state.random import stream_key
-from shared_state.tasks import CellSpec, Int32, PreferenceCatalog, TaskBatch
+from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
 from shared_state.transaction import PartitionDelta
 from shared_state.view import ClusterView, StaticCellState
 
@@ -27,6 +31,7 @@ MACHINES, PARTITIONS, SCHEDULERS = 200_000, 20, 20
 BATCH, SETS, LISTED = 100, 80, 2_500
 CHANGED_PER_MILLE = 200
 ROUNDS = 300
+PRICES = 1_000  # different ones
 TARGET_US = {"latency_first": 60, "quality_first, preferred machines": 150}
 # by number of partitions: the whole cell at once, or one of twenty
 SYNC_TARGET_US = {1: 2_000, PARTITIONS: 60}
@@ -152,6 +157,55 @@ def batch_of(preference: int) -> TaskBatch:
         zero - 1,
         zero.astype(np.int8),
     )
+
+
+class ByPrice(Native):
+    """Agora's views, and random schedulers that place by price: each machine has its own."""
+
+    def __init__(self, cell: PaperCell, kind: str) -> None:
+        super().__init__(cell, kind)
+        price = np.random.default_rng(5).integers(0, PRICES, (MACHINES, 1))
+        slots, unit = np.ones(MACHINES, np.int64), np.ones(1, np.int64)
+        for scheduler in self.schedulers:
+            assert isinstance(scheduler, GreedyScheduler)
+            scheduler.place_by(PriceOptions(), GivenPrices(SlotPrices(price, slots, unit)))
+
+
+class GivenPrices:
+    """An estimator that costs nothing: the placing alone is measured."""
+
+    operations = 0
+
+    def __init__(self, prices: SlotPrices) -> None:
+        self._prices = prices
+
+    def offered(self, task: Int64, preference: Int32, request: Int64) -> None:
+        pass
+
+    def update(self, view: ClusterView, now_us: int) -> SlotPrices:
+        return self._prices
+
+
+@pytest.mark.parametrize(
+    "party", [pytest.param(Native, id="random"), pytest.param(ByPrice, id="by price")]
+)
+@pytest.mark.parametrize("case", list(TARGET_US))
+def test_plan_by_price(benchmark: Any, case: str, party: Any) -> None:
+    """A placement by price may cost 10 % more than a random one."""
+    benchmark.group = f"place: 100 tasks at random or by price, 200,000 slots, {case}"
+    cell = PaperCell(PARTITIONS)
+    placer = party(cell, "random")
+    latency = case == "latency_first"
+    ranking = PartitionRanking.LATENCY_FIRST if latency else PartitionRanking.QUALITY_FIRST
+
+    def plan(turn: int) -> None:
+        tasks = batch_of(0 if latency else 1 + turn % SETS)
+        placer.plan(turn % SCHEDULERS, tasks, ranking, stream_key(1, "bench", turn))
+
+    for turn in range(SCHEDULERS * SETS):  # what a scheduler keeps of a set is made once
+        plan(turn)
+    turns = itertools.count(1)
+    benchmark.pedantic(plan, setup=lambda: ((next(turns),), {}), rounds=ROUNDS)
 
 
 PARTIES = [pytest.param(Native, id="agora"), pytest.param(Numpy, id="numpy")]

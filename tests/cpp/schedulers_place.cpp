@@ -79,6 +79,15 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
   ClusterView view(world.static_state, false);
   sync_all(view, *world.static_state, stream);
   const std::vector<int32_t> order{2, 0, 1};
+  const size_t levels = 1 + stream.below(4);
+  std::vector<int64_t> price(rows * levels), slots(rows), unit(dimensions);
+  for (size_t row = 0; row < rows; ++row) {
+    slots[row] = static_cast<int64_t>(stream.below(7));
+    for (size_t i = row * levels; i < (row + 1) * levels; ++i)
+      price[i] = static_cast<int64_t>(stream.below(5)) + (i % levels == 0 ? 0 : price[i - 1]);
+  }
+  for (int64_t& u : unit) u = static_cast<int64_t>(stream.below(3));
+  const auto prices = std::make_shared<SlotPrices>(price, levels, slots, unit);
   for (int kind = 0; kind < 6; ++kind) {
     for (int ranking = 0; ranking < 3; ++ranking) {
       const size_t count = 1 + stream.below(3 * rows);
@@ -93,6 +102,9 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
         waits[i] = stream.below(3) == 0;
         kept[i] = stream.below(2) == 0;
       }
+      PricedRows by_price(catalog, {stream.below(2) == 0, 700, stream.below(2) == 0});
+      by_price.set_prices(prices);
+      const bool priced = kind != static_cast<int>(PlacementKind::WeightedSampling);
       const PlaceRequest in{count,
                             request.data(),
                             preference,
@@ -103,7 +115,8 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
                             stream.next(),
                             stream.below(2) == 0,
                             {waits.get(), stream.below(2) * count},
-                            {kept.get(), stream.below(2) * count}};
+                            {kept.get(), stream.below(2) * count},
+                            priced && stream.below(2) == 0 ? &by_price : nullptr};
       const std::vector<int64_t> before(view.all_free().begin(), view.all_free().end());
       const PlaceWork work = place(view, catalog, in, machine.data());
       require(std::equal(before.begin(), before.end(), view.all_free().begin()),

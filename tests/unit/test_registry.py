@@ -131,7 +131,7 @@ def test_no_package_may_take_the_name_of_an_alias(tmp_path, monkeypatch):
 
 def test_an_unknown_option_is_named_and_the_known_ones_listed():
     with pytest.raises(
-        AgoraError, match="'random' has no option 'pickiness'; its options: patience_s"
+        AgoraError, match=r"'random' has no option 'pickiness'; its options: .*patience_s"
     ):
         registry.get("random").parse_options({"pickiness": 0.5})
     with pytest.raises(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from experiments.config import RunConfig
 from experiments.frontiers.grid import make_grid
 from experiments.frontiers.running import as_it_is
+from experiments.processors import processors
 from experiments.sensitivity import changed_points
 from experiments.sweeps.expected_time import BUSY, START_S, expected_run_s
 from experiments.sweeps.points import Point, paired_points
-from experiments.sweeps.progress import processors, time_text
+from experiments.sweeps.progress import time_text
 from parsync.metrics.quantity import counted
 from parsync.workload.workload import Workload
 

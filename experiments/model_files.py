@@ -16,6 +16,7 @@ from experiments.summary_model import VERSION
 from experiments.whole_files import whole_file
 from parsync.metrics.figures import LARGEST, LARGEST_INTEGER
 from parsync.runtime.json_files import read_bytes, unreadable
+from schedulers.entry_points import first_problem
 from shared_state.errors import AgoraError
 
 DEEPEST = 40  # of nested values
@@ -71,7 +72,7 @@ def read_model(path: Path, model: type[M]) -> M:
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        first = first_problem(error)
         raise AgoraError(f"{path}: {_described(first)}") from None  # which would be pages long
 
 

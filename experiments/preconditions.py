@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from itertools import accumulate, count
 from pathlib import Path
 
 from experiments.config import RunConfig
+from experiments.processors import processors
 from experiments.toml_text import toml_text
 from flowsolver.memory import available_bytes
 from parsync.metrics import registry as metrics
@@ -69,13 +69,13 @@ def needed_bytes(config: RunConfig, machines: int, tasks: int) -> int:
 
 def runs_at_a_time(config: RunConfig, workload: Workload) -> int:
     """How many arms can run side by side in virtual time, each in a process with a workload of its
-    own: as many as there are processors, fewer where memory is short."""
-    processors, available = os.cpu_count() or 1, available_bytes()
+    own: as many as there are processors for it, fewer where memory is short."""
+    most, available = processors(), available_bytes()
     if available is None:
-        return processors
+        return most
     alone = config.model_copy(update={"runtime": "virtual"})
     needed = needed_bytes(alone, workload.cell.machines, len(workload.tasks))
-    return max(1, min(processors, available // needed))
+    return max(1, min(most, available // needed))
 
 
 def check_arms(config: RunConfig, workload: Workload) -> None:

@@ -18,7 +18,7 @@ from experiments.arm_config import (
 )
 from experiments.config import first_error
 from experiments.workloads.parsync_cells import demo_options, paper_options
-from experiments.workloads.synthetic import SyntheticOptions
+from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.choices import StrategyKind

@@ -15,15 +15,16 @@ import numpy as np
 from pydantic import BaseModel
 
 from schedulers.capability import Capability
-from schedulers.claimed_plan import ClaimedPlan
-from schedulers.greedy.base import GreedyScheduler, native_tasks
 from schedulers.interface import (
+    ClaimedPlan,
+    ClaimingScheduler,
     ContractBroken,
     Plan,
     PlanContext,
     Scheduler,
     SchedulerEnvironment,
     TaskChanges,
+    claims_in_one_step,
 )
 from schedulers.plan_check import PlanCheck, shortened
 from schedulers.registry import SchedulerSpec
@@ -76,11 +77,11 @@ class CheckedScheduler:
         self._too_large = tasks_too_large(table, environment.cell)
         self._check = PlanCheck(table, spec.capabilities)
         self._table = table
-        self._native_tasks: object = None
-        self._greedy: GreedyScheduler | None = None  # plans and claims in one call
-        # A subclass may plan otherwise.
-        if type(scheduler) is GreedyScheduler and self._too_large is None:
-            self._greedy, self._native_tasks = scheduler, native_tasks(table)
+        self._claiming: ClaimingScheduler | None = None
+        remembers = {Capability.KEEPS_PENDING, Capability.EVICTS} & spec.capabilities
+        if claims_in_one_step(scheduler) and not remembers:  # (else the check follows each plan)
+            _freeze(table)
+            self._claiming = scheduler
         self._round = 0
         self.calling = ""
 
@@ -136,18 +137,29 @@ class CheckedScheduler:
         Raises:
             ContractBroken: The scheduler broke a rule, or raised.
         """
-        if self._greedy is None:
+        if self._claiming is None or (self._too_large is not None and self._too_large[task].any()):
             tasks = self._table.take(task)
             return ClaimedPlan.claim(self.plan(tasks, view, context), tasks, view)
         self._round += 1
-        self.calling = "plan()"
+        in_flight = view.claims_in_flight
+        self.calling = "plan_and_claim()"
         try:
-            return self._greedy.plan_and_claim(self._native_tasks, task, view, context)
+            claimed = self._claiming.plan_and_claim(self._table, task, view, context)
         except BaseException as error:
             self._failed(error)
             raise
         finally:
             self.calling = ""
+        if claimed.__class__ is not ClaimedPlan:
+            got = type(claimed).__name__
+            raise self.broken(f"plan_and_claim(): expected a ClaimedPlan, got {got}")
+        if view.claims_in_flight != in_flight + 1:
+            raise self.broken("plan_and_claim(): expected the claims of one plan in the view")
+        if claimed.plan.partitions_scanned is None:
+            scanned = len(task) * len(context.partition_order)
+            plan = replace(claimed.plan, partitions_scanned=scanned)
+            return claimed._replace(plan=plan)
+        return claimed
 
     def _plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         in_flight = view.claims_in_flight
@@ -210,7 +222,7 @@ class CheckedScheduler:
             raise self.broken(_raised(calling, error)) from error
 
 
-def _freeze(columns: CellSpec | PreferenceCatalog) -> None:
+def _freeze(columns: CellSpec | PreferenceCatalog | TaskBatch) -> None:
     """Make the arrays read-only, so that a scheduler which writes to what all share fails."""
     for field in fields(columns):
         column = getattr(columns, field.name)

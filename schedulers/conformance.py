@@ -3,7 +3,9 @@
 The function drives two equal schedulers of the kind through rounds on small cells with rivals,
 rejections, ended tasks, failures, gangs, preferences, tasks too large for any machine and
 partitions that were never synced. Every plan is checked as in a run (schedulers.checked). Besides,
-both schedulers must make the same decisions and leave every machine of the view unchanged.
+both schedulers must make the same decisions. One only plans, and must leave every machine of the
+view unchanged. The other plans and claims, in one step if its class offers that
+(interface.ClaimingScheduler).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.interface import (
     ChangeKind,
+    ClaimedPlan,
     ContractBroken,
     PartitionRanking,
     PendingReason,
@@ -192,16 +195,14 @@ class _Trial:
         before = world.view.free.copy()
         plan = self.twins[0].plan(batch, world.view, context)
         _require(np.array_equal(world.view.free, before), "plan() leaves the view as it found it")
-        self._same(plan, self.twins[1].plan(batch, world.view, context))
-        _require(
-            np.array_equal(world.view.free, before),
-            "a second plan() leaves the view as it found it",
-        )
+        claimed = self.twins[1].plan_and_claim(offered, world.view, context)
+        self._same(plan, claimed.plan)
+        self._claimed(claimed, offered, before)
         too_large = plan.pending[plan.pending_reason == PendingReason.TOO_LARGE]
         self.waiting = np.setdiff1d(
             np.setdiff1d(np.union1d(self.waiting, fresh), plan.task), too_large
         )
-        self._commit(plan)
+        self._commit(plan, claimed.ticket)
         self._end_some()
         if number in (6, 9):
             self._toggle_machines(up=number == 9)
@@ -245,6 +246,26 @@ class _Trial:
             "plan.operations: expected more than 0 for a round that placed tasks",
         )
 
+    def _claimed(self, claimed: ClaimedPlan, offered: Int64, before: Int64) -> None:
+        """Check what a plan about the offered tasks took out of the view, which showed `before`
+        (int64[M, R]) free."""
+        plan, view = claimed.plan, self.world.view
+        left = before.copy()
+        np.subtract.at(left, plan.machine, plan.request)
+        _require(
+            np.array_equal(view.free, left),
+            "planning and claiming takes the plan's claims out of the view, and nothing else",
+        )
+        _require(
+            np.array_equal(claimed.synced_us, view.synced_at(plan.machine)),
+            "claimed.synced_us is when each claim's machine was synced",
+        )
+        _require(
+            not claimed.in_full or np.array_equal(plan.task, offered),
+            "claimed.in_full: expected False for a plan that does not claim every task offered, in "
+            "their order",
+        )
+
     # --- what happens to it ---
 
     def _notify(
@@ -282,9 +303,8 @@ class _Trial:
         ended = result.allocation[result.accepted][::2]
         world.cell.release(np.ascontiguousarray(ended), None, self.now_us)
 
-    def _commit(self, plan: Plan) -> None:
+    def _commit(self, plan: Plan, ticket: int) -> None:
         world = self.world
-        ticket = world.view.claim(plan.machine, plan.request)
         single = plan.gang == NO_GANG
         gang = np.where(single, 10**8 + np.arange(len(single)), plan.gang)
         result = self._transaction(

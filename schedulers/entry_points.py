@@ -136,11 +136,27 @@ def first_problem(error: ValidationError) -> ErrorDetails:
     """The first of pydantic's complaints. An unknown field goes before a missing one of the same
     model: it is often the missing one, misspelt."""
     problems = error.errors(include_url=False)
+    for problem in problems:
+        _drop_tracebacks(problem.get("ctx", {}).get("error"))
     first = problems[0]
     if first["type"] != "missing":
         return first
     unknown = (problem for problem in problems if problem["type"] == "extra_forbidden")
     return next((one for one in unknown if one["loc"][:-1] == first["loc"][:-1]), first)
+
+
+def _drop_tracebacks(error: BaseException | None) -> None:
+    """Forget where an error of a validator, and those that led to it, were raised.
+
+    Python's garbage collector does not see what a ValidationError holds. Whoever keeps one in a
+    variable closes a cycle: the validator's error, its traceback, the frames, that variable. None
+    of what these frames hold would ever be freed.
+    """
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def wrong_value(problem: ErrorDetails) -> str:

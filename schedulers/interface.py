@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,6 +208,28 @@ class Plan:
         )
 
 
+class ClaimedPlan(NamedTuple):
+    """A plan whose claims have been taken out of the view.
+
+    Attributes:
+        plan: The plan.
+        synced_us: When the partition of each claim's machine was synced, int64[k].
+        ticket: Of the claims in the view (ClusterView.claim).
+        in_full: Whether it is known to claim all tasks that it is about, in their order.
+    """
+
+    plan: Plan
+    synced_us: Int64
+    ticket: int
+    in_full: bool
+
+    @staticmethod
+    def claim(plan: Plan, tasks: TaskBatch, view: ClusterView) -> ClaimedPlan:
+        """Take the claims of a plan about `tasks` out of the view."""
+        ticket = view.claim(plan.machine, plan.request)
+        return ClaimedPlan(plan, view.synced_at(plan.machine), ticket, plan.task is tasks.task)
+
+
 class ChangeKind(IntEnum):
     """What became of a task, as reported to its scheduler."""
 
@@ -279,10 +301,10 @@ class Scheduler(Protocol):
         to the arrays that it is given; shared ones are read-only. The arrays of the plan become
         read-only; those that are part of a larger array are copied.
 
-        Every plan is checked (schedulers.plan_check). A plan that breaks a rule, an exception, or a
-        call that does not return within the run's plan_limit_s ends the arm with ContractBroken. It
-        is no breach but an ordinary conflict if the cell rejects a claim because the view was out
-        of date.
+        Every plan is checked (schedulers.plan_check), except as ClaimingScheduler says. A plan that
+        breaks a rule, an exception, or a call that does not return within the run's plan_limit_s
+        ends the arm with ContractBroken. It is no breach but an ordinary conflict if the cell
+        rejects a claim because the view was out of date.
         """
         ...
 
@@ -290,3 +312,38 @@ class Scheduler(Protocol):
         """Learn what became of tasks of this scheduler. Never fails on a task it does not know. Not
         called if the kind has Capability.IGNORES_CHANGES."""
         ...
+
+
+class ClaimingScheduler(Scheduler, Protocol):
+    """A scheduler that can also plan and claim in one step. Optional, and only faster.
+
+    A class offers it by defining plan_and_claim() itself. One that it inherits is not used, because
+    a subclass may plan otherwise. A kind with Capability.KEEPS_PENDING or EVICTS is not asked for
+    it either.
+    """
+
+    def plan_and_claim(
+        self, table: TaskBatch, task: Int64, view: ClusterView, context: PlanContext
+    ) -> ClaimedPlan:
+        """Plan as plan() does, and take the claims out of the view.
+
+        A run calls this instead of plan(), except in rounds with tasks that are larger than every
+        machine. It does not check these plans once more: check_conformance holds them against those
+        of plan(). It checks that the claims of one plan were taken out of the view. If the call
+        raises an error, the view must be as it was.
+
+        Args:
+            table: Every task of the run (row = id); always the same object. Read-only.
+            task: int64[n], the ids of the tasks to plan.
+            view: As it stands.
+            context: Of the plan.
+
+        Returns:
+            The plan, as ClaimedPlan.claim() makes it.
+        """
+        ...
+
+
+def claims_in_one_step(scheduler: Scheduler) -> TypeGuard[ClaimingScheduler]:
+    """Whether the scheduler's own class offers ClaimingScheduler."""
+    return "plan_and_claim" in vars(type(scheduler))

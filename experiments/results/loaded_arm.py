@@ -17,6 +17,7 @@ from experiments.explain.story import TaskStory
 from experiments.report.data_dictionary import arm_tables
 from experiments.results.arrow import as_data_frame
 from experiments.summary_model import ArmSummary
+from parsync.metrics.quantity import counted
 from parsync.metrics.tables import Tables
 from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly_files import read_workload_of
@@ -69,8 +70,9 @@ class LoadedArm:
             is, and the unit and meaning of each column, as metadata.
 
         Raises:
-            AgoraError: There is no such table or column, or a file cannot be read: it is damaged,
-                or was not closed because the run was killed.
+            AgoraError: There is no such table or column, the file is missing although the summary
+                counts rows of it, or it cannot be read: it is damaged, or was not closed because
+                the run was killed.
         """
         if name not in self.schemas:
             known = ", ".join(sorted(self.schemas))
@@ -83,9 +85,27 @@ class LoadedArm:
         wanted = list(schema.columns if columns is None else columns)
         paths = record_files(self.directory, {name: schema}).get(name, [])
         if not paths:
+            self._check_no_rows(name)
             empty = arrow_schema(schema).empty_table()
             return empty.select(wanted)
         return pa.concat_tables([_read(path, wanted) for path in paths])
+
+    def _check_no_rows(self, name: str) -> None:
+        """Raise AgoraError if the summary tells of rows of a table that has no file."""
+        totals, validity = self.summary.totals, self.summary.validity
+        told = {
+            "actors": (0 if validity is None else validity.seconds, "measured second"),
+            "commits": (totals.claims, "claim"),
+            "rejections": (totals.claims - totals.accepted, "rejected claim"),
+            "submissions": (totals.submitted, "submitted task"),
+            "tasks": (totals.committed, "committed task"),
+        }
+        number, what = told.get(name, (0, ""))
+        if number:
+            raise AgoraError(
+                f"{self.directory / f'{name}.parquet'}: missing; the summary counts "
+                f"{counted(number, what)}"
+            )
 
     def data_frame(self, name: str, columns: Sequence[str] | None = None) -> Any:
         """As table(), as a pandas.DataFrame.

@@ -9,7 +9,7 @@ processors are busy, runs take longer than alone, on that machine by a third (BU
 from __future__ import annotations
 
 from experiments.arm_config import ArmConfig
-from experiments.sweeps.progress import processors
+from experiments.processors import processors
 from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.capability import Capability

@@ -13,6 +13,7 @@ from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
 from experiments.interruption import stop_signals_kept_from_children
+from experiments.processors import processors
 from parsync.runtime.orphans import end_with_parent
 from shared_state.errors import AgoraError
 
@@ -39,14 +40,14 @@ def local_map(
         function: Of a module, so that other processes can import it. Raises nothing.
         items: Begun in this order; str(item) names one.
         check: Called several times a second; what it raises ends the map.
-        processes: How many; None: one for each processor.
+        processes: How many; None: one for each processor that this process may use.
 
     Raises:
         AgoraError: A process was killed at each attempt at an item.
     """
     waiting = deque(range(len(items)))
     killed: Counter[int] = Counter()
-    most = min(processes or os.cpu_count() or 1, len(items))
+    most = min(processes or processors(), len(items))
     while waiting:
         lost: list[int] = []  # whose process was killed, or another one of the pool
         running: dict[Future[Result], int] = {}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import time
+
+from experiments.processors import processors
 
 
 class Progress:
@@ -40,8 +41,3 @@ def time_text(seconds: float) -> str:
     if seconds < 90 * 60:
         return f"{seconds / 60:.0f} minutes"
     return f"{seconds / 3600:.1f} hours"
-
-
-def processors() -> int:
-    """Those of this machine."""
-    return os.cpu_count() or 1

@@ -16,8 +16,8 @@ trace does not say, and what is done:
   count as 1 ppm. Running tasks hold what their SCHEDULE row states, others ask what their first
   SUBMIT states; later changes are ignored.
 - Constraints ("different machines") are ignored and counted.
-- Input data and costs: see input_data; one preference set per batch task. Run times there are the
-  trace's, before --speedup.
+- Input data and costs: see input_data; one preference set per batch task, or per file (see
+  input_files). Run times there are the trace's, before --speedup.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from experiments.workloads.input_data import (
     input_blocks,
     input_catalog,
 )
+from experiments.workloads.input_files import InputFiles
 from experiments.workloads.registry import WorkloadSpec
 from parsync.workload.checks import larger_than_every_machine
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
@@ -113,6 +114,11 @@ class Google2011Options(Strict):
         description="run time on a preferred machine, in permille of that elsewhere (1000: the "
         "trace's run times hold anywhere)",
     )
+    input_files: InputFiles | None = Field(
+        None,
+        description="the files that batch tasks read; unset: each task has input data of its own, "
+        "whose size follows from its run time",
+    )
     unscheduled_margin: int = Field(
         WAITING_COST_PER_S,
         description="how much more waiting costs than running away from the data, in thousandths "
@@ -132,8 +138,8 @@ class Google2011Options(Strict):
 
 
 def load(options: Google2011Options, seed: int) -> Workload:
-    """Read the trace. The seed decides only where input data lie. AgoraError names the file and
-    line of what cannot be read."""
+    """Read the trace. The seed decides where input data lie, and which file each task reads, and no
+    more. AgoraError names the file and line of what cannot be read."""
     trace = _read(options.directory, file_stamps(options.directory))
     tasks = trace.tasks
     if len(tasks.job) == 0:
@@ -156,8 +162,13 @@ def load(options: Google2011Options, seed: int) -> Workload:
     known = tasks.run_us[rows] != UNKNOWN
     request, request_facts = _requests(options, tasks, rows)
     preference = np.zeros(n, np.int32)
-    preference[known] = np.arange(1, int(known.sum()) + 1, dtype=np.int32)
-    blocks = input_blocks(tasks.run_us[rows[known]])
+    if options.input_files is None:
+        preference[known] = np.arange(1, int(known.sum()) + 1, dtype=np.int32)
+        blocks = input_blocks(tasks.run_us[rows[known]])
+    else:
+        stream = Stream(stream_key(seed, "google2011/input_files"))
+        blocks, read = options.input_files.draw(int(known.sum()), stream)
+        preference[known] = 1 + read
     catalog = input_catalog(
         blocks,
         cell.rack,

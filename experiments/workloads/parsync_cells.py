@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.workloads.synthetic import SyntheticOptions
+from experiments.workloads.synthetic_options import SyntheticOptions
 
 
 def demo_options(quick: bool = False) -> SyntheticOptions:

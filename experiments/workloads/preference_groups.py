@@ -9,6 +9,8 @@ the catalog is "no preference", set g + 1 is group g.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from experiments.workloads.draws import draw_below
@@ -21,6 +23,31 @@ def spread_machines(stream: Stream, machines: int, chosen: int) -> Int32:
     ascending and distinct."""
     edges = np.arange(chosen + 1, dtype=np.int64) * machines // chosen
     return (edges[:-1] + draw_below(stream, np.diff(edges))).astype(np.int32)
+
+
+def disjoint_groups(stream: Stream, machines: int, chosen: int, groups: int) -> list[Int32]:
+    """Draw groups that share no machine, each with one machine from each of `chosen` equal
+    stretches of [0, machines): int32[chosen] each, ascending.
+
+    Raises:
+        ValueError: A stretch has fewer machines than there are groups.
+    """
+    edges = np.arange(chosen + 1, dtype=np.int64) * machines // chosen
+    if int(np.diff(edges).min()) < groups:
+        raise ValueError(f"{groups} groups of {chosen} out of {machines} machines are not disjoint")
+    drawn = np.array(
+        [
+            first + stream.permutation(end - first)[:groups]
+            for first, end in pairwise(edges.tolist())
+        ]
+    )
+    return [np.ascontiguousarray(drawn[:, group], np.int32) for group in range(groups)]
+
+
+def mixed_group(stream: Stream, own: Int32, drawn: Int32, percent: int) -> Int32:
+    """The group int32[chosen] that takes, in `percent` of its stretches at random, the machine of
+    `drawn`, and else that of `own`, int32[chosen] each."""
+    return np.where(stream.integers(len(own), 100) < percent, drawn, own)
 
 
 def group_catalog(

@@ -19,12 +19,12 @@ from experiments.workloads.equilibrium import (
 )
 from experiments.workloads.synthetic import (
     SERVICE_PRIORITY,
-    SyntheticOptions,
     arriving_tasks,
     draw_jobs,
     make_catalog,
     make_cell,
 )
+from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.workload.start import joined_tasks
 from parsync.workload.workload import InitialPlacement, Workload
 from shared_state.random import Stream, stream_key
@@ -53,7 +53,12 @@ def warm_up(options: SyntheticOptions, seed: int) -> Workload | None:
     cell = make_cell(options, seed)
     catalog = make_catalog(options, cell, seed)
     short = options.model_copy(
-        update={"load_percent": (load,), "phase_s": length_s, "service_permille": 0}
+        update={
+            "load_percent": (load,),
+            "phase_s": length_s,
+            "service_permille": 0,
+            "preference_drift_s": 0,  # the popularity at time 0
+        }
     )
     own_seed = stream_key(seed, "warm_up")
     try:

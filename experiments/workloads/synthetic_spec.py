@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from experiments.workloads.registry import WorkloadSpec
 from experiments.workloads.steady_state import warm_up
-from experiments.workloads.synthetic import SyntheticOptions, generate
+from experiments.workloads.synthetic import generate
+from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 

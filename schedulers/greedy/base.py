@@ -7,18 +7,19 @@ from collections.abc import Mapping
 from enum import IntEnum
 from operator import mul
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from schedulers import _native
-from schedulers.claimed_plan import ClaimedPlan
 from schedulers.decision_time import PS_PER_OPERATION, Modelled
+from schedulers.greedy.prices import PlacementPrices
 from schedulers.interface import (
     NO_REASON,
     NONE,
+    ClaimedPlan,
     PendingReason,
     Plan,
     PlanContext,
@@ -26,6 +27,7 @@ from schedulers.interface import (
     TaskChanges,
 )
 from schedulers.objective import native_catalog
+from schedulers.prices.options import PriceOptions
 from shared_state.tasks import Int32, Int64, TaskBatch
 from shared_state.view import ClusterView
 
@@ -51,7 +53,7 @@ class PlacementKind(IntEnum):
     WEIGHTED_SAMPLING = 5
 
 
-class GreedyOptions(BaseModel):
+class GreedyOptions(PriceOptions):
     """Options of the greedy kinds. Strategy, retries and decision time are the agent's.
 
     Attributes:
@@ -99,46 +101,57 @@ class GreedyScheduler:
         environment: Where the scheduler lives.
         preferred_first: Whether every task that can have a preferred machine gets one before the
             others are placed.
+        prices: The slot prices that it places by; None: it knows none.
     """
 
     work: tuple[int, int, int, int]
 
     def __init__(
-        self, kind: PlacementKind, environment: SchedulerEnvironment, preferred_first: bool = False
+        self,
+        kind: PlacementKind,
+        environment: SchedulerEnvironment,
+        preferred_first: bool = False,
+        prices: PlacementPrices | None = None,
     ) -> None:
         self._kind = int(kind)
+        self._prices = prices
         self._preferred_first = preferred_first
         self._catalog = native_catalog(environment.catalog, environment.cell)
+        self._table: TaskBatch | None = None
+        self._native_table: _NativeTasks | None = None
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
-        found = self.place(view, tasks.request, tasks.preference, tasks.gang, context)
+        prices = self.learn(tasks.task, tasks.preference, tasks.request, view, context)
+        found = self.place(
+            view, tasks.request, tasks.preference, tasks.gang, context, prices=prices
+        )
         operations = self._operations(len(tasks), found.searches, found.looked_at, found.ranked)
         return Plan.from_machines(
             tasks, found.machine, operations=operations, partitions_scanned=found.partitions_scanned
         )
 
     def plan_and_claim(
-        self, table: object, task: Int64, view: ClusterView, context: PlanContext
+        self, table: TaskBatch, task: Int64, view: ClusterView, context: PlanContext
     ) -> ClaimedPlan:
-        """Plan as plan() does, and take the claims out of the view, in one native call.
-
-        Args:
-            table: The tasks of the run, as native_tasks() makes it.
-            task: The tasks to plan, int64[n], ids.
-            view: As it stands.
-            context: Of the plan.
-        """
+        """Plan and claim in one native call (ClaimingScheduler)."""
+        if table is not self._table or self._native_table is None:
+            self._table, self._native_table = table, _native_tasks(table)
+        prices = None
+        if self._prices is not None:
+            preference, request = self._native_table.columns_of(task)
+            prices = self.learn(task, preference, request, view, context)
         placed, machine, request, gang, synced_us, pending, ticket, *work, scanned = (
             _native.place_and_claim(
                 view,
                 self._catalog,
-                table,
+                self._native_table,
                 task,
                 context.partition_order,
                 int(context.ranking),
                 self._kind,
                 context.stream,
                 self._preferred_first,
+                prices,
             )
         )
         reason = NO_REASON
@@ -152,6 +165,35 @@ class GreedyScheduler:
         )
         return ClaimedPlan(plan, synced_us, ticket, placed is task)
 
+    def learn(
+        self,
+        task: Int64,
+        preference: Int32,
+        request: Int64,
+        view: ClusterView,
+        context: PlanContext,
+    ) -> object:
+        """Tell the estimator of prices which tasks a plan is about.
+
+        Args:
+            task: int64[n], ids of the tasks offered.
+            preference: int32[n].
+            request: int64[n, R].
+            view: As it stands.
+            context: Of the plan.
+
+        Returns:
+            The prices for the plan, as place() takes them; None if the scheduler knows none.
+        """
+        if self._prices is None:
+            return None
+        return self._prices.update(task, preference, request, view, context.now_us)
+
+    @property
+    def learning(self) -> int:
+        """The counted work of the last plan's prices, in units of PS_PER_OPERATION."""
+        return 0 if self._prices is None else self._prices.operations
+
     def place(
         self,
         view: ClusterView,
@@ -161,6 +203,7 @@ class GreedyScheduler:
         context: PlanContext,
         waits: NDArray[np.bool_] = NONE_OF_THEM,
         kept: NDArray[np.bool_] = NONE_OF_THEM,
+        prices: object = None,
     ) -> Placement:
         """Find places for n tasks.
 
@@ -173,6 +216,7 @@ class GreedyScheduler:
             waits: bool[n], which tasks take a preferred machine or none; empty: none of them.
             kept: bool[n], which tasks were offered before, so that the partitions that they look at
                 do not count again; empty: none of them.
+            prices: As learn() returns them.
         """
         return Placement(
             *_native.place(
@@ -188,20 +232,29 @@ class GreedyScheduler:
                 self._preferred_first,
                 waits,
                 kept,
+                prices,
             )
         )
 
     def _operations(self, tasks: int, searches: int, looked_at: int, ranked: int) -> int:
-        """The counted work of a plan, which `work` shows until the next."""
+        """The counted work of a plan, that for its prices with it; `work` shows it until the next,
+        without prices."""
         self.work = (1, searches if self._preferred_first else tasks, looked_at, ranked)
-        return int(sum(map(mul, WEIGHTS_PS, self.work))) // PS_PER_OPERATION
+        return int(sum(map(mul, WEIGHTS_PS, self.work))) // PS_PER_OPERATION + self.learning
 
     def observe(self, changes: TaskChanges) -> None:
         """Ignore the changes: every plan starts from the view (Capability.IGNORES_CHANGES)."""
 
 
-def native_tasks(table: TaskBatch) -> object:
-    """The columns of all tasks that placing reads, as plan_and_claim() takes them. Shares the
-    arrays."""
-    handle: object = _native.TaskColumns(table.request, table.preference, table.gang)
+class _NativeTasks(Protocol):
+    """The columns of all tasks that placing reads."""
+
+    def columns_of(self, task: Int64) -> tuple[Int32, Int64]:
+        """The preferences, int32[n], and requests, int64[n, R], of tasks int64[n]."""
+        ...
+
+
+def _native_tasks(table: TaskBatch) -> _NativeTasks:
+    """The columns of all tasks that placing reads. Shares the arrays."""
+    handle: _NativeTasks = _native.TaskColumns(table.request, table.preference, table.gang)
     return handle

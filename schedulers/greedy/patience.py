@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from schedulers import _native
 from schedulers.decision_time import PS_PER_OPERATION
-from schedulers.greedy.base import GreedyScheduler, PlacementKind
+from schedulers.greedy.base import GreedyScheduler
 from schedulers.interface import (
     ChangeKind,
     PendingReason,
@@ -83,24 +83,26 @@ class PatientScheduler:
 
     `work` counts what the last plan did: plans (1), searches for a place, rows looked at, rows
     ranked, and tasks left waiting.
+
+    Args:
+        greedy: Finds the places.
+        environment: Where the scheduler lives.
+        patience_us: How long after its submission a task waits for a preferred machine.
     """
 
     work: tuple[int, int, int, int, int]
 
     def __init__(
-        self,
-        kind: PlacementKind,
-        environment: SchedulerEnvironment,
-        patience_us: int,
-        preferred_first: bool = False,
+        self, greedy: GreedyScheduler, environment: SchedulerEnvironment, patience_us: int
     ) -> None:
-        self._greedy = GreedyScheduler(kind, environment, preferred_first)
+        self._greedy = greedy
         self._catalog = native_catalog(environment.catalog, environment.cell)
         self._patience_us = patience_us
         self._lists_machines = np.diff(environment.catalog.machine_offsets) > 0
         self._kept = _Queue.of(TaskBatch.empty(len(environment.cell.dimensions)))
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
+        prices = self._greedy.learn(tasks.task, tasks.preference, tasks.request, view, context)
         kept_may, looked_at = self._may_be_placed(view, context.now_us)
         queue, kept = self._queue(tasks)
         may = ~kept
@@ -109,7 +111,14 @@ class PatientScheduler:
         waits = self._waits(queue, context.now_us)
         tried = queue if len(rows) == len(queue) else queue.take(rows)
         found = self._greedy.place(
-            view, tried.request, tried.preference, tried.gang, context, waits[rows], kept[rows]
+            view,
+            tried.request,
+            tried.preference,
+            tried.gang,
+            context,
+            waits[rows],
+            kept[rows],
+            prices,
         )
         placed = np.flatnonzero(found.machine >= 0)
         claimed = tried.take(placed)
@@ -129,7 +138,8 @@ class PatientScheduler:
             evict=_NO_TASKS,
             pending=queue.task[new],
             pending_reason=_REASON[waits[new].astype(np.int8)],
-            operations=sum(map(mul, WEIGHTS_PS, self.work)) // PS_PER_OPERATION,
+            operations=sum(map(mul, WEIGHTS_PS, self.work)) // PS_PER_OPERATION
+            + self._greedy.learning,
             partitions_scanned=found.partitions_scanned,
             retry_at_us=self._patience_ends_us(waits),
         )

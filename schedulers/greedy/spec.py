@@ -5,11 +5,18 @@ from __future__ import annotations
 from schedulers.capability import Capability
 from schedulers.greedy.base import DECISION, GreedyOptions, GreedyScheduler, PlacementKind
 from schedulers.greedy.patience import PatientScheduler
+from schedulers.greedy.prices import PlacementPrices
 from schedulers.interface import Scheduler, SchedulerEnvironment
 from schedulers.registry import SchedulerSpec
 
 
-def greedy_spec(name: str, kind: PlacementKind, *, preferred_first: bool = False) -> SchedulerSpec:
+def greedy_spec(
+    name: str,
+    kind: PlacementKind,
+    *,
+    preferred_first: bool = False,
+    options: type[GreedyOptions] = GreedyOptions,
+) -> SchedulerSpec:
     """The spec of a greedy kind.
 
     Args:
@@ -17,12 +24,15 @@ def greedy_spec(name: str, kind: PlacementKind, *, preferred_first: bool = False
         kind: Which row of a pool a task gets.
         preferred_first: Whether a round takes the whole queue, and every task that can have a
             preferred machine gets one before the others are placed.
+        options: The model of its options.
     """
 
     def build(options: GreedyOptions, environment: SchedulerEnvironment) -> Scheduler:
+        prices = PlacementPrices.of(options, environment)
+        greedy = GreedyScheduler(kind, environment, preferred_first, prices)
         if options.patience_us:
-            return PatientScheduler(kind, environment, options.patience_us, preferred_first)
-        return GreedyScheduler(kind, environment, preferred_first)
+            return PatientScheduler(greedy, environment, options.patience_us)
+        return greedy
 
     def further(options: GreedyOptions) -> frozenset[Capability]:
         keeps = options.patience_us > 0
@@ -30,7 +40,7 @@ def greedy_spec(name: str, kind: PlacementKind, *, preferred_first: bool = False
 
     return SchedulerSpec(
         name,
-        GreedyOptions,
+        options,
         build,
         default_decision=DECISION,
         capabilities=frozenset({Capability.PLANS_WHOLE_QUEUE} if preferred_first else ()),

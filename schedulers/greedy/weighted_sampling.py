@@ -3,7 +3,26 @@ without replacement (ParSync section 4.3)."""
 
 from __future__ import annotations
 
-from schedulers.greedy.base import PlacementKind
-from schedulers.greedy.spec import greedy_spec
+from pydantic import field_validator
 
-SPEC = greedy_spec("weighted_sampling", PlacementKind.WEIGHTED_SAMPLING)
+from schedulers.greedy.base import GreedyOptions, PlacementKind
+from schedulers.greedy.spec import greedy_spec
+from schedulers.prices import registry
+
+
+class WeightedSamplingOptions(GreedyOptions):
+    """Options as of the other kinds, but without prices: the slot score alone decides."""
+
+    @field_validator("prices")
+    @classmethod
+    def _knows_none(cls, kind: str) -> str:
+        if kind != registry.NONE:
+            raise ValueError(
+                f'expected "{registry.NONE}", got "{kind}": weighted_sampling draws by slot score'
+            )
+        return kind
+
+
+SPEC = greedy_spec(
+    "weighted_sampling", PlacementKind.WEIGHTED_SAMPLING, options=WeightedSamplingOptions
+)

@@ -62,9 +62,20 @@ agora::PlacementKind kind_of(int kind) {
   return static_cast<agora::PlacementKind>(kind);
 }
 
+// Slot prices and how they enter placements, as Python holds them.
+struct BoundPrices {
+  BoundPrices(const InRows<int64_t>& price, const In<int64_t>& slots, const In<int64_t>& unit,
+              bool paid, int64_t weight_permille, bool elsewhere_only)
+      : prices({price.data(), price.size()}, price.shape(1), span_of(slots), span_of(unit)),
+        rule{paid, weight_permille, elsewhere_only} {}
+  agora::SlotPrices prices;
+  agora::PriceRule rule;
+};
+
 nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> request,
                 In<int32_t> preference, In<int64_t> gang, In<int32_t> partition_order, int ranking,
-                int kind, uint64_t stream, bool preferred_first, In<bool> waits, In<bool> kept) {
+                int kind, uint64_t stream, bool preferred_first, In<bool> waits, In<bool> kept,
+                const BoundPrices* prices) {
   const size_t count = preference.size();
   if (request.shape(0) != count || request.shape(1) != view.static_state().dimensions() ||
       gang.size() != count)
@@ -82,7 +93,9 @@ nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> 
                                   stream,
                                   preferred_first,
                                   span_of(waits),
-                                  span_of(kept)};
+                                  span_of(kept),
+                                  prices == nullptr ? nullptr : &prices->prices,
+                                  prices == nullptr ? agora::PriceRule{} : prices->rule};
   agora::PlaceWork work;
   {
     nb::gil_scoped_release release;
@@ -130,9 +143,19 @@ struct PlannedTasks {
   std::vector<int64_t> gang;
 };
 
+nb::tuple columns_of(const TaskColumns& table, nb::handle task) {
+  const Column<const int64_t> ids(task, "task", agora::length_of(task, "task"));
+  const PlannedTasks tasks(table, ids.span());
+  const NewArray<int32_t> preference(tasks.preference.size());
+  const NewArray<int64_t> request(tasks.preference.size(), table.dimensions());
+  std::copy(tasks.preference.begin(), tasks.preference.end(), preference.data());
+  std::copy(tasks.request.begin(), tasks.request.end(), request.data());
+  return nb::make_tuple(preference.object(), request.object());
+}
+
 nb::tuple place_and_claim(ClusterView& view, const BoundCatalog& catalog, const TaskColumns& table,
                           nb::object task, nb::handle partition_order, int ranking, int kind,
-                          uint64_t stream, bool preferred_first) {
+                          uint64_t stream, bool preferred_first, const BoundPrices* prices) {
   const size_t count = agora::length_of(task, "task"), width = table.dimensions();
   const Column<const int64_t> ids(task, "task", count);
   const Column<const int32_t> order(partition_order, "partition_order",
@@ -141,11 +164,14 @@ nb::tuple place_and_claim(ClusterView& view, const BoundCatalog& catalog, const 
     throw std::invalid_argument("the tasks are of another cell than the view");
   const PlannedTasks tasks(table, ids.span());
   std::vector<int32_t> found(count);
-  const agora::PlaceWork work =
-      agora::place(view, catalog.catalog,
-                   {count, tasks.request.data(), tasks.preference, tasks.gang, order.span(),
-                    ranking_of(ranking), kind_of(kind), stream, preferred_first},
-                   found.data());
+  agora::PlaceRequest input{count,          tasks.request.data(), tasks.preference, tasks.gang,
+                            order.span(),   ranking_of(ranking),  kind_of(kind),    stream,
+                            preferred_first};
+  if (prices != nullptr) {
+    input.prices = &prices->prices;
+    input.price_rule = prices->rule;
+  }
+  const agora::PlaceWork work = agora::place(view, catalog.catalog, input, found.data());
 
   const auto placed = static_cast<size_t>(
       std::count_if(found.begin(), found.end(), [](int32_t row) { return row >= 0; }));
@@ -214,11 +240,23 @@ void bind_place(nb::module_& module) {
       });
   nb::class_<BoundCatalog>(module, "Catalog").def(nb::init<CatalogColumns>(), nb::arg("columns"));
   module.def("placement_cost", &placement_cost);
-  module.def("place", &place);
+  nb::class_<BoundPrices>(module, "SlotPrices")
+      .def(nb::init<const InRows<int64_t>&, const In<int64_t>&, const In<int64_t>&, bool, int64_t,
+                    bool>(),
+           nb::arg("price"), nb::arg("slots"), nb::arg("unit"), nb::arg("paid"),
+           nb::arg("weight_permille"), nb::arg("elsewhere_only"));
+  module.def("place", &place, nb::arg("view"), nb::arg("catalog"), nb::arg("request"),
+             nb::arg("preference"), nb::arg("gang"), nb::arg("partition_order"), nb::arg("ranking"),
+             nb::arg("kind"), nb::arg("stream"), nb::arg("preferred_first"), nb::arg("waits"),
+             nb::arg("kept"), nb::arg("prices").none());
   nb::class_<TaskColumns>(module, "TaskColumns")
       .def(nb::init<InAnyOrder<int64_t, 2>, InAnyOrder<int32_t, 1>, InAnyOrder<int64_t, 1>>(),
-           nb::arg("request"), nb::arg("preference"), nb::arg("gang"));
-  module.def("place_and_claim", &place_and_claim, place_and_claim_doc);
+           nb::arg("request"), nb::arg("preference"), nb::arg("gang"))
+      .def("columns_of", &columns_of);
+  module.def("place_and_claim", &place_and_claim, nb::arg("view"), nb::arg("catalog"),
+             nb::arg("table"), nb::arg("task"), nb::arg("partition_order"), nb::arg("ranking"),
+             nb::arg("kind"), nb::arg("stream"), nb::arg("preferred_first"),
+             nb::arg("prices").none(), place_and_claim_doc);
   module.def("may_be_placed", &may_be_placed);
   module.attr("RANKING_NAMES") = agora::bound_names(agora::kRankingNames);
   module.attr("PLACEMENT_KIND_NAMES") = agora::bound_names(agora::kPlacementKindNames);

@@ -74,7 +74,8 @@ void placement_cost(const PreferenceColumns& c, std::span<const int32_t> prefere
   }
 }
 
-Catalog::Catalog(const PreferenceColumns& c) : machines_(c.rack_of.size()) {
+Catalog::Catalog(const PreferenceColumns& c)
+    : machines_(c.rack_of.size()), elsewhere_cost_(c.elsewhere_cost) {
   check_lengths(c);
   if (c.machine.size() >= (size_t{1} << 32) || c.rack.size() >= (size_t{1} << 32))
     throw std::invalid_argument("preference catalog: more than 2^32 entries");
@@ -121,7 +122,7 @@ void Catalog::add_machines(const PreferenceColumns& c, size_t set) {
   const auto cost = [&](size_t i) { return c.machine_cost[order.empty() ? i : order[i - begin]]; };
   for (size_t i = begin; i < end; ++i) {
     if (i == begin || cost(i) != cost(i - 1))
-      levels_.push_back({static_cast<uint32_t>(i), static_cast<uint32_t>(i), false});
+      levels_.push_back({static_cast<uint32_t>(i), static_cast<uint32_t>(i), false, cost(i)});
     ++levels_.back().end;
   }
 }
@@ -141,7 +142,7 @@ void Catalog::add_racks(const PreferenceColumns& c, size_t set,
   for (size_t i = 0; i < order.size(); ++i) {
     const uint32_t at = static_cast<uint32_t>(rack_rows_.size());
     if (i == 0 || c.rack_cost[order[i]] != c.rack_cost[order[i - 1]])
-      levels_.push_back({at, at, true});
+      levels_.push_back({at, at, true, c.rack_cost[order[i]]});
     ++levels_.back().end;
     rack_rows_.push_back(rows_of_rack[static_cast<size_t>(c.rack[order[i]])]);
   }

@@ -50,6 +50,7 @@ class Catalog {
     uint32_t begin;
     uint32_t end;
     bool racks;
+    int64_t cost;
   };
 
   // Throws std::invalid_argument naming the set that is malformed. The columns are borrowed for the
@@ -58,6 +59,7 @@ class Catalog {
 
   size_t sets() const { return level_offsets_.size() - 1; }
   size_t machines() const { return machines_; }
+  int64_t elsewhere_cost(int32_t set) const { return elsewhere_cost_[static_cast<size_t>(set)]; }
   uint32_t first_level(int32_t set) const { return level_offsets_[static_cast<size_t>(set)]; }
   uint32_t end_level(int32_t set) const { return level_offsets_[static_cast<size_t>(set) + 1]; }
   const Level& level(uint32_t number) const { return levels_[number]; }
@@ -87,7 +89,8 @@ class Catalog {
                  const std::vector<RowRange>& rows_of_rack);
 
   size_t machines_;
-  std::vector<uint32_t> level_offsets_{0};  // [K+1]
+  std::span<const int64_t> elsewhere_cost_;  // [K]
+  std::vector<uint32_t> level_offsets_{0};   // [K+1]
   std::vector<Level> levels_;
   // the catalog's own column if costs ascend within every set, else by_cost_
   std::span<const int32_t> members_;

@@ -4,9 +4,11 @@
 
 void bind_flow_placements(nanobind::module_& module);
 void bind_place(nanobind::module_& module);
+void bind_prices(nanobind::module_& module);
 
 NB_MODULE(_native, module) {
   nanobind::module_::import_("shared_state._native");
   bind_flow_placements(module);
   bind_place(module);
+  bind_prices(module);
 }

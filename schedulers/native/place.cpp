@@ -26,6 +26,13 @@ void check(const ClusterView& view, const Catalog& catalog, const PlaceRequest& 
   for (const std::span<const bool> flags : {in.waits, in.kept})
     if (!flags.empty() && flags.size() != in.count)
       throw std::invalid_argument("waits, kept: expected one per task, or none");
+  if (in.prices != nullptr) {
+    if (in.kind == PlacementKind::WeightedSampling)
+      throw std::invalid_argument("weighted sampling draws by slot score: it knows no prices");
+    if (in.prices->machines() != view.static_state().machines() ||
+        in.prices->dimensions() != dimensions)
+      throw std::invalid_argument("the prices are of another cell than the view");
+  }
   std::vector<bool> seen(view.static_state().partitions());
   for (const int32_t p : in.partition_order)
     if (p >= 0 && static_cast<size_t>(p) < seen.size()) seen[static_cast<size_t>(p)] = true;

@@ -6,12 +6,8 @@ namespace agora {
 
 namespace {
 
-// a level of at most so many rows is gathered per task: nothing is kept
-constexpr size_t kGatherAtOnce = 128;
 // tasks whose rows are asked for together
 constexpr size_t kAhead = 16;
-// uniform draws from a larger level before its open rows are gathered for the plan
-constexpr int kTries = 8;
 
 bool ranks(PlacementKind kind) {
   return kind == PlacementKind::BestFit || kind == PlacementKind::LoadSpreading;
@@ -34,7 +30,8 @@ Placer::Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& re
       trial_(view),
       excluded_sum_(view.static_state().partitions()),
       counted_(request.preferred_first ? request.count : 0),
-      ranked_(ranks(request.kind) ? view.static_state().partitions() + 1 : 0) {}
+      ranked_(ranks(request.kind) ? view.static_state().partitions() + 1 : 0),
+      priced_(request.prices != nullptr ? view.static_state().partitions() : 0) {}
 
 // Draws from all rows need the memory of rows in no order, and most of it is not in the cache. So
 // the next draws are tried on a copy of the stream, and the rows that they find are asked for
@@ -116,10 +113,10 @@ int32_t Placer::find_listed(size_t task) {
       const size_t p = static_cast<size_t>(input_.partition_order[at]);
       if (view_.index().count(p) == 0) continue;
       count_partitions(task, 1);
-      row = prefer(set, pool(p), Search::ListedMachines);
+      row = find_in(set, pool(p), Search::ListedMachines);
     }
   } else {
-    row = prefer(set, everything_, Search::ListedMachines);
+    row = find_in(set, everything_, Search::ListedMachines);
   }
   if (row == kNone) without_room_[set] = epoch_;
   return row;
@@ -137,28 +134,35 @@ int32_t Placer::find_place(size_t task) {
           continue;
         }
         count_partitions(task, 1);
-        const Pool here = pool(p);
-        int32_t row = prefer(set, here);
-        if (row == kNone) row = choose(here);
+        const int32_t row = find_in(set, pool(p), Search::Anywhere);
         if (row != kNone) return row;
       }
       return kNone;
     }
-    case PartitionRanking::QualityFirst: {
+    case PartitionRanking::QualityFirst:
       count_all_partitions(task);
-      const int32_t row = prefer(set, everything_);
-      if (row != kNone) return row;
-      return view_.static_state().scored() ? choose_by_score() : choose(everything_);
-    }
-    case PartitionRanking::Optimistic: {
+      return find_in(set, everything_, Search::Anywhere);
+    case PartitionRanking::Optimistic:
       count_all_partitions(task);
-      const int32_t row = prefer(set, everything_);
-      if (row != kNone) return row;
-      if (draws(input_.kind)) look_ahead(task);
-      return choose(everything_);
-    }
+      if (draws(input_.kind) && input_.prices == nullptr &&
+          catalog_.first_level(set) == catalog_.end_level(set))
+        look_ahead(task);
+      return find_in(set, everything_, Search::Anywhere);
   }
   return kNone;
+}
+
+int32_t Placer::find_in(int32_t set, const Pool& pool, Search search) {
+  if (input_.prices != nullptr) return cheapest(set, pool, search);
+  const int32_t row = prefer(set, pool, search);
+  if (row != kNone || search == Search::ListedMachines) return row;
+  return choose_elsewhere(pool);
+}
+
+int32_t Placer::choose_elsewhere(const Pool& pool) {
+  const bool by_score =
+      input_.ranking == PartitionRanking::QualityFirst && view_.static_state().scored();
+  return by_score ? choose_by_score() : choose(pool);
 }
 
 Placer::OpenSum Placer::open_sum(size_t partition) const {
@@ -190,141 +194,13 @@ int32_t Placer::choose_by_score() {
   return kNone;
 }
 
-// --- preferred machines ---
-
-int32_t Placer::prefer(int32_t set, const Pool& pool, Search search) {
-  for (uint32_t level = catalog_.first_level(set); level < catalog_.end_level(set); ++level) {
-    if (search == Search::ListedMachines && catalog_.level(level).racks) return kNone;
-    const int32_t row = prefer_level(level, pool);
-    if (row != kNone || open_in(pool) == 0) return row;
-  }
-  return kNone;
-}
-
-int32_t Placer::prefer_level(uint32_t number, const Pool& pool) {
-  const Catalog::Level& level = catalog_.level(number);
-  std::span<const int32_t> members;
-  std::span<const Catalog::RowRange> racks;
-  size_t rows = 0;
-  if (level.racks) {
-    racks = catalog_.rack_rows(level);
-    for (const Catalog::RowRange& rack : racks) {
-      const int64_t first = std::max<int64_t>(rack.first, pool.first),
-                    end = std::min<int64_t>(rack.end, pool.end);
-      if (first < end) rows += static_cast<size_t>(end - first);
-    }
-  } else {
-    members = catalog_.members(level);
-    if (pool.partition != everything_.partition) {
-      const auto first = std::lower_bound(members.begin(), members.end(), pool.first);
-      members = {first, std::lower_bound(first, members.end(), pool.end)};
-    }
-    rows = members.size();
-  }
-  if (rows == 0) return kNone;
-  const auto gather_into = [&](std::vector<int32_t>& out) {
-    out.clear();
-    if (level.racks) {
-      gather(racks, pool, out);
-    } else {
-      gather(members, out);
-    }
-  };
-  const bool spreading = input_.kind == PlacementKind::LoadSpreading;
-  if (rows <= kGatherAtOnce && !spreading) {
-    gather_into(scratch_);
-    return draw_candidate(scratch_);
-  }
-  const uint64_t key = static_cast<uint64_t>(number) * (everything_.partition + 1) + pool.partition;
-  auto kept = candidates_.find(key);
-  if (kept == candidates_.end()) {
-    // A draw that fits is uniform among those that fit; most often one does, and nothing need be
-    // gathered.
-    // Of load spreading one that no row can have more room than.
-    for (int i = 0; i < kTries && !level.racks; ++i) {
-      const int32_t row = members[stream_.below(rows)];
-      ++work_.looked_at;
-      if (open(row) && fits(row) && (!spreading || has_most_room(row))) return row;
-    }
-    kept = candidates_.try_emplace(key).first;
-  }
-  Candidates& candidates = kept->second;
-  if (candidates.epoch != epoch_) {
-    gather_into(candidates.rows);
-    if (spreading) rank(candidates.rows, candidates.ranked);
-    candidates.epoch = epoch_;
-  }
-  return spreading ? emptiest_candidate(candidates.ranked) : draw_candidate(candidates.rows);
-}
-
-void Placer::gather(std::span<const int32_t> members, std::vector<int32_t>& out) {
-  work_.looked_at += static_cast<int64_t>(members.size());
-  for (const int32_t row : members)
-    if (open(row)) out.push_back(row);
-}
-
-void Placer::gather(std::span<const Catalog::RowRange> ranges, const Pool& pool,
-                    std::vector<int32_t>& out) {
-  for (const Catalog::RowRange& range : ranges) {
-    const int64_t end = std::min<int64_t>(range.end, pool.end);
-    int32_t row = view_.index().next_open(std::max<int64_t>(range.first, pool.first), end);
-    for (; row != kNone; row = view_.index().next_open(row + 1, end)) {
-      out.push_back(row);
-      ++work_.looked_at;
-    }
-  }
-}
-
-// Uniform among the candidates that fit. Those that do not leave the list.
-int32_t Placer::draw_candidate(std::vector<int32_t>& rows) {
-  while (!rows.empty()) {
-    const size_t at = stream_.below(rows.size());
-    const int32_t row = rows[at];
-    ++work_.looked_at;
-    if (open(row)) {
-      if (fits(row)) return row;
-      exclude(row);
-    }
-    rows[at] = rows.back();
-    rows.pop_back();
-  }
-  return kNone;
-}
-
-void Placer::rank(const std::vector<int32_t>& rows, RankedRows& out) {
-  out.clear();
-  for (const int32_t row : rows) out.add(ranked(row));
-  out.build();
-  work_.ranked += static_cast<int64_t>(rows.size());
-}
-
-// Between the epochs of a plan rows only lose room: a row that has lost some is ranked again when
-// it comes first.
-int32_t Placer::emptiest_candidate(RankedRows& rows) {
-  while (!rows.empty()) {
-    const RankedRow first = rows.first();
-    ++work_.looked_at;
-    const bool opened = open(first.row);
-    const RankedRow now = opened ? ranked(first.row) : first;
-    const bool current = now.rank == first.rank;
-    if (opened && current && fits(first.row)) return first.row;
-    rows.pop();
-    ++work_.ranked;
-    if (opened && !current) {
-      rows.push(now);
-      ++work_.ranked;
-    }
-    if (opened && current) exclude(first.row);
-  }
-  return kNone;
-}
-
 // --- the kinds ---
 
 int32_t Placer::choose(const Pool& pool) {
   const WeightedIndex& index = view_.index();
   const bool all = pool.partition == everything_.partition;
   if (ranks(input_.kind)) return choose_ranked(pool);
+  if (input_.prices != nullptr) return cheapest_of_pool(pool);
   while (open_in(pool) > 0) {
     int32_t row = kNone;
     switch (input_.kind) {
@@ -344,10 +220,11 @@ int32_t Placer::choose(const Pool& pool) {
   return kNone;
 }
 
-RankedRow Placer::ranked(int32_t row) const {
+RankedRow Placer::ranked(int32_t row, bool priced) const {
   const int64_t room = view_.static_state().normalised(view_.free(row));
-  if (input_.kind == PlacementKind::BestFit) return {room, 0, row};
-  return {-room, hash64(row, input_.stream), row};
+  const int16_t price = priced ? price_rank(row) : int16_t{0};
+  if (input_.kind == PlacementKind::BestFit) return {room, 0, row, price};
+  return {-room, hash64(row, input_.stream), row, price};
 }
 
 bool Placer::has_most_room(int32_t row) const {
@@ -356,10 +233,11 @@ bool Placer::has_most_room(int32_t row) const {
 
 int32_t Placer::choose_ranked(const Pool& pool) {
   RankedRows& rows = ranked_[pool.partition];
+  const bool priced = input_.prices != nullptr;
   if (!rows.built()) {
     int32_t row = view_.index().next_open(pool.first, pool.end);
     for (; row != kNone; row = view_.index().next_open(row + 1, pool.end)) {
-      rows.add(ranked(row));
+      rows.add(ranked(row, priced));
       ++work_.ranked;
     }
     rows.build();
@@ -367,7 +245,7 @@ int32_t Placer::choose_ranked(const Pool& pool) {
   while (!rows.empty()) {
     const RankedRow first = rows.first();
     ++work_.looked_at;
-    const bool current = open(first.row) && ranked(first.row).rank == first.rank;
+    const bool current = open(first.row) && ranked(first.row, priced).same_place(first);
     if (current && fits(first.row)) return first.row;
     rows.pop();
     ++work_.ranked;
@@ -384,7 +262,7 @@ void Placer::push_ranked(int32_t row) {
       static_cast<size_t>(view_.static_state().index.partition[static_cast<size_t>(row)]);
   for (const size_t pool : {partition, everything_.partition}) {
     if (!ranked_[pool].built()) continue;
-    ranked_[pool].push(ranked(row));
+    ranked_[pool].push(ranked(row, input_.prices != nullptr));
     ++work_.ranked;
   }
 }
@@ -429,7 +307,11 @@ void Placer::forget_excluded() {
 }
 
 void Placer::take(int32_t row) {
-  if (trial_.take(row, request_)) push_ranked(row);
+  const bool stays = trial_.take(row, request_);
+  if (stays) push_ranked(row);
+  if (drawn_.tree == nullptr) return;
+  drawn_.tree->set(drawn_.place, stays ? price_rank(row) : PriceTree::kNone);
+  drawn_ = {};
 }
 
 }  // namespace agora

@@ -23,6 +23,14 @@
 //   WEIGHTED_SAMPLING     with probability proportional to the slot score among the rows that fit:
 //                         weighted sampling without replacement.
 //
+// With prices (slot_prices.hpp) a row is dearer or cheaper by what its next slot is worth to
+// others. Where the price decides between equal costs, a task takes the lowest price among the rows
+// of the lowest cost, and the kind decides between equal prices. Where prices are paid it takes the
+// lowest cost + weight x price over all levels and elsewhere, of the rows that the ranking
+// considers: under LATENCY_FIRST those of the partition, elsewhere under QUALITY_FIRST those of the
+// partition chosen. Prices may be those of placements on other than listed machines alone. Weighted
+// sampling knows no prices.
+//
 // A task that `waits` takes a listed machine or none, at any of their costs (delay scheduling).
 // With `preferred_first` there are two passes: in the first, every task whose set lists machines
 // takes one if it can; in the second, the tasks left that do not wait are placed as above. Both
@@ -45,10 +53,12 @@
 #include <vector>
 
 #include "catalog.hpp"
+#include "price_tree.hpp"
 #include "ranked_rows.hpp"
 #include "shared_state/native/random.hpp"
 #include "shared_state/native/trial.hpp"
 #include "shared_state/native/view.hpp"
+#include "slot_prices.hpp"
 
 namespace agora {
 
@@ -83,6 +93,8 @@ struct PlaceRequest {
   std::span<const bool> waits = {};  // [count]; empty: none does
   // [count], those of earlier calls, whose partitions do not count again; empty: none
   std::span<const bool> kept = {};
+  const SlotPrices* prices = nullptr;  // none: no placement has a price
+  PriceRule price_rule = {};
 };
 
 struct PlaceWork {
@@ -131,30 +143,66 @@ class Placer {
     uint64_t epoch = 0;
     std::vector<int32_t> rows;
     RankedRows ranked;  // the rows of load spreading
+    PriceTree by_price;
+  };
+  // The rows of a level within a pool.
+  struct LevelRows {
+    std::span<const int32_t> members;
+    std::span<const Catalog::RowRange> racks;
+    size_t count;
+  };
+  // The rows of a partition by price.
+  struct PricedPartition {
+    uint64_t epoch = 0;
+    PriceTree by_price;
+  };
+  // A row in a tree of prices.
+  struct InTree {
+    PriceTree* tree = nullptr;
+    size_t place = 0;
+  };
+  // The best place found for a task so far.
+  struct Offer {
+    int32_t row = kNone;
+    Int128 cost = 0;    // 1000 x what is paid in all, or the placement cost
+    int64_t price = 0;  // that decides between equal costs
+    InTree in_tree;
   };
 
   Pool pool(size_t partition) const;
   int64_t open_in(const Pool& pool) const;
   int32_t find_place(size_t task);
   int32_t find_listed(size_t task);
+  int32_t find_in(int32_t set, const Pool& pool, Search search);
   void count_partitions(size_t task, size_t partitions);
   void count_all_partitions(size_t task);
-  int32_t prefer(int32_t set, const Pool& pool, Search search = Search::Anywhere);
+  int32_t prefer(int32_t set, const Pool& pool, Search search);
+  LevelRows rows_of(const Catalog::Level& level, const Pool& pool) const;
+  void gather(const LevelRows& rows, const Pool& pool, std::vector<int32_t>& out);
   int32_t prefer_level(uint32_t number, const Pool& pool);
   int32_t draw_candidate(std::vector<int32_t>& rows);
-  int32_t emptiest_candidate(RankedRows& rows);
-  void rank(const std::vector<int32_t>& rows, RankedRows& out);
-  void gather(std::span<const int32_t> members, std::vector<int32_t>& out);
-  void gather(std::span<const Catalog::RowRange> ranges, const Pool& pool,
-              std::vector<int32_t>& out);
+  int32_t emptiest_candidate(RankedRows& rows, bool priced);
+  void rank(const std::vector<int32_t>& rows, bool priced, RankedRows& out);
+  uint64_t key_of(uint32_t level, const Pool& pool) const;
   void look_ahead(size_t task);
+  int32_t choose_elsewhere(const Pool& pool);
   int32_t choose(const Pool& pool);
   int32_t choose_ranked(const Pool& pool);
   int32_t choose_by_score();
   OpenSum open_sum(size_t partition) const;
-  RankedRow ranked(int32_t row) const;
+  RankedRow ranked(int32_t row, bool priced) const;
   bool has_most_room(int32_t row) const;
   void push_ranked(int32_t row);
+
+  int32_t cheapest(int32_t set, const Pool& pool, Search search);
+  bool may_beat(int64_t cost, const Offer& best) const;
+  void offer(int32_t row, int64_t cost, bool priced, Offer& best) const;
+  int32_t cheapest_of_level(uint32_t number, const Pool& pool);
+  int32_t cheapest_of_few(const LevelRows& rows, const Pool& pool);
+  int32_t cheapest_of_pool(const Pool& pool);
+  int32_t draw_cheapest(PriceTree& tree, size_t place, int32_t row);
+  PriceTree& priced_partition(size_t partition);
+  int16_t price_rank(int32_t row) const { return input_.prices->rank(row, view_.free(row)); }
 
   void begin_request(const int64_t* request);
   bool fits(int32_t row) const { return view_.fits(row, request_); }
@@ -186,6 +234,9 @@ class Placer {
   std::unordered_map<uint64_t, Candidates> candidates_;  // by level and partition
   std::vector<int32_t> scratch_;
   std::vector<RankedRows> ranked_;  // [P+1] for the kinds that rank, else empty
+  // Prices. Within an epoch no rank in a tree is above that of its row now: rows only get busier.
+  std::vector<PricedPartition> priced_;  // [P]; empty without prices
+  InTree drawn_;                         // the row that the last search found
 };
 
 }  // namespace agora

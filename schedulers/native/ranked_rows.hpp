@@ -16,9 +16,15 @@ struct RankedRow {
   int64_t rank;  // lowest first
   uint64_t tie;  // then lowest first
   int32_t row;
+  int16_t price = 0;  // before all, lowest first: a rank (slot_prices.hpp), 0 without prices
+
+  bool same_place(const RankedRow& other) const {
+    return rank == other.rank && price == other.price;
+  }
 };
 
 inline bool before(const RankedRow& a, const RankedRow& b) {
+  if (a.price != b.price) return a.price < b.price;
   if (a.rank != b.rank) return a.rank < b.rank;
   if (a.tie != b.tie) return a.tie < b.tie;
   return a.row < b.row;

@@ -45,17 +45,19 @@ class SlotPriceEstimator(Protocol):
     """Learns what slots are worth. It belongs to one scheduler.
 
     It is deterministic and computes in integers: equal calls give equal prices on any machine.
+    schedulers.prices.conformance.check_estimator tests that a kind keeps this contract.
 
     Attributes:
         operations: Counted work of the last call of update(), in units of
-            decision_time.PS_PER_OPERATION; 0 if prices stayed as they were.
+            decision_time.PS_PER_OPERATION; 0 if it looked at nothing anew.
     """
 
     operations: int
 
     def offered(self, task: Int64, preference: Int32, request: Int64) -> None:
         """Learn which tasks the scheduler is offered. A task that is offered again, because its
-        claim was rejected or it has to run again, counts once.
+        claim was rejected or it has to run again, counts once. The arrays are the caller's: they
+        may change after the call.
 
         Args:
             task: int64[n], ids.
@@ -65,7 +67,12 @@ class SlotPriceEstimator(Protocol):
         ...
 
     def update(self, view: ClusterView, now_us: int) -> SlotPrices:
-        """The prices at a time: the same object as before unless they changed."""
+        """The prices at a time: the same object as before unless they changed.
+
+        Args:
+            view: As it stands. It is left unchanged.
+            now_us: The scheduler's time, which never goes back.
+        """
         ...
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices import registry
 from schedulers.prices.interface import SlotPriceEstimator
+from schedulers.prices.price_check import CheckedEstimator
 from shared_state.errors import AgoraError
 
 ONE_PERMILLE = 1000
@@ -73,7 +74,8 @@ class PriceOptions(BaseModel):
         if self.prices == registry.NONE:
             return None
         spec = registry.get(self.prices)
-        return spec.build(spec.parse_options(self.price_options), environment)
+        estimator = spec.build(spec.parse_options(self.price_options), environment)
+        return CheckedEstimator(self.prices, estimator, *environment.cell.capacity.shape)
 
 
 def _spec_of(kind: str) -> registry.SlotPriceSpec:

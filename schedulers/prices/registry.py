@@ -23,7 +23,14 @@ from schedulers.prices.interface import SlotPriceEstimator
 ENTRY_POINTS = "agora.slot_prices"
 NONE = "none"  # no estimator: a scheduler that has it knows no prices
 
-BUILT_IN: Mapping[str, str] = MappingProxyType({})
+BUILT_IN: Mapping[str, str] = MappingProxyType(
+    {
+        "demand": "schedulers.prices.demand:SPEC",
+        "implied": "schedulers.prices.implied:SPEC",
+        "membership": "schedulers.prices.membership:SPEC",
+        "occupancy": "schedulers.prices.occupancy:SPEC",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

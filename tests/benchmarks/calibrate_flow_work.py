@@ -19,7 +19,8 @@ from dataclasses import astuple, dataclass, fields
 
 import numpy as np
 
-from experiments.workloads.synthetic import SyntheticOptions, generate
+from experiments.workloads.synthetic import generate
+from experiments.workloads.synthetic_options import SyntheticOptions
 from schedulers.flow.kinds import (
     LoadSpreadingOptions,
     QuincyOptions,

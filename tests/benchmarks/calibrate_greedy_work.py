@@ -15,7 +15,8 @@ from itertools import product
 
 import numpy as np
 
-from experiments.workloads.synthetic import SyntheticOptions, generate
+from experiments.workloads.synthetic import generate
+from experiments.workloads.synthetic_options import SyntheticOptions
 from schedulers import registry
 from schedulers.greedy.base import WEIGHTS_PS, GreedyScheduler
 from schedulers.greedy.patience import WEIGHTS_PS as PATIENT_WEIGHTS_PS

@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 
 from schedulers import registry
 from schedulers.checked import CheckedScheduler
-from schedulers.claimed_plan import ClaimedPlan
 from schedulers.greedy.base import GreedyOptions, GreedyScheduler, PlacementKind
-from schedulers.interface import PartitionRanking, Plan, PlanContext, SchedulerEnvironment
+from schedulers.interface import (
+    ClaimedPlan,
+    PartitionRanking,
+    Plan,
+    PlanContext,
+    SchedulerEnvironment,
+)
 from shared_state.partition import Partitioning
 from shared_state.tasks import TaskBatch
 from shared_state.view import ClusterView

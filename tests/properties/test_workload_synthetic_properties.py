@@ -7,7 +7,8 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from experiments.workloads.synthetic import SyntheticOptions, generate
+from experiments.workloads.synthetic import generate
+from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.workload.checks import validate
 
 options = st.builds(

@@ -16,7 +16,7 @@ from experiments.interruption import Interruption
 from experiments.presets import Scale, demo_scale, flow_group, greedy_group
 from experiments.running import make_workload, run_arm_virtual
 from experiments.workload_config import WorkloadConfig
-from experiments.workloads.synthetic import SyntheticOptions
+from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.summary import summarise
 
 WORKLOAD = SyntheticOptions(

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from experiments.arm_config import CountedTime, ModelledTime
-from experiments.workloads.synthetic import SyntheticOptions, generate
+from experiments.workloads.synthetic import generate
+from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.record import Record
 from parsync.runtime.virtual.run import run_virtual
 from parsync.workload.checks import validate

@@ -17,8 +17,10 @@ from experiments import figures
 from experiments.commands.explain import app as explain_app
 from experiments.killed_runs import run_in_progress
 from experiments.results import LoadedRun, load_run
+from experiments.results.loaded_arm import LoadedArm
 from experiments.summary import read_summary
 from parsync.metrics.tables import SCHEMAS
+from parsync.metrics.validity import Validity
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
 from tests.replay.conftest import SEEDS
@@ -209,6 +211,27 @@ def test_tables_that_cannot_be_read_are_named(copy: Path) -> None:
     tasks.write_bytes(tasks.read_bytes()[:-1])
     with pytest.raises(AgoraError, match=r"tasks.parquet: not closed, or damaged"):
         load_run(copy).arms[0].table("tasks")
+
+
+def test_a_missing_file_of_a_table_with_rows_is_named(copy: Path) -> None:
+    arm = load_run(copy).arms[0]
+    assert len(arm.table("actors")) == 0 and not (arm.directory / "actors.parquet").exists()
+    for name in ("commits", "rejections", "submissions", "tasks"):
+        assert len(arm.table(name)) > 0
+        (arm.directory / f"{name}.parquet").unlink()
+        with pytest.raises(AgoraError, match=rf"/{name}\.parquet: missing; the summary counts \d"):
+            arm.table(name)
+
+
+def test_a_live_run_without_its_table_of_actors_is_refused(run: LoadedRun) -> None:
+    """The report and the verdict rest on that table; an empty one would say nothing was wrong."""
+    measured = Validity(seconds=3, disturbed=[], disturbances=[], actors=[])
+    live = run.arms[0].summary.model_copy(update={"runtime": "ray", "validity": measured})
+    arm = LoadedArm(run.arms[0].directory, live)
+    with pytest.raises(AgoraError, match=r"actors\.parquet: missing; .+ counts 3 measured seconds"):
+        arm.table("actors")
+    short = live.model_copy(update={"validity": measured.model_copy(update={"seconds": 0})})
+    assert len(LoadedArm(arm.directory, short).table("actors")) == 0  # less than a second long
 
 
 def test_the_help_tells_how_to_begin() -> None:

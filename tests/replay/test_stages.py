@@ -134,7 +134,7 @@ def test_where_memory_is_short_fewer_arms_run_side_by_side(
     workload = make_workload(CONFIG, CONFIG.seed)
     alone = CONFIG.model_copy(update={"runtime": "virtual"})
     needed = preconditions.needed_bytes(alone, workload.cell.machines, len(workload.tasks))
-    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
     for available, expected in ((None, 8), (100 * needed, 8), (3 * needed, 3), (1, 1)):
         monkeypatch.setattr(preconditions, "available_bytes", lambda given=available: given)
         assert preconditions.runs_at_a_time(CONFIG, workload) == expected

@@ -20,7 +20,7 @@ from experiments.warm_up import state_after, warmed_up
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.inspection import digest
 from experiments.workloads.steady_state import warm_up
-from experiments.workloads.synthetic import SyntheticOptions
+from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.record import Record
 from parsync.metrics.summary import PhaseFigures
 from parsync.runtime.assembly import ArmSpec

@@ -19,9 +19,8 @@ from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.optimistic.sync.registry import make_sync_policy
 from parsync.protocols.spec import AgentEnvironment, Environment, Member
 from schedulers.capability import Capability
-from schedulers.claimed_plan import ClaimedPlan
 from schedulers.decision_time import Modelled
-from schedulers.interface import PendingReason, Plan, PlanContext, TaskChanges
+from schedulers.interface import ClaimedPlan, PendingReason, Plan, PlanContext, TaskChanges
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import tomllib
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +162,31 @@ def test_bad_values_name_their_field(path: str, value: Any, message: str) -> Non
     with pytest.raises(AgoraError, match=message) as refused:
         validated(changed(path, value), "run.toml")
     assert str(refused.value).startswith("run.toml: ") and "\n" not in str(refused.value)
+
+
+class Held:
+    """What a caller has in a variable."""
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("arms.0.groups.0.protocol.gap_s", 30.0),  # a validator raises ValueError
+        ("workload.mashines", 3),  # because of another ValidationError
+        ("workload.kind", "demo"),  # because of an AgoraError
+    ],
+)
+def test_what_a_caller_holds_beside_a_refusal_can_be_freed(path: str, value: Any) -> None:
+    def refused() -> weakref.ref[Held]:
+        held = Held()
+        with pytest.raises(AgoraError) as kept:
+            validated(changed(path, value), "run.toml")
+        assert kept.value.__cause__ is not None
+        return weakref.ref(held)
+
+    reference = refused()
+    gc.collect()
+    assert reference() is None
 
 
 def test_bad_files_name_themselves(tmp_path: Path) -> None:

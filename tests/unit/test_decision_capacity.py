@@ -17,7 +17,7 @@ from experiments.presets import (
     optimistic,
     paper_scale,
 )
-from experiments.workloads.synthetic import SyntheticOptions
+from experiments.workloads.synthetic_options import SyntheticOptions
 
 
 @pytest.mark.parametrize("scale", [demo_scale(False), paper_scale()])

@@ -257,6 +257,25 @@ def test_batch_tasks_have_input_data_and_services_none(tmp_path: Path) -> None:
     ] and catalog.unscheduled_cost.tolist() == [4500, 2500, 4500]
 
 
+def test_tasks_share_the_files_of_a_pool(tmp_path: Path) -> None:
+    machines = [machine_row(0, k, ADD) for k in range(100)]
+    rows = [task_row(WINDOW + SECOND, 2, at, SUBMIT) for at in range(2000)]
+    done = [task_row(WINDOW + 9 * SECOND, 2, at, FINISH) for at in range(2000)]
+    started = [task_row(WINDOW + 2 * SECOND, 2, at, SCHEDULE) for at in range(2000)]
+    folder = write_trace(tmp_path, machines, [*rows, *started, *done])
+    pool = {"count": 20, "zipf": 1.0, "gb": [2, 4]}
+    options = Google2011Options.model_validate({"directory": folder, "input_files": pool})
+    workload = load(options, 1)
+    catalog, read = workload.catalog, workload.tasks.preference
+    assert catalog.sets == 21 and read.min() >= 1
+    assert set(catalog.elsewhere_cost[1:].tolist()) == {4000, 8000}
+    counts = np.bincount(read, minlength=21)[1:]
+    assert counts.sum() == 2000
+    # Zipf's law: 1 / H(20) of the tasks read the first of 20 files, a tenth as many the tenth.
+    assert counts[0] / 2000 == pytest.approx(0.278, abs=0.04)
+    assert counts[9] / 2000 == pytest.approx(0.028, abs=0.015)
+
+
 def test_the_seed_moves_the_data_only(tmp_path: Path) -> None:
     machines = [machine_row(0, k, ADD) for k in range(100)]
     folder = write_trace(tmp_path, machines, CLOCK)
@@ -278,6 +297,9 @@ def test_the_seed_moves_the_data_only(tmp_path: Path) -> None:
         {"speedup": 0},
         {"duration_s": 0},
         {"slots": 3},
+        {"input_files": {"count": 0}},
+        {"input_files": {"count": 5, "gb": [21]}},
+        {"input_files": {"count": 5, "zipf": -1}},
     ],
 )
 def test_bad_options_are_refused(fault: dict[str, object]) -> None:

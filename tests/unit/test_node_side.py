@@ -13,7 +13,8 @@ import pytest
 
 from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime
 from experiments.presets import optimistic
-from experiments.workloads.synthetic import SyntheticOptions, generate
+from experiments.workloads.synthetic import generate
+from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS, is_own
 from parsync.core.effects import Effect
 from parsync.core.event import Event

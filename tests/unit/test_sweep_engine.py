@@ -14,6 +14,7 @@ import pytest
 from experiments.announcement import run_announcement
 from experiments.config import RunConfig, validated
 from experiments.interruption import Interruption
+from experiments.processors import processors
 from experiments.running import make_workload, seed_figures
 from experiments.summary_model import SeedFigures
 from experiments.sweeps import engine, kept_points, progress, work, workload_cache
@@ -26,7 +27,7 @@ from experiments.sweeps.progress import time_text
 from experiments.toml_text import toml_text
 from shared_state.errors import AgoraError
 from tests.fixtures.google2011_workloads import trace
-from tests.fixtures.mapped import kill_always, kill_once, square
+from tests.fixtures.mapped import its_process, kill_always, kill_once, square
 from tests.fixtures.run_toml import arm_toml
 
 TEXT = """
@@ -263,6 +264,18 @@ def test_local_processes_map_in_any_order() -> None:
     results = dict(local_map(square, numbers, never, processes=2))
     assert results == {number: number * number for number in numbers}
     assert list(local_map(square, [], never)) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux only")
+def test_no_more_local_processes_than_the_processors_left_to_this_one() -> None:
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        assert processors() == 1
+        assert len({pid for _, pid in local_map(its_process, range(6), never)}) == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert processors() == len(allowed)
 
 
 def test_what_a_killed_process_did_is_done_again(tmp_path: Path) -> None:

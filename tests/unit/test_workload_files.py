@@ -17,7 +17,8 @@ import pytest
 
 from experiments.workloads.google2011 import Google2011Options, load
 from experiments.workloads.inspection import digest
-from experiments.workloads.synthetic import SyntheticOptions, generate
+from experiments.workloads.synthetic import generate
+from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.runtime.json_files import digest_of
 from parsync.runtime.workload_files import WORKLOAD_FILE, workload_digest, write_workload
 from parsync.runtime.workload_reader import read_workload

@@ -17,7 +17,8 @@ import pytest
 
 from experiments.workloads.google2011 import Google2011Options, load
 from experiments.workloads.parsync_cells import demo_options, paper_options
-from experiments.workloads.synthetic import SyntheticOptions, generate
+from experiments.workloads.synthetic import generate
+from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.workload.workload import Workload
 from tests.fixtures.google2011_files import (
     ADD,

@@ -11,7 +11,7 @@ from experiments.config import validated
 from experiments.workload_config import WorkloadConfig
 from experiments.workload_flags import changed_workload, settled, trace_workload
 from experiments.workloads import registry
-from experiments.workloads.synthetic import SyntheticOptions
+from experiments.workloads.synthetic_options import SyntheticOptions
 from shared_state.errors import AgoraError
 from tests.fixtures.installed import install
 
@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 from experiments.workloads.registry import WorkloadSpec
-from experiments.workloads.synthetic import SyntheticOptions, generate
+from experiments.workloads.synthetic import generate
+from experiments.workloads.synthetic_options import SyntheticOptions
 
 
 class Options(BaseModel):
@@ -152,7 +153,7 @@ def test_two_packages_may_not_register_one_kind(site: Path) -> None:
 @pytest.mark.parametrize(
     ("attribute", "says"),
     [
-        ("CARELESS", r"their_workloads\.py, line 26: ValueError: operands could not be broadcast"),
+        ("CARELESS", r"their_workloads\.py, line 27: ValueError: operands could not be broadcast"),
         ("LOSSY", "not a valid workload: arrival_offsets: an empty batch or rows left over"),
         ("NOTHING", "load: expected a Workload, got a NoneType"),
     ],

@@ -16,7 +16,8 @@ from experiments.workloads import registry
 from experiments.workloads.conformance import check_workload
 from experiments.workloads.inspection import describe
 from experiments.workloads.resources import MachineType, Resources, TaskShape
-from experiments.workloads.synthetic import SyntheticOptions, generate
+from experiments.workloads.synthetic import generate
+from experiments.workloads.synthetic_options import SyntheticOptions
 from shared_state.errors import AgoraError
 
 SMALL, LARGE = {"cpu": 4, "mem": 10}, {"cpu": 8, "mem": 40}

@@ -10,7 +10,8 @@ import pytest
 from experiments.workloads.arrivals import WorkClock
 from experiments.workloads.inspection import describe
 from experiments.workloads.parsync_cells import demo_options, paper_options
-from experiments.workloads.synthetic import SLOT_SCORE_ONE, SyntheticOptions, generate
+from experiments.workloads.synthetic import SLOT_SCORE_ONE, generate
+from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.workload.checks import validate
 from parsync.workload.workload import Phase, Workload
 from shared_state.tasks import TaskClass
@@ -238,3 +239,66 @@ def test_offered_load_described() -> None:
     assert isinstance(phases, list)
     for phase in phases:
         assert phase["offered_percent"]["slots"] == pytest.approx(phase["load_percent"], rel=0.08)
+
+
+def members(workload: Workload, group: int) -> set[int]:
+    begin, end = workload.catalog.machine_offsets[group + 1 : group + 3]
+    return set(workload.catalog.machine[begin:end].tolist())
+
+
+def shared_machines(workload: Workload) -> float:
+    """The share of machines in groups that are in more than one."""
+    count = np.bincount(workload.catalog.machine)
+    return float((count > 1).sum() / (count > 0).sum())
+
+
+def test_groups_are_disjoint_without_overlap() -> None:
+    workload = varied(preference_overlap_percent=0, preference_groups=16, preferred_fraction=1 / 16)
+    assert sorted(workload.catalog.machine.tolist()) == sorted(
+        set(workload.catalog.machine.tolist())
+    )
+    sizes = np.diff(workload.catalog.machine_offsets)
+    assert sizes.tolist() == [0] + [12] * 16  # 200 / 16, rounded
+    # one of each of twelve equal stretches
+    stretch = np.array(sorted(members(workload, 3))) * 12 // 200
+    assert stretch.tolist() == list(range(12))
+
+
+def test_overlap_grows_up_to_that_of_groups_drawn_apart() -> None:
+    shared = [
+        shared_machines(varied(machines=4000, preference_overlap_percent=percent))
+        for percent in (0, 25, 50, 100)
+    ]
+    assert shared[0] == 0 and shared[0] < shared[1] < shared[2] < shared[3]
+    apart = varied(machines=4000)
+    full = varied(machines=4000, preference_overlap_percent=100)
+    assert shared[3] == pytest.approx(shared_machines(apart), abs=0.03)
+    assert np.array_equal(full.tasks.preference, apart.tasks.preference)
+
+
+def test_overlap_that_cannot_be() -> None:
+    with pytest.raises(ValueError, match="preference_overlap_percent: 16 groups of 20 machines"):
+        varied(preference_overlap_percent=0, preferred_fraction=0.1)
+
+
+def test_popularity_drifts() -> None:
+    still = varied(preference_zipf=2.0, phase_s=20.0, load_percent=(80, 80))
+    drifts = varied(
+        preference_zipf=2.0, phase_s=20.0, load_percent=(80, 80), preference_drift_s=10.0
+    )
+    epoch = still.tasks.submit_us // 10_000_000
+    favourite = [int(np.bincount(drifts.tasks.preference[epoch == k]).argmax()) for k in range(4)]
+    assert favourite[0] == 1 and len(set(favourite)) > 2
+    # The first epoch is as without, and jobs keep their set; the draws differ in nothing else.
+    first = np.isin(still.tasks.job, still.tasks.job[epoch == 0])
+    assert np.array_equal(still.tasks.preference[first], drifts.tasks.preference[first])
+    assert np.array_equal(still.duration_us, drifts.duration_us)
+    of_job = [np.unique(drifts.tasks.preference[drifts.tasks.job == job]) for job in range(50)]
+    assert all(len(sets) == 1 for sets in of_job)
+    # In every epoch popularity is that of the same law: only the names change.
+    for k in range(1, 4):
+        counts = [
+            np.sort(np.bincount(workload.tasks.preference[epoch == k], minlength=17))
+            for workload in (still, drifts)
+        ]
+        assert np.abs(counts[0] - counts[1]).max() <= 10 * 8  # a job across the edge

@@ -1,0 +1,113 @@
+// Python's access to the demand of offered tasks and to implied costs.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "bound_catalog.hpp"
+#include "implied_cost.hpp"
+#include "offered_demand.hpp"
+#include "shared_state/native/column.hpp"
+#include "shared_state/native/new_array.hpp"
+
+namespace nb = nanobind;
+
+namespace {
+
+using agora::CatalogColumns;
+using agora::Column;
+using agora::NewArray;
+using agora::OfferedDemand;
+
+// With the arrays that it borrows.
+struct BoundDemand {
+  BoundDemand(CatalogColumns arrays, size_t dimensions, size_t samples)
+      : columns(std::move(arrays)), demand(columns.spans(), dimensions, samples) {}
+  const CatalogColumns columns;
+  OfferedDemand demand;
+};
+
+template <typename T>
+nb::object copy_of(std::span<const T> values, size_t width = 0) {
+  const NewArray<T> array(width ? values.size() / width : values.size(), width);
+  std::copy(values.begin(), values.end(), array.data());
+  return array.object();
+}
+
+void offered(BoundDemand& self, nb::handle task, nb::handle preference, nb::handle request) {
+  const size_t count = agora::length_of(task, "task");
+  const Column<const int64_t> ids(task, "task", count);
+  const Column<const int32_t> sets(preference, "preference", count);
+  const Column<const int64_t> requests(request, "request", count, self.demand.dimensions());
+  self.demand.offered(ids.span(), sets.span(), requests.data());
+}
+
+nb::object gain(const BoundDemand& self) {
+  const NewArray<int64_t> gain(self.demand.machines());
+  self.demand.gain(gain.span());
+  return gain.object();
+}
+
+nb::object load(const BoundDemand& self, int64_t busy) {
+  const NewArray<int64_t> load(self.demand.machines());
+  self.demand.load(busy, load.span());
+  return load.object();
+}
+
+nb::object implied_cost(int64_t load, int64_t slots, int64_t gain, size_t levels) {
+  if (load < 0 || load > int64_t{1} << 62 || slots < 0 || slots > agora::kMaxLevels || gain < 0 ||
+      gain > int64_t{1} << 32)
+    throw std::invalid_argument("load, slots, gain: out of range");
+  const NewArray<int64_t> price(levels);
+  agora::implied_cost(load, slots, gain, price.span());
+  return price.object();
+}
+
+nb::tuple update_implied_prices(nb::handle price, nb::handle load_before, nb::handle gain_before,
+                                nb::handle load, nb::handle slots, nb::handle gain, size_t levels) {
+  const size_t machines = agora::length_of(load, "load");
+  const Column<int64_t> prices(price, "price", machines, levels);
+  const Column<int64_t> loads_before(load_before, "load_before", machines);
+  const Column<int64_t> gains_before(gain_before, "gain_before", machines);
+  const Column<const int64_t> loads(load, "load", machines), slot_counts(slots, "slots", machines),
+      gains(gain, "gain", machines);
+  const agora::ImpliedPrices held{
+      {prices.data(), machines * levels}, levels, loads_before.span(), gains_before.span()};
+  agora::PriceChanges changes;
+  {
+    nb::gil_scoped_release release;
+    changes = agora::update_implied_prices(held, loads.span(), slot_counts.span(), gains.span());
+  }
+  return nb::make_tuple(changes.computed, changes.changed);
+}
+
+}  // namespace
+
+void bind_prices(nb::module_& module) {
+  nb::class_<BoundDemand>(module, "OfferedDemand")
+      .def(nb::init<CatalogColumns, size_t, size_t>(), nb::arg("columns"), nb::arg("dimensions"),
+           nb::arg("samples"))
+      .def("offered", &offered)
+      .def("advance",
+           [](BoundDemand& self, int64_t keep) {
+             nb::gil_scoped_release release;
+             return self.demand.advance(keep);
+           })
+      .def_prop_ro("total", [](const BoundDemand& self) { return self.demand.total(); })
+      .def_prop_ro("tasks", [](const BoundDemand& self) { return self.demand.tasks(); })
+      .def_prop_ro("demand", [](const BoundDemand& self) { return copy_of(self.demand.demand()); })
+      .def_prop_ro("members",
+                   [](const BoundDemand& self) { return copy_of(self.demand.members()); })
+      .def_prop_ro("recent_requests",
+                   [](const BoundDemand& self) {
+                     return copy_of(self.demand.recent_requests(), self.demand.dimensions());
+                   })
+      .def("gain", &gain)
+      .def("mean_gain", [](const BoundDemand& self) { return self.demand.mean_gain(); })
+      .def("load", &load);
+  module.attr("KEEP_ALL") = OfferedDemand::kKeepAll;
+  module.attr("PRICE_LEVELS") = agora::kMaxLevels;
+  module.def("implied_cost", &implied_cost);
+  module.def("update_implied_prices", &update_implied_prices);
+}

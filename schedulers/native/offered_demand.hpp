@@ -1,0 +1,80 @@
+// How much the tasks that a scheduler was offered want each machine.
+//
+// A task of a set that lists s machines adds 1/s to the demand for each of them. A task counts
+// once, however often it is offered. Demand is forgotten exponentially: advance() multiplies what
+// was counted before by a factor, and the total by the same, so that a machine's share of the total
+// is right from the first task on.
+//
+// Fixed point: demand is in units of 2^-32 tasks. The cost of advance() follows from what was
+// offered since the last one, and from the number of machines, never from the number of sets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "catalog.hpp"
+
+namespace agora {
+
+class OfferedDemand {
+ public:
+  static constexpr int64_t kTask = int64_t{1} << 32;
+  static constexpr int64_t kKeepAll = int64_t{1} << 31;
+  static constexpr int64_t kMaxTask = int64_t{1} << 30;  // ids are below
+  static constexpr int64_t kMaxGain = int64_t{1} << 32;
+  static constexpr int64_t kMaxSlots = int64_t{1} << 30;
+
+  // samples: how many of the last requests recent_requests() shows. Throws std::invalid_argument
+  // naming the set that is malformed, or whose costs differ by more than kMaxGain. The columns are
+  // borrowed.
+  OfferedDemand(const PreferenceColumns& columns, size_t dimensions, size_t samples);
+
+  // Counts tasks not seen before. request: [n, R]. Throws std::invalid_argument, and counts
+  // nothing, if there is no such task or set.
+  void offered(std::span<const int64_t> task, std::span<const int32_t> preference,
+               const int64_t* request);
+
+  // Forgets all but keep / kKeepAll of the demand so far, then adds what was offered since the last
+  // call. Returns how many entries of the catalog it read.
+  int64_t advance(int64_t keep);
+
+  // As of the last advance():
+  int64_t total() const { return total_; }                       // of all tasks offered
+  std::span<const int64_t> demand() const { return demand_; }    // [M]
+  std::span<const int32_t> members() const { return members_; }  // [M]: sets offered that list it
+  // What elsewhere costs more than the machine for the tasks that want it, their mean: [M]; 0 where
+  // no task does.
+  void gain(std::span<int64_t> gain) const;
+  // The same over all machines, weighted by demand.
+  int64_t mean_gain() const;
+  // Each machine's share of a load of `busy` slots, in units of 2^-32 slots: [M].
+  void load(int64_t busy, std::span<int64_t> load) const;
+
+  // The requests of tasks counted last, in no order: [k, R].
+  std::span<const int64_t> recent_requests() const;
+  int64_t tasks() const { return tasks_; }  // counted so far, those since advance() too
+  size_t machines() const { return columns_.rack_of.size(); }
+  size_t dimensions() const { return dimensions_; }
+
+ private:
+  bool is_new(int64_t task);
+
+  PreferenceColumns columns_;
+  size_t dimensions_;
+  size_t samples_;
+  std::vector<uint64_t> seen_;    // a bit per task id
+  std::vector<int64_t> since_;    // [K]: tasks offered since advance()
+  std::vector<int32_t> touched_;  // sets with some
+  std::vector<uint8_t> listed_;   // [K], bool: in members_ already
+  std::vector<int64_t> sample_;   // a ring of requests, [samples, R]
+  int64_t tasks_ = 0;
+  int64_t total_since_ = 0;
+  int64_t total_ = 0;
+  std::vector<int64_t> demand_;   // [M]
+  std::vector<__int128> saving_;  // [M]: demand x gain
+  std::vector<int32_t> members_;  // [M]
+};
+
+}  // namespace agora

@@ -1,0 +1,122 @@
+"""How much the tasks that a scheduler was offered want each machine
+(native/offered_demand.hpp)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schedulers import _native
+from schedulers.interface import SchedulerEnvironment
+from schedulers.objective import native_columns
+from shared_state.errors import AgoraError
+from shared_state.tasks import Int32, Int64
+
+SAMPLES = 4096  # requests that the typical one is the median of: the last offered
+KEEP_ALL: int = _native.KEEP_ALL
+
+
+class OfferedDemand:
+    """Counts each task once, and forgets exponentially.
+
+    A task of a set that lists s machines adds 1/s to the demand for each of them. All figures but
+    recent_requests are as of the last advance().
+
+    Args:
+        environment: Of the scheduler.
+        forget_us: After this time a task counts 1/e; None: nothing is forgotten.
+
+    Raises:
+        AgoraError: A preference set is malformed, or its costs differ by more than 2^32.
+    """
+
+    def __init__(self, environment: SchedulerEnvironment, forget_us: int | None) -> None:
+        columns = native_columns(environment.catalog, environment.cell)
+        dimensions = environment.cell.capacity.shape[1]
+        try:
+            self._counts = _native.OfferedDemand(columns, dimensions, SAMPLES)
+        except ValueError as error:
+            raise AgoraError(str(error)) from error
+        self._forget_us = forget_us
+
+    def offered(self, task: Int64, preference: Int32, request: Int64) -> None:
+        """Count the tasks not seen before.
+
+        Args:
+            task: int64[n], ids, 0 to 2^30.
+            preference: int32[n].
+            request: int64[n, R].
+
+        Raises:
+            ValueError: There is no such task or set. Nothing was counted.
+        """
+        self._counts.offered(
+            np.ascontiguousarray(task),
+            np.ascontiguousarray(preference),
+            np.ascontiguousarray(request),
+        )
+
+    def advance(self, elapsed_us: int) -> int:
+        """Forget for that long, then add what was offered since the last call.
+
+        Returns: How many entries of the catalog were read.
+        """
+        keep = KEEP_ALL if self._forget_us is None else kept(elapsed_us, self._forget_us)
+        entries: int = self._counts.advance(keep)
+        return entries
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks were counted, without forgetting, those since advance() too."""
+        tasks: int = self._counts.tasks
+        return tasks
+
+    @property
+    def recent_requests(self) -> Int64:
+        """The requests of the last tasks counted, in no order: int64[k, R]."""
+        request: Int64 = self._counts.recent_requests
+        return request
+
+    @property
+    def sets_listing(self) -> Int32:
+        """How many of the sets offered list each machine, without forgetting: int32[M]."""
+        members: Int32 = self._counts.members
+        return members
+
+    @property
+    def mean_gain(self) -> int:
+        """What elsewhere costs more than a listed machine: the mean over all tasks that list some,
+        and over their machines."""
+        gain: int = self._counts.mean_gain()
+        return gain
+
+    def gain(self) -> Int64:
+        """The same for each machine, over the tasks that list it: int64[M]; 0 where none does."""
+        gain: Int64 = self._counts.gain()
+        return gain
+
+    def load(self, busy: int) -> Int64:
+        """Each machine's demand in Erlang, in units of 2^-32: int64[M].
+
+        By Little's law the tasks that are offered keep as many slots busy as their rate times their
+        mean run time. So a machine's demand in Erlang is its share of the tasks offered, times the
+        busy slots, and nobody needs to know run times.
+
+        Args:
+            busy: Busy slots of the whole cell.
+        """
+        load: Int64 = self._counts.load(busy)
+        return load
+
+
+def kept(elapsed_us: int, forget_us: int) -> int:
+    """exp(-elapsed / forget) in units of 1 / KEEP_ALL, by integers alone."""
+    if elapsed_us > 30 * forget_us:
+        return 0
+    one = 1 << 96
+    term = total = one  # the series of exp(elapsed / forget), all terms of which are positive
+    for n in range(1, 400):
+        term = term * elapsed_us // (n * forget_us)
+        if term == 0:
+            break
+        total += term
+    return KEEP_ALL * one // total

@@ -1,0 +1,79 @@
+"""What prices must be, and an estimator whose prices are checked as they are made."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schedulers.prices.interface import SlotPriceEstimator, SlotPrices
+from shared_state.errors import AgoraError
+from shared_state.tasks import Int32, Int64
+from shared_state.view import ClusterView
+
+
+class CheckedEstimator:
+    """An estimator that refuses to hand out broken prices.
+
+    Args:
+        kind: Its kind, for messages.
+        estimator: Whose prices are checked, each object once.
+        machines: M of the cell.
+        dimensions: R of the cell.
+    """
+
+    def __init__(
+        self, kind: str, estimator: SlotPriceEstimator, machines: int, dimensions: int
+    ) -> None:
+        self.kind = kind
+        self._estimator = estimator
+        self._shape = machines, dimensions
+        self._checked: SlotPrices | None = None
+        self.operations = 0
+
+    def offered(self, task: Int64, preference: Int32, request: Int64) -> None:
+        """As in SlotPriceEstimator."""
+        self._estimator.offered(task, preference, request)
+
+    def update(self, view: ClusterView, now_us: int) -> SlotPrices:
+        """As in SlotPriceEstimator. AgoraError if the prices, or the counted work, are broken."""
+        prices = self._estimator.update(view, now_us)
+        if prices is not self._checked:
+            self._require(broken_price_rule(prices, *self._shape))
+            self._checked = prices
+        operations = self._estimator.operations
+        if not isinstance(operations, int) or operations < 0:
+            self._require(f"operations: expected an integer of at least 0, got {operations!r}")
+        self.operations = operations
+        return prices
+
+    def _require(self, broken: str) -> None:
+        if broken:
+            raise AgoraError(f"slot prices {self.kind!r}: {broken}")
+
+
+def broken_price_rule(prices: object, machines: int, dimensions: int) -> str:
+    """What is wrong with prices of a cell, as `field: what`; "" if nothing."""
+    if not isinstance(prices, SlotPrices):
+        return f"expected SlotPrices, got a {type(prices).__name__}"
+    levels = prices.price.shape[1] if getattr(prices.price, "ndim", 0) == 2 else 1
+    for field, shape in (
+        ("price", (machines, max(1, levels))),
+        ("slots", (machines,)),
+        ("unit", (dimensions,)),
+    ):
+        column = getattr(prices, field)
+        if column.dtype != np.int64 or column.shape != shape:
+            expected = ", ".join(map(str, shape))
+            return f"{field}: expected int64[{expected}], got {column.dtype}{list(column.shape)}"
+        if not column.flags.c_contiguous:
+            return f"{field}: expected a contiguous array"
+        if column.size and int(column.min()) < 0:
+            return f"{field}: expected 0 or more, got {int(column.min())}"
+    falls = np.argwhere(prices.price[:, 1:] < prices.price[:, :-1])
+    if len(falls):
+        machine, column = falls[0].tolist()
+        pair = prices.price[machine, column : column + 2].tolist()
+        return (
+            f"price: expected columns that never fall, got {pair[0]} and then {pair[1]} for "
+            f"machine {machine}"
+        )
+    return ""

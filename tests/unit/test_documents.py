@@ -15,7 +15,7 @@ from schedulers.conformance import check_conformance
 
 ROOT = Path(__file__).parents[2]
 FIRST = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
-CITATION = "https://doi.org/"  # the only links to the outside: of papers
+CITATION = ("https://doi.org/", "https://arxiv.org/")  # of papers; no other links lead outside
 PAGES = [ROOT / name for name in FIRST] + sorted((ROOT / "docs").glob("*.md"))
 
 FOLDERS = ("experiments", "parsync", "schedulers", "shared_state", "flowsolver")

@@ -116,6 +116,7 @@ void OfferedDemand::learn(std::span<const int32_t> preference, std::span<const i
                                 "]: out of range, got " + std::to_string(value));
   };
   constexpr int64_t kMaxSquare = int64_t{1} << 60;
+  constexpr int64_t kMaxLearnt = kMaxTask / 2;  // leaves room for what is offered
   for (size_t i = 0; i < preference.size(); ++i) {
     if (preference[i] < 0 || static_cast<size_t>(preference[i]) >= since_.size())
       throw std::invalid_argument("preference[" + std::to_string(i) + "]: there is no set " +
@@ -126,9 +127,9 @@ void OfferedDemand::learn(std::span<const int32_t> preference, std::span<const i
   for (size_t i = 0; i < preference.size(); ++i) {
     const auto set = static_cast<size_t>(preference[i]);
     if (since_[set] == 0) touched_.push_back(preference[i]);
-    since_[set] = std::clamp(since_[set] + tasks[i], -kMaxTask, kMaxTask);
+    since_[set] = std::clamp(since_[set] + tasks[i], -kMaxLearnt, kMaxLearnt);
     squares_[set] = std::clamp(squares_[set] + squares[i], -kMaxSquare, kMaxSquare);
-    total_since_ = std::clamp(total_since_ + tasks[i], -kMaxTask, kMaxTask);
+    total_since_ = std::clamp(total_since_ + tasks[i], -kMaxLearnt, kMaxLearnt);
     const auto samples = static_cast<int64_t>(samples_);
     for (int64_t k = std::min(tasks[i], samples); k > 0; --k) remember(preference[i]);
   }

@@ -5,9 +5,9 @@ It counts tasks by preference set, each task once: whoever reports it, and howev
 sums do not depend on the order of reports. After the restart of a scheduler host its agents are
 offered their waiting tasks anew, and report them again: that adds nothing.
 
-Every change of a sum has a number of its own, its **version**. An agent asks for the sums with a
-higher version than the last that it knows. At most SETS_PER_REPLY fit a reply; the others come with
-the next.
+Every report gives each sum that it concerns a new number, its **version**. An agent asks for the
+sums with a higher version than the last that it knows. At most SETS_PER_REPLY fit a reply; the
+others come with the next.
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ class DemandLedger(BaseCellSide):
         sets, counts = sets_of(self._preference, task[is_new])
         tasks[sets] += counts
         squares[sets] += counts * counts
+        # Those of tasks that had been reported, too: who reports them now has to learn that.
+        sets, _ = sets_of(self._preference, task)
         version[sets] = np.arange(last + 1, last + 1 + len(sets))
         self.state = (last + len(sets), reported, tasks, squares, version)
 

@@ -23,7 +23,7 @@ from parsync.metrics.job_times import NOT_IN_JOB
 from parsync.metrics.live import Snapshot
 from parsync.metrics.record import Record
 from parsync.metrics.regret import Regret
-from parsync.metrics.run_frame import Group
+from parsync.metrics.run_frame import Group, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from parsync.protocols.tables import tables_of
@@ -105,6 +105,7 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
         job_of=job_of,
         endless=workload.duration_us < 0,
         values=placement_values(config, workload),
+        preferences=TaskPreferences(workload.tasks.preference, workload.tasks.submit_us),
         tables=tables_of(arm.protocol_kinds),
     )
 

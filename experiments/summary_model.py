@@ -26,8 +26,8 @@ from parsync.metrics.summary import (
 )
 from parsync.metrics.validity import Validity
 
-Version = Literal[5]
-VERSION: Version = 5
+Version = Literal[6]
+VERSION: Version = 6
 
 Settings = dict[str, JsonValue]  # of a configuration, by name
 

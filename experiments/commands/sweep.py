@@ -51,19 +51,20 @@ def sweep_command(
         ),
     ] = None,
     metric: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="NAME",
             autocompletion=_metric_names,
-            help="Metric of --until and of the first plot, by its key in summary.json. "
-            "Default: as in FILE, or delay_mean_us.",
+            help="Metric of a table and of the first plots, by its key in summary.json; may be "
+            "repeated. --until is about the first. Default: as in FILE, or delay_mean_us.",
         ),
     ] = None,
     baseline: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="ARM",
-            help="Arm that others are compared with. Default: as in FILE, or the first one.",
+            help="Arm that others are compared with; may be repeated. Default: as in FILE, or "
+            "the first one.",
         ),
     ] = None,
 ) -> None:

@@ -37,6 +37,7 @@ class Cell:
         good: Whether the change is to the better.
         best: Whether it is the best of all arms.
         tied: Whether the difference to the best is not certain.
+        beside: The figures that stand beside it in small print.
     """
 
     arm: str
@@ -51,13 +52,21 @@ class Cell:
     good: bool
     best: bool
     tied: bool
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
+    """All arms at one quantity.
+
+    Attributes:
+        beside: The quantities that stand beside it in small print.
+    """
+
     quantity: Quantity
     cells: tuple[Cell, ...]
     sentence: str
+    beside: tuple[Quantity, ...] = ()
 
 
 def verdict(summary: ComparedArms, quantities: Sequence[Quantity]) -> list[Row]:
@@ -85,7 +94,7 @@ def _row_of_sets(summary: ComparedArms, sets: Sequence[ComparedArms], quantity: 
     is_ranked_by = quantity.better is not Better.NEITHER
     nobody = NOT_RANKED if is_ranked_by and all(len(one.arms) == 1 for one in sets) else ""
     cells = tuple(cell_of[arm.slug] for arm in summary.arms)
-    return Row(quantity, cells, " ".join(ranked_rows) or nobody)
+    return Row(quantity, cells, " ".join(ranked_rows) or nobody, rows[0].beside)
 
 
 def _row(summary: ComparedArms, quantity: Quantity) -> Row:
@@ -106,6 +115,7 @@ def _row(summary: ComparedArms, quantity: Quantity) -> Row:
         for slug in ranked_arms
         if best is not None and slug != best and seeds
     }
+    beside = _beside(summary, key)
     with_baseline = any(arm.slug == paired.baseline for arm in arms)
     cells = []
     for arm in arms:
@@ -136,10 +146,33 @@ def _row(summary: ComparedArms, quantity: Quantity) -> Row:
                 and values[slug] is not None
                 and not against_best[slug].certain
                 and not against_best[slug].missing,
+                beside=_small_print(summary, arm, beside),
             )
         )
     sentence = _sentence(summary, quantity, comparable, best, against_best, bounded)
-    return Row(quantity, tuple(cells), sentence + _other_clock(summary, quantity, best))
+    return Row(quantity, tuple(cells), sentence + _other_clock(summary, quantity, best), beside)
+
+
+def _beside(summary: ComparedArms, key: str) -> tuple[Quantity, ...]:
+    """The quantities to show beside this one, as far as any arm has a figure."""
+    return tuple(
+        other
+        for other in summary.quantities
+        if other.beside == key
+        and any(_value(summary, arm, other.key) is not None for arm in summary.arms)
+    )
+
+
+def _small_print(
+    summary: ComparedArms, arm: ArmSummary, quantities: Sequence[Quantity]
+) -> tuple[str, ...]:
+    """What stands beside a figure of an arm: other figures with their labels."""
+    values = [(one, _value(summary, arm, one.key)) for one in quantities]
+    return tuple(
+        f"{(one.column_label or one.label).lower()} {one.text(value)}"
+        for one, value in values
+        if value is not None
+    )
 
 
 def unplaced_share(summary: ComparedArms, arm: ArmSummary) -> float:

@@ -41,7 +41,7 @@ from experiments.sweeps.sweep_directory import (
     sweep_directory,
 )
 from experiments.sweeps.sweep_file import Combination, Sweep, read_sweep
-from experiments.sweeps.terminal import metric_table
+from experiments.sweeps.terminal import metric_tables
 from experiments.version import version_text
 from parsync.metrics.quantity import counted
 from parsync.metrics.summary import ScopeFigures
@@ -58,8 +58,8 @@ class SweepOptions:
     address: str | None = None
     seeds: int | None = None
     until: str | None = None
-    metric: str | None = None
-    baseline: str | None = None
+    metric: list[str] | None = None
+    baseline: list[str] | None = None
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class SweepOptions:
             "metric": self.metric,
             "baseline": self.baseline,
         }
-        return {name: value for name, value in given.items() if value is not None}
+        return {name: value for name, value in given.items() if value}
 
 
 def start(options: SweepOptions) -> int:
@@ -113,15 +113,14 @@ def _places(options: SweepOptions) -> tuple[Path, Path | None]:
 
 
 def _check_metric(sweep: Sweep, facts: SweepFacts) -> None:
-    """Raise AgoraError if no arm has the metric, or `until` has nothing to compare."""
+    """Raise AgoraError if no arm has a metric, or `until` has nothing to compare."""
     known = sorted(one.key for one in facts.quantities)
-    if sweep.section.metric not in known:
-        raise AgoraError(
-            f"sweep.metric: unknown {sweep.section.metric!r}; expected one of {', '.join(known)}"
-        )
+    for key in sweep.section.metric:
+        if key not in known:
+            raise AgoraError(f"sweep.metric: unknown {key!r}; expected one of {', '.join(known)}")
     if sweep.target is None:
         return
-    metric = next(one for one in facts.quantities if one.key == sweep.section.metric)
+    metric = sweep.first_metric(facts.quantities)
     for one in sweep.combinations:
         if not looked_at(sweep, one, facts.bases, metric, sweep.target, {}):
             raise AgoraError(
@@ -217,7 +216,7 @@ def _stages(sweep: Sweep, facts: SweepFacts, done: _Done) -> Iterator[Stage]:
     if target is None:
         yield _points(sweep.combinations, 0, sweep.section.seeds)
         return
-    metric = next(one for one in facts.quantities if one.key == sweep.section.metric)
+    metric = sweep.first_metric(facts.quantities)
     left: Sequence[Combination] = sweep.combinations
     before = 0
     for seeds in LOOKS:
@@ -315,12 +314,12 @@ def _write(
     console: Console,
     interruption: Interruption,
 ) -> None:
-    """Write everything, and show the metric on the terminal."""
+    """Write everything, and show the metrics on the terminal."""
     if summary.partial:
         console.print("Writing partial results (press Ctrl-C again to quit without them).")
     write_points(directory / POINTS, swept_parameters(sweep), summary.quantities, rows)
     write_model(directory / SWEEP, summary)
-    Console().print(metric_table(summary))
+    Console().print(metric_tables(summary))
     known = interruption.received
     page = write_page(directory, lambda: None if known else interruption.check())
     console.print(Text(f"page: {page}"), soft_wrap=True)

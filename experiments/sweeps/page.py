@@ -20,7 +20,7 @@ from experiments.sweeps.result import SWEEP, ArmResult, SweepSummary
 from experiments.sweeps.sweep_directory import SWEEP_FILE
 from experiments.sweeps.wording import (
     basis_sentence,
-    difference_text,
+    difference_texts,
     interval_text,
     until_sentence,
 )
@@ -49,12 +49,12 @@ class Section:
     Attributes:
         title: What their delays rest on.
         arms: Their names.
-        baseline: The one that the others are compared with, "" if it is alone.
+        baselines: Those that the others are compared with; none if there is one arm.
     """
 
     title: str
     arms: Sequence[str]
-    baseline: str
+    baselines: Sequence[str]
     drawings: Sequence[Drawing]
 
 
@@ -87,9 +87,9 @@ def write_page(directory: Path, check: Callable[[], None] = never_stop) -> Path:
 
 
 def shown_quantities(summary: SweepSummary) -> list[Quantity]:
-    """The metric, then the headline quantities that any combination has."""
-    metric = summary.quantity(summary.metric)
-    every = [metric, *(one for one in summary.quantities if one.headline and one != metric)]
+    """The metrics, then the headline quantities that any combination has."""
+    metrics = [summary.quantity(key) for key in summary.metrics]
+    every = [*metrics, *(one for one in summary.quantities if one.headline and one not in metrics)]
     return [
         quantity
         for quantity in every
@@ -112,7 +112,7 @@ def _section(
     every = panels(summary)
     parts = [every[at : at + MOST_PANELS] for at in range(0, len(every), MOST_PANELS)]
     for quantity in shown_quantities(summary):
-        if quantity.key != summary.metric and not _differs(summary, quantity, arms):
+        if quantity.key not in summary.metrics and not _differs(summary, quantity, arms):
             continue
         for place, part in enumerate(parts):
             check()
@@ -125,8 +125,8 @@ def _section(
             title = f"{quantity.label} against {_bottom(summary)}"
             drawings.append(Drawing(title, style.inline_svg(svg, title), quantity.description))
     rows = [arm for one in summary.combinations for arm in one.arms if arm.name in arms]
-    baselines = [arm.baseline for arm in rows if arm.baseline is not None]
-    return Section(_title(rows), arms, baselines[0] if baselines else "", drawings)
+    baselines = list(dict.fromkeys(its.baseline for arm in rows for its in arm.comparisons))
+    return Section(_title(rows), arms, baselines, drawings)
 
 
 def _title(rows: Sequence[ArmResult]) -> str:
@@ -167,8 +167,8 @@ def render(summary: SweepSummary, sections: Sequence[Section], config: str) -> s
     def mean(key: str, arm: ArmResult) -> str:
         return interval_text(by_key[key], arm.figures[key])
 
-    def difference(key: str, arm: ArmResult) -> str:
-        return difference_text(by_key[key], arm)
+    def differences(key: str, arm: ArmResult) -> list[str]:
+        return difference_texts(by_key[key], arm)
 
     return environment.get_template("sweep.html.j2").render(
         css=(_TEMPLATES / "style.css").read_text("utf-8"),
@@ -182,7 +182,7 @@ def render(summary: SweepSummary, sections: Sequence[Section], config: str) -> s
         open_rows=OPEN_ROWS,
         counted=counted,
         mean=mean,
-        difference=difference,
+        differences=differences,
         value_text=value_text,
         colour=style.colour,
         place_of=summary.arms.index,

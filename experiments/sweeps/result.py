@@ -36,23 +36,34 @@ class SweptParameter(Figures):
     axis: Count
 
 
+class ArmComparison(Figures):
+    """An arm compared with a baseline.
+
+    Attributes:
+        baseline: The arm that it is compared with.
+        differences: To the baseline, paired by seed, by quantity.
+        known: The difference that `until` asks for, at the last look.
+    """
+
+    baseline: str
+    differences: dict[str, Difference]
+    known: KnownDifference | None
+
+
 class ArmResult(Figures):
     """An arm at a combination.
 
     Attributes:
         basis: What its delays rest on.
-        baseline: The arm that it is compared with; None for that arm, and where none is comparable.
         figures: Means over the seeds, by quantity.
-        differences: To the baseline, paired by seed, by quantity.
-        known: The difference that `until` asks for, at the last look.
+        comparisons: With each baseline that it may be compared with, in the sweep's order. Of two
+            baselines the second is compared with the first.
     """
 
     name: str
     basis: DecisionBasis
-    baseline: str | None
     figures: dict[str, Interval]
-    differences: dict[str, Difference]
-    known: KnownDifference | None
+    comparisons: list[ArmComparison]
 
 
 class CombinationResult(Figures):
@@ -74,7 +85,7 @@ class SweepSummary(Figures):
     Attributes:
         version: The version of Agora that ran it.
         partial: Why it did not get to its end, "" if it did.
-        metric: The quantity of `until` and of the page's first plot, by its key.
+        metrics: The quantities that it is about, by their keys, at least one.
         until: What `until` asks for, "" if nothing.
         runs: Rows of points.parquet.
     """
@@ -83,7 +94,7 @@ class SweepSummary(Figures):
     name: str
     version: str
     partial: str
-    metric: str
+    metrics: list[str]
     until: str
     runs: Count
     arms: list[str]
@@ -141,7 +152,7 @@ def summarise_sweep(
         name=sweep.section.name,
         version=version,
         partial=partial,
-        metric=sweep.section.metric,
+        metrics=list(sweep.section.metric),
         until=sweep.section.until or "",
         runs=sum(map(len, runs.values())),
         arms=[arm.name for arm in sweep.combinations[0].config.arms],
@@ -167,18 +178,23 @@ def swept_parameters(sweep: Sweep) -> list[SweptParameter]:
     ]
 
 
-def arms_apart(
-    combination: Combination, bases: Mapping[tuple[int, str], DecisionBasis], baseline: str | None
-) -> dict[str, str]:
-    """The arm that each arm of a combination is compared with, by name: of those that it may be
-    compared with, the baseline, else the first one."""
+def compared_arms(
+    combination: Combination,
+    bases: Mapping[tuple[int, str], DecisionBasis],
+    baselines: Sequence[str],
+) -> list[tuple[str, str]]:
+    """The pairs (arm, baseline) that are compared in a combination: each arm with the baselines
+    among those that it may be compared with, or with the first of them if none is a baseline.
+    A baseline is compared with those before it."""
     names = [arm.name for arm in combination.config.arms]
     sets = by_basis([(name, bases[combination.number, name]) for name in names])
-    compared = {}
+    pairs = []
     for members in sets:
-        first = baseline if baseline in members else members[0]
-        compared.update({name: first for name in members if name != first})
-    return compared
+        its = [name for name in baselines if name in members] or members[:1]
+        for name in members:
+            before = its[: its.index(name)] if name in its else its
+            pairs += [(name, baseline) for baseline in before]
+    return pairs
 
 
 def looked_at(
@@ -188,9 +204,9 @@ def looked_at(
     quantity: Quantity,
     target: Target,
     runs: Runs,
-) -> dict[str, KnownDifference]:
-    """What is known of the differences that `until` asks for, by arm."""
-    compared = arms_apart(combination, bases, sweep.section.baseline)
+) -> dict[tuple[str, str], KnownDifference]:
+    """What is known of the differences that `until` asks for, by arm and baseline."""
+    compared = compared_arms(combination, bases, sweep.section.baseline)
     seeds = common_seeds(combination, runs)
 
     def values(name: str) -> list[Value]:
@@ -202,8 +218,8 @@ def looked_at(
         ]
 
     return {
-        name: look(values(name), values(baseline), quantity.unit, target, len(compared))
-        for name, baseline in compared.items()
+        (name, baseline): look(values(name), values(baseline), quantity.unit, target, len(compared))
+        for name, baseline in compared
     }
 
 
@@ -221,34 +237,31 @@ def _combination(
     runs: Runs,
 ) -> CombinationResult:
     seeds = common_seeds(combination, runs)
-    compared = arms_apart(combination, bases, sweep.section.baseline)
-    known: Mapping[str, KnownDifference] = {}
+    compared = compared_arms(combination, bases, sweep.section.baseline)
+    known: Mapping[tuple[str, str], KnownDifference] = {}
     target = sweep.target
     if target is not None:
-        metric = next(one for one in quantities if one.key == sweep.section.metric)
+        metric = sweep.first_metric(quantities)
         known = looked_at(sweep, combination, bases, metric, target, runs)
     arms = []
     for arm in combination.config.arms:
         its = _rows(combination, arm.name, seeds, runs)
-        baseline = compared.get(arm.name)
-        others = [] if baseline is None else _rows(combination, baseline, seeds, runs)
         arms.append(
             ArmResult(
                 name=arm.name,
                 basis=bases[combination.number, arm.name],
-                baseline=baseline,
                 figures={one.key: _mean(its, one) for one in quantities},
-                differences={
-                    one.key: paired_difference(
-                        [row.value(one.key) for row in its],
-                        [row.value(one.key) for row in others],
-                        at_least=any(row.is_bound(one.key) for row in its),
-                        at_most=any(row.is_bound(one.key) for row in others),
+                comparisons=[
+                    ArmComparison(
+                        baseline=baseline,
+                        differences=_differences(
+                            its, _rows(combination, baseline, seeds, runs), quantities
+                        ),
+                        known=known.get((name, baseline)),
                     )
-                    for one in quantities
-                    if baseline is not None
-                },
-                known=known.get(arm.name),
+                    for name, baseline in compared
+                    if name == arm.name
+                ],
             )
         )
     return CombinationResult(
@@ -261,6 +274,21 @@ def _rows(
 ) -> list[ScopeFigures]:
     its = runs.get((combination.number, name), {})
     return [its[seed] for seed in seeds]
+
+
+def _differences(
+    its: Sequence[ScopeFigures], others: Sequence[ScopeFigures], quantities: Sequence[Quantity]
+) -> dict[str, Difference]:
+    """What an arm has more than its baseline, seed by seed, by quantity."""
+    return {
+        one.key: paired_difference(
+            [row.value(one.key) for row in its],
+            [row.value(one.key) for row in others],
+            at_least=any(row.is_bound(one.key) for row in its),
+            at_most=any(row.is_bound(one.key) for row in others),
+        )
+        for one in quantities
+    }
 
 
 def _mean(rows: Sequence[ScopeFigures], quantity: Quantity) -> Interval:

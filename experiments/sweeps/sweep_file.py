@@ -13,14 +13,21 @@ workload.machines_per_rack = [20, 40]
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
 
 from experiments.config import RunConfig, first_error, read_toml, validated
 from experiments.strict_model import Name, Strict
@@ -32,11 +39,37 @@ from experiments.sweeps.parameters import (
     with_values,
 )
 from experiments.toml_text import toml_value
-from parsync.metrics.quantity import counted
+from parsync.metrics.quantity import Quantity, counted
 from shared_state.errors import AgoraError
 
 MOST_COMBINATIONS = 10_000
 METRIC = "delay_mean_us"
+
+
+def _as_tuple(given: Any) -> Any:
+    """A name alone is a list of one."""
+    if isinstance(given, list) and given:
+        return tuple(given)
+    if isinstance(given, str):
+        return (given,)
+    raise ValueError(f"expected a name or a list of names, got {toml_value(given)}")
+
+
+def _as_written(names: Sequence[str]) -> str | list[str]:
+    return names[0] if len(names) == 1 else list(names)
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise ValueError(f"{name} is given twice")
+    return names
+
+
+_LISTED = (BeforeValidator(_as_tuple), AfterValidator(_distinct), PlainSerializer(_as_written))
+# A name, or a list of different ones.
+MetricNames = Annotated[tuple[str, ...], *_LISTED]
+ArmNames = Annotated[tuple[Name, ...], *_LISTED]
 
 
 class SweepSection(Strict):
@@ -45,10 +78,11 @@ class SweepSection(Strict):
     Attributes:
         base: The file with the configuration, relative to this one; unset: it stands in this file.
         seeds: Of each combination: the configuration's seed and those after it; not with `until`.
-        metric: The figure that `until` and the page's first plot are about, by its name in
-            summary.json.
-        baseline: The arm that others are compared with; unset: the first one of each clock class.
-        until: Run seeds until this figure is known well enough (experiments/sweeps/looks.py).
+        metric: The figures that the sweep is about, by their names in summary.json: each has a
+            table on the terminal, and plots before all others. `until` is about the first.
+        baseline: The arms that others are compared with; unset: the first one of each clock class.
+        until: Run seeds until differences of the first metric are known well enough
+            (experiments/sweeps/looks.py).
         grid: Lists of values where the configuration has a value: every combination runs.
         zip: Lists of one length in each table, whose values go together.
     """
@@ -56,8 +90,8 @@ class SweepSection(Strict):
     name: Name = "sweep"
     base: str | None = None
     seeds: int = Field(10, ge=1, le=1000)
-    metric: str = METRIC
-    baseline: Name | None = None
+    metric: MetricNames = (METRIC,)
+    baseline: ArmNames = ()
     until: str | None = None
     grid: dict[str, Any] = Field(default_factory=dict)
     zip: list[dict[str, Any]] = Field(default_factory=list)
@@ -106,6 +140,10 @@ class Sweep:
     def target(self) -> Target | None:
         """What `until` asks for."""
         return None if self.section.until is None else Target.parse(self.section.until)
+
+    def first_metric(self, quantities: Sequence[Quantity]) -> Quantity:
+        """The quantity that `until` is about, among those of the sweep."""
+        return next(one for one in quantities if one.key == self.section.metric[0])
 
     def tree(self) -> dict[str, Any]:
         """The file of this sweep, its configuration in it: it says the same wherever it lies."""
@@ -162,9 +200,12 @@ def make_sweep(section: SweepSection, base: Mapping[str, Any]) -> Sweep:
     config = validated(dict(base), source)
     if section.until is not None:
         Target.parse(section.until)
-    if section.baseline is not None and section.baseline not in [arm.name for arm in config.arms]:
-        names = ", ".join(arm.name for arm in config.arms)
-        raise AgoraError(f"sweep.baseline: there is no arm {section.baseline!r}; arms: {names}")
+    names = [arm.name for arm in config.arms]
+    for baseline in section.baseline:
+        if baseline not in names:
+            raise AgoraError(
+                f"sweep.baseline: there is no arm {baseline!r}; arms: {', '.join(names)}"
+            )
     grid = read_parameters(section.grid, "sweep.grid")
     together = [
         read_parameters(table, f"sweep.zip[{place}]") for place, table in enumerate(section.zip)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.statistics import CONFIDENCE, Interval
+from experiments.statistics import CONFIDENCE, Difference, Interval
 from experiments.sweeps.looks import LOOKS
 from experiments.sweeps.result import ArmResult, SweepSummary
 from parsync.metrics.quantity import Quantity, Unit, counted
@@ -16,10 +16,19 @@ def interval_text(quantity: Quantity, interval: Interval) -> str:
     return f"{text} ± {quantity.spread_text((interval.high - interval.low) / 2)}"
 
 
-def difference_text(quantity: Quantity, arm: ArmResult) -> str:
-    """The difference to the baseline with its interval; "" for the baseline."""
-    difference = arm.differences.get(quantity.key)
-    if difference is None or difference.mean is None:
+def difference_texts(quantity: Quantity, arm: ArmResult) -> list[str]:
+    """The difference to each baseline with its interval; none for the baseline. Of several
+    baselines each is named."""
+    texts = []
+    for one in arm.comparisons:
+        text = _difference_text(quantity, one.differences[quantity.key])
+        if text:
+            texts.append(f"to {one.baseline}: {text}" if len(arm.comparisons) > 1 else text)
+    return texts
+
+
+def _difference_text(quantity: Quantity, difference: Difference) -> str:
+    if difference.mean is None:
         return ""
     text = quantity.difference_text(difference.mean)
     if difference.at_least or difference.at_most:
@@ -46,12 +55,13 @@ def until_sentence(summary: SweepSummary) -> str:
     """What came of `until`; "" if it was not asked for."""
     if not summary.until:
         return ""
-    metric = summary.quantity(summary.metric)
+    metric = summary.quantity(summary.metrics[0])
     known = [
         difference
         for one in summary.combinations
         for arm in one.arms
-        if (difference := arm.known) is not None
+        for compared in arm.comparisons
+        if (difference := compared.known) is not None
     ]
     reached = sum(one.reached for one in known)
     target = (

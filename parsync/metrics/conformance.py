@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from parsync.metrics import registry
 from parsync.metrics.metric import KeptRows, Metric
 from parsync.metrics.record_batch import RecordBatch
-from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.run_frame import RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import scope_figures
 from parsync.metrics.tables import SCHEMAS, Tables
@@ -135,6 +135,11 @@ class _DeclaredRows(KeptRows):
 
 def _figures(kind: type[Metric], parts: Sequence[Sequence[Batch]]) -> dict[str, Any]:
     """The figures of all agents and windows, and of each agent, by name."""
+    submit_us = np.zeros(TASKS, np.int64)
+    for table, columns in (batch for part in parts for batch in part):
+        if table == "tasks":
+            submit_us[columns["task"]] = columns["submit_us"]
+    preferences = TaskPreferences((np.arange(TASKS) % 2).astype(np.int32), submit_us)
     made: list[Metric] = []
     frames: list[RunMetrics] = []
     for part in parts:
@@ -144,6 +149,7 @@ def _figures(kind: type[Metric], parts: Sequence[Sequence[Batch]]) -> dict[str, 
             partitions=PARTITIONS,
             settle_us=1000,
             job_of=np.arange(TASKS) // 4,
+            preferences=preferences,
             kinds=(),
             tables={**SCHEMAS, **kind.tables},
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from parsync.metrics.job_index import JobIndex
 from parsync.metrics.record_batch import RecordBatch
 from schedulers.interface import ChangeKind
 from shared_state.tasks import Int64
@@ -61,21 +62,26 @@ class JobTimes:
     Args:
         job_of: int64[tasks], NOT_IN_JOB for tasks to leave out (those running before the run
             began).
+        index: Of these jobs.
         endless: bool[tasks], those that never end (default: none).
     """
 
     def __init__(
-        self, job_of: Int64, agents: int, slots: int, endless: NDArray[np.bool_] | None = None
+        self,
+        job_of: Int64,
+        index: JobIndex,
+        agents: int,
+        slots: int,
+        endless: NDArray[np.bool_] | None = None,
     ) -> None:
         self._agents = agents
         self._slots = slots
-        self._ids = np.unique(job_of[job_of >= 0])
-        self._dense = len(self._ids) == 0 or int(self._ids[-1]) == len(self._ids) - 1
+        self._index = index
         self._job_of = job_of
-        jobs = len(self._ids)
+        jobs = len(index)
         self._ending = np.ones(jobs, np.bool_)
         if endless is not None:
-            self._ending[self._index(job_of[endless & (job_of >= 0)])] = False
+            self._ending[index.places(job_of[endless & (job_of >= 0)])] = False
         self._agent = np.full(jobs, _UNKNOWN, np.int32)
         self._slot = np.zeros(jobs, np.int32)
         self._submit_us = np.full(jobs, np.iinfo(np.int64).max, np.int64)
@@ -87,7 +93,7 @@ class JobTimes:
         self._cut: dict[int, list[int]] = {}  # task -> ends other than by finishing
 
     def add_submissions(self, rows: RecordBatch, slot: NDArray[np.intp]) -> None:
-        job = self._index(rows["job"])
+        job = self._index.places(rows["job"])
         np.minimum.at(self._submit_us, job, rows["submit_us"])
         first = rows["submit_us"] == self._submit_us[job]
         self._agent[job[first]] = rows["agent"][first]
@@ -148,8 +154,8 @@ class JobTimes:
         cells = self._agents * self._slots
         shape = (self._agents, self._slots)
         task = np.flatnonzero(self._job_of >= 0)
-        job = self._index(self._job_of[task])
-        jobs = len(self._ids)
+        job = self._index.places(self._job_of[task])
+        jobs = len(self._index)
         commit, finish = self._commit_us[task], self._finish_us[task]
         start, execution_us, lost_us = self._times(task, commit, finish, end_us)
         known = self._agent >= 0
@@ -229,8 +235,3 @@ class JobTimes:
                 preferred_us[row] += max(end - at_us, 0) if its & _PREFERRED else 0
                 lost_us[row] += max(end - at_us, 0) if number < len(ends) else 0
         return start, (prefers_us, preferred_us), lost_us
-
-    def _index(self, job: Int64) -> NDArray[np.intp]:
-        if self._dense:
-            return job.astype(np.intp, copy=False)
-        return np.searchsorted(self._ids, job)

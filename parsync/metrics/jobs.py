@@ -76,7 +76,9 @@ class JobMetric(Metric):
     def __init__(self, run: RunFrame) -> None:
         super().__init__(run)
         self._times = (
-            None if run.job_of is None else JobTimes(run.job_of, run.agents, run.slots, run.endless)
+            None
+            if run.job_of is None or run.jobs is None
+            else JobTimes(run.job_of, run.jobs, run.agents, run.slots, run.endless)
         )
         self._totals: tuple[int, JobTotals] | None = None  # last_us, and the totals until then
 

@@ -52,6 +52,8 @@ class Quantity(BaseModel):
         headline: It stands in the report's first table and in the terminal's; the others are
             details.
         column_label: A short label for the terminal's narrow columns, if it belongs there.
+        beside: The key of a headline quantity whose cell in the report's first table shows this one
+            in small print.
         per_scheduler: It is shown scheduler by scheduler, too.
         unbounded: The value None means "beyond the end of the run", not "nothing known".
     """
@@ -66,6 +68,7 @@ class Quantity(BaseModel):
     metric: str = ""
     headline: bool = False
     column_label: str = ""
+    beside: str = ""
     per_scheduler: bool = False
     unbounded: bool = False
 
@@ -96,6 +99,7 @@ def quantity(
     *,
     headline: bool = False,
     column_label: str = "",
+    beside: str = "",
     per_scheduler: bool = False,
     unbounded: bool = False,
 ) -> Any:
@@ -105,6 +109,7 @@ def quantity(
         "better": better,
         "headline": headline,
         "column_label": column_label,
+        "beside": beside,
         "per_scheduler": per_scheduler,
         "unbounded": unbounded,
     }

@@ -32,6 +32,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "delay": "parsync.metrics.delay:DelayMetric",
         "conflicts": "parsync.metrics.conflicts:ConflictMetric",
         "preferences": "parsync.metrics.preferences:PreferenceMetric",
+        "preference_sets": "parsync.metrics.preference_sets:PreferenceSetMetric",
         "placement_values": "parsync.metrics.placement_values:PlacementValueMetric",
         "cost": "parsync.metrics.cost:CostMetric",
         "jobs": "parsync.metrics.jobs:JobMetric",

@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from parsync.metrics.job_index import JobIndex
 from parsync.metrics.quantity import Quantity
 from shared_state.tasks import Int32, Int64
 
@@ -54,6 +55,19 @@ class PlacementValue(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class TaskPreferences:
+    """What each task of a run prefers, and when it is submitted: columns by task id.
+
+    Attributes:
+        preference: int32[tasks], a set of the PreferenceCatalog; 0 is none.
+        submit_us: int64[tasks].
+    """
+
+    preference: Int32
+    submit_us: Int64
+
+
 class RunFrame:
     """A run's agents, partitions and windows; the same for all metrics of a run, and never changed
     by them.
@@ -69,6 +83,8 @@ class RunFrame:
             began. Without it there are no job figures.
         endless: bool[tasks], tasks that never end, whose jobs therefore never finish.
         values: Further figures of first commits.
+        preferences: Of each task id. Without it, or without job_of, there are no figures by
+            preference set.
 
     Raises:
         ValueError: For a phase that settle_us leaves empty, overlapping phases, or an agent that is
@@ -87,6 +103,7 @@ class RunFrame:
         job_of: Int64 | None = None,
         endless: NDArray[np.bool_] | None = None,
         values: Sequence[PlacementValue] = (),
+        preferences: TaskPreferences | None = None,
     ) -> None:
         if agents < 1 or partitions < 1 or settle_us < 0 or bucket_us < 1:
             raise ValueError(
@@ -97,6 +114,8 @@ class RunFrame:
         self.agents, self.partitions = agents, partitions
         self.settle_us, self.bucket_us = settle_us, bucket_us
         self.job_of, self.endless, self.values = job_of, endless, tuple(values)
+        self.jobs = None if job_of is None else JobIndex(job_of)
+        self.preferences = preferences
         grouped = [agent for group in self.groups for agent in group.agents]
         if sorted(grouped) != list(range(agents)):
             raise ValueError("metrics: groups must hold every agent exactly once")

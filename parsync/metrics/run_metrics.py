@@ -23,7 +23,13 @@ from parsync.metrics.metric import KeptRows, Metric, Scope
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.record_buffer import Columns, RecordBuffer, Table
-from parsync.metrics.run_frame import Group, PhaseLike, PlacementValue, RunFrame
+from parsync.metrics.run_frame import (
+    Group,
+    PhaseLike,
+    PlacementValue,
+    RunFrame,
+    TaskPreferences,
+)
 from parsync.metrics.tables import SCHEMAS, Tables
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64
@@ -72,6 +78,7 @@ class RunMetrics:
         job_of: Int64 | None = None,
         endless: NDArray[np.bool_] | None = None,
         values: Sequence[PlacementValue] = (),
+        preferences: TaskPreferences | None = None,
         kinds: Sequence[type[Metric]] | None = None,
         tables: Tables = SCHEMAS,
     ) -> None:
@@ -85,6 +92,7 @@ class RunMetrics:
             job_of=job_of,
             endless=endless,
             values=values,
+            preferences=preferences,
         )
         every = registry.metrics() if kinds is None else tuple(kinds)
         for kind in every:

@@ -19,6 +19,7 @@ from parsync.metrics.delay import DelayFigures, DelayMetric
 from parsync.metrics.figures import Count, Figures, Number
 from parsync.metrics.jobs import JobFigures
 from parsync.metrics.metric import KeptRows, Metric, Scope
+from parsync.metrics.preference_sets import PreferenceSetFigures
 from parsync.metrics.preferences import PreferenceFigures, PreferenceMetric
 from parsync.metrics.quantity import Quantity, quantities_of
 from parsync.metrics.regret import RegretMeans
@@ -56,6 +57,7 @@ class ScopeFigures(
     ThroughputFigures,
     JobFigures,
     CostFigures,
+    PreferenceSetFigures,
     PreferenceFigures,
     ConflictFigures,
     DelayFigures,

@@ -45,7 +45,7 @@ arms."*".groups.greedy.protocol.gap_s = [0.1, 0.4]
 @pytest.fixture
 def one_plot(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages have plots of the metric only, since drawing takes seconds."""
-    monkeypatch.setattr(page, "shown_quantities", lambda one: [one.quantity(one.metric)])
+    monkeypatch.setattr(page, "shown_quantities", lambda one: [*map(one.quantity, one.metrics)])
 
 
 def small(folder: Path, seeds: int = 2, phase_s: float = 0.5, more: str = "") -> Path:
@@ -108,9 +108,10 @@ def test_the_example_s_summary_compares_arms_of_one_clock_class(example: Path) -
     for number, one in enumerate(summary.combinations):
         assert one.seeds == [1, 2, 3]
         by_name = {arm.name: arm for arm in one.arms}
-        assert by_name["ParSync"].baseline == "StateSync"
-        assert by_name["StateSync"].baseline is None
-        assert by_name["One scheduler at its own speed"].baseline is None
+        (compared,) = by_name["ParSync"].comparisons
+        assert compared.baseline == "StateSync"
+        assert by_name["StateSync"].comparisons == []
+        assert by_name["One scheduler at its own speed"].comparisons == []
         rates = {
             name: [
                 row["conflict_rate"]
@@ -123,7 +124,7 @@ def test_the_example_s_summary_compares_arms_of_one_clock_class(example: Path) -
             assert arm.figures["conflict_rate"].mean == pytest.approx(sum(rates[name]) / 3)
         pairs = zip(rates["ParSync"], rates["StateSync"], strict=True)
         mean = sum(a - b for a, b in pairs) / 3
-        assert by_name["ParSync"].differences["conflict_rate"].mean == pytest.approx(mean)
+        assert compared.differences["conflict_rate"].mean == pytest.approx(mean)
 
 
 def test_the_page_loads_nothing_and_is_made_again_as_it_was(example: Path) -> None:
@@ -189,7 +190,7 @@ def test_a_sweep_that_grows_runs_only_what_is_new(
     assert before.items() <= kept(out).items() and summary_of(out).runs == 12
     assert exit_status(app, "--resume", out, "--metric", "preferred_share") == 0
     assert "12 runs; 12 are done, 0 are left." in capsys.readouterr().err
-    assert summary_of(out).metric == "preferred_share"
+    assert summary_of(out).metrics == ["preferred_share"]
 
 
 @pytest.mark.usefixtures("one_plot")
@@ -221,7 +222,8 @@ def test_until_runs_as_many_seeds_as_are_needed(tmp_path: Path) -> None:
     assert summary.until == "4%"
     for one in summary.combinations:
         assert len(one.seeds) in LOOKS
-        (known,) = (arm.known for arm in one.arms if arm.known is not None)
+        (known,) = (its.known for arm in one.arms for its in arm.comparisons)
+        assert known is not None
         assert known.seeds == len(one.seeds) and known.half_width is not None
         assert known.reached == (known.half_width <= 0.04)
         assert known.reached or len(one.seeds) == LOOKS[-1]
@@ -229,6 +231,76 @@ def test_until_runs_as_many_seeds_as_are_needed(tmp_path: Path) -> None:
     text = (out / "sweep.html").read_text("utf-8")
     assert "known to within 4% of the baseline" in text
     assert "Small &amp; &lt;quick&gt;" in text
+
+
+@pytest.mark.usefixtures("one_plot")
+def test_several_metrics_and_baselines_from_the_same_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each metric has a table; each arm is compared with each baseline, seed by seed."""
+    file, out = small(tmp_path), tmp_path / "out"
+    section = """metric = ["preferred_share", "delay_mean_us"]\nbaseline = ["two", "one"]\n"""
+    third = arm_toml("three", kind="best_fit", more='decision = { clock = "counted" }')
+    file.write_text(file.read_text().replace("seeds =", f"{section}seeds =") + third)
+    assert exit_status(app, file, "--out", out) == 0
+    printed = capsys.readouterr().out
+    titles = re.findall(
+        r"Small & <quick>: (Share on preferred|Mean delay)", " ".join(printed.split())
+    )
+    assert titles == ["Share on preferred", "Mean delay"]
+    summary = summary_of(out)
+    rows = pq.read_table(out / "points.parquet").to_pylist()
+    for number, one in enumerate(summary.combinations):
+        by_arm = {
+            arm.name: [
+                row["preferred_share"]
+                for row in rows
+                if (row["combination"], row["arm"]) == (number, arm.name)
+            ]
+            for arm in one.arms
+        }
+        compared = {
+            (arm.name, its.baseline): its.differences["preferred_share"]
+            for arm in one.arms
+            for its in arm.comparisons
+        }
+        assert list(compared) == [("one", "two"), ("three", "two"), ("three", "one")]
+        for (name, baseline), difference in compared.items():
+            pairs = zip(by_arm[name], by_arm[baseline], strict=True)
+            assert difference.n == 2
+            assert difference.mean == pytest.approx(sum(a - b for a, b in pairs) / 2)
+    text = (out / "sweep.html").read_text("utf-8")
+    assert "Differences are to two and to one." in text
+    assert "<small>to two: " in text and "<small>to one: " in text
+    for metric in summary.metrics:
+        assert (out / "figures" / f"{metric}-1.svg").is_file()
+    # the sweep as resolved says the same
+    assert exit_status(app, "--resume", out) == 0
+    assert summary_of(out) == summary
+    assert exit_status(app, "--resume", out, "--metric", "cost_mean", "--baseline", "one") == 0
+    changed = summary_of(out)
+    assert changed.metrics == ["cost_mean"]
+    assert [its.baseline for arm in changed.combinations[0].arms for its in arm.comparisons] == [
+        "one",
+        "one",
+    ]
+
+
+@pytest.mark.usefixtures("one_plot")
+def test_until_asks_for_the_differences_to_every_baseline(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    file = small(tmp_path)
+    third = arm_toml("three", kind="best_fit", more='decision = { clock = "counted" }')
+    file.write_text(file.read_text() + third)
+    options = ["--until", "90%", "--metric", "preferred_share", "--metric", "delay_mean_us"]
+    options += ["--baseline", "one", "--baseline", "two"]
+    assert exit_status(app, file, "--out", out, *options) == 0
+    for one in summary_of(out).combinations:
+        known = [its.known for arm in one.arms for its in arm.comparisons]
+        assert len(known) == 3
+        for difference in known:
+            assert difference is not None and difference.reached
+            assert difference.confidence == pytest.approx(1 - 0.05 / (3 * 3))
 
 
 @pytest.mark.parametrize(
@@ -241,6 +313,18 @@ def test_until_runs_as_many_seeds_as_are_needed(tmp_path: Path) -> None:
         (["{file}", "--until", "2"], "{file}: sweep.until: expected a percentage such as 2%"),
         (["{file}", "--seeds", "2", "--until", "2%"], "{file}: sweep.seeds: has no effect with"),
         (["{file}", "--metric", "x"], "{file}: sweep.metric: unknown 'x'; expected one of "),
+        (
+            ["{file}", "--metric", "cost_mean", "--metric", "x"],
+            "{file}: sweep.metric: unknown 'x'; expected one of ",
+        ),
+        (
+            ["{file}", "--metric", "cost_mean", "--metric", "cost_mean"],
+            "{file}: sweep.metric: cost_mean is given twice",
+        ),
+        (
+            ["{file}", "--baseline", "one", "--baseline", "x"],
+            "{file}: sweep.baseline: there is no arm 'x'; arms: one, two",
+        ),
         (["{file}", "--baseline", "x"], "{file}: sweep.baseline: there is no arm 'x'; arms: one"),
         (["{file}", "--address", "x"], "--address x: expected HOST:PORT of the head node, or auto"),
         (["--resume", "{folder}", "--out", "x"], "--out: has no effect with --resume"),

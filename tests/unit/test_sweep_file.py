@@ -134,6 +134,19 @@ def test_a_sweep_as_resolved_is_the_same_sweep(tmp_path: Path) -> None:
     ]
 
 
+def test_one_name_or_several_are_written_as_they_were_given(tmp_path: Path) -> None:
+    grid = "[sweep.grid]\nheartbeat_us = [1, 2]\n"
+    for names in ('"Omega"', '["Omega", "ParSync adaptive"]'):
+        for key in ("metric", "baseline"):
+            sweep = read(tmp_path, f"[sweep]\n{key} = {names}\n{grid}")
+            section = sweep.tree()["sweep"]
+            assert section[key] == tomllib.loads(f"x = {names}")["x"]
+            again = tmp_path / "again.toml"
+            again.write_text(toml_text(sweep.tree()))
+            assert read_sweep(again, {}).section == sweep.section
+    assert "baseline" not in read(tmp_path, grid).tree()["sweep"]
+
+
 def test_the_command_line_chooses_between_seeds_and_until(tmp_path: Path) -> None:
     grid = "[sweep.grid]\nheartbeat_us = [1, 2]\n"
     assert read(tmp_path, f"[sweep]\nseeds = 3\n{grid}", until="1%").target is not None
@@ -163,6 +176,16 @@ GRID = "[sweep.grid]\n"
         ('[sweep]\nuntil = "2"\n', "sweep.until: expected a percentage such as 2%, got '2'"),
         ('[sweep]\nuntil = "0%"\n', "sweep.until: expected a percentage such as 2%, got '0%'"),
         ('[sweep]\nuntil = "101%"\n', "sweep.until: expected a percentage such as 2%, got '101%'"),
+        ("[sweep]\nmetric = 3\n", "sweep.metric: expected a name or a list of names, got 3"),
+        ("[sweep]\nmetric = []\n", "sweep.metric: expected a name or a list of names, got []"),
+        ('[sweep]\nmetric = ["a", 3]\n', "sweep.metric.1: Input should be a valid string, got 3"),
+        ('[sweep]\nmetric = ["a", "a"]\n', "sweep.metric: a is given twice"),
+        ("[sweep]\nbaseline = []\n", "sweep.baseline: expected a name or a list of names, got []"),
+        ('[sweep]\nbaseline = ["Omega", "Omega"]\n', "sweep.baseline: Omega is given twice"),
+        (
+            '[sweep]\nbaseline = ["Omega", "X"]\n' + GRID + "heartbeat_us = [1]\n",
+            "sweep.baseline: there is no arm 'X'; arms: ParSync adaptive, Omega",
+        ),
         (
             '[sweep]\nbaseline = "X"\n' + GRID + "heartbeat_us = [1]\n",
             "sweep.baseline: there is no arm 'X'; arms: ParSync adaptive, Omega",

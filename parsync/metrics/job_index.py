@@ -1,0 +1,29 @@
+"""The places of a run's jobs, 0..jobs-1 in the order of their ids: what sums by job are kept by."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared_state.tasks import Int64
+
+
+class JobIndex:
+    """The jobs of a run.
+
+    Args:
+        job_of: int64[tasks], the job of each task id; negative for tasks in no job.
+    """
+
+    def __init__(self, job_of: Int64) -> None:
+        self._ids = np.unique(job_of[job_of >= 0])
+        self._dense = len(self._ids) == 0 or int(self._ids[-1]) == len(self._ids) - 1
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def places(self, job: Int64) -> NDArray[np.intp]:
+        """The place of each of these jobs, which the run has."""
+        if self._dense:
+            return job.astype(np.intp, copy=False)
+        return np.searchsorted(self._ids, job)

@@ -1,5 +1,5 @@
-"""Live runs without Ray in which the cell and scheduler hosts are killed: in the end every scheduler
-that shares demand knows every task, once."""
+"""Live runs without Ray in which the cell and scheduler hosts are killed: in the end every
+scheduler that shares demand knows every task, once."""
 
 from __future__ import annotations
 

@@ -121,8 +121,8 @@ def _draw(summary: FrontierSummary, folder: Path, check: Callable[[], None]) -> 
                 if figure is None:
                     continue
                 name = f"frontier-{place + 1}-{number + 1}-{delay.removesuffix('_us')}"
-                where = "" if len(summary.conditions) == 1 else f": {condition_text(condition)}"
-                text = f"{title}{where}"
+                where = "" if len(summary.conditions) == 1 else f", {condition_text(condition)}"
+                text = f"{title}{where}: {pair_text(summary, delay, quality)}"
                 _, svg = style.save(figure, figure, folder, name)
                 drawings.append(_Drawing(name, text, style.inline_svg(svg, _plain(text))))
     return drawings

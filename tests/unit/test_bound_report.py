@@ -155,6 +155,7 @@ def test_frontiers_have_a_line_at_the_bound(directory: Path, tmp_path: Path) -> 
     whole = with_bound.model_copy(update={"quantities": shown})
     page = write_frontier_page(tmp_path, whole, {}, lambda: None).read_text("utf-8")
     assert "90 % preferred at a mean cost of 100" in page
+    assert ": Mean delay, share on preferred machines</h3>" in page
     write_frontier(directory / FRONTIER, with_bound)
     lead = of_run(read_run(directory))
     assert lead is not None

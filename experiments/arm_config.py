@@ -23,7 +23,13 @@ from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.runtime.assembly import ArmSpec, GroupSpec, ProtocolChoice, check_protocols
 from schedulers import registry
 from schedulers.capability import Capability
-from schedulers.decision_time import Counted, DecisionClock, Measured, Modelled
+from schedulers.decision_time import (
+    PRICE_MACHINE_NS,
+    Counted,
+    DecisionClock,
+    Measured,
+    Modelled,
+)
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
 
@@ -51,6 +57,13 @@ class ModelledTime(Strict):
         description="tasks that a flow scheduler keeps waiting take their time in every round",
     )
 
+    price_machine_ns: int = Field(
+        PRICE_MACHINE_NS,
+        ge=0,
+        le=1_000_000,
+        description="of a machine, whenever slot prices are made anew; nothing without prices",
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _of_this_version(cls, given: Any) -> Any:
@@ -61,7 +74,9 @@ class ModelledTime(Strict):
     def make(self, partitions: int) -> DecisionClock:
         task_ns = self.task_us * 1000
         partition_ns = round(task_ns * self.scan_cost / partitions)
-        return Modelled(self.job_us, round(task_ns), partition_ns, self.charges_kept)
+        return Modelled(
+            self.job_us, round(task_ns), partition_ns, self.charges_kept, self.price_machine_ns
+        )
 
 
 class CountedTime(Strict):

@@ -35,6 +35,10 @@ class Capability(StrEnum):
     # a round is about one batch of submitted tasks, or the part that there is time for.
     PLANS_WHOLE_QUEUE = "plans_whole_queue"
 
+    # Its slot prices rest on the tasks of all schedulers that have this capability
+    # (interface.SharingScheduler). It needs a protocol that passes demand on.
+    SHARES_DEMAND = "shares_demand"
+
     # In a live run, schedulers that have it run in a process apart from those that do not.
     OWN_PROCESS = "own_process"
 

@@ -23,10 +23,12 @@ from schedulers.interface import (
     PlanContext,
     Scheduler,
     SchedulerEnvironment,
+    SharingScheduler,
     TaskChanges,
     claims_in_one_step,
 )
 from schedulers.plan_check import PlanCheck, shortened
+from schedulers.prices.interface import DemandCounts, SharesDemand
 from schedulers.registry import SchedulerSpec
 from schedulers.too_large import tasks_too_large, with_too_large
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
@@ -84,6 +86,12 @@ class CheckedScheduler:
             self._claiming = scheduler
         self._round = 0
         self.calling = ""
+        self._shared_demand: SharesDemand | None = None
+        if Capability.SHARES_DEMAND in spec.capabilities:
+            if isinstance(scheduler, SharingScheduler):
+                self._shared_demand = scheduler.shared_demand
+            if not isinstance(self._shared_demand, SharesDemand):
+                raise self.broken(f"{Capability.SHARES_DEMAND}: expected shared_demand")
 
     @classmethod
     def build(
@@ -196,6 +204,35 @@ class CheckedScheduler:
         self.calling = "observe()"
         try:
             self._scheduler.observe(changes)
+        except BaseException as error:
+            self._failed(error)
+            raise
+        finally:
+            self.calling = ""
+
+    def take_new_demand(self) -> Int64:
+        """As SharesDemand.take_new, of a scheduler that shares demand. Raises ContractBroken."""
+        assert self._shared_demand is not None, "Capability.SHARES_DEMAND is declared"
+        self.calling = "take_new()"
+        try:
+            task = self._shared_demand.take_new()
+        except BaseException as error:
+            self._failed(error)
+            raise
+        finally:
+            self.calling = ""
+        is_column = task.__class__ is np.ndarray and task.dtype == np.int64 and task.ndim == 1
+        if not is_column or (len(task) and not 0 <= task.min() <= task.max() < len(self._table)):
+            raise self.broken("take_new(): expected the ids of tasks, int64[n]")
+        return task
+
+    def learn_demand(self, counts: DemandCounts, over_us: int) -> None:
+        """As SharesDemand.learn_demand, of a scheduler that shares demand. Raises
+        ContractBroken."""
+        assert self._shared_demand is not None, "Capability.SHARES_DEMAND is declared"
+        self.calling = "learn_demand()"
+        try:
+            self._shared_demand.learn_demand(counts, over_us)
         except BaseException as error:
             self._failed(error)
             raise

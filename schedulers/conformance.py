@@ -235,6 +235,7 @@ class _Trial:
         same = (
             plan.operations == twin.operations
             and plan.partitions_scanned == twin.partitions_scanned
+            and plan.priced_machines == twin.priced_machines
         )
         _require(same, "counted work is a function of what the scheduler saw")
         _require(

@@ -13,6 +13,9 @@ from typing import ClassVar, Protocol
 # was calibrated on.
 PS_PER_OPERATION = 100_000
 
+# What making slot prices anew takes per machine of the cell, for modelled clocks.
+PRICE_MACHINE_NS = 60
+
 
 class ClockClass(StrEnum):
     """What decision times stand for. Delays of different classes cannot be compared."""
@@ -42,7 +45,12 @@ class DecisionClock(Protocol):
     def charges_kept(self) -> bool: ...
 
     def duration_us(
-        self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int
+        self,
+        tasks: int,
+        partitions_scanned: int,
+        operations: int,
+        elapsed_ns: int,
+        priced_machines: int = 0,
     ) -> int:
         """The duration of a round.
 
@@ -52,6 +60,7 @@ class DecisionClock(Protocol):
             partitions_scanned: As in Plan, summed over tasks.
             operations: As in Plan.
             elapsed_ns: The wall time in which the plan was computed.
+            priced_machines: As in Plan.
         """
         ...
 
@@ -74,6 +83,7 @@ class Modelled:
         task_ns: Per task.
         partition_ns: Per partition looked at.
         charges_kept: As in DecisionClock.
+        price_machine_ns: Per machine, whenever slot prices are made anew.
 
     Raises:
         ValueError: A time is negative.
@@ -84,16 +94,23 @@ class Modelled:
     task_ns: int
     partition_ns: int
     charges_kept: bool = False
+    price_machine_ns: int = PRICE_MACHINE_NS
 
     def __post_init__(self) -> None:
-        for name in ("job_us", "task_ns", "partition_ns"):
+        for name in ("job_us", "task_ns", "partition_ns", "price_machine_ns"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name}: expected 0 or more, got {getattr(self, name)}")
 
     def duration_us(
-        self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int
+        self,
+        tasks: int,
+        partitions_scanned: int,
+        operations: int,
+        elapsed_ns: int,
+        priced_machines: int = 0,
     ) -> int:
-        return self.job_us + _to_us(self.task_ns * tasks + self.partition_ns * partitions_scanned)
+        search_ns = self.task_ns * tasks + self.partition_ns * partitions_scanned
+        return self.job_us + _to_us(search_ns + self.price_machine_ns * priced_machines)
 
     def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
         per_task_ns = self.task_ns + self.partition_ns * partitions_per_task
@@ -124,7 +141,12 @@ class Counted:
             raise ValueError(f"ns_per_operation: expected more than 0, got {self.ns_per_operation}")
 
     def duration_us(
-        self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int
+        self,
+        tasks: int,
+        partitions_scanned: int,
+        operations: int,
+        elapsed_ns: int,
+        priced_machines: int = 0,
     ) -> int:
         return _to_us(self.ns_per_operation * operations)
 
@@ -140,7 +162,12 @@ class Measured:
     charges_kept: ClassVar[bool] = False
 
     def duration_us(
-        self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int
+        self,
+        tasks: int,
+        partitions_scanned: int,
+        operations: int,
+        elapsed_ns: int,
+        priced_machines: int = 0,
     ) -> int:
         return _to_us(elapsed_ns)
 

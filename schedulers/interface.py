@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple, Protocol, TypeGuard
+from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schedulers.prices.interface import SharesDemand
 from shared_state.errors import AgoraError
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
 from shared_state.view import ClusterView
@@ -129,6 +130,8 @@ class Plan:
         retry_at_us: When the scheduler wants to be called again, later than context.now_us, even if
             its view has not changed and nothing new was submitted by then. It counts until the next
             plan. None: it need not be called before.
+        priced_machines: For how many machines slot prices were made anew. Modelled decision times
+            grow with it; the counted work has it already.
     """
 
     task: Int64
@@ -142,6 +145,7 @@ class Plan:
     partitions_scanned: int | None = None
     stats: Mapping[str, int] = field(default_factory=dict)
     retry_at_us: int | None = None
+    priced_machines: int = 0
 
     @staticmethod
     def from_machines(
@@ -154,6 +158,7 @@ class Plan:
         evict: Int64 = NONE,
         stats: Mapping[str, int] | None = None,
         retry_at_us: int | None = None,
+        priced_machines: int = 0,
     ) -> Plan:
         """Make the plan that places each task of a call on the machine given for it.
 
@@ -166,6 +171,7 @@ class Plan:
             evict: int64[e], as in Plan.
             stats: As in Plan.
             retry_at_us: As in Plan.
+            priced_machines: As in Plan.
 
         Raises:
             ValueError: `machine` is not an int32 array with one entry per task.
@@ -189,6 +195,7 @@ class Plan:
                 partitions_scanned,
                 figures,
                 retry_at_us,
+                priced_machines,
             )
         placed, left = ~waiting, tasks.task[waiting]
         return Plan(
@@ -207,6 +214,7 @@ class Plan:
             partitions_scanned=partitions_scanned,
             stats=figures,
             retry_at_us=retry_at_us,
+            priced_machines=priced_machines,
         )
 
 
@@ -344,6 +352,18 @@ class ClaimingScheduler(Scheduler, Protocol):
             The plan, as ClaimedPlan.claim() makes it.
         """
         ...
+
+
+@runtime_checkable
+class SharingScheduler(Protocol):
+    """What a scheduler has besides if its options may give it Capability.SHARES_DEMAND.
+
+    Attributes:
+        shared_demand: What learns demand in it; None unless it has that capability.
+    """
+
+    @property
+    def shared_demand(self) -> SharesDemand | None: ...
 
 
 def claims_in_one_step(scheduler: Scheduler) -> TypeGuard[ClaimingScheduler]:

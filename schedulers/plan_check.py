@@ -240,6 +240,8 @@ def _places_all(plan: Plan, tasks: TaskBatch, view: ClusterView) -> bool:
         and plan.retry_at_us is None
         and operations.__class__ is int
         and 0 <= operations <= MOST
+        and plan.priced_machines.__class__ is int
+        and 0 <= plan.priced_machines <= MOST
         and (scanned is None or (scanned.__class__ is int and 0 <= scanned <= MOST))
         and pending.__class__ is reason.__class__ is evict.__class__ is np.ndarray
         and pending.dtype is evict.dtype is _INT64
@@ -258,6 +260,7 @@ def _counts(plan: Plan) -> str | None:
     for name, count in (
         ("operations", plan.operations),
         ("partitions_scanned", plan.partitions_scanned),
+        ("priced_machines", plan.priced_machines),
     ):
         if count is None and name == "partitions_scanned":
             continue

@@ -6,35 +6,50 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from experiments.sweeps.labels import value_text
+from experiments.sweeps.labels import assignments, value_text
 from experiments.sweeps.result import SweepSummary
 from experiments.sweeps.wording import basis_sentence, interval_text, until_sentence
 from parsync.metrics.quantity import Quantity
 
 MOST_ROWS = 40
+MOST_COLUMNS = 2  # of parameters; more would leave no room for the arms
 
 
 def metric_tables(summary: SweepSummary) -> Group:
     """The means of each metric with half their intervals, arms in columns; and what `until` came
-    to. Of a long sweep the first rows."""
+    to. Of a long sweep the first rows. Combinations of many parameters are numbered, and listed
+    first."""
     notes = [basis_sentence(summary), until_sentence(summary)]
     if summary.partial:
         notes.insert(0, f"PARTIAL: {summary.partial}.")
     if len(summary.combinations) > MOST_ROWS:
         notes.append(f"The page has all {len(summary.combinations)} combinations.")
     tables = (_metric_table(summary, summary.quantity(key)) for key in summary.metrics)
-    return Group(*tables, *(Text(note) for note in notes if note))
+    return Group(*_numbered(summary), *tables, *(Text(note) for note in notes if note))
+
+
+def _are_numbered(summary: SweepSummary) -> bool:
+    return len(summary.parameters) > MOST_COLUMNS
+
+
+def _numbered(summary: SweepSummary) -> list[Text]:
+    if not _are_numbered(summary):
+        return []
+    labels = [parameter.label for parameter in summary.parameters]
+    shown = enumerate(summary.combinations[:MOST_ROWS], 1)
+    return [Text(f"{number}: {assignments(labels, one.values)}") for number, one in shown]
 
 
 def _metric_table(summary: SweepSummary, metric: Quantity) -> Table:
     table = Table(title=f"{summary.name}: {metric.label}", title_justify="left")
-    for parameter in summary.parameters:
-        table.add_column(parameter.label, justify="right")
+    for label in ["#"] if _are_numbered(summary) else [one.label for one in summary.parameters]:
+        table.add_column(label, justify="right")
     table.add_column("seeds", justify="right")
     for name in summary.arms:
         table.add_column(Text(name), justify="right")
-    for one in summary.combinations[:MOST_ROWS]:
-        cells = [value_text(value) for value in one.values]
+    for number, one in enumerate(summary.combinations[:MOST_ROWS], 1):
+        values = [number] if _are_numbered(summary) else one.values
+        cells = [value_text(value) for value in values]
         cells += [str(len(one.seeds))]
         cells += [interval_text(metric, arm.figures[metric.key]) for arm in one.arms]
         table.add_row(*map(Text, cells))

@@ -13,6 +13,10 @@ class ProtocolCapability(StrEnum):
     # place tasks by themselves, and a group names none.
     RUNS_SCHEDULERS = "runs_schedulers"
 
+    # Its agents pass on what their schedulers were offered, and learn what others were
+    # (schedulers.capability.Capability.SHARES_DEMAND). Without it, schedulers share no demand.
+    PASSES_DEMAND = "passes_demand"
+
     # The master tells its agents when their tasks finish (TasksEnded). Agents of schedulers that
     # want to know of ends are told in any case.
     WANTS_ENDS = "wants_ends"

@@ -46,6 +46,7 @@ def _wrong(spec: ProtocolSpec) -> str:
             ("shared_options", is_model(spec.shared_options), "a BaseModel"),
             ("make_agent", callable(spec.make_agent), "a callable"),
             ("cell_side", optional[0] is None or callable(optional[0]), "a callable or None"),
+            ("uses_cell_side", callable(spec.uses_cell_side), "a callable"),
             ("node_side", optional[1] is None or callable(optional[1]), "a callable or None"),
             ("events", isinstance(spec.events, tuple), "a tuple of event classes"),
             ("check", callable(spec.check), "a callable"),

@@ -100,6 +100,11 @@ class AgentEnvironment:
     static_state: StaticCellState | None
 
 
+def always(members: tuple[Member, ...]) -> bool:
+    """Yes, whatever the groups."""
+    return True
+
+
 def any_groups(members: tuple[Member, ...], partitions: int) -> None:
     """Accept every combination of groups."""
 
@@ -114,6 +119,7 @@ class ProtocolSpec:
         make_agent: Creates an agent of a group.
         cell_side: Creates the participant that lives beside the master, such as an allocator; it
             may read the cell and must not change it. None: the protocol has no such participant.
+        uses_cell_side: Whether an arm with these groups has that participant.
         node_side: Creates the queues at the machines, which are part of the worker pool (see
             base_node_side.py). None: it has none.
         events: The classes of the protocol's own events, numbered within it.
@@ -131,6 +137,7 @@ class ProtocolSpec:
     options: type[BaseModel]
     make_agent: Callable[[AgentEnvironment], Agent]
     cell_side: Callable[[Environment, Cell], CellSide] | None = None
+    uses_cell_side: Callable[[tuple[Member, ...]], bool] = always
     node_side: Callable[[Environment], NodeSide] | None = None
     events: tuple[type[Event], ...] = ()
     capabilities: Callable[[Any], Set[ProtocolCapability]] | Set[ProtocolCapability] = (

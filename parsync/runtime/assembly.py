@@ -151,7 +151,16 @@ def check_protocols(arm: ArmSpec) -> None:
         if kind not in arm.protocols:
             raise AgoraError(f"options of protocol {kind!r}, which no group of the arm uses")
     for group in arm.groups:
-        watches = ProtocolCapability.WATCHES_CELL in _capabilities(group)
+        capabilities = _capabilities(group)
+        if (
+            Capability.SHARES_DEMAND in group.capabilities
+            and ProtocolCapability.PASSES_DEMAND not in capabilities
+        ):
+            raise AgoraError(
+                f"group '{group.name}': share_demand: protocol {group.protocol.kind!r} does not "
+                "pass demand on"
+            )
+        watches = ProtocolCapability.WATCHES_CELL in capabilities
         if watches and protocols.get(group.protocol.kind).cell_side is None:
             raise AgoraError(
                 f"protocol {group.protocol.kind!r}: {ProtocolCapability.WATCHES_CELL}: needs a "
@@ -272,13 +281,18 @@ class Assembly:
         """
         participants: dict[int, CellSide] = {}
         for kind in self.protocols:
+            environment = self._environment(kind)
             make = protocols.get(kind).cell_side
-            if make is not None:
-                environment = self._environment(kind)
+            if make is not None and self._has_cell_side(kind):
                 address = environment.cell_side
                 call = partial(make, environment, cell)
                 participants[address] = made(self.parts.get(address), call, make)
         return participants
+
+    def _has_cell_side(self, kind: str) -> bool:
+        """Whether a protocol of the arm has a participant beside the master."""
+        spec = protocols.get(kind)
+        return spec.cell_side is not None and spec.uses_cell_side(members_of(self.arm, kind))
 
     @cached_property
     def addresses(self) -> frozenset[int]:
@@ -286,7 +300,7 @@ class Assembly:
         cell_side = [
             CELL_SIDE - place
             for place, kind in enumerate(self.protocols)
-            if protocols.get(kind).cell_side is not None
+            if self._has_cell_side(kind)
         ]
         others = (MASTER, WORKERS, COORDINATOR, ARRIVALS)
         return frozenset((*range(self.arm.agents), *others, *cell_side))

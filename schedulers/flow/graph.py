@@ -37,7 +37,7 @@ from schedulers.flow.policies.policy import (
 from schedulers.flow.policy_checks import check_acyclic, check_costs, check_heads
 from schedulers.flow.slot_pricing import SlotPricing, SlotState
 from schedulers.flow.solver_graph import UNSCHEDULED, SolverGraph
-from schedulers.flow.task_table import NO_NODE, NO_ROW, TaskNodeState, TaskTable
+from schedulers.flow.task_table import NO_ARC, NO_NODE, NO_ROW, TaskNodeState, TaskTable
 from shared_state.random import Stream
 from shared_state.tasks import Int64, TaskBatch
 from shared_state.view import ClusterView
@@ -45,8 +45,8 @@ from shared_state.view import ClusterView
 
 class InnerArcs(NamedTuple):
     """The arcs out of aggregators, int64[k] each; those of one aggregator in consecutive rows. arc:
-    the solver's id. is_priced: bool[k], whether tasks that enter machines over the arc pay for
-    their slots."""
+    the solver's id, or NO_ARC where priced arcs stand in for it. flow: as of the last solve.
+    is_priced: bool[k], whether tasks that enter machines over the arc pay for their slots."""
 
     tail: Int64
     head: Int64
@@ -54,6 +54,7 @@ class InnerArcs(NamedTuple):
     level: Int64
     arc: Int64
     capacity: Int64
+    flow: Int64
     is_priced: NDArray[np.bool_]
 
 
@@ -82,7 +83,7 @@ class FlowGraph:
         self._machine_arcs = MachineArcs(self._arcs, self._sink, machines, pricing, preemption)
         self._aggregator_node = np.full(policy.aggregators, NO_NODE, np.int64)
         none = np.zeros(0, np.int64)
-        self.inner = InnerArcs(none, none, none, none, none, none, none.astype(bool))
+        self.inner = InnerArcs(none, none, none, none, none, none, none, none.astype(bool))
         # Their rows by tail: the first, and the one after the last.
         self._inner_of_aggregator = (
             np.zeros(policy.aggregators, np.int64),
@@ -162,6 +163,7 @@ class FlowGraph:
                 f"{self._name}: the flow problem was left {status.name}{self._infeasibility(table)}"
             )
         arc, flow = self.solver.changed_flow()
+        self._arcs.move_flow(arc, flow, self.inner.flow)
         carries = (self._arcs.row_of_arc[arc] != NO_ROW) & (flow > 0)
         table.next_hop[self._arcs.row_of_arc[arc[carries]]] = arc[carries]
 
@@ -217,7 +219,7 @@ class FlowGraph:
                 *self._inner_of_aggregator,
                 self.inner.head,
                 self.inner.cost,
-                self.solver.flow(self.inner.arc),
+                self.inner.flow,
                 self.inner.capacity,
             ),
             room,
@@ -352,8 +354,14 @@ class FlowGraph:
         capacity = self._capacity_into_machines(entry, load)
         differs = capacity != self.inner.capacity[entry]
         self.inner.capacity[entry] = capacity
-        self.solver.set_capacity(self.inner.arc[entry[differs]], capacity[differs])
-        self._arcs.altered += len(entry)
+        arc = self.inner.arc[entry]
+        altered = len(entry)
+        if self._machine_arcs.replaces_inner:
+            own = arc != NO_ARC
+            differs &= own
+            altered = int(np.count_nonzero(own))
+        self.solver.set_capacity(arc[differs], capacity[differs])
+        self._arcs.altered += altered
 
     def _capacity_into_machines(self, entry: Int64, load: MachineLoad) -> Int64:
         capacity = self._policy.machine_arc_capacity(
@@ -395,15 +403,17 @@ class FlowGraph:
             arcs.level[order],
         )
         is_elsewhere = self._policy.is_elsewhere(tail)
+        is_priced = self._machine_arcs.is_priced(is_elsewhere)
         old = self.inner
         self.inner = InnerArcs(
             tail=np.concatenate([old.tail, tail]),
             head=np.concatenate([old.head, head]),
             cost=np.concatenate([old.cost, cost]),
             level=np.concatenate([old.level, level]),
-            arc=old.arc,
+            arc=np.concatenate([old.arc, np.full(len(tail), NO_ARC, np.int64)]),
             capacity=np.concatenate([old.capacity, np.full(len(tail), UNBOUNDED, np.int64)]),
-            is_priced=np.concatenate([old.is_priced, self._machine_arcs.is_priced(is_elsewhere)]),
+            flow=np.concatenate([old.flow, np.zeros(len(tail), np.int64)]),
+            is_priced=np.concatenate([old.is_priced, is_priced]),
         )
         first, end = self._inner_of_aggregator
         opened = np.unique(tail)
@@ -411,13 +421,19 @@ class FlowGraph:
         end[opened] = len(old.tail) + np.searchsorted(tail, opened, side="right")
         into = len(old.tail) + np.flatnonzero(head >= 0)
         self.inner.capacity[into] = self._capacity_into_machines(into, load)
-        arc = self._arcs.add_arcs(
-            self._aggregator_node[tail],
-            self._node_of(head, is_elsewhere),
-            self.inner.capacity[len(old.tail) :],
-            cost,
+        tail_node, inner = self._aggregator_node[tail], len(old.tail) + np.arange(len(tail))
+        replaced = np.zeros(len(tail), bool)
+        if self._machine_arcs.replaces_inner:
+            replaced = is_priced & (head >= 0)
+            self._machine_arcs.open(head[replaced], tail_node[replaced], inner[replaced])
+        own = inner[~replaced]
+        self.inner.arc[own] = self._arcs.add_inner_arcs(
+            own,
+            tail_node[~replaced],
+            self._node_of(head, is_elsewhere)[~replaced],
+            self.inner.capacity[own],
+            cost[~replaced],
         )
-        self.inner = self.inner._replace(arc=np.concatenate([old.arc, arc]))
         self._index_machines()
 
     def _index_machines(self) -> None:

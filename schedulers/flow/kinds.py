@@ -92,12 +92,17 @@ def build_load_spreading(
     return FlowScheduler(policy, options, environment)
 
 
+def further_capabilities(options: FlowOptions) -> frozenset[Capability]:
+    return options.further_capabilities
+
+
 QUINCY = SchedulerSpec(
     "quincy",
     QuincyOptions,
     build_quincy,
     default_decision=DECISION,
     capabilities=CAPABILITIES,
+    further_capabilities=further_capabilities,
 )
 LOAD_SPREADING = SchedulerSpec(
     "flow_load_spreading",
@@ -105,4 +110,5 @@ LOAD_SPREADING = SchedulerSpec(
     build_load_spreading,
     default_decision=DECISION,
     capabilities=CAPABILITIES,
+    further_capabilities=further_capabilities,
 )

@@ -4,9 +4,13 @@ Without slot prices each machine has one arc to the sink, of cost 0. Slot prices
 (slot_arcs.py) on the way into the machine, for all placements or for those elsewhere. A running
 task enters behind them, as it pays for no slot:
 
-    all placements                 placement ---------> M ==price==> sink
-    all, under preemption          placement -> E ==price==> M --0--> sink,  running -> M
-    elsewhere   not preferred: rack, ... -> E ==price==> M --0--> sink,  preferred, running -> M
+    all placements            placement ---------> M ==price==> sink
+    all, under preemption     placement -> E ==price==> M --0--> sink,  running -> M
+    elsewhere                 rack ==price==> M --0--> sink,            preferred, running -> M
+    elsewhere, several arcs   aggregator -> E ==price==> M --0--> sink, preferred, running -> M
+
+Where a machine has only one arc for placements elsewhere (Policy.one_arc_elsewhere), the priced
+arcs take the place of that arc, and no nodes E are needed.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from schedulers.flow.policies.policy import MachineLoad
 from schedulers.flow.slot_arcs import SlotArcs
 from schedulers.flow.slot_pricing import SlotPricing, SlotState
 from schedulers.flow.solver_graph import SolverGraph
+from schedulers.flow.task_table import NO_NODE
 from shared_state.tasks import Int64
 
 
@@ -28,6 +33,8 @@ class MachineArcs:
     Attributes:
         node: int64[M], where running tasks enter, and placements without a price.
         room: int64[M], how many units may flow through each machine.
+        replaces_inner: Whether the priced arcs are arcs out of aggregators, in place of those that
+            the policy asks for.
         slots: The priced arcs, if there are slot prices.
     """
 
@@ -44,6 +51,9 @@ class MachineArcs:
         self._graph = graph
         self._sink = sink
         self._elsewhere_only = pricing is not None and pricing.elsewhere_only
+        self.replaces_inner = (
+            pricing is not None and pricing.elsewhere_only and pricing.policy.one_arc_elsewhere
+        )
         self.node = self._entrance = graph.add_nodes(machines)
         self.room = zero = np.zeros(machines, np.int64)
         self._to_sink = np.zeros(0, np.int64)
@@ -53,7 +63,9 @@ class MachineArcs:
             self.slots = SlotArcs(graph, pricing, self.node, sinks)
             return
         self._to_sink = graph.add_arcs(self.node, sinks, zero, zero)
-        if pricing is not None:
+        if pricing is not None and self.replaces_inner:
+            self.slots = SlotArcs(graph, pricing, np.full(machines, NO_NODE), self.node)
+        elif pricing is not None:
             self._entrance = graph.add_nodes(machines)
             self.slots = SlotArcs(graph, pricing, self._entrance, self.node)
 
@@ -75,16 +87,25 @@ class MachineArcs:
             return self.node[machine]
         return np.where(self.is_priced(is_elsewhere), self._entrance[machine], self.node[machine])
 
+    def open(self, machine: Int64, tail: Int64, inner: Int64) -> None:
+        """Let placements elsewhere enter these machines from these nodes, over priced arcs that
+        stand for these rows of the arcs out of aggregators (int64[k] each).
+
+        Called where replaces_inner, once for each machine.
+        """
+        if self.slots is not None:
+            self.slots.open(machine, tail, inner)
+
     def set_load(self, load: MachineLoad, slots: SlotState | None) -> Int64:
         """Set capacities and slot prices, and return the machines whose room changed."""
-        if self.slots is not None and slots is not None:
-            self.slots.update(load, slots)
         machine = np.flatnonzero(load.room != self.room)
+        if self.slots is not None and slots is not None:
+            self.slots.update(load, slots, machine)
         if len(machine):
             self.room = load.room.copy()
             if len(self._to_sink):
                 self._graph.solver.set_capacity(self._to_sink[machine], self.room[machine])
-            self._graph.altered += len(machine)
+                self._graph.altered += len(machine)
         return machine
 
     def priced(self, inner_is_priced: NDArray[np.bool_]) -> PricedSlots:

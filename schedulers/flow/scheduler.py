@@ -31,7 +31,7 @@ from schedulers.interface import (
     SchedulerEnvironment,
     TaskChanges,
 )
-from schedulers.prices.interface import LearnsPotentials
+from schedulers.prices.interface import LearnsPotentials, SharesDemand
 from schedulers.prices.options import PriceMode, PriceOptions
 from schedulers.units import TypicalRequest, fits_somewhere, units_in
 from shared_state.random import Stream
@@ -94,8 +94,14 @@ class FlowScheduler:
         self._total = np.zeros(machines, np.int64)  # units an empty machine holds
         self._limit = environment.cell.limit
         self._price_operations = 0  # counted by the estimator in the last round
+        self._priced_machines = 0  # whose prices were made anew for it
         self._size = self.graph.size  # after the last round
         self._rounds = 0
+
+    @property
+    def shared_demand(self) -> SharesDemand | None:
+        """What learns demand in it (SharingScheduler)."""
+        return None if self._estimator is None else self._estimator.shared_demand
 
     # --- what became of tasks --------------------------------------------------------------------
 
@@ -158,6 +164,7 @@ class FlowScheduler:
             operations=self.work.operations + self._price_operations,
             stats=figures,
             retry_at_us=self._patience_ends_us(),
+            priced_machines=self._priced_machines,
         )
 
     def _patience_ends_us(self) -> int | None:
@@ -196,6 +203,7 @@ class FlowScheduler:
         estimator.offered(tasks.task, tasks.preference, tasks.request)
         prices = estimator.update(view, now_us)
         self._price_operations = estimator.operations
+        self._priced_machines = len(prices.price) if estimator.operations else 0
         if np.array_equal(prices.unit, self._typical.unit):
             return SlotState(prices, load.free)  # a slot is a unit of the flow
         return SlotState(prices, np.minimum(units_in(view.free, prices.unit), prices.slots))

@@ -16,7 +16,7 @@ from schedulers.flow.policies.policy import MachineLoad, PolicyError
 from schedulers.flow.policy_checks import MAX_COST
 from schedulers.flow.slot_pricing import SlotPricing, SlotState
 from schedulers.flow.solver_graph import SolverGraph
-from schedulers.flow.task_table import NO_ARC
+from schedulers.flow.task_table import NO_ARC, NO_NODE, NO_ROW
 from schedulers.prices.interface import SlotPrices
 from schedulers.units import units_in
 from shared_state.tasks import Int64
@@ -24,12 +24,14 @@ from shared_state.tasks import Int64
 
 class SegmentArcs:
     """Parallel arcs from `tail` to `head` (nodes, int64[M] each), S at most for each pair. An arc
-    exists from when it was first open.
+    exists from when it was first open. Machines whose tail is NO_NODE have none.
+
+    inner: int64[M], the rows of the arcs out of aggregators that they stand for, or NO_ROW.
     """
 
-    def __init__(self, graph: SolverGraph, tail: Int64, head: Int64) -> None:
+    def __init__(self, graph: SolverGraph, tail: Int64, head: Int64, inner: Int64) -> None:
         self._graph = graph
-        self._tail, self._head = tail, head
+        self._tail, self._head, self._inner = tail, head, inner
         self._arc = np.full((len(tail), 1), NO_ARC, np.int64)
         self._capacity = np.zeros((len(tail), 1), np.int64)
         self._arc_cost = np.zeros((len(tail), 1), np.int64)
@@ -58,13 +60,18 @@ class SegmentArcs:
         self._graph.change_arcs(*changes)
         if len(place):
             machine = place // self._arc.shape[1]
-            self._arc.reshape(-1)[place] = self._graph.add_arcs(
-                self._tail[machine], self._head[machine], capacity, place_cost
+            self._arc.reshape(-1)[place] = self._graph.add_inner_arcs(
+                self._inner[machine],
+                self._tail[machine],
+                self._head[machine],
+                capacity,
+                place_cost,
             )
 
 
 class SlotArcs:
-    """The priced arcs from `tail` to `head` (nodes, int64[M] each).
+    """The priced arcs from `tail` to `head` (nodes, int64[M] each). A machine whose tail is NO_NODE
+    has none until it is opened.
 
     A slot that a running task of this scheduler holds may be vacated for another one. It costs as
     much as the dearest slot of the cell, so that no running task has to move because the slots of
@@ -76,33 +83,47 @@ class SlotArcs:
         self._prices: SlotPrices | None = None
         self._cost = np.zeros((len(tail), 1), np.int64)  # of slots, by level
         self._dearest = 0
-        self._segments = SegmentArcs(graph, tail, head)
-        self._vacated = SegmentArcs(graph, tail, head)
+        self._tail, self._inner = tail, np.full(len(tail), NO_ROW, np.int64)
+        self._has_closed = bool(np.any(tail == NO_NODE))
+        self._segments = SegmentArcs(graph, tail, head, self._inner)
+        self._vacated = SegmentArcs(graph, tail, head, self._inner)
         # As of the last update, int64[M]: units free and to be vacated, slots free.
         self._units = self._own = self._free = np.zeros(len(tail), np.int64)
 
-    def update(self, load: MachineLoad, slots: SlotState) -> None:
-        """Bring the arcs up to date with the load of machines and the prices of their slots."""
+    def open(self, machine: Int64, tail: Int64, inner: Int64) -> None:
+        """Add the arcs of these machines: from which nodes, and for which rows of the arcs out of
+        aggregators (int64[k] each)."""
+        self._tail[machine], self._inner[machine] = tail, inner
+        self._has_closed = bool(np.any(self._tail == NO_NODE))
+        if self._prices is not None:
+            self._set_free(machine, self._prices)
+            self._set_vacated(machine)
+
+    def update(self, load: MachineLoad, slots: SlotState, moved: Int64) -> None:
+        """Bring the arcs up to date with the load of machines and the prices of their slots.
+
+        Args:
+            load: Of the machines.
+            slots: Their prices and free slots.
+            moved: int64[k], all machines whose room differs from that of the last update.
+        """
         prices, is_new = slots.prices, slots.prices is not self._prices
         dearest_changed = False
         if is_new:
             before, self._dearest = self._dearest, self._set_prices(prices)
             dearest_changed = before != self._dearest
             row = np.arange(len(self._units))
+        elif load.free is load.room is slots.free and self._free is self._units:
+            row = moved
         else:
-            stale = load.free != self._units
-            if not (slots.free is load.free and self._free is self._units):
-                stale |= slots.free != self._free
-            row = np.flatnonzero(stale)
+            row = np.flatnonzero((load.free != self._units) | (slots.free != self._free))
         self._units, self._free = load.free, slots.free
-        if len(row):
-            self._segments.set(row, self._cost, prices.slots, slots.free, load.free)
+        self._set_free(row, prices)
         if load.room is not load.free:
             own = load.room - load.free
             stale = (own != self._own) | (dearest_changed & (own > 0))
             self._own = own
-            cost = np.full((len(own), 1), self._dearest)
-            self._vacated.set(np.flatnonzero(stale), cost, own, own, own)
+            self._set_vacated(np.flatnonzero(stale))
 
     def priced(self, direct: bool, inner: NDArray[np.bool_]) -> PricedSlots:
         """The slots as of the last update, with which arcs are priced (as in PricedSlots)."""
@@ -126,6 +147,20 @@ class SlotArcs:
             return np.zeros(len(machine), np.int64)
         busy = self._prices.slots[machine] - units_in(free, self._prices.unit)
         return self._at_level(machine, busy)
+
+    def _set_free(self, row: Int64, prices: SlotPrices) -> None:
+        row = self._opened(row)
+        if len(row):
+            self._segments.set(row, self._cost, prices.slots, self._free, self._units)
+
+    def _set_vacated(self, row: Int64) -> None:
+        row = self._opened(row)
+        if len(row):
+            own = self._own
+            self._vacated.set(row, np.full((len(own), 1), self._dearest), own, own, own)
+
+    def _opened(self, row: Int64) -> Int64:
+        return row[self._tail[row] != NO_NODE] if self._has_closed else row
 
     def _at_level(self, machine: Int64, busy: Int64) -> Int64:
         cost: Int64 = self._cost[machine, np.clip(busy, 0, self._cost.shape[1] - 1)]

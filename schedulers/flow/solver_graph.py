@@ -18,12 +18,17 @@ class SolverGraph:
     int64[arcs], where a task's arc leads to: a machine row, to_aggregator(a), or
     UNSCHEDULED. added: nodes and arcs added in the current round. altered: capacities and
     costs of arcs set in it.
+
+    Arcs out of aggregators are never removed. Several of the solver's may stand for one row of the
+    graph's table of them (graph.InnerArcs).
     """
 
     def __init__(self) -> None:
         self.solver = IncrementalSolver(FlowNetwork())
         self.row_of_arc: Int64 = np.zeros(0, np.int64)
         self.head_of_arc: Int64 = np.zeros(0, np.int64)
+        self._inner_of_arc: Int64 = np.zeros(0, np.int64)  # the row of an arc out of an aggregator
+        self._inner_flow: Int64 = np.zeros(0, np.int64)  # by arc: as of the last add_flow_to()
         self.added = 0
         self.altered = 0
 
@@ -41,8 +46,33 @@ class SolverGraph:
             more = max(short, len(self.row_of_arc))
             self.row_of_arc = np.concatenate([self.row_of_arc, np.full(more, NO_ROW, np.int64)])
             self.head_of_arc = np.concatenate([self.head_of_arc, np.zeros(more, np.int64)])
+            self._inner_of_arc = np.concatenate([self._inner_of_arc, np.full(more, NO_ROW)])
+            self._inner_flow = np.concatenate([self._inner_flow, np.zeros(more, np.int64)])
         self.row_of_arc[arc] = NO_ROW  # ids are used again
         return arc
+
+    def add_inner_arcs(
+        self, inner: Int64, tail: Int64, head: Int64, capacity: Int64, cost: Int64
+    ) -> Int64:
+        """Add k arcs out of aggregators, which stand for these rows, and return their ids,
+        int64[k]."""
+        arc = self.add_arcs(tail, head, capacity, cost)
+        self._inner_of_arc[arc] = inner
+        return arc
+
+    def move_flow(self, arc: Int64, flow: Int64, inner_flow: Int64) -> None:
+        """Bring the flow of the arcs out of aggregators up to date.
+
+        Args:
+            arc: int64[k], all whose flow has changed since the last call.
+            flow: int64[k], theirs now.
+            inner_flow: int64[rows], changed in place.
+        """
+        inner = self._inner_of_arc[arc]
+        is_inner = inner >= 0
+        arc, flow = arc[is_inner], flow[is_inner]
+        np.add.at(inner_flow, inner[is_inner], flow - self._inner_flow[arc])
+        self._inner_flow[arc] = flow
 
     def change_arcs(
         self, capacity_arc: Int64, capacity: Int64, cost_arc: Int64, cost: Int64

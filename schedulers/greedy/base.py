@@ -28,7 +28,7 @@ from schedulers.interface import (
 )
 from schedulers.objective import native_catalog
 from schedulers.prices import registry
-from schedulers.prices.interface import SlotPriceEstimator, SlotPrices
+from schedulers.prices.interface import SharesDemand, SlotPriceEstimator, SlotPrices
 from schedulers.prices.options import PriceOptions
 from shared_state.tasks import Int32, Int64, TaskBatch
 from shared_state.view import ClusterView
@@ -121,14 +121,27 @@ class GreedyScheduler:
     ) -> None:
         self._kind = int(kind)
         self._prices: PlacementPrices | None = None
+        self.shared_demand: SharesDemand | None = None
         self._preferred_first = preferred_first
         self._catalog = native_catalog(environment.catalog, environment.cell)
         self._table: TaskBatch | None = None
         self._native_table: _NativeTasks | None = None
 
-    def place_by(self, options: PriceOptions, estimator: SlotPriceEstimator) -> None:
-        """Place by the prices of an estimator from now on."""
+    def place_by(
+        self,
+        options: PriceOptions,
+        estimator: SlotPriceEstimator,
+        shared_demand: SharesDemand | None = None,
+    ) -> None:
+        """Place by the prices of an estimator from now on.
+
+        Args:
+            options: How prices enter a decision.
+            estimator: Gives them.
+            shared_demand: What learns demand in it, if it shares demand.
+        """
         self._prices = PlacementPrices(options, estimator, self._catalog)
+        self.shared_demand = shared_demand
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         prices = self.learn(tasks.task, tasks.preference, tasks.request, view, context)
@@ -137,7 +150,11 @@ class GreedyScheduler:
         )
         operations = self._operations(len(tasks), found.searches, found.looked_at, found.ranked)
         return Plan.from_machines(
-            tasks, found.machine, operations=operations, partitions_scanned=found.partitions_scanned
+            tasks,
+            found.machine,
+            operations=operations,
+            partitions_scanned=found.partitions_scanned,
+            priced_machines=self.priced_machines,
         )
 
     def plan_and_claim(
@@ -171,7 +188,18 @@ class GreedyScheduler:
             reason = np.full(len(pending), PendingReason.NO_ROOM, np.int8)
         operations = self._operations(len(task), *work)
         plan = Plan(
-            placed, machine, request, gang, NONE, pending, reason, operations, scanned, NO_STATS
+            placed,
+            machine,
+            request,
+            gang,
+            NONE,
+            pending,
+            reason,
+            operations,
+            scanned,
+            NO_STATS,
+            None,
+            self.priced_machines,
         )
         return ClaimedPlan(plan, synced_us, ticket, placed is task)
 
@@ -209,6 +237,11 @@ class GreedyScheduler:
     def learning(self) -> int:
         """The counted work of the last plan's prices, in units of PS_PER_OPERATION."""
         return 0 if self._prices is None else self._prices.operations
+
+    @property
+    def priced_machines(self) -> int:
+        """For how many machines prices were made anew for the last plan."""
+        return 0 if self._prices is None else self._prices.machines_priced
 
     def place(
         self,

@@ -27,6 +27,7 @@ from schedulers.interface import (
     TaskChanges,
 )
 from schedulers.objective import native_catalog
+from schedulers.prices.interface import SharesDemand
 from shared_state.tasks import NO_GANG, Int32, Int64, TaskBatch
 from shared_state.view import ClusterView
 
@@ -108,6 +109,11 @@ class PatientScheduler:
         self._lists_machines = np.diff(environment.catalog.machine_offsets) > 0
         self._kept = _Queue.of(TaskBatch.empty(len(environment.cell.dimensions)))
 
+    @property
+    def shared_demand(self) -> SharesDemand | None:
+        """What learns demand in it (SharingScheduler)."""
+        return self._greedy.shared_demand
+
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         prices = self._greedy.learn(tasks.task, tasks.preference, tasks.request, view, context)
         if isinstance(self._patience, PatienceByPrice):
@@ -151,6 +157,7 @@ class PatientScheduler:
             + self._greedy.learning,
             partitions_scanned=found.partitions_scanned,
             retry_at_us=self._patience_ends_us(waits),
+            priced_machines=self._greedy.priced_machines,
         )
 
     def observe(self, changes: TaskChanges) -> None:

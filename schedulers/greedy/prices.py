@@ -14,9 +14,11 @@ class PlacementPrices:
 
     Attributes:
         operations: Counted work of the last update, as SlotPriceEstimator.operations.
+        machines_priced: For how many machines the last update made prices anew.
     """
 
     operations: int
+    machines_priced: int
 
     def __init__(
         self, options: PriceOptions, estimator: SlotPriceEstimator, catalog: object
@@ -36,7 +38,7 @@ class PlacementPrices:
             options.price_weight_permille,
             options.price_scope is PriceScope.ELSEWHERE,
         )
-        self.operations = 0
+        self.operations = self.machines_priced = 0
 
     def update(
         self, task: Int64, preference: Int32, request: Int64, view: ClusterView, now_us: int
@@ -60,6 +62,7 @@ class PlacementPrices:
             self._estimator.offered(task, preference, request)
         prices = self._estimator.update(view, now_us)
         self.operations = self._estimator.operations
+        self.machines_priced = len(prices.price) if self.operations else 0
         if prices is not self._known:
             self._rows.set_prices(prices.price, prices.slots, prices.unit)
             self._known = prices

@@ -31,7 +31,7 @@ def greedy_spec(
         greedy = GreedyScheduler(kind, environment, preferred_first)
         estimator = options.estimator(environment)
         if estimator is not None:
-            greedy.place_by(options, estimator)
+            greedy.place_by(options, estimator, estimator.shared_demand)
         if options.patience_by_price:
             patience = PatienceByPrice(options, environment.catalog, options.patience_us)
             return PatientScheduler(greedy, environment, patience)
@@ -41,7 +41,8 @@ def greedy_spec(
 
     def further(options: GreedyOptions) -> frozenset[Capability]:
         keeps = options.patience_us > 0 or options.patience_by_price
-        return frozenset({Capability.KEEPS_PENDING if keeps else Capability.IGNORES_CHANGES})
+        memory = Capability.KEEPS_PENDING if keeps else Capability.IGNORES_CHANGES
+        return frozenset({memory, *options.further_capabilities})
 
     return SchedulerSpec(
         name,

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "bound_catalog.hpp"
 #include "implied_cost.hpp"
@@ -41,6 +42,13 @@ void offered(BoundDemand& self, nb::handle task, nb::handle preference, nb::hand
   const Column<const int32_t> sets(preference, "preference", count);
   const Column<const int64_t> requests(request, "request", count, self.demand.dimensions());
   self.demand.offered(ids.span(), sets.span(), requests.data());
+}
+
+void learn(BoundDemand& self, nb::handle preference, nb::handle tasks, nb::handle squares) {
+  const size_t count = agora::length_of(preference, "preference");
+  const Column<const int32_t> sets(preference, "preference", count);
+  const Column<const int64_t> of_set(tasks, "tasks", count), squared(squares, "squares", count);
+  self.demand.learn(sets.span(), of_set.span(), squared.span());
 }
 
 nb::object gain(const BoundDemand& self) {
@@ -89,6 +97,13 @@ void bind_prices(nb::module_& module) {
       .def(nb::init<CatalogColumns, size_t, size_t>(), nb::arg("columns"), nb::arg("dimensions"),
            nb::arg("samples"))
       .def("offered", &offered)
+      .def("share", [](BoundDemand& self) { self.demand.share(); })
+      .def("take_new",
+           [](BoundDemand& self) {
+             const std::vector<int64_t> task = self.demand.take_new();
+             return copy_of(std::span<const int64_t>(task));
+           })
+      .def("learn", &learn)
       .def("advance",
            [](BoundDemand& self, int64_t keep) {
              nb::gil_scoped_release release;

@@ -18,6 +18,12 @@ constexpr int64_t kChanceUnit = int64_t{1} << 16;  // of demand, before it is sq
 
 int64_t kept(int64_t value, int64_t keep) { return static_cast<int64_t>(Wide{value} * keep >> 31); }
 
+// Demand that never leaves its range, whatever others say.
+int64_t counted(int64_t demand, int64_t more) {
+  constexpr int64_t kMost = OfferedDemand::kMaxTask * OfferedDemand::kTask;
+  return static_cast<int64_t>(std::clamp<Wide>(Wide{demand} + more, 0, kMost));
+}
+
 int64_t gain_of(const PreferenceColumns& c, size_t set, size_t entry) {
   const int64_t elsewhere = c.elsewhere_cost[set], here = c.machine_cost[entry];
   return elsewhere > here ? elsewhere - here : 0;
@@ -87,7 +93,8 @@ void OfferedDemand::offered(std::span<const int64_t> task, std::span<const int32
     ++in_call_[set];
     const size_t at = static_cast<size_t>(tasks_) % samples_;
     std::copy_n(request + i * dimensions_, dimensions_, sample_.data() + at * dimensions_);
-    sampled_set_[at] = preference[i];
+    remember(preference[i]);
+    if (shares_) new_.push_back(task[i]);
     ++tasks_;
     ++total_since_;
   }
@@ -95,6 +102,36 @@ void OfferedDemand::offered(std::span<const int64_t> task, std::span<const int32
     int32_t& tasks = in_call_[static_cast<size_t>(set)];
     squares_[static_cast<size_t>(set)] += int64_t{tasks} * tasks;
     tasks = 0;
+  }
+}
+
+void OfferedDemand::remember(int32_t set) {
+  sampled_set_[static_cast<size_t>(sets_sampled_++) % samples_] = set;
+}
+
+void OfferedDemand::learn(std::span<const int32_t> preference, std::span<const int64_t> tasks,
+                          std::span<const int64_t> squares) {
+  const auto refuse_entry = [](const char* column, size_t i, int64_t value) {
+    throw std::invalid_argument(std::string(column) + "[" + std::to_string(i) +
+                                "]: out of range, got " + std::to_string(value));
+  };
+  constexpr int64_t kMaxSquare = int64_t{1} << 60;
+  constexpr int64_t kMaxLearnt = kMaxTask / 2;  // leaves room for what is offered
+  for (size_t i = 0; i < preference.size(); ++i) {
+    if (preference[i] < 0 || static_cast<size_t>(preference[i]) >= since_.size())
+      throw std::invalid_argument("preference[" + std::to_string(i) + "]: there is no set " +
+                                  std::to_string(preference[i]));
+    if (tasks[i] < -kMaxTask || tasks[i] > kMaxTask) refuse_entry("tasks", i, tasks[i]);
+    if (squares[i] < -kMaxSquare || squares[i] > kMaxSquare) refuse_entry("squares", i, squares[i]);
+  }
+  for (size_t i = 0; i < preference.size(); ++i) {
+    const auto set = static_cast<size_t>(preference[i]);
+    if (since_[set] == 0) touched_.push_back(preference[i]);
+    since_[set] = std::clamp(since_[set] + tasks[i], -kMaxLearnt, kMaxLearnt);
+    squares_[set] = std::clamp(squares_[set] + squares[i], -kMaxSquare, kMaxSquare);
+    total_since_ = std::clamp(total_since_ + tasks[i], -kMaxLearnt, kMaxLearnt);
+    const auto samples = static_cast<int64_t>(samples_);
+    for (int64_t k = std::min(tasks[i], samples); k > 0; --k) remember(preference[i]);
   }
 }
 
@@ -125,9 +162,9 @@ int64_t OfferedDemand::advance(int64_t keep) {
     const int64_t each = end > begin ? since_[set] * kTask / static_cast<int64_t>(end - begin) : 0;
     for (size_t entry = begin; entry < end; ++entry) {
       const auto m = static_cast<size_t>(columns_.machine[entry]);
-      demand_[m] += each;
+      demand_[m] = counted(demand_[m], each);
       const int64_t gain = gain_of(columns_, set, entry);
-      saving_[m] += Wide{each} * gain;
+      saving_[m] = std::max<Wide>(saving_[m] + Wide{each} * gain, 0);
       highest_gain_[m] = std::max(highest_gain_[m], gain);
       members_[m] += is_first;
     }
@@ -137,7 +174,8 @@ int64_t OfferedDemand::advance(int64_t keep) {
     since_[set] = 0;
     entries += static_cast<int64_t>(end - begin);
   }
-  total_ += total_since_ * kTask;
+  chance_ = std::max<Wide>(chance_, 0);
+  total_ = counted(total_, total_since_ * kTask);
   total_since_ = 0;
   touched_.clear();
   return entries;
@@ -192,7 +230,9 @@ void OfferedDemand::load(int64_t busy, std::span<int64_t> load) const {
     throw std::invalid_argument("busy: expected 0 to 2^30 slots, got " + std::to_string(busy));
   const auto demand = wanted();
   for (size_t m = 0; m < demand.size(); ++m)
-    load[m] = total_ > 0 ? static_cast<int64_t>(((Wide{busy} * demand[m]) << 32) / total_) : 0;
+    load[m] = total_ > 0 ? static_cast<int64_t>(std::min(((Wide{busy} * demand[m]) << 32) / total_,
+                                                         Wide{busy} << 32))
+                         : 0;
 }
 
 std::span<const int64_t> OfferedDemand::recent_requests() const {
@@ -201,7 +241,7 @@ std::span<const int64_t> OfferedDemand::recent_requests() const {
 }
 
 std::span<const int32_t> OfferedDemand::recent_sets() const {
-  return std::span(sampled_set_).first(std::min(static_cast<size_t>(tasks_), samples_));
+  return std::span(sampled_set_).first(std::min(static_cast<size_t>(sets_sampled_), samples_));
 }
 
 }  // namespace agora

@@ -11,6 +11,8 @@
 // Journal of the American Statistical Association 68, 1973). The tasks of a set that are offered
 // in one call count as one observation: they are often of one job.
 //
+// Schedulers may share demand (docs/prices_sharing.md): learn() counts what others were offered.
+//
 // Fixed point: demand is in units of 2^-32 tasks. The cost of advance() follows from what was
 // offered since the last one, and from the number of machines, never from the number of sets.
 #pragma once
@@ -18,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "catalog.hpp"
@@ -42,6 +45,19 @@ class OfferedDemand {
   void offered(std::span<const int64_t> task, std::span<const int32_t> preference,
                const int64_t* request);
 
+  // From now on, remembers the tasks counted for take_new().
+  void share() { shares_ = true; }
+
+  // The tasks counted since the last call, or since share(), in that order.
+  std::vector<int64_t> take_new() { return std::exchange(new_, {}); }
+
+  // Counts tasks that others were offered: tasks[i] of a set, and the sum over their calls of the
+  // tasks of each, squared. Both may be below 0, which takes back what was counted twice; demand
+  // never falls below 0. Throws std::invalid_argument, and counts nothing, if there is no such set,
+  // or a number is beyond kMaxTask, its square, or what is counted then.
+  void learn(std::span<const int32_t> preference, std::span<const int64_t> tasks,
+             std::span<const int64_t> squares);
+
   // Forgets all but keep / kKeepAll of the demand so far, then adds what was offered since the last
   // call. Returns how many entries of the catalog it read.
   int64_t advance(int64_t keep);
@@ -64,14 +80,15 @@ class OfferedDemand {
 
   // The requests of tasks counted last, in no order: [k, R].
   std::span<const int64_t> recent_requests() const;
-  // Their sets, in the same order: [k].
+  // The sets of tasks counted last, those of others with them, in no order: [k].
   std::span<const int32_t> recent_sets() const;
-  int64_t tasks() const { return tasks_; }  // counted so far, those since advance() too
+  int64_t tasks() const { return tasks_; }  // offered so far, those since advance() too
   size_t machines() const { return columns_.rack_of.size(); }
   size_t dimensions() const { return dimensions_; }
 
  private:
   bool is_new(int64_t task);
+  void remember(int32_t set);
   std::span<const int64_t> wanted() const { return pooled_.empty() ? demand_ : pooled_; }
   std::span<const __int128> saved() const { return pooled_.empty() ? saving_ : pooled_saving_; }
 
@@ -86,6 +103,9 @@ class OfferedDemand {
   std::vector<uint8_t> listed_;   // [K], bool: in members_ already
   std::vector<int64_t> sample_;   // a ring of requests, [samples, R]
   std::vector<int32_t> sampled_set_;
+  int64_t sets_sampled_ = 0;
+  std::vector<int64_t> new_;
+  bool shares_ = false;
   int64_t tasks_ = 0;
   int64_t total_since_ = 0;
   int64_t total_ = 0;

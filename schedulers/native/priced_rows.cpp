@@ -173,17 +173,40 @@ void PriceTrial::correct(PriceTree& tree, size_t place, int16_t rank) {
   tree.set(place, rank);
 }
 
-void PriceTrial::take_lowest(PriceTree& tree, std::vector<size_t>& places) {
-  const int16_t rank = tree.lowest();
-  tree.take_lowest(places);
-  for (const size_t place : places)
-    rows_.corrections_.push_back({&tree, static_cast<uint32_t>(place), rank});
+bool PriceTrial::take_up_to(PriceTree& tree, int16_t rank, size_t limit,
+                            std::vector<PriceTree::Taken>& taken) {
+  const size_t first = taken.size();
+  const bool all = tree.take_up_to(rank, limit, taken);
+  for (size_t i = first; i < taken.size(); ++i)
+    rows_.corrections_.push_back({&tree, taken[i].row, taken[i].rank});
+  return all;
+}
+
+void PriceTrial::undo_last(size_t corrections) {
+  for (; corrections > 0; --corrections, rows_.corrections_.pop_back()) {
+    const PricedRows::Correction& last = rows_.corrections_.back();
+    last.tree->set(last.place, last.rank);
+  }
+}
+
+void PriceTrial::expect_many(PriceTree& tree) {
+  if (tree.saved()) return;
+  rows_.corrections_.push_back({&tree, PricedRows::Correction::kNoPlace, PriceTree::kNone});
+  tree.save();
 }
 
 void PriceTrial::undo_corrections() {
   std::vector<PricedRows::Correction>& corrections = rows_.corrections_;
-  for (; !corrections.empty(); corrections.pop_back())
-    corrections.back().tree->set(corrections.back().place, corrections.back().rank);
+  for (; !corrections.empty(); corrections.pop_back()) {
+    const auto& [tree, place, rank] = corrections.back();
+    if (place == PricedRows::Correction::kNoPlace) {
+      tree->restore();
+    } else if (tree->saved()) {
+      tree->write(place, rank);
+    } else {
+      tree->set(place, rank);
+    }
+  }
 }
 
 }  // namespace agora

@@ -38,4 +38,4 @@ class DemandPrices(PeriodicEstimator):
         return Renewal(renewal.price, renewal.work_ps + MACHINE_PS * len(price))
 
 
-SPEC = SlotPriceSpec("demand", DemandOptions, DemandPrices)
+SPEC = SlotPriceSpec("demand", DemandOptions, DemandPrices, shares_demand=True)

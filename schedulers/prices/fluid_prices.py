@@ -166,4 +166,4 @@ class _Problem:
         return worth
 
 
-SPEC = SlotPriceSpec("fluid", FluidOptions, FluidPrices)
+SPEC = SlotPriceSpec("fluid", FluidOptions, FluidPrices, shares_demand=True)

@@ -53,4 +53,4 @@ class ImpliedPrices(PeriodicEstimator):
         return Renewal(self._price.copy(), work_ps + COPY_PS * self._price.size)
 
 
-SPEC = SlotPriceSpec("implied", DemandOptions, ImpliedPrices)
+SPEC = SlotPriceSpec("implied", DemandOptions, ImpliedPrices, shares_demand=True)

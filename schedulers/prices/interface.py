@@ -7,7 +7,7 @@ estimator knows no more than that and the scheduler's view; it never sees tasks 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -91,6 +91,47 @@ class LearnsPotentials(Protocol):
                 does not have the machine. It may change after the call.
             sink: The potential of the sink.
             now_us: The scheduler's time.
+        """
+        ...
+
+
+class DemandCounts(NamedTuple):
+    """How many tasks of some preference sets schedulers were offered.
+
+    Attributes:
+        preference: int32[n], sets of the catalog, each at most once.
+        tasks: int64[n], of each set. Below 0: so many were counted twice before.
+        squares: int64[n], the sum over reports of the tasks of each set, squared: how much of the
+            count may be chance, if tasks that are reported together are of one job.
+    """
+
+    preference: Int32
+    tasks: Int64
+    squares: Int64
+
+
+@runtime_checkable
+class SharesDemand(Protocol):
+    """What an estimator has besides if it can learn from the tasks of other schedulers
+    (SlotPriceSpec.shares_demand)."""
+
+    def share_demand(self) -> None:
+        """Remember the tasks that are counted from now on. Called once, before any is offered."""
+        ...
+
+    def take_new(self) -> Int64:
+        """The tasks that were counted since the last call, int64[n], ids. A task that is offered
+        again is not among them."""
+        ...
+
+    def learn_demand(self, counts: DemandCounts, over_us: int) -> None:
+        """Learn what other schedulers were offered.
+
+        Args:
+            counts: Since the last call.
+            over_us: Above 0: these and all tasks counted before were offered evenly over so long up
+                to now. (A scheduler that was restarted learns so what it missed.) 0: these were
+                offered just now.
         """
         ...
 

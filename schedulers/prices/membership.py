@@ -22,4 +22,4 @@ class MembershipPrices(PeriodicEstimator):
         return hold_small_moves(current, price[:, None], gain)
 
 
-SPEC = SlotPriceSpec("membership", UpdateOptions, MembershipPrices)
+SPEC = SlotPriceSpec("membership", UpdateOptions, MembershipPrices, shares_demand=True)

@@ -8,6 +8,7 @@ import numpy as np
 from schedulers import _native
 from schedulers.interface import SchedulerEnvironment
 from schedulers.objective import native_columns
+from schedulers.prices.interface import DemandCounts
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int32, Int64
 
@@ -76,21 +77,44 @@ class OfferedDemand:
             self._counts.pool()
         return entries
 
+    def share(self) -> None:
+        """Remember the tasks that are counted from now on, for take_new()."""
+        self._counts.share()
+
+    def take_new(self) -> Int64:
+        """The tasks counted since the last call, int64[n], without those of learn()."""
+        task: Int64 = self._counts.take_new()
+        return task
+
+    def learn(self, counts: DemandCounts) -> None:
+        """Count tasks that others were offered.
+
+        Raises:
+            ValueError: There is no such set, or a count is out of range. Nothing was counted.
+        """
+        self._counts.learn(*map(np.ascontiguousarray, counts))
+
+    def spread(self, over_us: int) -> None:
+        """Take everything counted so far as offered evenly over this time up to now."""
+        self._counts.advance(KEEP_ALL)
+        if self._forget_us is not None:
+            self._counts.advance(kept_on_average(over_us, self._forget_us))
+
     @property
     def tasks(self) -> int:
-        """How many tasks were counted, without forgetting, those since advance() too."""
+        """How many tasks were offered, without forgetting, those since advance() too."""
         tasks: int = self._counts.tasks
         return tasks
 
     @property
     def recent_requests(self) -> Int64:
-        """The requests of the last tasks counted, in no order: int64[k, R]."""
+        """The requests of the last tasks offered, in no order: int64[k, R]."""
         request: Int64 = self._counts.recent_requests
         return request
 
     @property
     def recent_sets(self) -> Int32:
-        """The sets of the last tasks counted, in the order of recent_requests: int32[k]."""
+        """The sets of the last tasks counted, those of others with them, in no order: int32[k]."""
         preference: Int32 = self._counts.recent_sets
         return preference
 
@@ -138,3 +162,10 @@ def kept(elapsed_us: int, forget_us: int) -> int:
             break
         total += term
     return KEEP_ALL * one // total
+
+
+def kept_on_average(over_us: int, forget_us: int) -> int:
+    """The mean of exp(-age / forget) over ages from 0 to over_us, in units of 1 / KEEP_ALL."""
+    if over_us <= 0:
+        return KEEP_ALL
+    return min(KEEP_ALL, forget_us * (KEEP_ALL - kept(over_us, forget_us)) // over_us)

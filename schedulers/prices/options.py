@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
+from schedulers.capability import Capability
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices import registry
-from schedulers.prices.interface import SlotPriceEstimator
-from schedulers.prices.price_check import checked
+from schedulers.prices.price_check import CheckedEstimator, checked
 from shared_state.errors import AgoraError
 
 ONE_PERMILLE = 1000
@@ -39,6 +39,8 @@ class PriceOptions(BaseModel):
         price_mode: How prices enter a decision.
         price_weight_permille: The weight of prices that are paid.
         price_scope: Which placements have a price.
+        share_demand: Whether prices rest on the tasks of all schedulers that share demand, not only
+            on the scheduler's own.
     """
 
     has_potentials: ClassVar[bool] = False  # the scheduler can tell those of its rounds
@@ -48,6 +50,7 @@ class PriceOptions(BaseModel):
     price_mode: PriceMode = Field(PriceMode.TIE, strict=False)
     price_weight_permille: int = Field(ONE_PERMILLE, ge=1, le=1_000_000)
     price_scope: PriceScope = Field(PriceScope.ALL, strict=False)
+    share_demand: bool = False
 
     @field_validator("prices")
     @classmethod
@@ -68,19 +71,29 @@ class PriceOptions(BaseModel):
         spec = _spec_of(self.prices)
         if spec.needs_potentials and not self.has_potentials:
             raise ValueError(f"prices: {self.prices!r} needs a flow scheduler")
+        if self.share_demand and not spec.shares_demand:
+            raise ValueError(f"share_demand: prices {self.prices!r} do not rest on demand")
         try:
             spec.parse_options(self.price_options)
         except AgoraError as error:
             raise ValueError(str(error)) from error
         return self
 
-    def estimator(self, environment: SchedulerEnvironment) -> SlotPriceEstimator | None:
+    @property
+    def further_capabilities(self) -> frozenset[Capability]:
+        """What a scheduler can do and needs with these options."""
+        return frozenset({Capability.SHARES_DEMAND} if self.share_demand else ())
+
+    def estimator(self, environment: SchedulerEnvironment) -> CheckedEstimator | None:
         """The estimator of a scheduler's prices; None if it knows none."""
         if self.prices == registry.NONE:
             return None
         spec = registry.get(self.prices)
         estimator = spec.build(spec.parse_options(self.price_options), environment)
-        return checked(self.prices, estimator, *environment.cell.capacity.shape)
+        one = checked(self.prices, estimator, *environment.cell.capacity.shape)
+        if self.share_demand:
+            one.share_demand()
+        return one
 
 
 def _spec_of(kind: str) -> registry.SlotPriceSpec:

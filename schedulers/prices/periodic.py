@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from schedulers.decision_time import PS_PER_OPERATION
 from schedulers.interface import SchedulerEnvironment
-from schedulers.prices.interface import SlotPrices, no_prices
+from schedulers.prices.interface import DemandCounts, SlotPrices, no_prices
 from schedulers.prices.offered_demand import SAMPLES, OfferedDemand
 from schedulers.prices.slots import Slots
 from shared_state.tasks import Int32, Int64
@@ -120,11 +120,27 @@ class PeriodicEstimator(ABC):
         self._prices = self._none
         self._update_us = update_us
         self._period = -1  # the number of the last
-        self._tasks = 0  # counted up to then
+        self._tasks = 0  # offered up to then
+        self._learned = 0  # counts of others since then
 
     def offered(self, task: Int64, preference: Int32, request: Int64) -> None:
         """Count the tasks (SlotPriceEstimator.offered)."""
         self.demand.offered(task, preference, request)
+
+    def share_demand(self) -> None:
+        """Remember the tasks that are counted (SharesDemand.share_demand)."""
+        self.demand.share()
+
+    def take_new(self) -> Int64:
+        """The tasks counted since the last call (SharesDemand.take_new)."""
+        return self.demand.take_new()
+
+    def learn_demand(self, counts: DemandCounts, over_us: int) -> None:
+        """Learn what other schedulers were offered (SharesDemand.learn_demand)."""
+        self._learned += len(counts.preference)
+        self.demand.learn(counts)
+        if over_us > 0:
+            self.demand.spread(over_us)
 
     def update(self, view: ClusterView, now_us: int) -> SlotPrices:
         """The prices of this period (SlotPriceEstimator.update)."""
@@ -135,8 +151,9 @@ class PeriodicEstimator(ABC):
         elapsed_us = (period - self._period) * self._update_us if self._period >= 0 else 0
         self._period = period
         entries = self.demand.advance(elapsed_us)
-        counted, self._tasks = self.demand.tasks - self._tasks, self.demand.tasks
-        is_new_slot = counted > 0 and self.slots.update(self.demand.recent_requests)
+        offered, self._tasks = self.demand.tasks - self._tasks, self.demand.tasks
+        is_new_slot = offered > 0 and self.slots.update(self.demand.recent_requests)
+        counted, self._learned = offered + self._learned, 0
         work_ps = sum(map(mul, WEIGHTS_PS, (1, counted, entries, len(self.slots.slots))))
         if self.slots.unit.any():
             current = self._prices.price

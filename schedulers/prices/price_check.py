@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from schedulers.prices.interface import LearnsPotentials, SlotPriceEstimator, SlotPrices
+from schedulers.prices.interface import (
+    LearnsPotentials,
+    SharesDemand,
+    SlotPriceEstimator,
+    SlotPrices,
+)
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int32, Int64
 from shared_state.view import ClusterView
@@ -18,12 +23,16 @@ class CheckedEstimator:
         estimator: Whose prices are checked, each object once.
         machines: M of the cell.
         dimensions: R of the cell.
+
+    Attributes:
+        shared_demand: The estimator, if it shares demand.
     """
 
     def __init__(
         self, kind: str, estimator: SlotPriceEstimator, machines: int, dimensions: int
     ) -> None:
         self.kind = kind
+        self.shared_demand: SharesDemand | None = None
         self._estimator = estimator
         self._shape = machines, dimensions
         self._checked: SlotPrices | None = None
@@ -44,6 +53,15 @@ class CheckedEstimator:
             self._require(f"operations: expected an integer of at least 0, got {operations!r}")
         self.operations = operations
         return prices
+
+    def share_demand(self) -> None:
+        """Let it share demand from now on. AgoraError if it is no SharesDemand."""
+        estimator = self._estimator
+        if not isinstance(estimator, SharesDemand):
+            missing = "take_new() and learn_demand()"
+            raise AgoraError(f"slot prices {self.kind!r}: shares_demand: expected {missing}")
+        estimator.share_demand()
+        self.shared_demand = estimator
 
     def _require(self, broken: str) -> None:
         if broken:

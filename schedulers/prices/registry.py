@@ -45,12 +45,15 @@ class SlotPriceSpec:
         build: Creates an estimator from validated options.
         needs_potentials: Whether its estimators learn from the rounds of a flow scheduler
             (interface.LearnsPotentials), so that no other scheduler can use them.
+        shares_demand: Whether its estimators can learn from the tasks of other schedulers
+            (interface.SharesDemand).
     """
 
     kind: str
     options: type[BaseModel]
     build: Callable[[Any, SchedulerEnvironment], SlotPriceEstimator]
     needs_potentials: bool = False
+    shares_demand: bool = False
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
         """The options, validated. AgoraError naming the first that is unknown or wrong."""
@@ -79,6 +82,7 @@ def _wrong(spec: SlotPriceSpec) -> str:
             ("options", is_model(spec.options), "a BaseModel"),
             ("build", callable(spec.build), "a callable"),
             ("needs_potentials", isinstance(spec.needs_potentials, bool), "a bool"),
+            ("shares_demand", isinstance(spec.shares_demand, bool), "a bool"),
         ),
     )
 

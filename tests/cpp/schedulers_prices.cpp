@@ -67,6 +67,15 @@ void check_refusals() {
   };
   CHECK(offer({0, -1}, {1, 1}) && offer({0, OfferedDemand::kMaxTask}, {1, 1}));
   CHECK(offer({0, 1}, {1, 2}) && offer({0, 1}, {1, -1}));
+  const auto learn = [&](int32_t set, int64_t tasks, int64_t squares) {
+    return refuses([&] {
+      demand.learn(std::vector<int32_t>{1, set}, std::vector<int64_t>{1, tasks},
+                   std::vector<int64_t>{1, squares});
+    });
+  };
+  const int64_t most = OfferedDemand::kMaxTask, most_squares = int64_t{1} << 60;
+  CHECK(learn(2, 1, 1) && learn(-1, 1, 1) && learn(1, most + 1, 1) && learn(1, -most - 1, 1));
+  CHECK(learn(1, 1, most_squares + 1) && learn(1, 1, -most_squares - 1));
   CHECK(demand.tasks() == 0 && demand.advance(OfferedDemand::kKeepAll) == 0);
   CHECK(refuses([&] { demand.advance(-1); }));
   CHECK(refuses([&] { demand.advance(OfferedDemand::kKeepAll + 1); }));
@@ -81,7 +90,7 @@ void check_refusals() {
     CHECK(refuses([&] { OfferedDemand(wrong->columns(), 1, 4); }));
 }
 
-void check_history(Draws& draws) {
+void check_history(Draws& draws, bool shares) {
   constexpr size_t kMachines = 9;
   Sets sets;
   for (size_t m = 0; m < kMachines; ++m) sets.rack_of.push_back(static_cast<int32_t>(m / 3));
@@ -113,6 +122,19 @@ void check_history(Draws& draws) {
     const int64_t before = demand.tasks();
     demand.offered(task, set, request.data());
     CHECK(demand.tasks() == before);
+    if (shares &&
+        draws(3) == 0) {  // others share theirs: some of it wrong, or as much as there can be
+      const int64_t most = draws(4) == 0 ? OfferedDemand::kMaxTask : 20;
+      std::vector<int32_t> learnt;
+      std::vector<int64_t> tasks, squares;
+      for (uint64_t n = draws(4); n-- > 0;) {
+        learnt.push_back(static_cast<int32_t>(draws(6)));
+        tasks.push_back(static_cast<int64_t>(draws(2 * static_cast<uint64_t>(most))) - most);
+        squares.push_back(tasks.back() * most);
+      }
+      demand.learn(learnt, tasks, squares);
+      CHECK(demand.tasks() == before);
+    }
     const auto keep = draws(4) == 0 ? 0 : static_cast<int64_t>(draws(OfferedDemand::kKeepAll + 1));
     demand.advance(keep);
     if (draws(2) == 0) demand.pool();
@@ -121,7 +143,7 @@ void check_history(Draws& draws) {
       CHECK(d >= 0);
       sum += d;
     }
-    CHECK(sum <= demand.total());
+    CHECK(shares || sum <= demand.total());
     const auto busy = static_cast<int64_t>(draws(3) == 0 ? OfferedDemand::kMaxSlots : draws(100));
     demand.load(busy, load);
     demand.gain(gain);
@@ -146,5 +168,5 @@ int main() {
   check_extremes();
   check_refusals();
   Draws draws(7);
-  for (int seed = 0; seed < 100; ++seed) check_history(draws);
+  for (int seed = 0; seed < 100; ++seed) check_history(draws, seed % 2 != 0);
 }

@@ -33,6 +33,7 @@ from parsync.workload.workload import Workload
 from schedulers.interface import ChangeKind
 from tests.fixtures.overloaded_cell import OPTIONS, arm, failing_workload, group
 
+SHARED = {"prices": "implied", "share_demand": True}
 ARMS = {
     "aligned quality-first": arm("state_aligned", group(strategy="quality_first")),
     "staggered latency-first": arm("state_staggered", group(strategy="latency_first")),
@@ -74,6 +75,13 @@ ARMS = {
         ),
     ),
     "preferred first": arm("diff_block", group("preferred_first", 2), group("random", 2)),
+    "shared demand": arm(
+        "diff_block",
+        group("random", 2, options=SHARED),
+        group("quincy", 1, options=SHARED),
+        group("first_fit", 1),
+    ),
+    "every attempt, shared demand": arm("every_attempt", group(options=SHARED)),
     "every attempt, patient": arm(
         "every_attempt", group("load_spreading", options={"patience_s": 0.02})
     ),
@@ -282,7 +290,8 @@ def test_no_task_is_lost_or_doubled_and_no_machine_overfilled(name: str, message
     config = ARMS[name]
     assembly = Assembly.of(config.spec(3, 1000, 50_000, live=False), workload)
     agents = [assembly.agent(i) for i in range(assembly.arm.agents)]
-    witness = Witness(assembly.master(), workload)
+    master = assembly.master()
+    witness = Witness(master, workload)
     records: list[Record] = []
     participants: dict[int, Participant] = {
         **dict(enumerate(agents)),
@@ -290,6 +299,7 @@ def test_no_task_is_lost_or_doubled_and_no_machine_overfilled(name: str, message
         WORKERS: assembly.workers(),
         COORDINATOR: assembly.coordinator(),
         ARRIVALS: assembly.arrivals(),
+        **assembly.cell_side(master.cell),
     }
     deciders = dict(enumerate(agents))
     runtime = VirtualRuntime(participants, deciders, records.append, assembly.codec, message_us)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -94,6 +96,49 @@ def test_preferred_machines_have_no_price_elsewhere_only(max_task_arcs: int) -> 
         world, _ = world_with(spec, price, sets, price_scope=scope, **options)
         world.offer(tasks_of(np.arange(1), preference=1))
         assert placed(world.plan()) == {0: machine}
+
+
+def checked_inner_flow(world: FlowWorld) -> int:
+    """The flow out of aggregators. The graph's record of it is the solver's, summed over all arcs
+    between two nodes."""
+    graph = world.scheduler.graph
+    network, node, arc = graph.solver.snapshot()
+    sent: Counter[tuple[int, int]] = Counter()
+    flows = graph.solver.flow(arc).tolist()
+    for tail, head, flow in zip(node[network.tail], node[network.head], flows, strict=True):
+        sent[tail, head] += flow
+    inner = graph.inner
+    machines = graph._machine_arcs.node
+    for tail, head, flow in zip(inner.tail, inner.head, inner.flow, strict=True):
+        into = machines[head] if head >= 0 else graph._aggregator_node[-1 - head]
+        assert sent[graph._aggregator_node[tail], into] == flow
+    return int(inner.flow.sum())
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("max_task_arcs", [0, 16])
+def test_prices_of_places_need_no_nodes(max_task_arcs: int, scope: str) -> None:
+    """A machine has one arc from its rack, which takes placements elsewhere; priced arcs stand in
+    for it. They come and go with the load as it does."""
+    spec = slot_cell(6, 3, 2)
+    sets = [{"machine": {1: 2, 4: 2}, "rack": {0: 5}, "elsewhere": 9, "unscheduled": 50}]
+    options = {"max_task_arcs": max_task_arcs, "certify_every": 1}
+    priced, _ = world_with(spec, [[0, 1, 2]] * 6, sets, price_scope=scope, **options)
+    plain = FlowWorld(spec, quincy(spec, catalog_of(sets), **options))
+    known, sent = 0, np.zeros(2, np.int64)
+    for ended in (0, 3, 12, 1):
+        for world in (priced, plain):
+            running = world.running(1)
+            world.finish(running[:ended])
+            world.offer(tasks_of(np.arange(known, known + 7), preference=1))
+            world.sync()
+            world.commit(world.plan())
+            world.sync()
+        known += 7
+        nodes = [world.scheduler.graph.solver.num_nodes for world in (priced, plain)]
+        assert nodes[0] == nodes[1]
+        sent += np.array([checked_inner_flow(world) for world in (priced, plain)])
+    assert np.all(sent > 0)
 
 
 def test_the_sum_of_costs_comes_first_through_chains_over_several_racks() -> None:

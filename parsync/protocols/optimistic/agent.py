@@ -41,6 +41,8 @@ from parsync.protocols.optimistic.pending_queue import (
 )
 from parsync.protocols.optimistic.round_planner import RoundPlanner
 from parsync.protocols.optimistic.rounds import Activity, Round
+from parsync.protocols.optimistic.shared_demand.events import DemandReply
+from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange, NoExchange
 from parsync.protocols.optimistic.strategies import DelayAverage, Strategy
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
 from parsync.protocols.optimistic.sync.schedule import SyncSchedule
@@ -89,6 +91,9 @@ class OptimisticAgent:
         self._observer = TaskObserver(self.scheduler, observes_changes(capabilities))
         self._planner = RoundPlanner(environment, self.scheduler, self._view, self._checks_seqnum)
         self.view = self._view.cell
+        self._demand: DemandExchange | NoExchange = NoExchange()
+        if Capability.SHARES_DEMAND in capabilities:
+            self._demand = DemandExchange(environment, self.scheduler)
         self._sync = SyncSchedule(sync, context.partitions)
         self._syncs_at_every_attempt = sync.at_every_attempt
         self._partitioning = shared.partitioning
@@ -150,6 +155,9 @@ class OptimisticAgent:
                 return self._start_round(now_us)
             case SyncDue(k):
                 return self._sync_due(now_us, k)
+            case DemandReply():
+                self._demand.on_reply(now_us, event)
+                return []
             case SampleDue(sample):
                 return self._sample(now_us, sample)
             case RequeueDue(key):
@@ -191,11 +199,12 @@ class OptimisticAgent:
     def finish(self, now_us: int) -> list[Record]:
         """The measurements not yet handed out, at the end of a run."""
         self._log_sample(now_us)
-        return self._log.flush()
+        return self._log.flush() + self._demand.flush()
 
     def _start(self, now_us: int) -> list[Effect]:
         sample = SampleDue(now_us // self._sample_us + 1)
         return [
+            *self._demand.request(now_us),
             *self._view.start(now_us),
             SetTimer(now_us + self._sample_us, sample),
             *self._sync.start(now_us),
@@ -205,7 +214,7 @@ class OptimisticAgent:
         partitions, effects = self._sync.on_due(
             now_us, k, self._average.us, self.queued, self._view.used_permille
         )
-        return self._view.request(partitions) + effects
+        return self._demand.request(now_us) + self._view.request(partitions) + effects
 
     def _synced(self, now_us: int, event: SyncReply) -> list[Effect]:
         effects = self._view.on_reply(now_us, event, self._rounds, self._log, self._sync)
@@ -256,7 +265,7 @@ class OptimisticAgent:
         """Everything of this instant has been handled: freed slots, syncs and commits."""
         if self._syncs_at_every_attempt:
             self._activity = Activity.SYNCING
-            return self._view.request_all()
+            return self._demand.request(now_us) + self._view.request_all()
         return self._open_round(now_us)
 
     def _open_round(self, now_us: int) -> list[Effect]:
@@ -288,6 +297,7 @@ class OptimisticAgent:
         self._round = None
         exits = self._queue.on_planned(round_)
         effects = [] if exits is NO_EXITS else self._record_exits(now_us, exits)
+        effects += self._demand.report()
         if len(plan.task) == 0 and len(plan.evict) == 0:
             return effects + self._end_round(now_us, round_, NO_TASKS)
         self._transactions += 1
@@ -400,7 +410,7 @@ class OptimisticAgent:
 
     def _sample(self, now_us: int, sample: int) -> list[Effect]:
         self._log_sample(now_us)
-        effects: list[Effect] = [*self._log.flush()]
+        effects: list[Effect] = [*self._log.flush(), *self._demand.flush()]
         following = max(sample + 1, now_us // self._sample_us + 1)
         effects.append(SetTimer(following * self._sample_us, SampleDue(following)))
         return effects

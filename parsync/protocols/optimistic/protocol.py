@@ -10,10 +10,14 @@ from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.agent import OptimisticAgent
 from parsync.protocols.optimistic.events import EVENTS, KIND
 from parsync.protocols.optimistic.options import OptimisticOptions
+from parsync.protocols.optimistic.shared_demand.events import EVENTS as DEMAND_EVENTS
+from parsync.protocols.optimistic.shared_demand.ledger import DemandLedger
+from parsync.protocols.optimistic.shared_demand.tables import TABLES
 from parsync.protocols.optimistic.sync.checked import CheckedSyncPolicy
 from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.optimistic.sync.registry import make_sync_policy
 from parsync.protocols.spec import AgentEnvironment, Member, ProtocolSpec
+from schedulers.capability import Capability
 from shared_state.errors import AgoraError
 from shared_state.random import stream_key
 
@@ -78,14 +82,22 @@ def capabilities(options: OptimisticOptions) -> Set[ProtocolCapability]:
     """The capabilities of a group. Agents that see the room of their ended tasks at once are sent
     every end."""
     wants_ends = {ProtocolCapability.WANTS_ENDS} if options.freed_at_once else set()
-    return {ProtocolCapability.RUNS_SCHEDULERS} | wants_ends
+    return {ProtocolCapability.RUNS_SCHEDULERS, ProtocolCapability.PASSES_DEMAND} | wants_ends
+
+
+def shares_demand(members: tuple[Member, ...]) -> bool:
+    """Whether the schedulers of some group share demand."""
+    return any(Capability.SHARES_DEMAND in member.capabilities for member in members)
 
 
 SPEC = ProtocolSpec(
     KIND,
     OptimisticOptions,
     make_agent,
-    events=EVENTS,
+    cell_side=DemandLedger,
+    uses_cell_side=shares_demand,
+    events=(*EVENTS, *DEMAND_EVENTS),
     capabilities=capabilities,
     check=check,
+    tables=TABLES,
 )

@@ -74,6 +74,10 @@ class RoundPlanner:
             if len(plan.pending):  # those too large for every machine the scheduler never saw
                 tasks -= int(np.count_nonzero(plan.pending_reason == PendingReason.TOO_LARGE))
         round_.decision_us = self._clock.duration_us(
-            tasks, int(plan.partitions_scanned), int(plan.operations), elapsed_ns
+            tasks,
+            int(plan.partitions_scanned),
+            int(plan.operations),
+            elapsed_ns,
+            int(plan.priced_machines),
         )
         return round_.decision_us

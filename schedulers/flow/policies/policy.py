@@ -173,6 +173,15 @@ class Policy(ABC):
         """
         return np.ones(len(aggregator), bool)
 
+    @property
+    def one_arc_elsewhere(self) -> bool:
+        """Whether each machine has one arc at most that takes tasks there which do not prefer it,
+        and its cost is 0 and its capacity `load.room`.
+
+        Prices of places elsewhere then need no nodes of their own (machine_arcs.py).
+        """
+        return False
+
     def cost_anywhere(self, tasks: TaskBatch) -> Int64:
         """The cost, without slot prices, at which each task may be placed on any machine that has
         room for it: int64[n]. A task that waits although waiting costs more waits because of slot

@@ -144,6 +144,10 @@ class Quincy(Policy):
     def is_elsewhere(self, aggregator: Int64) -> NDArray[np.bool_]:
         return aggregator <= self._racks
 
+    @property
+    def one_arc_elsewhere(self) -> bool:
+        return True
+
     def cost_anywhere(self, tasks: TaskBatch) -> Int64:
         return self._catalog.elsewhere_cost[tasks.preference]
 

@@ -51,6 +51,10 @@ class Scaled(Policy):
     def is_elsewhere(self, aggregator: Int64) -> NDArray[np.bool_]:
         return self._policy.is_elsewhere(aggregator)
 
+    @property
+    def one_arc_elsewhere(self) -> bool:
+        return self._policy.one_arc_elsewhere
+
     def cost_anywhere(self, tasks: TaskBatch) -> Int64:
         cost = self._policy.cost_anywhere(tasks)
         return np.where(cost == UNKNOWN_COST, cost, cost * self._scale)

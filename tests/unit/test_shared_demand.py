@@ -21,7 +21,9 @@ from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import PRICE_MACHINE_NS, Counted, Measured, Modelled
 from schedulers.interface import ContractBroken, SchedulerEnvironment
 from schedulers.prices import registry
+from schedulers.prices.conformance import NonConformance, check_estimator
 from schedulers.prices.interface import DemandCounts
+from schedulers.prices.membership import MembershipPrices
 from schedulers.prices.offered_demand import KEEP_ALL, kept_on_average
 from schedulers.prices.registry import SlotPriceSpec
 from shared_state.errors import AgoraError
@@ -443,3 +445,15 @@ def test_without_sharing_there_is_no_ledger():
         assembly = Assembly.of(spec, generate(OPTIONS, 3))
         assert (CELL_SIDE in assembly.addresses) is has_ledger
         assert (CELL_SIDE in assembly.cell_side(assembly.master().cell)) is has_ledger
+
+
+class ForgetsToReport(MembershipPrices):
+    def take_new(self):
+        return super().take_new()[1:]
+
+
+def test_the_check_of_a_kind_finds_tasks_that_are_not_reported():
+    spec = registry.get("membership")
+    check_estimator(spec)
+    with pytest.raises(NonConformance, match=r"take_new\(\) returns the tasks that were offered"):
+        check_estimator(replace(spec, build=ForgetsToReport))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from experiments.report.fitted_table import FittedTable
 from experiments.sweeps.labels import assignments, value_text
 from experiments.sweeps.result import SweepSummary
 from experiments.sweeps.wording import basis_sentence, interval_text, until_sentence
@@ -41,16 +43,24 @@ def _numbered(summary: SweepSummary) -> list[Text]:
 
 
 def _metric_table(summary: SweepSummary, metric: Quantity) -> Table:
-    table = Table(title=f"{summary.name}: {metric.label}", title_justify="left")
-    for label in ["#"] if _are_numbered(summary) else [one.label for one in summary.parameters]:
-        table.add_column(label, justify="right")
-    table.add_column("seeds", justify="right")
+    table = FittedTable(
+        title=Text(f"{summary.name}: {metric.label}"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    labels = ["#"] if _are_numbered(summary) else [one.label for one in summary.parameters]
+    table.add_column(", ".join(labels) or "as it is", justify="right")
+    numbers = {len(one.seeds) for one in summary.combinations}
+    if len(numbers) > 1:  # else a sentence below says how many
+        table.add_column("seeds", justify="right")
     for name in summary.arms:
         table.add_column(Text(name), justify="right")
     for number, one in enumerate(summary.combinations[:MOST_ROWS], 1):
         values = [number] if _are_numbered(summary) else one.values
-        cells = [value_text(value) for value in values]
-        cells += [str(len(one.seeds))]
-        cells += [interval_text(metric, arm.figures[metric.key]) for arm in one.arms]
-        table.add_row(*map(Text, cells))
+        cells = [", ".join(map(value_text, values))]
+        cells += [str(len(one.seeds))] if len(numbers) > 1 else []
+        figures = [interval_text(metric, arm.figures[metric.key]) for arm in one.arms]
+        cells += [text.replace(" ±", "\n±") for text in figures]  # two lines, as in other tables
+        table.add_row(*(Text(cell, no_wrap=True) for cell in cells))
     return table

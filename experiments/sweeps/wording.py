@@ -16,14 +16,17 @@ def interval_text(quantity: Quantity, interval: Interval) -> str:
     return f"{text} ± {quantity.spread_text((interval.high - interval.low) / 2)}"
 
 
-def difference_texts(quantity: Quantity, arm: ArmResult) -> list[str]:
-    """The difference to each baseline with its interval; none for the baseline. Of several
-    baselines each is named."""
+def difference_texts(quantity: Quantity, arm: ArmResult, several: bool) -> list[str]:
+    """The difference to each baseline with its interval; none for the baseline.
+
+    Args:
+        several: Whether arms have several baselines, so that each is named.
+    """
     texts = []
     for one in arm.comparisons:
         text = _difference_text(quantity, one.differences[quantity.key])
         if text:
-            texts.append(f"to {one.baseline}: {text}" if len(arm.comparisons) > 1 else text)
+            texts.append(f"to {one.baseline}: {text}" if several else text)
     return texts
 
 

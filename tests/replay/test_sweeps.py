@@ -263,7 +263,8 @@ def test_several_metrics_and_baselines_from_the_same_runs(
     """Each metric has a table; each arm is compared with each baseline, seed by seed."""
     file, out = small(tmp_path), tmp_path / "out"
     section = """metric = ["preferred_share", "delay_mean_us"]\nbaseline = ["two", "one"]\n"""
-    third = arm_toml("three", kind="best_fit", more='decision = { clock = "counted" }')
+    more = """decision = { clock = "counted" }\noptions = {prices = "implied"}\n"""
+    third = arm_toml("three", kind="best_fit", more=more)
     file.write_text(file.read_text().replace("seeds =", f"{section}seeds =") + third)
     assert exit_status(app, file, "--out", out) == 0
     printed = capsys.readouterr().out
@@ -295,6 +296,9 @@ def test_several_metrics_and_baselines_from_the_same_runs(
     text = (out / "sweep.html").read_text("utf-8")
     assert "Differences are to two and to one." in text
     assert "<small>to two: " in text and "<small>to one: " in text
+    assert {arm.prices for arm in summary.combinations[0].arms} == {"", "implied prices: tie, all"}
+    assert text.count("<small>implied prices: tie, all</small>") == 2
+    assert "Regret looks one batch ahead" in text
     for metric in summary.metrics:
         assert (out / "figures" / f"{metric}-1.svg").is_file()
     # the sweep as resolved says the same

@@ -88,6 +88,23 @@ def test_a_star_is_every_arm_or_group_that_has_the_option(tmp_path: Path) -> Non
     assert second.groups[0].decision is None
 
 
+def test_a_star_is_every_group_whose_kind_has_the_option(tmp_path: Path) -> None:
+    """Also where the configuration leaves it to its default; other kinds are left alone."""
+    path = tmp_path / "sweep.toml"
+    flow = arm_toml("Flow", kind="quincy")
+    text = '[sweep.grid]\narms."*".groups."*".options.prices = ["none", "implied"]\n'
+    path.write_text(TOP + text + BASE + flow)
+    for one, prices in zip(read_sweep(path, {}).combinations, ("none", "implied"), strict=True):
+        assert [arm.groups[0].options for arm in one.config.arms] == [{"prices": prices}] * 3
+    text = text.replace('prices = ["none", "implied"]', "preemption = [true]")
+    path.write_text(TOP + text + BASE + flow)
+    (one,) = read_sweep(path, {}).combinations
+    assert [arm.groups[0].options for arm in one.config.arms] == [{}, {}, {"preemption": True}]
+    path.write_text(TOP + text + BASE)
+    with pytest.raises(AgoraError, match=r"options\.preemption: no arm has this option"):
+        read_sweep(path, {})
+
+
 def test_whole_tables_and_entries_of_lists_are_values_too(tmp_path: Path) -> None:
     sweep = read(
         tmp_path,

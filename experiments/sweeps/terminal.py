@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from experiments.report.fitted_table import FittedTable
 from experiments.sweeps.labels import assignments, value_text
 from experiments.sweeps.result import SweepSummary
 from experiments.sweeps.wording import (
@@ -53,36 +55,58 @@ def _numbered(summary: SweepSummary) -> list[Text]:
     return [Text(f"{number}: {assignments(labels, one.values)}") for number, one in shown]
 
 
+def _table(summary: SweepSummary, metric: Quantity) -> Table:
+    return FittedTable(
+        title=Text(f"{summary.name}: {metric.label}"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+
+
 def _table_of_differences(summary: SweepSummary, metric: Quantity) -> Table:
-    table = Table(title=f"{summary.name}: {metric.label}", title_justify="left")
-    for label in ("arm", "mean", "difference", "to"):
-        table.add_column(label)
+    """Arms in rows, the baselines in columns."""
+    table = _table(summary, metric)
+    table.add_column("arm")
+    table.add_column("mean", justify="right")
+    compared = baselines(summary)
+    for name in compared:
+        table.add_column(Text(f"to {name}"), justify="right")
     labels = [parameter.label for parameter in summary.parameters]
     differ = len({len(one.seeds) for one in summary.combinations}) > 1
     for one in summary.combinations:
         seeds = f": {counted(len(one.seeds), 'seed')}" if differ else ""
         table.add_row(Text(f"{assignments(labels, one.values)}{seeds}", style="bold"))
         for arm in one.arms:
-            mean = interval_text(metric, arm.figures[metric.key])
-            rows = [(difference_text(metric, its), its.baseline) for its in arm.comparisons]
-            table.add_row(*map(Text, [arm.name, mean, *(rows[0] if rows else ())]))
-            for row in rows[1:]:
-                table.add_row("", "", *map(Text, row))
-        table.add_section()
+            mean = interval_text(metric, arm.figures[metric.key]).replace(" ±", "\n±")
+            to = {its.baseline: difference_text(metric, its) for its in arm.comparisons}
+            cells = [mean, *(_on_two_lines(to.get(name, "")) for name in compared)]
+            table.add_row(Text(arm.name), *(Text(cell, no_wrap=True) for cell in cells))
     return table
 
 
+def _on_two_lines(difference: str) -> str:
+    """A difference, and its interval below."""
+    text = difference.removesuffix(": unsure)")
+    if text != difference:
+        text = text.replace(" (", " unsure (") + ")"
+    return text.replace(" (", "\n(")
+
+
 def _table_of_means(summary: SweepSummary, metric: Quantity) -> Table:
-    table = Table(title=f"{summary.name}: {metric.label}", title_justify="left")
-    for label in ["#"] if _are_numbered(summary) else [one.label for one in summary.parameters]:
-        table.add_column(label, justify="right")
-    table.add_column("seeds", justify="right")
+    table = _table(summary, metric)
+    labels = ["#"] if _are_numbered(summary) else [one.label for one in summary.parameters]
+    table.add_column(", ".join(labels) or "as it is", justify="right")
+    numbers = {len(one.seeds) for one in summary.combinations}
+    if len(numbers) > 1:  # else a sentence below says how many
+        table.add_column("seeds", justify="right")
     for name in summary.arms:
         table.add_column(Text(name), justify="right")
     for number, one in enumerate(summary.combinations[:MOST_ROWS], 1):
         values = [number] if _are_numbered(summary) else one.values
-        cells = [value_text(value) for value in values]
-        cells += [str(len(one.seeds))]
-        cells += [interval_text(metric, arm.figures[metric.key]) for arm in one.arms]
-        table.add_row(*map(Text, cells))
+        cells = [", ".join(map(value_text, values))]
+        cells += [str(len(one.seeds))] if len(numbers) > 1 else []
+        figures = [interval_text(metric, arm.figures[metric.key]) for arm in one.arms]
+        cells += [text.replace(" ±", "\n±") for text in figures]  # two lines, as in other tables
+        table.add_row(*(Text(cell, no_wrap=True) for cell in cells))
     return table

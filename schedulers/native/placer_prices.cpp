@@ -67,10 +67,10 @@ int32_t Placer::cheapest_of_level(uint32_t number, const Pool& pool) {
   const LevelRows rows = rows_of(catalog_.level(number), pool);
   if (rows.count == 0) return kNone;
   const bool spreading = input_.kind == PlacementKind::LoadSpreading;
-  if (rows.count <= PricedRows::kScanned && !spreading) return cheapest_of_few(rows, pool);
   if (pool.partition == everything_.partition && !spreading)
     if (PriceTree* tree = prices_->level(number))
       return cheapest_of_tree(*tree, rows.members, candidates_[key_of(number, pool)].ahead);
+  if (rows.count <= PricedRows::kScanned && !spreading) return cheapest_of_few(rows, pool);
   Candidates& candidates = candidates_[key_of(number, pool)];
   if (candidates.epoch != epoch_) {
     gather(rows, pool, candidates.rows);

@@ -11,6 +11,8 @@ namespace {
 constexpr size_t kMany = 8;
 // ... but at most so many times as many as wanted.
 constexpr size_t kAtMostTimes = 4;
+// Of a tree of so few rows not many are drawn at once.
+constexpr size_t kFew = 256;
 // Groups of rows as large as possible are looked at, but at least so many per row wanted.
 constexpr size_t kCoarsest = 2;
 constexpr size_t kGroupsPerRow = 2;
@@ -86,6 +88,10 @@ PriceDraws::Lowest PriceDraws::lowest_of(std::span<const PriceTree> trees) {
 
 void PriceDraws::draw(std::span<PriceTree> trees, size_t wanted, std::vector<DrawnRow>& out) {
   if (wanted >= kMany) return draw_many(trees, wanted, out);
+  draw_few(trees, wanted, out);
+}
+
+void PriceDraws::draw_few(std::span<PriceTree> trees, size_t wanted, std::vector<DrawnRow>& out) {
   while (wanted > 0) {
     const Lowest lowest = lowest_of(trees);
     if (lowest.rank == PriceTree::kNone) return;
@@ -99,6 +105,7 @@ void PriceDraws::draw_many(std::span<PriceTree> trees, size_t wanted, std::vecto
   const Lowest lowest = lowest_of(trees);
   if (lowest.rank == PriceTree::kNone) return;
   for (PriceTree& tree : trees) trial_.expect_many(tree);
+  if (trees.size() == 1 && trees[0].rows() <= kFew) return draw_few(trees, kMany, out);
   const size_t most = kAtMostTimes * wanted;
   if (lowest.count > most) return draw_some(trees, lowest.rank, wanted, out);
   int16_t rank = lowest.rank;

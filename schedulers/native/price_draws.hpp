@@ -41,6 +41,7 @@ class PriceDraws {
   };
 
   static Lowest lowest_of(std::span<const PriceTree> trees);
+  void draw_few(std::span<PriceTree> trees, size_t wanted, std::vector<DrawnRow>& out);
   void draw_many(std::span<PriceTree> trees, size_t wanted, std::vector<DrawnRow>& out);
   void draw_some(std::span<PriceTree> trees, int16_t rank, size_t wanted,
                  std::vector<DrawnRow>& out);

@@ -23,6 +23,7 @@ class PriceTree {
   // set() alone.
   void build(std::span<int16_t> ranks);
 
+  size_t rows() const { return ranks_.size(); }
   int16_t rank(size_t row) const { return ranks_[row]; }
   int16_t lowest() const { return root_.rank; }
   uint32_t count() const { return root_.count; }  // of rows of the lowest rank

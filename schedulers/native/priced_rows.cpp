@@ -7,7 +7,9 @@ namespace agora {
 
 namespace {
 
-// Catalogs in which machines are listed more often than this have no trees of levels.
+// Levels of more machines than this have trees, if that makes few places per machine; else those of
+// more than PricedRows::kScanned; else none.
+constexpr size_t kSmallLevel = 16;
 constexpr size_t kMostPlacesPerMachine = 16;
 // Where more than one of so many rows changed, trees are built anew.
 constexpr size_t kFewChanges = 64;
@@ -15,22 +17,25 @@ constexpr size_t kFewChanges = 64;
 }  // namespace
 
 PricedRows::PricedRows(const Catalog& catalog, PriceRule rule) : catalog_(catalog), rule_(rule) {
-  find_large_levels();
+  choose_levels();
 }
 
-void PricedRows::find_large_levels() {
-  size_t places = 0;
-  for (size_t set = 0; set < catalog_.sets(); ++set) {
-    const int32_t number = static_cast<int32_t>(set);
-    for (uint32_t level = catalog_.first_level(number); level < catalog_.end_level(number);
-         ++level) {
-      const Catalog::Level& rows = catalog_.level(level);
-      if (rows.racks || rows.end - rows.begin <= kScanned) continue;
-      levels_.push_back({level, false, {}, {}});
-      places += rows.end - rows.begin;
+void PricedRows::choose_levels() {
+  for (const size_t small : {kSmallLevel, kScanned}) {
+    size_t places = 0;
+    for (size_t set = 0; set < catalog_.sets(); ++set) {
+      const int32_t number = static_cast<int32_t>(set);
+      for (uint32_t level = catalog_.first_level(number); level < catalog_.end_level(number);
+           ++level) {
+        const Catalog::Level& rows = catalog_.level(level);
+        if (rows.racks || rows.end - rows.begin <= small) continue;
+        levels_.push_back({level, false, {}, {}});
+        places += rows.end - rows.begin;
+      }
     }
+    if (places <= kMostPlacesPerMachine * catalog_.machines()) return;
+    levels_.clear();
   }
-  if (places > kMostPlacesPerMachine * catalog_.machines()) levels_.clear();
 }
 
 // In which trees each row is, and where.

@@ -17,13 +17,13 @@
 
 namespace agora {
 
-// The open rows by the rank of their price, as trees: one per partition, and one per large level of
-// machines. A level's tree is made when it is first asked for.
+// The open rows by the rank of their price, as trees: one per partition, and one per level of
+// machines that is not small. A level's tree is made when it is first asked for.
 //
 // What it holds is a function of view and prices, not of their history.
 class PricedRows {
  public:
-  // A level of more machines than this has a tree; a smaller one is scanned.
+  // A level of at most so many rows that has no tree is scanned for each task.
   static constexpr size_t kScanned = 128;
 
   // The catalog is borrowed.
@@ -54,7 +54,7 @@ class PricedRows {
     PriceTree tree;
   };
 
-  void find_large_levels();
+  void choose_levels();
   void find_places();
   void refresh(ClusterView& view);
   void rank_all(const ClusterView& view);

@@ -42,8 +42,7 @@ def test_a_point_at_the_default_of_its_knob_is_the_arm_and_runs_once() -> None:
 
 
 def test_the_knob_of_some_groups_leaves_the_others() -> None:
-    arm = default_arms(demo_scale(quick=True))[9]
-    assert arm.name == "Mix"
+    (arm,) = (one for one in default_arms(demo_scale(quick=True)) if one.name == "Mix")
     changed = changed_groups(arm, "options.patience_s", 0.5, [True, False])
     assert [group.options for group in changed.groups] == [{"patience_s": 0.5}, {}]
 

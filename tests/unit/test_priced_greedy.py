@@ -212,6 +212,15 @@ def test_making_prices_is_counted_work():
     assert scheduler.plan(tasks_of([1]), cell.view, context()).operations == free + 1_000_000
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_placing_by_price_is_counted_as_the_longer_work_that_it_is(kind):
+    cell = Cell()
+    tasks = tasks_of([1] * 60, 1)
+    by_price = cell.scheduler(kind).plan(tasks, cell.view, context()).operations
+    plain = cell.without_prices(kind).plan(tasks, cell.view, context()).operations
+    assert plain < by_price < 3 * plain
+
+
 class TestBadInput:
     def test_prices_that_fall_are_refused(self):
         cell = Cell()

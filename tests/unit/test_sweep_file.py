@@ -118,6 +118,20 @@ def test_the_example_compares_prices_with_two_controls_by_several_metrics() -> N
     ]
 
 
+def test_a_star_is_every_group_whose_prices_have_the_option(tmp_path: Path) -> None:
+    options = 'options = { prices = "implied" }'
+    path = tmp_path / "sweep.toml"
+    text = '[sweep.grid]\narms."*".groups."*".options.price_options.forget_s = [5.0]\n'
+    path.write_text(TOP + text + BASE + arm_toml("Priced", more=options))
+    (one,) = read_sweep(path, {}).combinations
+    assert [arm.prices for arm in one.config.arms] == [
+        *("", ""),
+        "implied prices (forget_s = 5.0): tie, all",
+    ]
+    said = problem(tmp_path, text)
+    assert said.endswith("options.price_options.forget_s: no arm has this option")
+
+
 def test_prices_in_a_grid(tmp_path: Path) -> None:
     """As docs/comparing_prices.md has them: whole tables of options where kinds have options of
     their own, since an option without effect is refused."""

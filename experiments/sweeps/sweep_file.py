@@ -41,6 +41,8 @@ from experiments.sweeps.parameters import (
 from experiments.toml_text import toml_value
 from parsync.metrics.quantity import Quantity, counted
 from schedulers import registry
+from schedulers.prices import registry as prices
+from schedulers.prices.options import PriceOptions
 from shared_state.errors import AgoraError
 
 MOST_COMBINATIONS = 10_000
@@ -240,13 +242,16 @@ def make_sweep(section: SweepSection, base: Mapping[str, Any]) -> Sweep:
 
 
 def _resolved(config: RunConfig) -> dict[str, Any]:
-    """The configuration with its defaults, those of the schedulers' options among them."""
+    """The configuration with its defaults, those of schedulers and of slot prices among them."""
     tree = config.model_dump(mode="json")
     for arm, its in zip(config.arms, tree["arms"], strict=True):
         for group, table in zip(arm.groups, its["groups"], strict=True):
             if group.kind is not None:
                 options = registry.get(group.kind).parse_options(group.options)
                 table["options"] = options.model_dump(mode="json")
+                if isinstance(options, PriceOptions) and options.prices != prices.NONE:
+                    its = prices.get(options.prices).parse_options(options.price_options)
+                    table["options"]["price_options"] = its.model_dump(mode="json")
     return tree
 
 

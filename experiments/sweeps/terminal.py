@@ -10,8 +10,14 @@ from rich.text import Text
 from experiments.report.fitted_table import FittedTable
 from experiments.sweeps.labels import assignments, value_text
 from experiments.sweeps.result import SweepSummary
-from experiments.sweeps.wording import basis_sentence, interval_text, until_sentence
-from parsync.metrics.quantity import Quantity
+from experiments.sweeps.wording import (
+    baselines,
+    basis_sentence,
+    difference_text,
+    interval_text,
+    until_sentence,
+)
+from parsync.metrics.quantity import Quantity, counted
 
 MOST_ROWS = 40
 MOST_COLUMNS = 2  # of parameters; more would leave no room for the arms
@@ -20,14 +26,21 @@ MOST_COLUMNS = 2  # of parameters; more would leave no room for the arms
 def metric_tables(summary: SweepSummary) -> Group:
     """The means of each metric with half their intervals, arms in columns; and what `until` came
     to. Of a long sweep the first rows. Combinations of many parameters are numbered, and listed
-    first."""
+    first.
+
+    With several baselines the differences to these are shown, too, unless the sweep is long."""
     notes = [basis_sentence(summary), until_sentence(summary)]
     if summary.partial:
         notes.insert(0, f"PARTIAL: {summary.partial}.")
     if len(summary.combinations) > MOST_ROWS:
         notes.append(f"The page has all {len(summary.combinations)} combinations.")
-    tables = (_metric_table(summary, summary.quantity(key)) for key in summary.metrics)
-    return Group(*_numbered(summary), *tables, *(Text(note) for note in notes if note))
+    metrics = [summary.quantity(key) for key in summary.metrics]
+    below = [Text(note) for note in notes if note]
+    is_long = len(summary.combinations) * len(summary.arms) > MOST_ROWS
+    if len(baselines(summary)) > 1 and not is_long:
+        return Group(*(_table_of_differences(summary, one) for one in metrics), *below)
+    tables = [_table_of_means(summary, one) for one in metrics]
+    return Group(*_numbered(summary), *tables, *below)
 
 
 def _are_numbered(summary: SweepSummary) -> bool:
@@ -42,13 +55,46 @@ def _numbered(summary: SweepSummary) -> list[Text]:
     return [Text(f"{number}: {assignments(labels, one.values)}") for number, one in shown]
 
 
-def _metric_table(summary: SweepSummary, metric: Quantity) -> Table:
-    table = FittedTable(
+def _table(summary: SweepSummary, metric: Quantity) -> Table:
+    return FittedTable(
         title=Text(f"{summary.name}: {metric.label}"),
         title_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
+
+
+def _table_of_differences(summary: SweepSummary, metric: Quantity) -> Table:
+    """Arms in rows, the baselines in columns."""
+    table = _table(summary, metric)
+    table.add_column("arm")
+    table.add_column("mean", justify="right")
+    compared = baselines(summary)
+    for name in compared:
+        table.add_column(Text(f"to {name}"), justify="right")
+    labels = [parameter.label for parameter in summary.parameters]
+    differ = len({len(one.seeds) for one in summary.combinations}) > 1
+    for one in summary.combinations:
+        seeds = f": {counted(len(one.seeds), 'seed')}" if differ else ""
+        table.add_row(Text(f"{assignments(labels, one.values)}{seeds}", style="bold"))
+        for arm in one.arms:
+            mean = interval_text(metric, arm.figures[metric.key]).replace(" ±", "\n±")
+            to = {its.baseline: difference_text(metric, its) for its in arm.comparisons}
+            cells = [mean, *(_on_two_lines(to.get(name, "")) for name in compared)]
+            table.add_row(Text(arm.name), *(Text(cell, no_wrap=True) for cell in cells))
+    return table
+
+
+def _on_two_lines(difference: str) -> str:
+    """A difference, and its interval below."""
+    text = difference.removesuffix(": unsure)")
+    if text != difference:
+        text = text.replace(" (", " unsure (") + ")"
+    return text.replace(" (", "\n(")
+
+
+def _table_of_means(summary: SweepSummary, metric: Quantity) -> Table:
+    table = _table(summary, metric)
     labels = ["#"] if _are_numbered(summary) else [one.label for one in summary.parameters]
     table.add_column(", ".join(labels) or "as it is", justify="right")
     numbers = {len(one.seeds) for one in summary.combinations}

@@ -272,6 +272,12 @@ def test_several_metrics_and_baselines_from_the_same_runs(
         r"Small & <quick>: (Share on preferred|Mean delay)", " ".join(printed.split())
     )
     assert titles == ["Share on preferred", "Mean delay"]
+    assert printed.count(" to two ") == printed.count(" to one ") == 2  # columns of each table
+    rows = re.findall(
+        r"^ (one|two|three) +[\d.]+ (?:%|µs|ms)((?: +[+−±][\d.]+ )?.*)$", printed, re.M
+    )
+    differences = [(name, len(re.findall(r"[+−±][\d.]+ ", rest))) for name, rest in rows]
+    assert differences == [("one", 1), ("two", 0), ("three", 2)] * 4  # metrics and combinations
     summary = summary_of(out)
     rows = pq.read_table(out / "points.parquet").to_pylist()
     for number, one in enumerate(summary.combinations):

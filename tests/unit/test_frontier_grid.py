@@ -144,6 +144,27 @@ def test_a_wrong_architecture_is_refused_by_its_place(
     assert "\n" not in text
 
 
+def test_a_knob_may_be_an_option_of_the_prices() -> None:
+    """Also where the arm leaves all of them to their defaults."""
+    tree = frontier_tree(
+        architectures=[
+            {
+                "arm": "greedy",
+                "knob": "options.price_options.forget_s",
+                "values": [5.0, 30.0],
+            }
+        ]
+    )
+    tree["arms"][0]["groups"][0]["options"] = {"prices": "implied"}
+    grid = make_grid(validated(tree, "file"))
+    assert [spot.arm.prices for spot in grid.spots] == [
+        f"implied prices (forget_s = {forget_s}): tie, all" for forget_s in (5.0, 30.0)
+    ]
+    tree["frontier"]["architectures"][0]["knob"] = "options.price_opts.forget_s"
+    with pytest.raises(AgoraError, match=r"options\.price_opts\.forget_s = 5\.0: .*price_opts"):
+        validated(tree, "file")
+
+
 def test_two_architectures_of_one_name_are_refused() -> None:
     one = {"arm": "greedy"}
     with pytest.raises(AgoraError, match="two are named 'greedy'; set their name"):

@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from experiments.price_settings import prices_of_groups
 from experiments.strict_model import LONGEST_S, Name, Strict
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
@@ -306,6 +307,11 @@ class ArmConfig(Strict):
         except AgoraError as error:
             raise ValueError(str(error)) from error
         return self
+
+    @property
+    def prices(self) -> str:
+        """The slot prices of its schedulers, in words; "" if none uses any."""
+        return prices_of_groups([group.model_dump() for group in self.groups])
 
     @property
     def protocol_kinds(self) -> tuple[str, ...]:

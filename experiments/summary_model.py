@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from experiments.decision_basis import Capacity, DecisionBasis, by_basis
 from experiments.fluid_bound_model import PhaseBound
+from experiments.price_settings import prices_of_groups
 from experiments.restarts import Restart
 from experiments.statistics import Difference, Interval
 from parsync.metrics.figures import Count, Figures, Number
@@ -163,6 +164,11 @@ class ArmSummary(ArmFigures):
     digest: str
     regret: Regret
     seeds: list[SeedSummary]
+
+    @property
+    def prices(self) -> str:
+        """The slot prices of its schedulers, in words; "" if none uses any."""
+        return prices_of_groups(self.mix)
 
     @property
     def is_disturbed(self) -> bool:

@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 PS_PER_OPERATION = 100_000
 
 # What making slot prices anew takes per machine of the cell, for modelled clocks.
-PRICE_MACHINE_NS = 60
+PRICE_MACHINE_NS = 100
 
 
 class ClockClass(StrEnum):

@@ -97,7 +97,7 @@ class SharedDemandWorld:
         self.now_us = 0
 
     def _exchange(self, agent):
-        return DemandExchange(agent_of(self.environment, agent), self.schedulers[agent])
+        return DemandExchange(agent_of(self.environment, agent), self.schedulers[agent], 0)
 
     def report(self, agent):
         self._send(agent, self.exchanges[agent].report())

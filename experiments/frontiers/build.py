@@ -33,6 +33,8 @@ from parsync.metrics.summary import ScopeFigures
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
+PRICES_KNOB = "options.prices"  # says itself which prices each point has
+
 Results = Mapping[tuple[int, int], SeedFigures]  # by the spot's place in the grid and the seed
 
 
@@ -78,7 +80,9 @@ def build_frontier(
         for architecture in range(len(grid.architectures))
         for pair in pairs
     ]
-    keys = (*DELAYS, *QUALITIES, *BESIDE)
+    runs = [run.overall for run in results.values()]
+    beside = [key for key in BESIDE if any(run.plain_value(key) is not None for run in runs)]
+    keys = (*DELAYS, *QUALITIES, *beside)
     known = {one.key: one for one in quantities_of(ScopeFigures)}
     return FrontierSummary(
         version=version_text(),
@@ -92,7 +96,13 @@ def build_frontier(
             for one, bound in zip(grid.conditions, condition_bounds(grid, workload), strict=True)
         ],
         architectures=[
-            FrontierArchitecture(name=one.title, arm=one.arm, knob=one.knob, basis=basis)
+            FrontierArchitecture(
+                name=one.title,
+                arm=one.arm,
+                knob=one.knob,
+                prices="" if one.knob == PRICES_KNOB else grid.arm(one.arm).prices,
+                basis=basis,
+            )
             for one, basis in zip(grid.architectures, grid.bases, strict=True)
         ],
         points=_points(grid, results, seeds, keys, pairs),
@@ -158,7 +168,7 @@ def _points(
                 for its in runs
             ]
             bounds = [
-                [key for key in DELAYS if any(run.overall.is_bound(key) for run in its)]
+                [key for key in keys if any(run.overall.is_bound(key) for run in its)]
                 for its in runs
             ]
             kept = {

@@ -184,7 +184,9 @@ def _without_defaults(arm: ArmConfig) -> ArmConfig:
 def _set(group: dict[str, Any], path: str, value: Setting) -> None:
     *above, last = path.split(".")
     table: Any = group
-    for name in above:
+    for depth, name in enumerate(above):
+        if depth > 0 and isinstance(table, dict):
+            table.setdefault(name, {})  # an option that is not written, as it has a default
         table = table.get(name) if isinstance(table, dict) else None
         if not isinstance(table, dict):
             raise ValueError(f"{path}: group '{group['name']}' has no table {name!r}")

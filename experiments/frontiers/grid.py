@@ -77,6 +77,10 @@ class Grid:
             for place, spot in enumerate(self.spots)
         ]
 
+    def arm(self, name: str) -> ArmConfig:
+        """The arm of this name, as configured."""
+        return next(arm for arm in self.config.arms if arm.name == name)
+
     @property
     def runs(self) -> int:
         return len(self.spots) * len(self.seeds)

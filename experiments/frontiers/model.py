@@ -17,8 +17,14 @@ from parsync.metrics.quantity import Quantity
 # The figures that span a frontier: a delay and a quality.
 DELAYS = ("delay_mean_us", "delay_p99_us")
 QUALITIES = ("preferred_share", "cost_mean")
-# Further figures of every point.
-BESIDE = ("conflict_rate", "utilisation_mean")
+# Further figures of every point, as far as there are any.
+BESIDE = (
+    "set_preferred_share_worst",
+    "set_preferred_share_mean",
+    "jct_mean_us",
+    "conflict_rate",
+    "utilisation_mean",
+)
 
 
 class FrontierCondition(Figures):
@@ -41,12 +47,15 @@ class FrontierArchitecture(Figures):
     Attributes:
         arm: The name of the run's arm whose knob it turns.
         knob: The path of the setting; None if there is none.
+        prices: The slot prices of the arm as configured, in words; "" if it has none, or if the
+            knob chooses them.
         basis: What its delays rest on, and so which architectures it is ranked beside.
     """
 
     name: str
     arm: str
     knob: str | None
+    prices: str
     basis: DecisionBasis
 
 
@@ -58,7 +67,8 @@ class FrontierPoint(Figures):
         value: Of the knob; None if there is none.
         text: The value for people.
         figures: The mean over the seeds, by quantity.
-        bounds: The delays among them that are lower bounds, for tasks were left unplaced.
+        bounds: The delays and job completion times among them that are lower bounds, for tasks or
+            jobs were left.
         transient: Of how many seeds a load phase drifted.
         not_dominated: By delay and quality joined by "/": whether no other point of its
             architecture under its condition is better in both.

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from experiments.decision_basis import basis_explained, basis_text
+from experiments.price_settings import REGRET_OF_PRICED_ARMS
 from experiments.report.live_runs import live_disagreement, live_soundness
 from experiments.report.sensitivity import sensitivity_sentences
 from experiments.report.transient import transient_phases
@@ -110,6 +111,8 @@ def rests_on(summary: RunSummary) -> list[tuple[str, str]]:
     rows.append(("Other times", _other_times(summary)))
     rows.append(("Steady state", _steady(summary)))
     rows.append(("Runs", _runs(summary)))
+    if prices := _prices(summary):
+        rows.append(("Slot prices", prices))
     if live := live_soundness(summary):
         rows.append(("Live runs", live))
     return rows
@@ -174,6 +177,18 @@ def _steady(summary: RunSummary) -> str:
     )
     drifted = transient_phases(summary) or "No phase drifted."
     return f"{begins}{settles} {drifted}"
+
+
+def _prices(summary: RunSummary) -> str:
+    """What slot prices do to figures and ranks; "" if no arm has any."""
+    priced = sum(bool(arm.prices) for arm in summary.arms)
+    if not priced:
+        return ""
+    has = "has them" if priced == 1 else "have them"
+    return (
+        f"{priced} of {counted(len(summary.arms), 'arm')} {has}: which, stands below its name. "
+        f"{REGRET_OF_PRICED_ARMS} Arms with prices are not ranked by regret."
+    )
 
 
 def _runs(summary: RunSummary) -> str:

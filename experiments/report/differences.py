@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from experiments.price_settings import prices_of
 from experiments.summary_model import ArmSummary, Settings
+from schedulers.prices.options import PriceOptions
 
 NOTHING = "nothing"
 _NOT_A_CHOICE = ("name",)
@@ -34,7 +36,7 @@ def differences(arm: ArmSummary, baseline: ArmSummary) -> str:
         return f"its groups of schedulers: {names}"
     parts = []
     for mine, theirs in zip(arm.mix, baseline.mix, strict=True):
-        ours, others = dict(settings(mine)), dict(settings(theirs))
+        ours, others = _without_prices(mine), _without_prices(theirs)
         for path in dict.fromkeys([*ours, *others]):
             if path in _NOT_A_CHOICE or ours.get(path) == others.get(path):
                 continue
@@ -42,7 +44,19 @@ def differences(arm: ArmSummary, baseline: ArmSummary) -> str:
                 continue
             label = path.removeprefix("protocol.").removeprefix("decision.").replace("_", " ")
             parts.append(f"{label} {_value(ours, path)} (not {_value(others, path)})")
+        its, other = (prices_of(group.get("options")) for group in (mine, theirs))
+        if its != other:
+            parts.append(f"{its or 'no prices'} (not {other or 'none'})")
     return ", ".join(parts) or NOTHING
+
+
+def _without_prices(group: Settings) -> dict[str, str]:
+    """The settings of a group except those of its slot prices, which are told together."""
+    return {
+        path: value
+        for path, value in settings(group)
+        if path.removeprefix("options.").split(".")[0] not in PriceOptions.model_fields
+    }
 
 
 def _has_effect(path: str, *groups: dict[str, str]) -> bool:

@@ -12,6 +12,7 @@ import jinja2
 
 from experiments.decision_basis import basis_explained, basis_text, basis_titles
 from experiments.figures import FIGURES, FigureSpec, RenderedFigure, draw_all, style
+from experiments.price_settings import prices_of
 from experiments.report.answer import answer, effective_capacity, question, rests_on, times
 from experiments.report.bound import bound_sentences, bound_table
 from experiments.report.data_dictionary import data_dictionary
@@ -32,6 +33,7 @@ from experiments.whole_files import whole_file
 from experiments.workloads.registry import ATTRIBUTION, WARM_UP_S
 from parsync.metrics.quantity import Quantity, counted, duration, share
 from parsync.metrics.summary import ScopeFigures, StartFigures
+from parsync.protocols.optimistic.choices import StrategyKind
 from shared_state.errors import AgoraError
 
 REPORT = "report.html"
@@ -292,13 +294,15 @@ def _anywhere(summary: RunSummary, key: str) -> bool:
 
 
 def _describe(group: Settings) -> str:
-    """A scheduler group in a few words: how many, of which kind, with which strategy; the rest is
-    in the details below."""
+    """A scheduler group in a few words: how many, of which kind, with which strategy and prices;
+    the rest is in the details below."""
     words = [str(group[name]) for name in ("count", "kind") if group.get(name) not in ("", None)]
-    strategy = group.get("strategy")
-    return " ".join(words or [str(group.get("name", ""))]).replace("_", " ") + (
-        f", {strategy}" if strategy else ""
-    )
+    text = " ".join(words or [str(group.get("name", ""))]).replace("_", " ")
+    protocol = group.get("protocol")
+    strategy = protocol.get("strategy") if isinstance(protocol, dict) else None
+    if strategy not in (None, StrategyKind.OPTIMISTIC):
+        text += f", {strategy}".replace("_", " ")
+    return "; ".join(part for part in (text, prices_of(group.get("options"))) if part)
 
 
 def _differs(summary: RunSummary) -> Callable[[ArmSummary], str]:

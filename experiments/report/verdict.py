@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from experiments.bounds import missing_share, ranked, ranked_by
 from experiments.decision_basis import basis_titles
+from experiments.price_settings import NOT_RANKED_BY_REGRET
 from experiments.statistics import CONFIDENCE, Difference, Interval, paired_difference
 from experiments.summary_model import ArmSummary, ComparedArms
 from parsync.metrics.quantity import Better, Quantity, Unit, is_better, percent_change
+from parsync.metrics.regret import RegretMeans
 from parsync.metrics.summary import ScopeFigures
 
 SAME = "same"
@@ -37,6 +39,7 @@ class Cell:
         good: Whether the change is to the better.
         best: Whether it is the best of all arms.
         tied: Whether the difference to the best is not certain.
+        judged: Whether its change is called better or worse.
         beside: The figures that stand beside it in small print.
     """
 
@@ -52,6 +55,7 @@ class Cell:
     good: bool
     best: bool
     tied: bool
+    judged: bool = True
     beside: tuple[str, ...] = ()
 
 
@@ -105,9 +109,13 @@ def _row(summary: ComparedArms, quantity: Quantity) -> Row:
     bounded = {
         arm.slug: any(figures.is_bound(key) for figures in _compared(arm, seeds)) for arm in arms
     }
-    ranked_arms = ranked_by(_compared_figures(summary), key)
+    priced = [arm.slug for arm in _priced(summary, quantity)]
+    ranked_arms = [
+        slug for slug in ranked_by(_compared_figures(summary), key) if slug not in priced
+    ]
     comparable = {slug: values[slug] for slug in ranked_arms}
-    best = _best(quantity, comparable, len(_not_ranked(summary, quantity, comparable)))
+    unranked = [arm for arm in _not_ranked(summary, quantity, comparable) if arm.slug not in priced]
+    best = _best(quantity, comparable, len(unranked))
     against_best = {
         slug: paired_difference(
             by_seed[slug], by_seed[best], at_least=bounded[slug], at_most=bounded[best]
@@ -146,6 +154,7 @@ def _row(summary: ComparedArms, quantity: Quantity) -> Row:
                 and values[slug] is not None
                 and not against_best[slug].certain
                 and not against_best[slug].missing,
+                judged=slug not in priced,
                 beside=_small_print(summary, arm, beside),
             )
         )
@@ -271,7 +280,7 @@ def _sentence(
         return ""
     names = {arm.slug: arm.name for arm in summary.arms}
     known = [slug for slug, value in values.items() if value is not None]
-    out = _why_not_ranked(summary, _not_ranked(summary, quantity, values))
+    out = _why_not_ranked(summary, quantity, _not_ranked(summary, quantity, values))
     if best is None:
         alike = len(known) > 1
         return (("All arms alike." if not out else "All other arms alike.") if alike else "") + (
@@ -325,15 +334,30 @@ def _not_ranked(
     ]
 
 
-def _why_not_ranked(summary: ComparedArms, out: Sequence[ArmSummary]) -> str:
-    waiting = [arm.name for arm in out if unplaced_share(summary, arm)]
-    unfinished = [arm.name for arm in out if arm.name not in waiting]
+def _priced(summary: ComparedArms, quantity: Quantity) -> list[ArmSummary]:
+    """The arms that are not ranked by regret, because they have slot prices; none for another
+    quantity."""
+    if quantity.key not in RegretMeans.model_fields:
+        return []
+    return [arm for arm in summary.arms if arm.prices]
+
+
+def _why_not_ranked(summary: ComparedArms, quantity: Quantity, out: Sequence[ArmSummary]) -> str:
+    priced = [arm.name for arm in _priced(summary, quantity)]
+    waiting = [arm.name for arm in out if unplaced_share(summary, arm) and arm.name not in priced]
+    unfinished = [arm.name for arm in out if arm.name not in (*waiting, *priced)]
     reasons = (
         f" {_and(waiting)} left tasks unplaced and {_is(waiting)} not ranked." if waiting else ""
     )
     if unfinished:
         reasons += (
             f" {_and(unfinished)} left jobs unfinished and {_is(unfinished)} not ranked here."
+        )
+    if priced:
+        has = "has" if len(priced) == 1 else "have"
+        reasons += (
+            f" {_and(priced)} {has} slot prices and {_is(priced)} not ranked here: "
+            f"{NOT_RANKED_BY_REGRET}."
         )
     return reasons
 
@@ -347,8 +371,11 @@ def _other_clock(summary: ComparedArms, quantity: Quantity, best: str | None) ->
     Empty for a run of one clock."""
     if best is None or not summary.paired.seeds:
         return ""
+    priced = _priced(summary, quantity)
     own = {
-        arm.slug: arm.overall for arm in summary.arms if arm.runtime == "ray" and arm.has_sound_run
+        arm.slug: arm.overall
+        for arm in summary.arms
+        if arm.runtime == "ray" and arm.has_sound_run and arm not in priced
     }
     whole = {slug: figures.value(quantity.key) for slug, figures in own.items()}
     ranked_arms = ranked_by({slug: [figures] for slug, figures in own.items()}, quantity.key)

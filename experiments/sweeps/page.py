@@ -12,6 +12,7 @@ from experiments.config import read_toml
 from experiments.decision_basis import basis_text, basis_title
 from experiments.figures import style
 from experiments.model_files import read_model, writing
+from experiments.price_settings import REGRET_OF_PRICED_ARMS
 from experiments.report.page import never_stop
 from experiments.sweeps.labels import value_text
 from experiments.sweeps.plots import MOST_PANELS, draw, panels, x_axis
@@ -27,6 +28,7 @@ from experiments.sweeps.wording import (
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
 from parsync.metrics.quantity import Quantity, counted
+from parsync.metrics.regret import RegretMeans
 
 PAGE = "sweep.html"
 OPEN_ROWS = 40  # a table with more is folded
@@ -153,6 +155,18 @@ def _bottom(summary: SweepSummary) -> str:
     return next(one.label for one in summary.parameters if one.axis == axis)
 
 
+def _prices_sentence(summary: SweepSummary) -> str:
+    """What to keep in mind about regret, if arms with slot prices have any; "" otherwise."""
+    has_regret = any(
+        arm.prices and arm.figures[key].mean is not None
+        for one in summary.combinations
+        for arm in one.arms
+        for key in RegretMeans.model_fields
+        if key in arm.figures
+    )
+    return REGRET_OF_PRICED_ARMS if has_regret else ""
+
+
 def render(summary: SweepSummary, sections: Sequence[Section], config: str) -> str:
     """The page's text."""
     environment = jinja2.Environment(
@@ -167,8 +181,8 @@ def render(summary: SweepSummary, sections: Sequence[Section], config: str) -> s
     def mean(key: str, arm: ArmResult) -> str:
         return interval_text(by_key[key], arm.figures[key])
 
-    def differences(key: str, arm: ArmResult) -> list[str]:
-        return difference_texts(by_key[key], arm)
+    def differences(key: str, arm: ArmResult, several: bool) -> list[str]:
+        return difference_texts(by_key[key], arm, several)
 
     return environment.get_template("sweep.html.j2").render(
         css=(_TEMPLATES / "style.css").read_text("utf-8"),
@@ -179,6 +193,7 @@ def render(summary: SweepSummary, sections: Sequence[Section], config: str) -> s
         config=config,
         basis=basis_sentence(summary),
         until=until_sentence(summary),
+        prices=_prices_sentence(summary),
         open_rows=OPEN_ROWS,
         counted=counted,
         mean=mean,

@@ -55,6 +55,7 @@ class ArmResult(Figures):
 
     Attributes:
         basis: What its delays rest on.
+        prices: Its slot prices, in words; "" if it has none.
         figures: Means over the seeds, by quantity.
         comparisons: With each baseline that it may be compared with, in the sweep's order. Of two
             baselines the second is compared with the first.
@@ -62,6 +63,7 @@ class ArmResult(Figures):
 
     name: str
     basis: DecisionBasis
+    prices: str
     figures: dict[str, Interval]
     comparisons: list[ArmComparison]
 
@@ -250,6 +252,7 @@ def _combination(
             ArmResult(
                 name=arm.name,
                 basis=bases[combination.number, arm.name],
+                prices=arm.prices,
                 figures={one.key: _mean(its, one) for one in quantities},
                 comparisons=[
                     ArmComparison(

@@ -40,6 +40,9 @@ from experiments.sweeps.parameters import (
 )
 from experiments.toml_text import toml_value
 from parsync.metrics.quantity import Quantity, counted
+from schedulers import registry
+from schedulers.prices import registry as prices
+from schedulers.prices.options import PriceOptions
 from shared_state.errors import AgoraError
 
 MOST_COMBINATIONS = 10_000
@@ -215,7 +218,7 @@ def make_sweep(section: SweepSection, base: Mapping[str, Any]) -> Sweep:
     every = [*grid, *(parameter for group in together for parameter in group)]
     if not every:
         raise AgoraError("sweep: expected [sweep.grid] or [[sweep.zip]] with a list of values")
-    resolved = config.model_dump(mode="json")
+    resolved = _resolved(config)
     targets = [(one, path) for one in every for path in one.targets(resolved)]
     check_apart(targets)
     axes = [[(value,) for value in parameter.values] for parameter in grid]
@@ -236,6 +239,20 @@ def make_sweep(section: SweepSection, base: Mapping[str, Any]) -> Sweep:
     for place, group in enumerate(together, start=len(grid)):
         axis_of += [place] * len(group)
     return Sweep(section, base, tuple(every), tuple(axis_of), tuple(combinations))
+
+
+def _resolved(config: RunConfig) -> dict[str, Any]:
+    """The configuration with its defaults, those of schedulers and of slot prices among them."""
+    tree = config.model_dump(mode="json")
+    for arm, its in zip(config.arms, tree["arms"], strict=True):
+        for group, table in zip(arm.groups, its["groups"], strict=True):
+            if group.kind is not None:
+                options = registry.get(group.kind).parse_options(group.options)
+                table["options"] = options.model_dump(mode="json")
+                if isinstance(options, PriceOptions) and options.prices != prices.NONE:
+                    its = prices.get(options.prices).parse_options(options.price_options)
+                    table["options"]["price_options"] = its.model_dump(mode="json")
+    return tree
 
 
 def _check_lengths(parameters: list[Parameter], where: str) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from experiments.statistics import CONFIDENCE, Difference, Interval
+from experiments.statistics import CONFIDENCE, Interval
 from experiments.sweeps.looks import LOOKS
-from experiments.sweeps.result import ArmResult, SweepSummary
+from experiments.sweeps.result import ArmComparison, ArmResult, SweepSummary
 from parsync.metrics.quantity import Quantity, Unit, counted
 
 
@@ -16,18 +16,25 @@ def interval_text(quantity: Quantity, interval: Interval) -> str:
     return f"{text} ± {quantity.spread_text((interval.high - interval.low) / 2)}"
 
 
-def difference_texts(quantity: Quantity, arm: ArmResult) -> list[str]:
-    """The difference to each baseline with its interval; none for the baseline. Of several
-    baselines each is named."""
-    texts = []
-    for one in arm.comparisons:
-        text = _difference_text(quantity, one.differences[quantity.key])
-        if text:
-            texts.append(f"to {one.baseline}: {text}" if len(arm.comparisons) > 1 else text)
-    return texts
+def baselines(summary: SweepSummary) -> list[str]:
+    """The arms that others are compared with."""
+    compared = (its for one in summary.combinations for arm in one.arms for its in arm.comparisons)
+    return list(dict.fromkeys(its.baseline for its in compared))
 
 
-def _difference_text(quantity: Quantity, difference: Difference) -> str:
+def difference_texts(quantity: Quantity, arm: ArmResult, several: bool) -> list[str]:
+    """The difference to each baseline with its interval; none for the baseline.
+
+    Args:
+        several: Whether arms have several baselines, so that each is named.
+    """
+    texts = [(its.baseline, difference_text(quantity, its)) for its in arm.comparisons]
+    return [f"to {baseline}: {text}" if several else text for baseline, text in texts if text]
+
+
+def difference_text(quantity: Quantity, comparison: ArmComparison) -> str:
+    """The difference to a baseline with its interval; "" where it is not known."""
+    difference = comparison.differences[quantity.key]
     if difference.mean is None:
         return ""
     text = quantity.difference_text(difference.mean)

@@ -156,6 +156,24 @@ class ProtocolSpec:
         unknown or wrong."""
         return parse_options("protocol", self.kind, self.shared_options, options, "shared option")
 
+    def has_cell_side(self, members: tuple[Member, ...]) -> bool:
+        """Whether an arm with these groups has the protocol's participant beside the master.
+
+        Raises:
+            AgoraError: The protocol's function raises, or returns no bool.
+        """
+        if self.cell_side is None:
+            return False
+        try:
+            uses: object = self.uses_cell_side(members)
+        except Exception as error:  # whatever somebody else's code raises
+            rule = f"uses_cell_side {raised(error, self.uses_cell_side)}"
+            raise AgoraError(f"protocol {self.kind!r}: {rule}") from error
+        if not isinstance(uses, bool):
+            rule = f"uses_cell_side: expected a bool, got a {type(uses).__name__}"
+            raise AgoraError(f"protocol {self.kind!r}: {rule}")
+        return uses
+
     def capabilities_of(self, options: Any) -> Set[ProtocolCapability]:
         """What a group with these options needs of the runtimes.
 

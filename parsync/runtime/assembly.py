@@ -161,7 +161,8 @@ def check_protocols(arm: ArmSpec) -> None:
                 "pass demand on"
             )
         watches = ProtocolCapability.WATCHES_CELL in capabilities
-        if watches and protocols.get(group.protocol.kind).cell_side is None:
+        spec, members = protocols.get(group.protocol.kind), members_of(arm, group.protocol.kind)
+        if not spec.has_cell_side(members) and watches:
             raise AgoraError(
                 f"protocol {group.protocol.kind!r}: {ProtocolCapability.WATCHES_CELL}: needs a "
                 "participant beside the master (cell_side)"
@@ -291,8 +292,7 @@ class Assembly:
 
     def _has_cell_side(self, kind: str) -> bool:
         """Whether a protocol of the arm has a participant beside the master."""
-        spec = protocols.get(kind)
-        return spec.cell_side is not None and spec.uses_cell_side(members_of(self.arm, kind))
+        return protocols.get(kind).has_cell_side(members_of(self.arm, kind))
 
     @cached_property
     def addresses(self) -> frozenset[int]:

@@ -33,6 +33,8 @@ Placer::Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& re
       ranked_(ranks(request.kind) ? view.static_state().partitions() + 1 : 0) {
   if (request.prices != nullptr) {
     prices_.emplace(*request.prices, view);
+    draws_.emplace(*prices_, stream_,
+                   request.kind == PlacementKind::FirstFit ? Ties::First : Ties::Random);
     ahead_.resize(everything_.partition + 1);
   }
 }
@@ -57,7 +59,7 @@ void Placer::look_ahead(size_t task) {
 
 int32_t Placer::place_one(size_t task, Search search) {
   begin_request(input_.request + task * dimensions_);
-  tasks_left_ = input_.count - task;
+  task_ = task;
   if (view_.index().count() == 0) return kNone;
   const int32_t row = search == Search::Anywhere ? find_place(task) : find_listed(task);
   if (row != kNone) take(row);

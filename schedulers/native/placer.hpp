@@ -54,6 +54,7 @@
 #include <vector>
 
 #include "catalog.hpp"
+#include "price_draws.hpp"
 #include "price_tree.hpp"
 #include "priced_rows.hpp"
 #include "ranked_rows.hpp"
@@ -138,20 +139,15 @@ class Placer {
     int64_t count = 0;
     int64_t weight = 0;
   };
-  // A row out of a tree, and the rank that it had there.
-  struct Drawn {
-    PriceTree* tree = nullptr;
-    size_t place = 0;
-    int32_t row = kNone;
-    int16_t rank = PriceTree::kNone;
-  };
   // The cheapest rows of a pool or level, drawn ahead in ascending order of price and out of their
   // trees, so that the memory of several is asked for together.
   struct DrawnAhead {
     uint64_t epoch = 0;
-    std::vector<Drawn> rows;
+    std::vector<DrawnRow> rows;
     size_t next = 0;
-    size_t at_once = 1;     // doubles with every batch, so that few tasks draw few rows
+    size_t ready = 0;       // rows before it stand where they belong, and their memory is asked for
+    size_t end = 0;         // of the rows of the rank of the one at `ready`
+    size_t at_once = 0;     // drawn the last time
     uint64_t put_back = 0;  // how many rows had been put back when these were drawn
   };
   // The open rows of a level within a pool, gathered once per plan.
@@ -174,7 +170,7 @@ class Placer {
     int32_t row = kNone;
     int64_t cost = 0;
     bool priced = false;
-    Drawn drawn = {};
+    DrawnRow drawn = {};
   };
 
   Pool pool(size_t partition) const;
@@ -212,10 +208,12 @@ class Placer {
   int32_t cheapest_of_pool(const Pool& pool);
   template <typename RowOf>
   int32_t next_cheapest(DrawnAhead& ahead, std::span<PriceTree> trees, const RowOf& row_of);
+  size_t rows_to_draw(const DrawnAhead& ahead) const;
+  void make_ready(DrawnAhead& ahead);
   template <typename RowOf>
-  bool draw(std::span<PriceTree> trees, size_t wanted, const RowOf& row_of,
-            std::vector<Drawn>& out);
-  void put_back(const Drawn& drawn);
+  void draw(std::span<PriceTree> trees, size_t wanted, const RowOf& row_of,
+            std::vector<DrawnRow>& out);
+  void put_back(const DrawnRow& drawn);
   int32_t cheapest_of_tree(PriceTree& tree, std::span<const int32_t> rows, DrawnAhead& ahead);
   int16_t price_rank(int32_t row) const { return prices_->rank(row); }
 
@@ -250,11 +248,12 @@ class Placer {
   std::vector<int32_t> scratch_;
   std::vector<RankedRows> ranked_;  // [P+1] for the kinds that rank, else empty
   std::optional<PriceTrial> prices_;
-  std::vector<DrawnAhead> ahead_;  // [P+1]; empty without prices
-  Drawn drawn_;                    // the row that the last search by price found
-  std::vector<size_t> places_;
+  std::optional<PriceDraws> draws_;  // with prices
+  std::vector<DrawnAhead> ahead_;    // [P+1]; empty without prices
+  DrawnRow drawn_;                   // the row that the last search by price found
+  std::vector<DrawnRow> one_;
   uint64_t put_back_ = 0;
-  size_t tasks_left_ = 0;
+  size_t task_ = 0;  // being placed
 };
 
 }  // namespace agora

@@ -8,8 +8,10 @@ namespace agora {
 namespace {
 
 constexpr int64_t kPermille = 1000;
-// rows drawn ahead at most
-constexpr size_t kAhead = 32;
+// rows whose memory is asked for together
+constexpr size_t kAhead = 16;
+// Of the rows drawn at once, from one time to the next.
+constexpr size_t kGrowth = 4;
 
 }  // namespace
 
@@ -65,10 +67,10 @@ int32_t Placer::cheapest_of_level(uint32_t number, const Pool& pool) {
   const LevelRows rows = rows_of(catalog_.level(number), pool);
   if (rows.count == 0) return kNone;
   const bool spreading = input_.kind == PlacementKind::LoadSpreading;
-  if (rows.count <= PricedRows::kScanned && !spreading) return cheapest_of_few(rows, pool);
   if (pool.partition == everything_.partition && !spreading)
     if (PriceTree* tree = prices_->level(number))
       return cheapest_of_tree(*tree, rows.members, candidates_[key_of(number, pool)].ahead);
+  if (rows.count <= PricedRows::kScanned && !spreading) return cheapest_of_few(rows, pool);
   Candidates& candidates = candidates_[key_of(number, pool)];
   if (candidates.epoch != epoch_) {
     gather(rows, pool, candidates.rows);
@@ -85,77 +87,44 @@ int32_t Placer::cheapest_of_level(uint32_t number, const Pool& pool) {
                    : cheapest_of_tree(candidates.by_price, candidates.rows, candidates.ahead);
 }
 
-// Takes rows of the lowest price of all trees, at most as many as wanted. Where no more have that
-// price, all of them at once, in random order. Returns whether there was one.
 template <typename RowOf>
-bool Placer::draw(std::span<PriceTree> trees, size_t wanted, const RowOf& row_of,
-                  std::vector<Drawn>& out) {
-  int16_t lowest = PriceTree::kNone;
-  uint64_t count = 0;
-  for (const PriceTree& tree : trees) {
-    if (tree.lowest() > lowest) continue;
-    if (tree.lowest() < lowest) count = 0;
-    lowest = tree.lowest();
-    count += tree.count();
-  }
-  if (lowest == PriceTree::kNone) return false;
-  const bool first_fit = input_.kind == PlacementKind::FirstFit;
-  if (count <= wanted) {
-    const size_t first = out.size();
-    for (PriceTree& tree : trees) {
-      if (tree.lowest() != lowest) continue;
-      places_.clear();
-      prices_->take_lowest(tree, places_);
-      for (const size_t place : places_) out.push_back({&tree, place, row_of(tree, place), lowest});
-    }
-    for (size_t i = out.size() - first; i > 1 && !first_fit; --i)
-      std::swap(out[first + i - 1], out[first + stream_.below(i)]);
-    return true;
-  }
-  uint64_t rest = first_fit || trees.size() == 1 ? 0 : stream_.below(count);
-  size_t at = 0;
-  for (; trees[at].lowest() != lowest || rest >= trees[at].count(); ++at)
-    if (trees[at].lowest() == lowest) rest -= trees[at].count();
-  PriceTree& tree = trees[at];
-  const size_t place = first_fit ? tree.first() : tree.draw(stream_);
-  prices_->correct(tree, place, PriceTree::kNone);
-  out.push_back({&tree, place, row_of(tree, place), lowest});
-  return true;
+void Placer::draw(std::span<PriceTree> trees, size_t wanted, const RowOf& row_of,
+                  std::vector<DrawnRow>& out) {
+  size_t drawn = out.size();
+  draws_->draw(trees, wanted, out);
+  for (; drawn < out.size(); ++drawn) out[drawn].row = row_of(*out[drawn].tree, out[drawn].place);
 }
 
 template <typename RowOf>
 int32_t Placer::next_cheapest(DrawnAhead& ahead, std::span<PriceTree> trees, const RowOf& row_of) {
-  if (ahead.epoch != epoch_) ahead = {epoch_, {}, 0, 1, 0};
+  std::vector<DrawnRow>& rows = ahead.rows;
+  if (ahead.epoch != epoch_) {
+    rows.clear();
+    ahead.epoch = epoch_;
+    ahead.next = 0;
+    ahead.at_once = 0;
+  }
   for (;;) {
     // What was put back may be cheaper than what was drawn.
-    if (ahead.next < ahead.rows.size() && ahead.put_back != put_back_) {
+    if (ahead.next < rows.size() && ahead.put_back != put_back_) {
       int16_t lowest = PriceTree::kNone;
       for (const PriceTree& tree : trees) lowest = std::min(lowest, tree.lowest());
-      if (lowest < ahead.rows[ahead.next].rank) {
-        std::vector<Drawn>& rows = ahead.rows;
-        rows.erase(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(ahead.next));
-        ahead.next = 0;
-        const std::vector<Drawn> dearer(rows);
-        rows.clear();
-        draw(trees, 1, row_of, rows);
-        rows.insert(rows.end(), dearer.begin(), dearer.end());
+      if (lowest < rows[ahead.next].rank) {
+        one_.clear();
+        draw(trees, 1, row_of, one_);
+        rows[--ahead.next] = one_.front();
       }
     }
-    if (ahead.next == ahead.rows.size()) {
-      const size_t wanted = std::min(ahead.at_once, tasks_left_);
-      // First fit takes the first row of the lowest price again, if that was put back.
-      if (input_.kind != PlacementKind::FirstFit)
-        ahead.at_once = std::min(2 * ahead.at_once, kAhead);
-      ahead.rows.clear();
-      ahead.next = 0;
+    if (ahead.next == rows.size()) {
+      rows.clear();
+      ahead.next = ahead.ready = ahead.end = 0;
       ahead.put_back = put_back_;
-      while (ahead.rows.size() < wanted &&
-             draw(trees, wanted - ahead.rows.size(), row_of, ahead.rows))
-        continue;
-      for (const Drawn& drawn : ahead.rows) view_.prefetch(drawn.row);
-      if (ahead.rows.empty()) return kNone;
+      ahead.at_once = rows_to_draw(ahead);
+      draw(trees, ahead.at_once, row_of, rows);
+      if (rows.empty()) return kNone;
     }
-    const Drawn drawn = ahead.rows[ahead.next++];
+    make_ready(ahead);
+    const DrawnRow drawn = rows[ahead.next++];
     ++work_.looked_at;
     if (prices_->has_changed(drawn.row) && price_rank(drawn.row) != drawn.rank) {
       put_back(drawn);
@@ -168,8 +137,33 @@ int32_t Placer::next_cheapest(DrawnAhead& ahead, std::span<PriceTree> trees, con
   }
 }
 
+// As many as tasks with the same preferences follow each other, if they are many: they will look
+// here, too. Else few at first, and more from time to time.
+size_t Placer::rows_to_draw(const DrawnAhead& ahead) const {
+  // It takes the first row of the lowest price again, if that was put back.
+  if (input_.kind == PlacementKind::FirstFit) return 1;
+  size_t end = task_ + 1;
+  while (end < input_.count && input_.preference[end] == input_.preference[task_]) ++end;
+  const size_t more = std::min(kGrowth * ahead.at_once, input_.count - task_);
+  return std::max(end - task_, more);
+}
+
+// Rows of the same rank come in random order, or as they were drawn.
+void Placer::make_ready(DrawnAhead& ahead) {
+  std::vector<DrawnRow>& rows = ahead.rows;
+  const size_t wanted = std::min(ahead.next + kAhead, rows.size());
+  for (; ahead.ready < wanted; ++ahead.ready) {
+    DrawnRow& row = rows[ahead.ready];
+    if (ahead.ready >= ahead.end && input_.kind != PlacementKind::FirstFit)
+      while (ahead.end < rows.size() && rows[ahead.end].rank == row.rank) ++ahead.end;
+    if (ahead.ready + 1 < ahead.end)
+      std::swap(row, rows[ahead.ready + stream_.below(ahead.end - ahead.ready)]);
+    view_.prefetch(row.row);
+  }
+}
+
 // With the rank that the row has now.
-void Placer::put_back(const Drawn& drawn) {
+void Placer::put_back(const DrawnRow& drawn) {
   if (drawn.tree == nullptr) return;
   prices_->correct(*drawn.tree, drawn.place, price_rank(drawn.row));
   ++put_back_;

@@ -31,6 +31,29 @@ namespace agora {
   return equal;
 }
 
+[[gnu::always_inline]] inline uint32_t PriceTree::count_equal(const int16_t* ranks, int16_t rank) {
+  int16_t count = 0;
+  for (size_t i = 0; i < kChildren; ++i) count = static_cast<int16_t>(count + (ranks[i] == rank));
+  return static_cast<uint32_t>(count);
+}
+
+// Of those that are at most as high as one below kNone.
+[[gnu::always_inline]] inline uint64_t PriceTree::at_most(const int16_t* ranks, int16_t rank) {
+  uint64_t low = 0;
+#ifdef __SSE2__
+  const __m128i above = _mm_set1_epi16(static_cast<int16_t>(rank + 1));
+  for (size_t i = 0; i < kChildren; i += 16) {
+    const __m128i* at = reinterpret_cast<const __m128i*>(ranks + i);
+    const __m128i both = _mm_packs_epi16(_mm_cmplt_epi16(_mm_loadu_si128(at), above),
+                                         _mm_cmplt_epi16(_mm_loadu_si128(at + 1), above));
+    low |= static_cast<uint64_t>(static_cast<uint32_t>(_mm_movemask_epi8(both))) << i;
+  }
+#else
+  for (size_t i = 0; i < kChildren; ++i) low |= static_cast<uint64_t>(ranks[i] <= rank) << i;
+#endif
+  return low;
+}
+
 [[gnu::always_inline]] inline uint64_t PriceTree::equal_in_leaf(size_t node, int16_t rank) const {
   const size_t first = node * kChildren;
   if (first + kChildren <= ranks_.size()) return equal_to(ranks_.data() + first, rank);
@@ -40,13 +63,22 @@ namespace agora {
   return equal;
 }
 
+[[gnu::always_inline]] inline uint64_t PriceTree::at_most_in_leaf(size_t node, int16_t rank) const {
+  const size_t first = node * kChildren;
+  if (first + kChildren <= ranks_.size()) return at_most(ranks_.data() + first, rank);
+  uint64_t low = 0;
+  for (size_t i = first; i < ranks_.size(); ++i)
+    low |= static_cast<uint64_t>(ranks_[i] <= rank) << (i - first);
+  return low;
+}
+
 // The 64 ranks at a node of the lowest tier, or fewer at the last one.
 [[gnu::always_inline]] inline PriceTree::Lowest PriceTree::look_at(size_t node) const {
   const size_t first = node * kChildren;
   const int16_t* ranks = ranks_.data() + first;
   if (first + kChildren <= ranks_.size()) {
     const int16_t lowest = lowest_of(ranks);
-    return {lowest, static_cast<uint32_t>(std::popcount(equal_to(ranks, lowest)))};
+    return {lowest, count_equal(ranks, lowest)};
   }
   const auto last = ranks_.subspan(first);
   const int16_t lowest = *std::min_element(last.begin(), last.end());
@@ -117,45 +149,99 @@ void PriceTree::set(size_t row, int16_t rank) {
   root_ = {rank, has};
 }
 
-void PriceTree::take_lowest(std::vector<size_t>& rows) {
-  take_lowest(tiers_.size() - 1, 0, rows);
+bool PriceTree::take_up_to(int16_t rank, size_t limit, std::vector<Taken>& taken) {
+  const bool all = take_up_to(rank, tiers_.size() - 1, 0, taken.size() + limit, taken);
   root_ = {tiers_.back().lowest[0], tiers_.back().count[0]};
+  return all;
 }
 
-void PriceTree::take_lowest(size_t tier, size_t node, std::vector<size_t>& rows) {
-  const int16_t rank = tiers_[tier].lowest[node];
-  uint64_t equal = tier == 0 ? equal_in_leaf(node, rank)
-                             : equal_to(tiers_[tier - 1].lowest.data() + node * kChildren, rank);
-  for (; equal != 0; equal &= equal - 1) {
-    const size_t child = node * kChildren + static_cast<size_t>(std::countr_zero(equal));
-    if (tier > 0) {
-      take_lowest(tier - 1, child, rows);
-    } else {
-      ranks_[child] = kNone;
-      rows.push_back(child);
+bool PriceTree::take_up_to(int16_t rank, size_t tier, size_t node, size_t end,
+                           std::vector<Taken>& taken) {
+  const size_t first = node * kChildren;
+  bool all = true;
+  if (tier == 0) {
+    for (uint64_t low = at_most_in_leaf(node, rank); low != 0; low &= low - 1) {
+      const size_t row = first + static_cast<size_t>(std::countr_zero(low));
+      taken.push_back({static_cast<uint32_t>(row), ranks_[row]});
+      ranks_[row] = kNone;
     }
+    all = taken.size() <= end;
+  } else {
+    uint64_t low = at_most(tiers_[tier - 1].lowest.data() + first, rank);
+    if (tier == 1)
+      for (uint64_t next = low; next != 0; next &= next - 1)
+        prefetch_leaf(first + static_cast<size_t>(std::countr_zero(next)));
+    for (; low != 0 && all; low &= low - 1)
+      all = take_up_to(rank, tier - 1, first + static_cast<size_t>(std::countr_zero(low)), end,
+                       taken);
   }
   look_again(tier, node);
+  return all;
+}
+
+void PriceTree::prefetch_leaf(size_t node) const {
+  constexpr size_t kRanksPerLine = 32;
+  const int16_t* ranks = ranks_.data() + node * kChildren;
+  __builtin_prefetch(ranks, 1);
+  __builtin_prefetch(ranks + kRanksPerLine, 1);
+}
+
+size_t PriceTree::count_up_to(int16_t rank) const {
+  return root_.rank > rank ? 0 : count_up_to(rank, tiers_.size() - 1, 0);
+}
+
+size_t PriceTree::count_up_to(int16_t rank, size_t tier, size_t node) const {
+  if (tier == 0) return static_cast<size_t>(std::popcount(at_most_in_leaf(node, rank)));
+  const size_t first = node * kChildren;
+  size_t count = 0;
+  for (uint64_t low = at_most(tiers_[tier - 1].lowest.data() + first, rank); low != 0;
+       low &= low - 1)
+    count += count_up_to(rank, tier - 1, first + static_cast<size_t>(std::countr_zero(low)));
+  return count;
+}
+
+size_t PriceTree::groups_up_to(int16_t rank, size_t coarse) const {
+  const std::vector<int16_t>& lowest = tiers_[std::min(coarse, tiers_.size() - 1)].lowest;
+  size_t count = 0;
+  for (size_t node = 0; node < lowest.size(); node += kChildren)
+    count += static_cast<size_t>(std::popcount(at_most(lowest.data() + node, rank)));
+  return count;
+}
+
+void PriceTree::save() {
+  tiers_before_ = tiers_;
+  saved_ = true;
+}
+
+void PriceTree::restore() {
+  std::swap(tiers_, tiers_before_);
+  root_ = {tiers_.back().lowest[0], tiers_.back().count[0]};
+  saved_ = false;
 }
 
 // Where a node is so full that a try or two at random hit a row of the lowest rank,
 // the counts of its children need not be summed.
 size_t PriceTree::draw(Stream& stream) const {
-  constexpr uint64_t kTries = 8;
+  constexpr uint64_t kTries = 8, kFlatTries = 4;
   const int16_t rank = lowest();
+  if (count() * kFlatTries >= ranks_.size()) {
+    for (;;) {
+      const size_t row = stream.below(ranks_.size());
+      if (ranks_[row] == rank) return row;
+    }
+  }
   uint64_t nth = count() == 1 ? 0 : stream.below(count());
   size_t node = 0;
-  uint64_t rows_per_child = 1;
-  for (size_t tier = 1; tier < tiers_.size(); ++tier) rows_per_child *= kChildren;
-  for (size_t tier = tiers_.size() - 1; tier > 0; --tier, rows_per_child /= kChildren) {
+  for (size_t tier = tiers_.size() - 1; tier > 0; --tier) {
+    const size_t bits_of_child = kBitsOfChild * tier;
     const int16_t* ranks = tiers_[tier - 1].lowest.data() + node * kChildren;
     const uint32_t* counts = tiers_[tier - 1].count.data() + node * kChildren;
     size_t child = 0;
-    if (tiers_[tier].count[node] * kTries >= kChildren * rows_per_child) {
+    if (tiers_[tier].count[node] * kTries >= kChildren << bits_of_child) {
       do {
-        nth = stream.below(kChildren * rows_per_child);
-        child = nth / rows_per_child;
-        nth %= rows_per_child;
+        nth = stream.below(kChildren << bits_of_child);
+        child = nth >> bits_of_child;
+        nth &= (uint64_t{1} << bits_of_child) - 1;
       } while (ranks[child] != rank || nth >= counts[child]);
     } else {
       uint64_t equal = equal_to(ranks, rank);

@@ -7,7 +7,9 @@ namespace agora {
 
 namespace {
 
-// Catalogs in which machines are listed more often than this have no trees of levels.
+// Levels of more machines than this have trees, if that makes few places per machine; else those of
+// more than PricedRows::kScanned; else none.
+constexpr size_t kSmallLevel = 16;
 constexpr size_t kMostPlacesPerMachine = 16;
 // Where more than one of so many rows changed, trees are built anew.
 constexpr size_t kFewChanges = 64;
@@ -15,22 +17,25 @@ constexpr size_t kFewChanges = 64;
 }  // namespace
 
 PricedRows::PricedRows(const Catalog& catalog, PriceRule rule) : catalog_(catalog), rule_(rule) {
-  find_large_levels();
+  choose_levels();
 }
 
-void PricedRows::find_large_levels() {
-  size_t places = 0;
-  for (size_t set = 0; set < catalog_.sets(); ++set) {
-    const int32_t number = static_cast<int32_t>(set);
-    for (uint32_t level = catalog_.first_level(number); level < catalog_.end_level(number);
-         ++level) {
-      const Catalog::Level& rows = catalog_.level(level);
-      if (rows.racks || rows.end - rows.begin <= kScanned) continue;
-      levels_.push_back({level, false, {}, {}});
-      places += rows.end - rows.begin;
+void PricedRows::choose_levels() {
+  for (const size_t small : {kSmallLevel, kScanned}) {
+    size_t places = 0;
+    for (size_t set = 0; set < catalog_.sets(); ++set) {
+      const int32_t number = static_cast<int32_t>(set);
+      for (uint32_t level = catalog_.first_level(number); level < catalog_.end_level(number);
+           ++level) {
+        const Catalog::Level& rows = catalog_.level(level);
+        if (rows.racks || rows.end - rows.begin <= small) continue;
+        levels_.push_back({level, false, {}, {}});
+        places += rows.end - rows.begin;
+      }
     }
+    if (places <= kMostPlacesPerMachine * catalog_.machines()) return;
+    levels_.clear();
   }
-  if (places > kMostPlacesPerMachine * catalog_.machines()) levels_.clear();
 }
 
 // In which trees each row is, and where.
@@ -173,17 +178,40 @@ void PriceTrial::correct(PriceTree& tree, size_t place, int16_t rank) {
   tree.set(place, rank);
 }
 
-void PriceTrial::take_lowest(PriceTree& tree, std::vector<size_t>& places) {
-  const int16_t rank = tree.lowest();
-  tree.take_lowest(places);
-  for (const size_t place : places)
-    rows_.corrections_.push_back({&tree, static_cast<uint32_t>(place), rank});
+bool PriceTrial::take_up_to(PriceTree& tree, int16_t rank, size_t limit,
+                            std::vector<PriceTree::Taken>& taken) {
+  const size_t first = taken.size();
+  const bool all = tree.take_up_to(rank, limit, taken);
+  for (size_t i = first; i < taken.size(); ++i)
+    rows_.corrections_.push_back({&tree, taken[i].row, taken[i].rank});
+  return all;
+}
+
+void PriceTrial::undo_last(size_t corrections) {
+  for (; corrections > 0; --corrections, rows_.corrections_.pop_back()) {
+    const PricedRows::Correction& last = rows_.corrections_.back();
+    last.tree->set(last.place, last.rank);
+  }
+}
+
+void PriceTrial::expect_many(PriceTree& tree) {
+  if (tree.saved()) return;
+  rows_.corrections_.push_back({&tree, PricedRows::Correction::kNoPlace, PriceTree::kNone});
+  tree.save();
 }
 
 void PriceTrial::undo_corrections() {
   std::vector<PricedRows::Correction>& corrections = rows_.corrections_;
-  for (; !corrections.empty(); corrections.pop_back())
-    corrections.back().tree->set(corrections.back().place, corrections.back().rank);
+  for (; !corrections.empty(); corrections.pop_back()) {
+    const auto& [tree, place, rank] = corrections.back();
+    if (place == PricedRows::Correction::kNoPlace) {
+      tree->restore();
+    } else if (tree->saved()) {
+      tree->write(place, rank);
+    } else {
+      tree->set(place, rank);
+    }
+  }
 }
 
 }  // namespace agora

@@ -17,13 +17,13 @@
 
 namespace agora {
 
-// The open rows by the rank of their price, as trees: one per partition, and one per large level of
-// machines. A level's tree is made when it is first asked for.
+// The open rows by the rank of their price, as trees: one per partition, and one per level of
+// machines that is not small. A level's tree is made when it is first asked for.
 //
 // What it holds is a function of view and prices, not of their history.
 class PricedRows {
  public:
-  // A level of more machines than this has a tree; a smaller one is scanned.
+  // A level of at most so many rows that has no tree is scanned for each task.
   static constexpr size_t kScanned = 128;
 
   // The catalog is borrowed.
@@ -54,7 +54,7 @@ class PricedRows {
     PriceTree tree;
   };
 
-  void find_large_levels();
+  void choose_levels();
   void find_places();
   void refresh(ClusterView& view);
   void rank_all(const ClusterView& view);
@@ -63,10 +63,12 @@ class PricedRows {
     return view.index().contains(row) ? prices_->rank(row, view.free(row)) : PriceTree::kNone;
   }
   std::span<int16_t> ranks_of_partition(const ClusterView& view, size_t partition);
+  // What a tree was before: of one row, or, without a place, of all but the ranks.
   struct Correction {
+    static constexpr uint32_t kNoPlace = ~uint32_t{0};
     PriceTree* tree;
     uint32_t place;
-    int16_t rank;  // before
+    int16_t rank;
   };
 
   std::span<const Place> places_of(int32_t row) const {
@@ -129,8 +131,13 @@ class PriceTrial {
     rows_.changed_.push_back(row);
   }
   void correct(PriceTree& tree, size_t place, int16_t rank);
-  // As PriceTree::take_lowest.
-  void take_lowest(PriceTree& tree, std::vector<size_t>& places);
+  // As PriceTree::take_up_to.
+  bool take_up_to(PriceTree& tree, int16_t rank, size_t limit,
+                  std::vector<PriceTree::Taken>& taken);
+  // The last so many corrections of rows.
+  void undo_last(size_t corrections);
+  // Many corrections of the tree will follow: they are then undone faster.
+  void expect_many(PriceTree& tree);
   // Rows may have got less busy.
   void undo_corrections();
 

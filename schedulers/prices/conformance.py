@@ -4,8 +4,8 @@ interface.py?
 The function drives equal estimators of the kind through rounds on small cells, with rejections,
 machines that fail, and partitions that were never synced. All prices are checked as in a run
 (price_check.py). Besides, the estimators must give the same prices although one is offered some
-tasks again, one is given arrays that are overwritten after the call, and one has a catalog whose
-sets of tasks to come differ.
+tasks again, one is given arrays that are overwritten after the call, one has a catalog whose sets
+of tasks to come differ, and one, if the kind can, shares its demand with nobody.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from schedulers.interface import SchedulerEnvironment
-from schedulers.prices.interface import SlotPrices
+from schedulers.prices.interface import DemandCounts, SlotPrices
 from schedulers.prices.price_check import CheckedEstimator, CheckedLearner, checked
 from schedulers.prices.registry import SlotPriceSpec
 from shared_state.cell import Cell
@@ -186,6 +186,7 @@ class _Estimators:
     retried: CheckedEstimator  # is offered some tasks again
     overwritten: CheckedEstimator  # the arrays that it is given are overwritten
     other_to_come: CheckedEstimator  # has other sets of tasks to come
+    sharing: CheckedEstimator | None  # shares demand, if the kind can
     last: SlotPrices | None = None
 
     @staticmethod
@@ -196,7 +197,13 @@ class _Estimators:
             return checked(spec.kind, spec.build(options, where), *where.cell.capacity.shape)
 
         other = world.with_other_sets_to_come()
-        return _Estimators(one(environment), one(environment), one(environment), one(other))
+        sharing = None
+        if spec.shares_demand:
+            sharing = one(environment)
+            sharing.share_demand()
+        return _Estimators(
+            one(environment), one(environment), one(environment), one(other), sharing
+        )
 
     def learn(self, machine: Int64, sink: int, now_us: int) -> None:
         """Tell those that learn potentials of a round. Arrays are overwritten after the call."""
@@ -249,7 +256,28 @@ def _round(world: _World, estimators: _Estimators, number: int) -> None:
         estimators.plain.update(world.view, now_us) is prices,
         "a second update() at the same time returns the same object",
     )
+    if estimators.sharing is not None:
+        offer(estimators.sharing, rows)
+        offer(estimators.sharing, again)
+        _share(estimators.sharing, rows)
+        _require(
+            _equal(prices, estimators.sharing.update(world.view, now_us)),
+            "prices do not depend on share_demand() where others were offered nothing",
+        )
     estimators.learn(world.stream.integers(MACHINES, 2000), 1000, now_us + ROUND_US // 2)
+
+
+def _share(estimator: CheckedEstimator, offered: Int64) -> None:
+    """What an estimator was offered for the first time is to be reported, once."""
+    demand = estimator.shared_demand
+    assert demand is not None
+    new = demand.take_new()
+    _require(
+        np.array_equal(np.sort(new), offered) and not len(demand.take_new()),
+        "take_new() returns the tasks that were offered for the first time since it was called",
+    )
+    nothing = np.zeros(0, np.int64)
+    demand.learn_demand(DemandCounts(np.zeros(0, np.int32), nothing, nothing), 0)
 
 
 def _equal(a: SlotPrices, b: SlotPrices) -> bool:

@@ -2,9 +2,10 @@
 tests.benchmarks.calibrate_greedy_work`.
 
 Every kind under every ranking places batches of 10 and of 100 tasks, with and without preferences,
-on cells of 2,000 to 100,000 machines at 50 and 95 %. A patient scheduler places as many while up to
-10,000 tasks wait that are too large for their preferred machines. Time: processor time of `plan`,
-the median of REPEATS.
+on cells of 2,000 to 100,000 machines at 50 and 95 %. The same by slot prices, except for weighted
+sampling; the machines of a plan have changed when the next one begins. A patient scheduler places
+as many while up to 10,000 tasks wait that are too large for their preferred machines. Time:
+processor time of `plan`, the median of REPEATS.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ import numpy as np
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from schedulers import registry
-from schedulers.greedy.base import WEIGHTS_PS, GreedyScheduler
+from schedulers.greedy.base import PRICED_WEIGHTS_PS, WEIGHTS_PS, GreedyScheduler
 from schedulers.greedy.patience import WEIGHTS_PS as PATIENT_WEIGHTS_PS
 from schedulers.greedy.patience import PatientScheduler
 from schedulers.interface import PartitionRanking, PlanContext, SchedulerEnvironment
+from schedulers.prices.interface import SlotPrices
+from schedulers.prices.options import PriceOptions
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.random import stream_key
-from shared_state.tasks import TaskBatch
+from shared_state.tasks import CellSpec, TaskBatch
 from shared_state.view import ClusterView
+from tests.benchmarks.bench_place import GivenPrices
 from tests.benchmarks.fitting import Samples
 
 CELLS = ((2_000, 10, 8), (12_477, 13, 8), (100_000, 1, 20))  # machines, slots, partitions
@@ -41,6 +45,7 @@ KINDS = (
 FIRST = 1 << 20  # id of the first task of a batch; those that wait come before
 REPEATS = 25
 WARM_UP = 3
+HIGHEST_PRICE = 1_000
 
 
 def views() -> Iterator[tuple[str, int, ClusterView, SchedulerEnvironment]]:
@@ -81,22 +86,36 @@ def typical(
     return int(np.median(spent_ns[WARM_UP:])) * 1000, tuple(middle.tolist())
 
 
-def measure() -> Iterator[tuple[str, str, int, tuple[int, ...]]]:
+def prices_of(cell: CellSpec) -> SlotPrices:
+    """Prices that rise with the busy slots of a machine, up to its own highest."""
+    slots = cell.capacity[:, 0]
+    highest = np.random.default_rng(2).integers(0, HIGHEST_PRICE + 1, len(slots))
+    level = np.arange(int(slots.max()))
+    price = highest[:, None] * np.minimum(level + 1, slots[:, None]) // slots[:, None]
+    return SlotPrices(price, slots.copy(), np.ones(1, np.int64))
+
+
+def measure(by_price: bool) -> Iterator[tuple[str, str, int, tuple[int, ...]]]:
     """(kind, situation, picoseconds, counts) of each case."""
+    kinds = [kind for kind in KINDS if not (by_price and kind == "weighted_sampling")]
     for where, _, view, environment in views():
-        cases = product(KINDS, PartitionRanking, (10, 100), (False, True))
+        prices = prices_of(environment.cell)
+        cases = product(kinds, PartitionRanking, (10, 100), (False, True))
         for kind, ranking, tasks, prefers in cases:
             spec = registry.get(kind)
             scheduler = spec.build(spec.parse_options({}), environment)
             assert isinstance(scheduler, GreedyScheduler)  # it counts its work
+            if by_price:
+                scheduler.place_by(PriceOptions(), GivenPrices(prices))
             spent_ns, counts = [], []
             for turn in range(WARM_UP + REPEATS):
                 preference = 1 + turn % (environment.catalog.sets - 1) if prefers else 0
                 batch = batch_of(FIRST, tasks, preference)
                 begin_ns = time.thread_time_ns()
-                scheduler.plan(batch, view, context(turn, ranking, environment))
+                plan = scheduler.plan(batch, view, context(turn, ranking, environment))
                 spent_ns.append(time.thread_time_ns() - begin_ns)
                 counts.append(scheduler.work)
+                view.withdraw(view.claim(plan.machine, plan.request))
             preferring = "prefer" if prefers else "indifferent"
             yield kind, f"{where}, {preferring}", *typical(spent_ns, counts)
 
@@ -153,5 +172,6 @@ def report(
 
 if __name__ == "__main__":
     counted = ["plans", "tasks", "looked at", "ranked"]
-    report("greedy kinds", measure(), counted, WEIGHTS_PS)
+    report("greedy kinds", measure(False), counted, WEIGHTS_PS)
+    report("greedy kinds by price", measure(True), counted, PRICED_WEIGHTS_PS)
     report("patient", measure_patient(), [*counted, "waiting"], PATIENT_WEIGHTS_PS)

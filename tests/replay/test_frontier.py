@@ -18,7 +18,7 @@ from pyarrow import parquet
 from scipy import stats
 
 from experiments.commands.frontier import app
-from experiments.config import load_config
+from experiments.config import load_config, validated
 from experiments.frontiers.build import best_of, build_frontier, elsewhere_cost
 from experiments.frontiers.dominance import Box, dominated_area
 from experiments.frontiers.files import (
@@ -102,6 +102,47 @@ def test_points_are_means_over_the_seeds(grid: Grid, results: Results) -> None:
     for key in ("delay_mean_us", "preferred_share"):
         without, patient = (point.figures[key].mean for point in greedy)
         assert without is not None and patient is not None and without < patient
+
+
+def test_points_have_what_stands_beside_a_mean_as_far_as_any_run_has_it(
+    grid: Grid, results: Results
+) -> None:
+    beside = {"set_preferred_share_worst": 0.25, "set_preferred_share_mean": 0.5}
+    known = {place: with_figures(run, jct_mean_us=7e5, **beside) for place, run in results.items()}
+    point = summary_of(grid, known).points[0]
+    for key, value in {**beside, "jct_mean_us": 7e5}.items():
+        assert point.figures[key].mean == pytest.approx(value)
+    none = {place: with_figures(run, **dict.fromkeys(beside)) for place, run in results.items()}
+    keys = [quantity.key for quantity in summary_of(grid, none).quantities]
+    assert "jct_mean_us" in keys and not set(keys) & set(beside)
+
+
+def test_architectures_say_which_slot_prices_they_have() -> None:
+    """As configured; a knob that chooses them says so itself."""
+    tree = frontier_config().model_dump(mode="json")
+    tree["arms"][0]["groups"][0]["options"] = {"prices": "implied"}
+    tree["frontier"]["seeds"] = 1
+    prices = {"arm": tree["arms"][0]["name"], "name": "by kind", "knob": "options.prices"}
+    tree["frontier"]["architectures"] = [
+        {"arm": tree["arms"][0]["name"]},
+        {"arm": tree["arms"][1]["name"]},
+        {**prices, "values": ["none", "occupancy"]},
+    ]
+    grid = make_grid(validated(tree, "test"))
+    assert [spot.arm.prices for spot in grid.spots] == [
+        "implied prices: tie, all",
+        "",
+        "",
+        "occupancy prices: tie, all",
+    ]
+    results: Results = {}
+    for place, point in grid.points():
+        figures = figures_of(point)
+        assert isinstance(figures, SeedFigures)
+        results[place, point.seed] = figures
+    summary = summary_of(grid, results)
+    assert [one.prices for one in summary.architectures] == ["implied prices: tie, all", "", ""]
+    assert [point.text for point in summary.points_of(2, 0)] == ["none", "occupancy"]
 
 
 def test_areas_are_those_of_each_seed_s_points_in_the_box(grid: Grid, results: Results) -> None:

@@ -10,11 +10,13 @@ import re
 import shutil
 import signal
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from experiments.commands.sweep import app
 from experiments.model_files import read_model
@@ -22,8 +24,9 @@ from experiments.running import seed_figures
 from experiments.sweeps import page
 from experiments.sweeps.looks import LOOKS
 from experiments.sweeps.page import write_page
-from experiments.sweeps.result import SweepSummary
+from experiments.sweeps.result import SweepSummary, SweptParameter
 from experiments.sweeps.sweep_file import read_sweep
+from experiments.sweeps.terminal import MOST_COLUMNS, metric_tables
 from tests.fixtures.commands import exit_status
 from tests.fixtures.run_toml import arm_toml, workload_toml
 from tests.fixtures.stopping import ROOT, stop_when
@@ -125,6 +128,26 @@ def test_the_example_s_summary_compares_arms_of_one_clock_class(example: Path) -
         pairs = zip(rates["ParSync"], rates["StateSync"], strict=True)
         mean = sum(a - b for a, b in pairs) / 3
         assert compared.differences["conflict_rate"].mean == pytest.approx(mean)
+
+
+def test_the_terminal_numbers_combinations_of_many_parameters(example: Path) -> None:
+    summary = summary_of(example)
+    narrow = Console(width=80, file=StringIO())
+    narrow.print(metric_tables(summary))
+    few = narrow.file.getvalue()
+    assert "1: " not in few and all(one.label in few for one in summary.parameters)
+    longest = SweptParameter(path="workload.x", label="x" * 60, values=[7], axis=9)
+    parameters = [*summary.parameters, longest]
+    assert len(parameters) > MOST_COLUMNS
+    combinations = [
+        one.model_copy(update={"values": [*one.values, 7]}) for one in summary.combinations
+    ]
+    wide = summary.model_copy(update={"parameters": parameters, "combinations": combinations})
+    narrow = Console(width=80, file=StringIO())
+    narrow.print(metric_tables(wide))
+    many = narrow.file.getvalue()
+    assert f"{longest.label} = 7" in many.replace("\n", " ") and "…" not in many
+    assert [f"\n{number}: " in f"\n{many}" for number in range(1, 8)] == [True] * 6 + [False]
 
 
 def test_the_page_loads_nothing_and_is_made_again_as_it_was(example: Path) -> None:
@@ -240,7 +263,8 @@ def test_several_metrics_and_baselines_from_the_same_runs(
     """Each metric has a table; each arm is compared with each baseline, seed by seed."""
     file, out = small(tmp_path), tmp_path / "out"
     section = """metric = ["preferred_share", "delay_mean_us"]\nbaseline = ["two", "one"]\n"""
-    third = arm_toml("three", kind="best_fit", more='decision = { clock = "counted" }')
+    more = """decision = { clock = "counted" }\noptions = {prices = "implied"}\n"""
+    third = arm_toml("three", kind="best_fit", more=more)
     file.write_text(file.read_text().replace("seeds =", f"{section}seeds =") + third)
     assert exit_status(app, file, "--out", out) == 0
     printed = capsys.readouterr().out
@@ -248,6 +272,12 @@ def test_several_metrics_and_baselines_from_the_same_runs(
         r"Small & <quick>: (Share on preferred|Mean delay)", " ".join(printed.split())
     )
     assert titles == ["Share on preferred", "Mean delay"]
+    assert printed.count(" to two ") == printed.count(" to one ") == 2  # columns of each table
+    rows = re.findall(
+        r"^ (one|two|three) +[\d.]+ (?:%|µs|ms)((?: +[+−±][\d.]+ )?.*)$", printed, re.M
+    )
+    differences = [(name, len(re.findall(r"[+−±][\d.]+ ", rest))) for name, rest in rows]
+    assert differences == [("one", 1), ("two", 0), ("three", 2)] * 4  # metrics and combinations
     summary = summary_of(out)
     rows = pq.read_table(out / "points.parquet").to_pylist()
     for number, one in enumerate(summary.combinations):
@@ -272,6 +302,9 @@ def test_several_metrics_and_baselines_from_the_same_runs(
     text = (out / "sweep.html").read_text("utf-8")
     assert "Differences are to two and to one." in text
     assert "<small>to two: " in text and "<small>to one: " in text
+    assert {arm.prices for arm in summary.combinations[0].arms} == {"", "implied prices: tie, all"}
+    assert text.count("<small>implied prices: tie, all</small>") == 2
+    assert "Regret looks one batch ahead" in text
     for metric in summary.metrics:
         assert (out / "figures" / f"{metric}-1.svg").is_file()
     # the sweep as resolved says the same

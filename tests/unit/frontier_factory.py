@@ -37,7 +37,11 @@ def frontier_of(summary: RunSummary) -> FrontierSummary:
         conditions=[FrontierCondition(load_percent=None, gap_s=None)],
         architectures=[
             FrontierArchitecture(
-                name=arm.name, arm=arm.name, knob="options.patience_s", basis=arm.basis
+                name=arm.name,
+                arm=arm.name,
+                knob="options.patience_s",
+                prices=arm.prices,
+                basis=arm.basis,
             )
             for arm in summary.arms
         ],

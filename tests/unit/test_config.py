@@ -225,7 +225,7 @@ def test_toml_text_reads_back_equal(tree: dict[str, Any]) -> None:
 
 def test_run_config_defaults_are_the_demo() -> None:
     config = RunConfig.model_validate(demo_tree())
-    assert config.seeds == 10 and len(config.arms) == 13
+    assert config.seeds == 10 and len(config.arms) == 15
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,7 @@ def test_a_point_at_the_default_of_its_knob_is_the_arm_and_runs_once() -> None:
 
 
 def test_the_knob_of_some_groups_leaves_the_others() -> None:
-    arm = default_arms(demo_scale(quick=True))[9]
-    assert arm.name == "Mix"
+    (arm,) = (one for one in default_arms(demo_scale(quick=True)) if one.name == "Mix")
     changed = changed_groups(arm, "options.patience_s", 0.5, [True, False])
     assert [group.options for group in changed.groups] == [{"patience_s": 0.5}, {}]
 
@@ -143,6 +142,27 @@ def test_a_wrong_architecture_is_refused_by_its_place(
     text = str(refused.value)
     assert text.startswith("file: frontier.architectures.0") and message in text
     assert "\n" not in text
+
+
+def test_a_knob_may_be_an_option_of_the_prices() -> None:
+    """Also where the arm leaves all of them to their defaults."""
+    tree = frontier_tree(
+        architectures=[
+            {
+                "arm": "greedy",
+                "knob": "options.price_options.forget_s",
+                "values": [5.0, 30.0],
+            }
+        ]
+    )
+    tree["arms"][0]["groups"][0]["options"] = {"prices": "implied"}
+    grid = make_grid(validated(tree, "file"))
+    assert [spot.arm.prices for spot in grid.spots] == [
+        f"implied prices (forget_s = {forget_s}): tie, all" for forget_s in (5.0, 30.0)
+    ]
+    tree["frontier"]["architectures"][0]["knob"] = "options.price_opts.forget_s"
+    with pytest.raises(AgoraError, match=r"options\.price_opts\.forget_s = 5\.0: .*price_opts"):
+        validated(tree, "file")
 
 
 def test_two_architectures_of_one_name_are_refused() -> None:

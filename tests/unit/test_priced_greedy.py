@@ -1,6 +1,8 @@
 """Greedy schedulers that place by slot prices: large cells, conflicts, what estimators are told,
 and bad input."""
 
+import heapq
+
 import numpy as np
 import pytest
 
@@ -79,6 +81,75 @@ def test_picks_of_a_large_cell_have_the_lowest_cost_and_price(mode, kind, rankin
             oracle.free[machine] -= tasks.request[i]
 
 
+def scattered(rng, distinct):
+    return rng.integers(0, distinct, 6_000)
+
+
+PRICES_OF_6000 = {
+    "equal": lambda rng: scattered(rng, 1),
+    "few": lambda rng: scattered(rng, 3),
+    "some": lambda rng: scattered(rng, 300),
+    "many": lambda rng: scattered(rng, 20_000),
+    "neighbours alike": lambda rng: np.arange(6_000) // 64 * 100 + scattered(rng, 40),
+    "few cheap": lambda rng: np.where(rng.random(6_000) < 0.01, scattered(rng, 9), 9_000),
+}
+
+
+@pytest.mark.parametrize("prices", PRICES_OF_6000)
+@pytest.mark.parametrize("kind", ["random", "first_fit", "randomized_first_fit"])
+@pytest.mark.parametrize("levels", [1, 3])
+@pytest.mark.parametrize("ranking", [PartitionRanking.OPTIMISTIC, PartitionRanking.LATENCY_FIRST])
+@pytest.mark.parametrize("preference", [0, 1])
+def test_many_tasks_take_the_cheapest_slots_one_after_the_other(
+    preference, ranking, levels, kind, prices
+):
+    """Long plans take many rows at once: each task still gets the lowest price there is, when it
+    is its turn, whether prices rise with busy slots or not, and the next plan finds all as it was.
+    First fit takes the first of these."""
+    rng = np.random.default_rng(3)
+    machines, offsets = 6_000, np.array([0, 3_000, 6_000], np.int64)
+    spec = cell_of([SLOTS] * machines)
+    listed = np.sort(rng.choice(machines, 2_500, replace=False))
+    catalog = catalog_of(({int(m): 0 for m in listed}, {}))
+    used = rng.integers(0, SLOTS + 1, machines)
+    view = view_of(spec, Partitioning(offsets), used)
+    first = PRICES_OF_6000[prices](rng)[:, None]
+    price = first + np.cumsum(rng.integers(0, 50, (machines, levels)), axis=1)
+    estimator = GivenPrices(price, [SLOTS] * machines, [1])
+    scheduler = greedy_with(kind, spec, offsets, catalog, estimator)
+    rows = listed if preference else np.arange(machines)
+    if ranking is PartitionRanking.LATENCY_FIRST:
+        rows = rows[rows >= 3_000]  # the freshest partition
+
+    def price_at(row, busy):
+        return int(price[row, min(busy, levels - 1)])
+
+    for stream, count in enumerate((1, 900, 30, 900)):
+        busy = used.copy()
+        plan = scheduler.plan(
+            tasks_of([1] * count, preference), view, context_of_two(ranking, stream)
+        )
+        assert len(plan.machine) == count
+        open_slots = [(price_at(row, busy[row]), row) for row in rows if busy[row] < SLOTS]
+        heapq.heapify(open_slots)
+        for machine in plan.machine.tolist():
+            assert machine in rows and busy[machine] < SLOTS
+            while open_slots[0][0] != price_at(open_slots[0][1], busy[open_slots[0][1]]) or (
+                busy[open_slots[0][1]] == SLOTS
+            ):
+                stale = heapq.heappop(open_slots)[1]
+                if busy[stale] < SLOTS:
+                    heapq.heappush(open_slots, (price_at(stale, busy[stale]), stale))
+            assert price_at(machine, busy[machine]) == open_slots[0][0]
+            if kind == "first_fit":
+                assert machine == open_slots[0][1]
+            busy[machine] += 1
+
+
+def context_of_two(ranking, stream):
+    return PlanContext(0, stream, ranking, np.array([1, 0], np.int32))
+
+
 @RANKINGS
 @pytest.mark.parametrize("preference", [0, 1])
 def test_schedulers_with_equal_prices_spread_as_by_random(preference, ranking):
@@ -139,6 +210,15 @@ def test_making_prices_is_counted_work():
     free = scheduler.plan(tasks_of([1]), cell.view, context()).operations
     cell.prices.operations = 1_000_000
     assert scheduler.plan(tasks_of([1]), cell.view, context()).operations == free + 1_000_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_placing_by_price_is_counted_as_the_longer_work_that_it_is(kind):
+    cell = Cell()
+    tasks = tasks_of([1] * 60, 1)
+    by_price = cell.scheduler(kind).plan(tasks, cell.view, context()).operations
+    plain = cell.without_prices(kind).plan(tasks, cell.view, context()).operations
+    assert plain < by_price < 3 * plain
 
 
 class TestBadInput:

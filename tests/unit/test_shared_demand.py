@@ -7,11 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from experiments.arm_config import ModelledTime
 from experiments.workloads.synthetic import generate
 from parsync.core.addresses import CELL_SIDE
 from parsync.protocols import registry as protocols
+from parsync.protocols.capability import ProtocolCapability
+from parsync.protocols.optimistic.shared_demand.events import DemandReply
+from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange
 from parsync.protocols.optimistic.shared_demand.ledger import SETS_PER_REPLY
 from parsync.runtime.assembly import Assembly, check_protocols
 from parsync.runtime.virtual.run import run_virtual
@@ -21,14 +25,16 @@ from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import PRICE_MACHINE_NS, Counted, Measured, Modelled
 from schedulers.interface import ContractBroken, SchedulerEnvironment
 from schedulers.prices import registry
+from schedulers.prices.conformance import NonConformance, check_estimator
 from schedulers.prices.interface import DemandCounts
+from schedulers.prices.membership import MembershipPrices
 from schedulers.prices.offered_demand import KEEP_ALL, kept_on_average
 from schedulers.prices.registry import SlotPriceSpec
 from shared_state.errors import AgoraError
 from shared_state.packing import pack_columns
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
 from tests.price_world import PriceWorld, catalog_of, cell_of
-from tests.shared_demand_world import CODEC, SharedDemandWorld
+from tests.shared_demand_world import CODEC, SharedDemandWorld, agent_of
 
 SHARING = [kind for kind in registry.kinds() if registry.get(kind).shares_demand]
 SHARED = {"prices": "implied", "share_demand": True}
@@ -304,6 +310,30 @@ def test_flow_prices_of_its_own_rounds_are_not_shared():
         schedulers.get("quincy").parse_options({"prices": "potentials", "share_demand": True})
 
 
+@pytest.mark.parametrize(
+    ("uses", "message"),
+    [
+        (lambda members: members[9], r"uses_cell_side raised IndexError: tuple index"),
+        (lambda members: 1, r"uses_cell_side: expected a bool, got a int"),
+    ],
+)
+def test_what_goes_wrong_in_uses_cell_side_is_one_line(monkeypatch, uses, message):
+    spec = arm("diff_block", group()).spec(1, 1_000, 50_000, live=False)
+    odd = replace(protocols.get("optimistic"), uses_cell_side=uses)
+    monkeypatch.setattr(protocols, "get", lambda kind: odd)
+    with pytest.raises(AgoraError, match=rf"^protocol 'optimistic': {message}"):
+        check_protocols(spec)
+
+
+def test_who_watches_the_cell_needs_the_participant_that_does(monkeypatch):
+    spec = arm("diff_block", group()).spec(1, 1_000, 50_000, live=False)
+    watches = frozenset({ProtocolCapability.RUNS_SCHEDULERS, ProtocolCapability.WATCHES_CELL})
+    odd = replace(protocols.get("optimistic"), capabilities=watches)
+    monkeypatch.setattr(protocols, "get", lambda kind: odd)
+    with pytest.raises(AgoraError, match=r"watches_cell: needs a participant beside the master"):
+        check_protocols(spec)
+
+
 def test_a_protocol_that_passes_no_demand_on_is_refused(monkeypatch):
     spec = protocols.get("optimistic")
     arm_spec = arm("diff_block", group(options=SHARED)).spec(1, 1_000, 50_000, live=False)
@@ -393,6 +423,11 @@ def test_modelled_decisions_take_time_for_each_machine_that_is_priced_anew():
         0, 1000, 0, price_machine_ns=PRICE_MACHINE_NS
     )
     assert ModelledTime(task_us=1, price_machine_ns=0).make(8).price_machine_ns == 0
+    with pytest.raises(ValueError, match="price_machine_ns: expected 0 or more, got -1"):
+        Modelled(0, 0, 0, price_machine_ns=-1)
+    for wrong in (-1, 1.5, 1_000_001):
+        with pytest.raises(ValidationError, match="price_machine_ns"):
+            ModelledTime(task_us=1, price_machine_ns=wrong)
     for other in (Counted(15), Measured()):
         assert other.duration_us(3, 3, 1000, 10, 2_000) == other.duration_us(3, 3, 1000, 10)
 
@@ -443,3 +478,30 @@ def test_without_sharing_there_is_no_ledger():
         assembly = Assembly.of(spec, generate(OPTIONS, 3))
         assert (CELL_SIDE in assembly.addresses) is has_ledger
         assert (CELL_SIDE in assembly.cell_side(assembly.master().cell)) is has_ledger
+
+
+class ForgetsToReport(MembershipPrices):
+    def take_new(self):
+        return super().take_new()[1:]
+
+
+def test_the_check_of_a_kind_finds_tasks_that_are_not_reported():
+    spec = registry.get("membership")
+    check_estimator(spec)
+    with pytest.raises(NonConformance, match=r"take_new\(\) returns the tasks that were offered"):
+        check_estimator(replace(spec, build=ForgetsToReport))
+
+
+def test_an_agent_asks_once_per_gap_but_for_the_rest_of_an_answer_at_once():
+    world = SharedDemandWorld([1, 2, 3], 3, 1)
+    exchange = DemandExchange(agent_of(world.environment, 0), world.schedulers[0], 200)
+    world.exchanges[0] = exchange
+    assert [len(exchange.request(0)), len(exchange.request(100))] == [1, 0]
+    nothing = np.zeros(0, np.int64)
+    exchange.on_reply(110, DemandReply(0, 0, nothing.astype(np.int32), nothing, nothing))
+    assert [len(exchange.request(at_us)) for at_us in (120, 199, 200)] == [0, 0, 1]
+    one = np.ones(1, np.int64)
+    exchange.on_reply(250, DemandReply(1, 2, one.astype(np.int32), one, one))
+    assert [len(exchange.request(at_us)) for at_us in (250, 450)] == [1, 0]
+    exchange.on_reply(460, DemandReply(3, 0, 2 * one.astype(np.int32), one, one))
+    assert len(exchange.request(460)) == 1, "a gap after the last request"

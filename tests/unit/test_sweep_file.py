@@ -88,6 +88,69 @@ def test_a_star_is_every_arm_or_group_that_has_the_option(tmp_path: Path) -> Non
     assert second.groups[0].decision is None
 
 
+def test_a_star_is_every_group_whose_kind_has_the_option(tmp_path: Path) -> None:
+    """Also where the configuration leaves it to its default; other kinds are left alone."""
+    path = tmp_path / "sweep.toml"
+    flow = arm_toml("Flow", kind="quincy")
+    text = '[sweep.grid]\narms."*".groups."*".options.prices = ["none", "implied"]\n'
+    path.write_text(TOP + text + BASE + flow)
+    for one, prices in zip(read_sweep(path, {}).combinations, ("none", "implied"), strict=True):
+        assert [arm.groups[0].options for arm in one.config.arms] == [{"prices": prices}] * 3
+    text = text.replace('prices = ["none", "implied"]', "preemption = [true]")
+    path.write_text(TOP + text + BASE + flow)
+    (one,) = read_sweep(path, {}).combinations
+    assert [arm.groups[0].options for arm in one.config.arms] == [{}, {}, {"preemption": True}]
+    path.write_text(TOP + text + BASE)
+    with pytest.raises(AgoraError, match=r"options\.preemption: no arm has this option"):
+        read_sweep(path, {})
+
+
+def test_the_example_compares_prices_with_two_controls_by_several_metrics() -> None:
+    sweep = read_sweep(Path("examples/prices.toml"), {})
+    assert sweep.section.baseline == ("No prices", "Occupancy")
+    assert {"preferred_share", "set_preferred_share_worst"} <= set(sweep.section.metric)
+    prices = [arm.prices for arm in sweep.combinations[0].config.arms]
+    assert prices == [
+        "",
+        "occupancy prices: tie, all",
+        "implied prices: tie, all",
+        "implied prices: paid at weight 0.3, all",
+    ]
+
+
+def test_a_star_is_every_group_whose_prices_have_the_option(tmp_path: Path) -> None:
+    options = 'options = { prices = "implied" }'
+    path = tmp_path / "sweep.toml"
+    text = '[sweep.grid]\narms."*".groups."*".options.price_options.forget_s = [5.0]\n'
+    path.write_text(TOP + text + BASE + arm_toml("Priced", more=options))
+    (one,) = read_sweep(path, {}).combinations
+    assert [arm.prices for arm in one.config.arms] == [
+        *("", ""),
+        "implied prices (forget_s = 5.0): tie, all",
+    ]
+    said = problem(tmp_path, text)
+    assert said.endswith("options.price_options.forget_s: no arm has this option")
+
+
+def test_prices_in_a_grid(tmp_path: Path) -> None:
+    """As docs/comparing_prices.md has them: whole tables of options where kinds have options of
+    their own, since an option without effect is refused."""
+    text = """
+[sweep.grid]
+arms.Omega.groups.many.options = [
+    { prices = "none" },
+    { prices = "implied", price_mode = "paid", price_weight_permille = 300 },
+]
+"""
+    arms = [one.config.arms[1] for one in read(tmp_path, text).combinations]
+    assert [arm.prices for arm in arms] == ["", "implied prices: paid at weight 0.3, all"]
+    grid = '[sweep.grid.arms."*".groups."*".options]\n'
+    said = problem(tmp_path, f'{grid}prices = ["none"]\nprice_mode = ["paid"]\n')
+    assert (
+        "'price_mode' has no effect" in said or "price_mode: has no effect without prices" in said
+    )
+
+
 def test_whole_tables_and_entries_of_lists_are_values_too(tmp_path: Path) -> None:
     sweep = read(
         tmp_path,

@@ -93,7 +93,7 @@ class OptimisticAgent:
         self.view = self._view.cell
         self._demand: DemandExchange | NoExchange = NoExchange()
         if Capability.SHARES_DEMAND in capabilities:
-            self._demand = DemandExchange(environment, self.scheduler)
+            self._demand = DemandExchange(environment, self.scheduler, context.gap_us)
         self._sync = SyncSchedule(sync, context.partitions)
         self._syncs_at_every_attempt = sync.at_every_attempt
         self._partitioning = shared.partitioning

@@ -53,9 +53,13 @@ class DemandExchange:
     Args:
         environment: The agent's.
         scheduler: Its scheduler, which has Capability.SHARES_DEMAND.
+        gap_us: From one request to the next, unless the last answer left something out. Where
+            partitions are synchronised in turn, it would ask once for each otherwise.
     """
 
-    def __init__(self, environment: AgentEnvironment, scheduler: CheckedScheduler) -> None:
+    def __init__(
+        self, environment: AgentEnvironment, scheduler: CheckedScheduler, gap_us: int
+    ) -> None:
         shared = environment.shared
         sets = shared.catalog.sets
         self._agent, self._ledger = environment.index, shared.cell_side
@@ -65,6 +69,7 @@ class DemandExchange:
         self._version = 0
         self._missed_us: int | None = None  # what it asks for at first was offered before this
         self._is_waiting = False  # for a reply
+        self._gap_us, self._next_us = gap_us, 0
         self._since_request: list[Int64] = []  # reports
         # by set: what the last replies said, and own tasks reported before the last request that
         # no reply since contained
@@ -80,10 +85,11 @@ class DemandExchange:
         return [Send(self._ledger, DemandReport(task))]
 
     def request(self, now_us: int) -> list[Effect]:
-        """Ask for what has changed, unless the last answer is still to come."""
-        if self._is_waiting:
+        """Ask for what has changed, unless the last answer is still to come, or it is too soon."""
+        if self._is_waiting or now_us < self._next_us:
             return []
         self._is_waiting = True
+        self._next_us = now_us + self._gap_us
         if self._version == 0 and self._missed_us is None:
             self._missed_us = now_us
         for task in self._since_request:
@@ -107,7 +113,9 @@ class DemandExchange:
         if len(new) or over_us:
             counts = DemandCounts(sets[new], tasks[new], squares[new])
             self._scheduler.learn_demand(counts, over_us)
-        if not reply.waiting:
+        if reply.waiting:
+            self._next_us = now_us
+        else:
             self._missed_us = 0
         if len(sets):
             size = len(pack_columns(sets, reply.tasks, reply.squares))

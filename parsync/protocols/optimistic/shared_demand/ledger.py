@@ -71,8 +71,8 @@ class DemandLedger(BaseCellSide):
         sets, counts = sets_of(self._preference, task[is_new])
         tasks[sets] += counts
         squares[sets] += counts * counts
-        # Those of tasks that had been reported, too: who reports them now has to learn that.
-        sets, _ = sets_of(self._preference, task)
+        if not is_new.all():  # who reports those once more has to learn that they were known
+            sets, _ = sets_of(self._preference, task)
         version[sets] = np.arange(last + 1, last + 1 + len(sets))
         self.state = (last + len(sets), reported, tasks, squares, version)
 
@@ -92,5 +92,11 @@ def sets_of(preference: Int32, task: Int64) -> tuple[NDArray[np.intp], Int64]:
         preference: int32[T], the set of every task.
         task: int64[n], ids.
     """
-    sets, counts = np.unique(preference[task], return_counts=True)
-    return sets.astype(np.intp), counts.astype(np.int64)
+    sets = np.sort(preference[task])
+    is_first = np.ones(len(sets), np.bool_)
+    np.not_equal(sets[1:], sets[:-1], out=is_first[1:])
+    first = np.flatnonzero(is_first)
+    counts = np.empty(len(first), np.int64)
+    np.subtract(first[1:], first[:-1], out=counts[:-1])
+    counts[-1:] = len(sets) - first[-1:]
+    return sets[first].astype(np.intp), counts

@@ -42,8 +42,9 @@ MAIN_KIND = "load_spreading"
 # The arms of the main comparison that also run live: one of each kind.
 LIVE_ARMS = ("ParSync adaptive", "Omega", "Greedy, one scheduler", "Flow at own speed")
 FLOW_SHARE = 0.25
-# The slot prices of the arms that have them, as they are by default (docs/prices_results.md).
+# The slot prices of the arms that have them (docs/prices_results.md).
 PRICES = {"prices": "implied"}
+SHARED_PRICES = {**PRICES, "share_demand": True}
 # How long patient schedulers wait for a preferred machine, in mean task durations.
 PATIENCE = 0.15
 TOGETHER = "all"  # the sync set of groups that count together as ParSync's N schedulers
@@ -178,15 +179,15 @@ def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
 
     patience_s = scale.synthetic.mean_duration_s * PATIENCE
 
-    def priced(group: GroupConfig) -> GroupConfig:
-        return group.model_copy(update={"options": {**group.options, **PRICES}})
-
     return (
         arm("StateSync aligned quality-first", quality("state_aligned")),
         arm("StateSync staggered quality-first", quality("state_staggered")),
         arm("ParSync quality-first", quality("diff_block")),
         arm("ParSync adaptive", greedy_group(scale, "adaptive", n)),
-        arm("ParSync adaptive with prices", priced(greedy_group(scale, "adaptive", n))),
+        arm(
+            "ParSync adaptive with prices",
+            greedy_group(scale, "adaptive", n).model_copy(update={"options": SHARED_PRICES}),
+        ),
         arm(
             "Omega",
             greedy_group(
@@ -197,7 +198,12 @@ def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
         arm("Greedy, patient", greedy(one, patience_s=patience_s)),
         arm("Preferred first", greedy(one, kind="preferred_first")),
         arm("Flow", flow_group(scale, "quincy", 1, "state_aligned", one)),
-        arm("Flow with prices", priced(flow_group(scale, "quincy", 1, "state_aligned", one))),
+        arm(
+            "Flow with prices",
+            flow_group(scale, "quincy", 1, "state_aligned", one).model_copy(
+                update={"options": PRICES}
+            ),
+        ),
         arm(
             "Mix",
             greedy_group(

@@ -241,7 +241,7 @@ def test_later_round(benchmark: Any, case: str, solver: str) -> None:
 
 
 @pytest.mark.parametrize("scope", ["all", "elsewhere"])
-@pytest.mark.parametrize("kind", ["implied", "occupancy"])
+@pytest.mark.parametrize("kind", ["demand", "implied", "occupancy"])
 @pytest.mark.parametrize("case", CASES)
 def test_later_round_with_prices(benchmark: Any, case: str, kind: str, scope: str) -> None:
     benchmark.group = f"flow: later round with slot prices, 12,477 machines, {case}"

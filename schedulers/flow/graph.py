@@ -34,7 +34,12 @@ from schedulers.flow.policies.policy import (
     TaskArcs,
     to_aggregator,
 )
-from schedulers.flow.policy_checks import check_acyclic, check_costs, check_heads
+from schedulers.flow.policy_checks import (
+    check_acyclic,
+    check_costs,
+    check_heads,
+    check_one_arc_elsewhere,
+)
 from schedulers.flow.slot_pricing import SlotPricing, SlotState
 from schedulers.flow.solver_graph import UNSCHEDULED, SolverGraph
 from schedulers.flow.task_table import NO_ARC, NO_NODE, NO_ROW, TaskNodeState, TaskTable
@@ -425,6 +430,10 @@ class FlowGraph:
         replaced = np.zeros(len(tail), bool)
         if self._machine_arcs.replaces_inner:
             replaced = is_priced & (head >= 0)
+            entering = self.inner.is_priced & (self.inner.head >= 0)
+            check_one_arc_elsewhere(
+                self._policy, self.inner.head[entering], self.inner.cost[entering]
+            )
             self._machine_arcs.open(head[replaced], tail_node[replaced], inner[replaced])
         own = inner[~replaced]
         self.inner.arc[own] = self._arcs.add_inner_arcs(

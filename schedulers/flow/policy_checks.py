@@ -54,3 +54,21 @@ def check_costs(policy: Policy, cost: Int64, which: str) -> None:
             f"{policy.name}: an arc {which} costs {int(cost[wrong][0])}; "
             f"at most {MAX_COST} either way"
         )
+
+
+def check_one_arc_elsewhere(policy: Policy, machine: Int64, cost: Int64) -> None:
+    """Raise PolicyError if these arcs, int64[k] each, are not those of a policy with
+    one_arc_elsewhere: one to a machine at most, of cost 0."""
+    machines, arcs = np.unique(machine, return_counts=True)
+    if np.any(arcs > 1):
+        bad = int(machines[arcs > 1][0])
+        raise PolicyError(
+            f"{policy.name}: one_arc_elsewhere: {int(arcs.max())} arcs lead to machine {bad}"
+        )
+    paid = np.flatnonzero(cost)
+    if len(paid):
+        first = paid[machine[paid].argmin()]
+        raise PolicyError(
+            f"{policy.name}: one_arc_elsewhere: the arc to machine {int(machine[first])} costs "
+            f"{int(cost[first])}; expected 0"
+        )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ from schedulers import _native, registry
 from schedulers.conformance import check_conformance
 from schedulers.flow import slot_pricing
 from schedulers.flow.extraction import place_singly
+from schedulers.flow.policies.policy import AggregatorArcs, PolicyError
+from schedulers.flow.policies.quincy import Quincy
 from schedulers.flow.policy_checks import MAX_COST
 from schedulers.interface import PendingReason
 from shared_state.errors import AgoraError
@@ -139,6 +143,31 @@ def test_prices_of_places_need_no_nodes(max_task_arcs: int, scope: str) -> None:
         assert nodes[0] == nodes[1]
         sent += np.array([checked_inner_flow(world) for world in (priced, plain)])
     assert np.all(sent > 0)
+
+
+@pytest.mark.parametrize(
+    ("twice", "cost", "says"),
+    [
+        (True, 0, r"Quincy.*: one_arc_elsewhere: 2 arcs lead to machine 0"),
+        (False, 3, r"Quincy.*: one_arc_elsewhere: the arc to machine 0 costs \d+; expected 0"),
+    ],
+)
+def test_a_policy_that_breaks_its_word_on_arcs_elsewhere_is_refused(
+    twice: bool, cost: int, says: str
+) -> None:
+    def to_machines(self: Quincy, rack: Int64) -> AggregatorArcs:
+        arcs = made(self, rack)
+        if twice:
+            return AggregatorArcs.join([arcs, arcs])
+        return replace(arcs, cost=np.full_like(arcs.cost, cost))
+
+    made = Quincy._rack_to_machines
+    with patch.object(Quincy, "_rack_to_machines", to_machines):
+        world, _ = world_with(slot_cell(4, 1, 2), [[0]] * 4, price_scope="elsewhere")
+        world.offer(tasks_of(np.arange(1), preference=1))
+        with pytest.raises(PolicyError, match=says) as refused:
+            world.plan()
+    assert "\n" not in str(refused.value)
 
 
 def test_the_sum_of_costs_comes_first_through_chains_over_several_racks() -> None:

@@ -95,6 +95,9 @@ class LowestFree:
     def observe(self, changes: TaskChanges) -> None:
         self.seen.append(changes)
 
+    def take_new_demand(self) -> Int64:
+        return none()
+
 
 class Bench:
     """One agent, one cell, no time but what a test says."""

@@ -61,7 +61,7 @@ class ModelledTime(Strict):
         PRICE_MACHINE_NS,
         ge=0,
         le=1_000_000,
-        description="of a machine, whenever slot prices are made anew; nothing without prices",
+        description="per machine of the cell, whenever slot prices are computed anew",
     )
 
     @model_validator(mode="before")

@@ -83,7 +83,7 @@ class Modelled:
         task_ns: Per task.
         partition_ns: Per partition looked at.
         charges_kept: As in DecisionClock.
-        price_machine_ns: Per machine, whenever slot prices are made anew.
+        price_machine_ns: Per machine of the cell, whenever slot prices are computed anew.
 
     Raises:
         ValueError: A time is negative.

@@ -43,7 +43,7 @@ class PriceOptions(BaseModel):
             on the scheduler's own.
     """
 
-    has_potentials: ClassVar[bool] = False  # the scheduler can tell those of its rounds
+    has_potentials: ClassVar[bool] = False  # the scheduler knows its flow's potentials
 
     prices: str = registry.NONE
     price_options: dict[str, Any] = Field(default_factory=dict)

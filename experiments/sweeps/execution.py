@@ -70,7 +70,7 @@ class SweepOptions:
             "metric": self.metric,
             "baseline": self.baseline,
         }
-        return {name: value for name, value in given.items() if value}
+        return {name: value for name, value in given.items() if value not in (None, [])}
 
 
 def start(options: SweepOptions) -> int:

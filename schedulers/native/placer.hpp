@@ -208,7 +208,7 @@ class Placer {
   int32_t cheapest_of_pool(const Pool& pool);
   template <typename RowOf>
   int32_t next_cheapest(DrawnAhead& ahead, std::span<PriceTree> trees, const RowOf& row_of);
-  size_t rows_to_draw(const DrawnAhead& ahead) const;
+  size_t rows_to_draw(const DrawnAhead& ahead);
   void make_ready(DrawnAhead& ahead);
   template <typename RowOf>
   void draw(std::span<PriceTree> trees, size_t wanted, const RowOf& row_of,
@@ -254,6 +254,8 @@ class Placer {
   std::vector<DrawnRow> one_;
   uint64_t put_back_ = 0;
   size_t task_ = 0;  // being placed
+  // Tasks one after the other with the same preferences, as last looked for: [first, end).
+  size_t alike_first_ = 0, alike_end_ = 0;
 };
 
 }  // namespace agora

@@ -139,13 +139,17 @@ int32_t Placer::next_cheapest(DrawnAhead& ahead, std::span<PriceTree> trees, con
 
 // As many as tasks with the same preferences follow each other, if they are many: they will look
 // here, too. Else few at first, and more from time to time.
-size_t Placer::rows_to_draw(const DrawnAhead& ahead) const {
+size_t Placer::rows_to_draw(const DrawnAhead& ahead) {
   // It takes the first row of the lowest price again, if that was put back.
   if (input_.kind == PlacementKind::FirstFit) return 1;
-  size_t end = task_ + 1;
-  while (end < input_.count && input_.preference[end] == input_.preference[task_]) ++end;
+  if (task_ < alike_first_ || task_ >= alike_end_) {
+    alike_first_ = task_;
+    alike_end_ = task_ + 1;
+    while (alike_end_ < input_.count && input_.preference[alike_end_] == input_.preference[task_])
+      ++alike_end_;
+  }
   const size_t more = std::min(kGrowth * ahead.at_once, input_.count - task_);
-  return std::max(end - task_, more);
+  return std::max(alike_end_ - task_, more);
 }
 
 // Rows of the same rank come in random order, or as they were drawn.

@@ -88,7 +88,8 @@ namespace agora {
 void PriceTree::build(std::span<int16_t> ranks) {
   ranks_ = ranks;
   size_t nodes = ranks.size();
-  for (size_t tier = 0; tier == 0 || nodes > 1; ++tier) {
+  size_t tier = 0;
+  for (; tier == 0 || nodes > 1; ++tier) {
     nodes = std::max<size_t>((nodes + kChildren - 1) / kChildren, 1);
     if (tier == tiers_.size()) tiers_.emplace_back();
     const size_t padded = (nodes + kChildren - 1) / kChildren * kChildren;
@@ -96,6 +97,7 @@ void PriceTree::build(std::span<int16_t> ranks) {
     tiers_[tier].count.assign(padded, 0);
     for (size_t node = 0; node < nodes; ++node) look_again(tier, node);
   }
+  tiers_.resize(tier);  // it may have been built over more rows before
   root_ = {tiers_.back().lowest[0], tiers_.back().count[0]};
 }
 

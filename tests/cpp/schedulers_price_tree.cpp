@@ -120,10 +120,28 @@ void draw_uniformly(Stream& stream, size_t cheap) {
   }
 }
 
+// As a plan does with the open machines of a level, which become fewer.
+void build_again(Stream& stream) {
+  PriceTree tree;
+  for (const size_t rows : {5'000, 100, 4'097, 4'096, 65, 64, 1, 200, 0}) {
+    std::vector<int16_t> ranks(rows);
+    for (int16_t& rank : ranks) rank = static_cast<int16_t>(100 + rows + stream.below(50));
+    std::vector<int16_t> in_tree = ranks;
+    tree.build(in_tree);
+    compare(tree, ranks, stream);
+    for (size_t row = 0; row < rows; ++row) {
+      ranks[row] = PriceTree::kNone;
+      tree.set(row, PriceTree::kNone);
+      if (row % 16 == 0) compare(tree, ranks, stream);
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
   Stream stream(1);
+  build_again(stream);
   for (const size_t rows : {0, 1, 63, 64, 65, 127, 128, 1'000, 4'096, 4'097, 300'000})
     for (const uint64_t distinct : {1, 2, 30, 30'000}) {
       follow_changes(stream, rows, distinct);

@@ -249,3 +249,23 @@ class TestBadInput:
     def test_weighted_sampling_refuses_prices(self):
         with pytest.raises(AgoraError, match=r"'prices': .* weighted_sampling draws"):
             registry.get("weighted_sampling").parse_options({"prices": "occupancy"})
+
+
+@pytest.mark.parametrize("kind", ["random", "randomized_first_fit", "first_fit", "best_fit"])
+def test_a_rack_whose_open_machines_became_fewer_is_filled_before_others(kind):
+    """One request too large for every machine lies between the others: what is kept by price is
+    made anew after it."""
+    machines, in_rack = 400, 200
+    spec = cell_of([1] * machines, rack_size=in_rack)
+    catalog = catalog_of(({}, {0: 0}))
+    offsets = np.array([0, machines])
+    price = np.arange(1, machines + 1)[:, None]
+    price[in_rack:] = 1
+    prices = GivenPrices(price, [1] * machines, [1])
+    view = view_of(spec, Partitioning(offsets), np.zeros(machines, np.int64))
+    tasks = tasks_of([1] * 150 + [2] + [1] * 50, 1)
+    plan = greedy_with(kind, spec, offsets, catalog, prices).plan(
+        tasks, view, PlanContext(0, 0, PartitionRanking.OPTIMISTIC, np.array([0], np.int32))
+    )
+    assert plan.machine.tolist() == list(range(in_rack))
+    assert plan.pending.tolist() == [150]

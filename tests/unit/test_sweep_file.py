@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from experiments.config import load_config
+from experiments.sweeps.execution import SweepOptions
 from experiments.sweeps.labels import assignments, parameter_labels, plain_value
 from experiments.sweeps.sweep_file import MOST_COMBINATIONS, Sweep, read_sweep
 from experiments.toml_text import toml_path, toml_text, toml_value
@@ -215,6 +216,15 @@ def test_the_command_line_chooses_between_seeds_and_until(tmp_path: Path) -> Non
     assert read(tmp_path, f"[sweep]\nseeds = 3\n{grid}", until="1%").target is not None
     by_seeds = read(tmp_path, f'[sweep]\nuntil = "1%"\n{grid}', seeds=7)
     assert by_seeds.target is None and by_seeds.section.seeds == 7
+
+
+def test_an_empty_option_of_the_command_line_is_refused_and_one_not_given_is_left(
+    tmp_path: Path,
+) -> None:
+    grid = "[sweep.grid]\nheartbeat_us = [1, 2]\n"
+    assert not SweepOptions(metric=[], baseline=[]).changes
+    said = problem(tmp_path, grid, **SweepOptions(until="").changes)
+    assert "until: expected a percentage such as 2%, got ''" in said
 
 
 def test_any_run_s_configuration_can_be_swept(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def _prices(summary: RunSummary) -> str:
         return ""
     has = "has them" if priced == 1 else "have them"
     return (
-        f"{priced} of {counted(len(summary.arms), 'arm')} {has}: which, stands below its name. "
+        f"{priced} of {counted(len(summary.arms), 'arm')} {has}; they are named below the arm. "
         f"{REGRET_OF_PRICED_ARMS} Arms with prices are not ranked by regret."
     )
 

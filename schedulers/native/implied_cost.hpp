@@ -1,4 +1,4 @@
-// The implied cost of a machine's next slot (Ott and Krishnan 1985; Kelly 1988).
+// The implied cost of a machine's next slot (Krishnan and Ott 1986; Kelly 1988).
 //
 // A machine with C slots is a loss system to which the tasks that want it come as a Poisson stream
 // of nu Erlang. If b slots are busy and one more is taken, the expected number of tasks that are

@@ -1,6 +1,6 @@
 """Implied cost: what a later task loses on average when a slot is taken now.
 
-Ott and Krishnan 1985, Kelly 1988; the formula and its fixed point are in native/implied_cost.hpp.
+Krishnan and Ott 1986, Kelly 1988; the formula and its fixed point are in native/implied_cost.hpp.
 """
 
 from __future__ import annotations

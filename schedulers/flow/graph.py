@@ -13,54 +13,23 @@ first.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from flowsolver import Certificate, Stats, Status
 from flowsolver.solution import describe_cut
-from schedulers.flow.arrays import ranges
-from schedulers.flow.extraction import AggregatorFlow, flow_placements
+from schedulers.flow.aggregators import Aggregators
+from schedulers.flow.extraction import flow_placements
 from schedulers.flow.job_aggregators import JobAggregators
 from schedulers.flow.machine_arcs import MachineArcs
 from schedulers.flow.patience_arcs import PatienceArcs
-from schedulers.flow.policies.policy import (
-    UNBOUNDED,
-    AggregatorArcs,
-    MachineLoad,
-    Policy,
-    PolicyError,
-    TaskArcs,
-    to_aggregator,
-)
-from schedulers.flow.policy_checks import (
-    check_acyclic,
-    check_costs,
-    check_heads,
-    check_one_arc_elsewhere,
-)
+from schedulers.flow.policies.policy import MachineLoad, Policy, PolicyError, TaskArcs
+from schedulers.flow.policy_checks import check_costs, check_heads
 from schedulers.flow.slot_pricing import SlotPricing, SlotState
 from schedulers.flow.solver_graph import UNSCHEDULED, SolverGraph
-from schedulers.flow.task_table import NO_ARC, NO_NODE, NO_ROW, TaskNodeState, TaskTable
-from shared_state.random import Stream
+from schedulers.flow.task_table import NO_ROW, TaskNodeState, TaskTable
 from shared_state.tasks import Int64, TaskBatch
 from shared_state.view import ClusterView
-
-
-class InnerArcs(NamedTuple):
-    """The arcs out of aggregators, int64[k] each; those of one aggregator in consecutive rows. arc:
-    the solver's id, or NO_ARC where priced arcs stand in for it. flow: as of the last solve.
-    is_priced: bool[k], whether tasks that enter machines over the arc pay for their slots."""
-
-    tail: Int64
-    head: Int64
-    cost: Int64
-    level: Int64
-    arc: Int64
-    capacity: Int64
-    flow: Int64
-    is_priced: NDArray[np.bool_]
 
 
 class FlowGraph:
@@ -86,15 +55,7 @@ class FlowGraph:
         self.joined = 0  # tasks that joined in the current round
         self._sink = int(self._arcs.add_nodes(1)[0])
         self._machine_arcs = MachineArcs(self._arcs, self._sink, machines, pricing, preemption)
-        self._aggregator_node = np.full(policy.aggregators, NO_NODE, np.int64)
-        none = np.zeros(0, np.int64)
-        self.inner = InnerArcs(none, none, none, none, none, none, none, none.astype(bool))
-        # Their rows by tail: the first, and the one after the last.
-        self._inner_of_aggregator = (
-            np.zeros(policy.aggregators, np.int64),
-            np.zeros(policy.aggregators, np.int64),
-        )
-        self._inner_of_machine = (np.zeros(machines + 1, np.int64), none)
+        self._aggregators = Aggregators(self._arcs, self._machine_arcs, policy, machines)
         self._jobs = JobAggregators(self._arcs, self._sink, policy.wait_price)
         self._quantum = 0
         self._progress = -1  # quantum the running arcs are priced for
@@ -168,7 +129,7 @@ class FlowGraph:
                 f"{self._name}: the flow problem was left {status.name}{self._infeasibility(table)}"
             )
         arc, flow = self.solver.changed_flow()
-        self._arcs.move_flow(arc, flow, self.inner.flow)
+        self._arcs.move_flow(arc, flow, self._aggregators.inner.flow)
         carries = (self._arcs.row_of_arc[arc] != NO_ROW) & (flow > 0)
         table.next_hop[self._arcs.row_of_arc[arc[carries]]] = arc[carries]
 
@@ -220,16 +181,10 @@ class FlowGraph:
             head,
             table.request[row],
             TaskArcs(direct[arcs.row], arcs.head, arcs.cost),
-            AggregatorFlow(
-                *self._inner_of_aggregator,
-                self.inner.head,
-                self.inner.cost,
-                self.inner.flow,
-                self.inner.capacity,
-            ),
+            self._aggregators.flow(),
             room,
             stream,
-            self._machine_arcs.priced(self.inner.is_priced),
+            self._machine_arcs.priced(self._aggregators.inner.is_priced),
         )
         return chosen
 
@@ -292,7 +247,7 @@ class FlowGraph:
         tasks = table.batch(row)
         arcs = self._policy.task_arcs(tasks)
         check_heads(self._policy, arcs.head, self._machines, "a task")
-        self._open_aggregators(arcs.head, load, stream)
+        self._aggregators.open(arcs.head, load, stream)
         submitted = tasks.submit_us // self._policy.wait_price.quantum_us
         place = self._jobs.enter(tasks.job, submitted, self._quantum)
         node = self._arcs.add_nodes(len(row), supply=1)
@@ -301,7 +256,7 @@ class FlowGraph:
         late = self._jobs.first_quantum[place] - submitted
         unscheduled = self._policy.unscheduled_cost(tasks) + self._policy.wait_price.cost * late
         head = np.concatenate([arcs.head, np.full(len(row), UNSCHEDULED)])
-        into = self._node_of(arcs.head, np.zeros(len(arcs.head), bool))
+        into = self._aggregators.node_of(arcs.head, np.zeros(len(arcs.head), bool))
         head_node = np.concatenate([into, self._jobs.node[place]])
         cost = np.concatenate([arcs.cost, unscheduled])
         check_costs(self._policy, cost, "out of a task")
@@ -344,119 +299,11 @@ class FlowGraph:
         progress: Int64 = now_us // price.quantum_us - table.since_us[row] // price.quantum_us
         return table.running_arc_cost[row] - price.cost * progress
 
-    # --- machines and aggregators ----------------------------------------------------------------
+    # --- machines --------------------------------------------------------------------------------
 
     def _set_load(self, load: MachineLoad, slots: SlotState | None) -> None:
         if load.room.min(initial=0) < 0:
             raise PolicyError(
                 f"{self._name}: machine {int(load.room.argmin())} has a negative capacity"
             )
-        machine = self._machine_arcs.set_load(load, slots)
-        if len(machine) == 0:
-            return
-        offsets, order = self._inner_of_machine
-        entry = order[ranges(offsets[machine], offsets[machine + 1] - offsets[machine])]
-        capacity = self._capacity_into_machines(entry, load)
-        differs = capacity != self.inner.capacity[entry]
-        self.inner.capacity[entry] = capacity
-        arc = self.inner.arc[entry]
-        altered = len(entry)
-        if self._machine_arcs.replaces_inner:
-            own = arc != NO_ARC
-            differs &= own
-            altered = int(np.count_nonzero(own))
-        self.solver.set_capacity(arc[differs], capacity[differs])
-        self._arcs.altered += altered
-
-    def _capacity_into_machines(self, entry: Int64, load: MachineLoad) -> Int64:
-        capacity = self._policy.machine_arc_capacity(
-            self.inner.level[entry], self.inner.head[entry], load
-        )
-        if len(capacity) and capacity.min() < 0:
-            worst = entry[capacity.argmin()]
-            raise PolicyError(
-                f"{self._name}: the arc from aggregator {self.inner.tail[worst]} to machine "
-                f"{self.inner.head[worst]} has capacity {capacity.min()}"
-            )
-        return capacity
-
-    def _open_aggregators(self, head: Int64, load: MachineLoad, stream: int) -> None:
-        """Bring into being the aggregators these heads name, and all they lead to."""
-        new: list[AggregatorArcs] = []
-        while True:
-            named = np.unique(to_aggregator(head[head < 0]))
-            named = named[self._aggregator_node[named] == NO_NODE]
-            if len(named) == 0:
-                break
-            self._aggregator_node[named] = self._arcs.add_nodes(len(named))
-            arcs = self._policy.aggregator_arcs(named, load)
-            check_heads(self._policy, arcs.head, self._machines, "an aggregator")
-            check_costs(self._policy, arcs.cost, "out of an aggregator")
-            new.append(arcs)
-            head = arcs.head
-        if not new:
-            return
-        arcs = AggregatorArcs.join(new)
-        between = arcs.head < 0
-        check_acyclic(self._policy, arcs.tail[between], to_aggregator(arcs.head[between]))
-        order = Stream(stream).permutation(len(arcs.tail))
-        order = order[np.argsort(arcs.tail[order], kind="stable")]
-        tail, head, cost, level = (
-            arcs.tail[order],
-            arcs.head[order],
-            arcs.cost[order],
-            arcs.level[order],
-        )
-        is_elsewhere = self._policy.is_elsewhere(tail)
-        is_priced = self._machine_arcs.is_priced(is_elsewhere)
-        old = self.inner
-        self.inner = InnerArcs(
-            tail=np.concatenate([old.tail, tail]),
-            head=np.concatenate([old.head, head]),
-            cost=np.concatenate([old.cost, cost]),
-            level=np.concatenate([old.level, level]),
-            arc=np.concatenate([old.arc, np.full(len(tail), NO_ARC, np.int64)]),
-            capacity=np.concatenate([old.capacity, np.full(len(tail), UNBOUNDED, np.int64)]),
-            flow=np.concatenate([old.flow, np.zeros(len(tail), np.int64)]),
-            is_priced=np.concatenate([old.is_priced, is_priced]),
-        )
-        first, end = self._inner_of_aggregator
-        opened = np.unique(tail)
-        first[opened] = len(old.tail) + np.searchsorted(tail, opened, side="left")
-        end[opened] = len(old.tail) + np.searchsorted(tail, opened, side="right")
-        into = len(old.tail) + np.flatnonzero(head >= 0)
-        self.inner.capacity[into] = self._capacity_into_machines(into, load)
-        tail_node, inner = self._aggregator_node[tail], len(old.tail) + np.arange(len(tail))
-        replaced = np.zeros(len(tail), bool)
-        if self._machine_arcs.replaces_inner:
-            replaced = is_priced & (head >= 0)
-            entering = self.inner.is_priced & (self.inner.head >= 0)
-            check_one_arc_elsewhere(
-                self._policy, self.inner.head[entering], self.inner.cost[entering]
-            )
-            self._machine_arcs.open(head[replaced], tail_node[replaced], inner[replaced])
-        own = inner[~replaced]
-        self.inner.arc[own] = self._arcs.add_inner_arcs(
-            own,
-            tail_node[~replaced],
-            self._node_of(head, is_elsewhere)[~replaced],
-            self.inner.capacity[own],
-            cost[~replaced],
-        )
-        self._index_machines()
-
-    def _index_machines(self) -> None:
-        into = np.flatnonzero(self.inner.head >= 0)
-        order = into[np.argsort(self.inner.head[into], kind="stable")]
-        self._inner_of_machine = (
-            np.searchsorted(self.inner.head[order], np.arange(self._machines + 1)),
-            order,
-        )
-
-    def _node_of(self, head: Int64, is_elsewhere: NDArray[np.bool_]) -> Int64:
-        """The nodes to which arcs with these heads lead (int64[k]), given whether each leads to
-        machines that its tasks do not prefer (bool[k])."""
-        into_machine = self._machine_arcs.entrance(np.maximum(head, 0), is_elsewhere)
-        if len(self._aggregator_node) == 0:
-            return into_machine
-        return np.where(head >= 0, into_machine, self._aggregator_node[np.maximum(-1 - head, 0)])
+        self._aggregators.set_load(self._machine_arcs.set_load(load, slots), load)

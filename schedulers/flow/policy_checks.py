@@ -72,3 +72,15 @@ def check_one_arc_elsewhere(policy: Policy, machine: Int64, cost: Int64) -> None
             f"{policy.name}: one_arc_elsewhere: the arc to machine {int(machine[first])} costs "
             f"{int(cost[first])}; expected 0"
         )
+
+
+def check_room_elsewhere(policy: Policy, machine: Int64, capacity: Int64, room: Int64) -> None:
+    """Raise PolicyError if the capacities of these arcs into machines, int64[k] each, are not those
+    of a policy with one_arc_elsewhere: the room of the machine."""
+    differs = np.flatnonzero(capacity != room)
+    if len(differs):
+        first = differs[machine[differs].argmin()]
+        raise PolicyError(
+            f"{policy.name}: one_arc_elsewhere: the arc to machine {int(machine[first])} has "
+            f"capacity {int(capacity[first])}; expected {int(room[first])}"
+        )

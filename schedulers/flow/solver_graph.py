@@ -20,7 +20,7 @@ class SolverGraph:
     costs of arcs set in it.
 
     Arcs out of aggregators are never removed. Several of the solver's may stand for one row of the
-    graph's table of them (graph.InnerArcs).
+    graph's table of them (aggregators.InnerArcs).
     """
 
     def __init__(self) -> None:

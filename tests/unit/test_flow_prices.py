@@ -15,7 +15,7 @@ from schedulers import _native, registry
 from schedulers.conformance import check_conformance
 from schedulers.flow import slot_pricing
 from schedulers.flow.extraction import place_singly
-from schedulers.flow.policies.policy import AggregatorArcs, PolicyError
+from schedulers.flow.policies.policy import AggregatorArcs, MachineLoad, PolicyError
 from schedulers.flow.policies.quincy import Quincy
 from schedulers.flow.policy_checks import MAX_COST
 from schedulers.interface import PendingReason
@@ -111,11 +111,11 @@ def checked_inner_flow(world: FlowWorld) -> int:
     flows = graph.solver.flow(arc).tolist()
     for tail, head, flow in zip(node[network.tail], node[network.head], flows, strict=True):
         sent[tail, head] += flow
-    inner = graph.inner
+    inner = graph._aggregators.inner
     machines = graph._machine_arcs.node
     for tail, head, flow in zip(inner.tail, inner.head, inner.flow, strict=True):
-        into = machines[head] if head >= 0 else graph._aggregator_node[-1 - head]
-        assert sent[graph._aggregator_node[tail], into] == flow
+        into = machines[head] if head >= 0 else graph._aggregators.node[-1 - head]
+        assert sent[graph._aggregators.node[tail], into] == flow
     return int(inner.flow.sum())
 
 
@@ -168,6 +168,17 @@ def test_a_policy_that_breaks_its_word_on_arcs_elsewhere_is_refused(
         with pytest.raises(PolicyError, match=says) as refused:
             world.plan()
     assert "\n" not in str(refused.value)
+
+
+def test_a_policy_that_keeps_room_back_elsewhere_is_refused() -> None:
+    def half(self: Quincy, level: Int64, machine: Int64, load: MachineLoad) -> Int64:
+        return load.room[machine] // 2
+
+    with patch.object(Quincy, "machine_arc_capacity", half):
+        world, _ = world_with(slot_cell(4, 2, 2), [[0]] * 4, price_scope="elsewhere")
+        world.offer(tasks_of(np.arange(1), preference=1))
+        with pytest.raises(PolicyError, match=r"machine 0 has capacity 1; expected 2$"):
+            world.plan()
 
 
 def test_the_sum_of_costs_comes_first_through_chains_over_several_racks() -> None:

@@ -1,0 +1,208 @@
+"""The aggregators of the flow graph, and the arcs out of them.
+
+An aggregator comes into being when the first arc leads to it, and stays.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedulers.flow.arrays import ranges
+from schedulers.flow.extraction import AggregatorFlow
+from schedulers.flow.machine_arcs import MachineArcs
+from schedulers.flow.policies.policy import (
+    UNBOUNDED,
+    AggregatorArcs,
+    MachineLoad,
+    Policy,
+    PolicyError,
+    to_aggregator,
+)
+from schedulers.flow.policy_checks import (
+    check_acyclic,
+    check_costs,
+    check_heads,
+    check_one_arc_elsewhere,
+    check_room_elsewhere,
+)
+from schedulers.flow.solver_graph import SolverGraph
+from schedulers.flow.task_table import NO_ARC, NO_NODE
+from shared_state.random import Stream
+from shared_state.tasks import Int64
+
+
+class InnerArcs(NamedTuple):
+    """The arcs out of aggregators, int64[k] each; those of one aggregator in consecutive rows. arc:
+    the solver's id, or NO_ARC where priced arcs stand in for it. flow: as of the last solve.
+    is_priced: bool[k], whether tasks that enter machines over the arc pay for their slots."""
+
+    tail: Int64
+    head: Int64
+    cost: Int64
+    level: Int64
+    arc: Int64
+    capacity: Int64
+    flow: Int64
+    is_priced: NDArray[np.bool_]
+
+
+class Aggregators:
+    """The aggregators of one graph.
+
+    Attributes:
+        node: int64[A], the node of each aggregator, or NO_NODE.
+        inner: The arcs out of those that exist.
+
+    Args:
+        graph: The solver's graph.
+        machine_arcs: The way from machines to the sink.
+        policy: Says which arcs there are.
+        machines: Of the cell.
+    """
+
+    def __init__(
+        self, graph: SolverGraph, machine_arcs: MachineArcs, policy: Policy, machines: int
+    ) -> None:
+        self._graph = graph
+        self._machine_arcs = machine_arcs
+        self._policy = policy
+        self._machines = machines
+        self.node = np.full(policy.aggregators, NO_NODE, np.int64)
+        none = np.zeros(0, np.int64)
+        self.inner = InnerArcs(none, none, none, none, none, none, none, none.astype(bool))
+        # The rows of inner by tail: the first, and the one after the last.
+        self._rows = (
+            np.zeros(policy.aggregators, np.int64),
+            np.zeros(policy.aggregators, np.int64),
+        )
+        # And by machine: where its rows begin in the second array.
+        self._rows_into = (np.zeros(machines + 1, np.int64), none)
+
+    def set_load(self, machine: Int64, load: MachineLoad) -> None:
+        """Set the capacities of the arcs into these machines (int64[k]), whose load changed."""
+        if len(machine) == 0:
+            return
+        offsets, order = self._rows_into
+        entry = order[ranges(offsets[machine], offsets[machine + 1] - offsets[machine])]
+        capacity = self._capacity_into_machines(entry, load)
+        differs = capacity != self.inner.capacity[entry]
+        self.inner.capacity[entry] = capacity
+        arc = self.inner.arc[entry]
+        altered = len(entry)
+        if self._machine_arcs.replaces_inner:
+            own = arc != NO_ARC
+            differs &= own
+            altered = int(np.count_nonzero(own))
+        self._graph.solver.set_capacity(arc[differs], capacity[differs])
+        self._graph.altered += altered
+
+    def open(self, head: Int64, load: MachineLoad, stream: int) -> None:
+        """Bring into being the aggregators that these heads name, and all that they lead to.
+
+        Args:
+            head: int64[n]; machines among them are left out.
+            load: Of the machines.
+            stream: The order of the new arcs is drawn from it.
+        """
+        new: list[AggregatorArcs] = []
+        while True:
+            named = np.unique(to_aggregator(head[head < 0]))
+            named = named[self.node[named] == NO_NODE]
+            if len(named) == 0:
+                break
+            self.node[named] = self._graph.add_nodes(len(named))
+            arcs = self._policy.aggregator_arcs(named, load)
+            check_heads(self._policy, arcs.head, self._machines, "an aggregator")
+            check_costs(self._policy, arcs.cost, "out of an aggregator")
+            new.append(arcs)
+            head = arcs.head
+        if not new:
+            return
+        arcs = AggregatorArcs.join(new)
+        between = arcs.head < 0
+        check_acyclic(self._policy, arcs.tail[between], to_aggregator(arcs.head[between]))
+        order = Stream(stream).permutation(len(arcs.tail))
+        order = order[np.argsort(arcs.tail[order], kind="stable")]
+        tail, head, cost, level = (
+            arcs.tail[order],
+            arcs.head[order],
+            arcs.cost[order],
+            arcs.level[order],
+        )
+        is_elsewhere = self._policy.is_elsewhere(tail)
+        is_priced = self._machine_arcs.is_priced(is_elsewhere)
+        old = self.inner
+        self.inner = InnerArcs(
+            tail=np.concatenate([old.tail, tail]),
+            head=np.concatenate([old.head, head]),
+            cost=np.concatenate([old.cost, cost]),
+            level=np.concatenate([old.level, level]),
+            arc=np.concatenate([old.arc, np.full(len(tail), NO_ARC, np.int64)]),
+            capacity=np.concatenate([old.capacity, np.full(len(tail), UNBOUNDED, np.int64)]),
+            flow=np.concatenate([old.flow, np.zeros(len(tail), np.int64)]),
+            is_priced=np.concatenate([old.is_priced, is_priced]),
+        )
+        first, end = self._rows
+        opened = np.unique(tail)
+        first[opened] = len(old.tail) + np.searchsorted(tail, opened, side="left")
+        end[opened] = len(old.tail) + np.searchsorted(tail, opened, side="right")
+        into = len(old.tail) + np.flatnonzero(head >= 0)
+        self.inner.capacity[into] = self._capacity_into_machines(into, load)
+        tail_node, inner = self.node[tail], len(old.tail) + np.arange(len(tail))
+        replaced = np.zeros(len(tail), bool)
+        if self._machine_arcs.replaces_inner:
+            replaced = is_priced & (head >= 0)
+            entering = self.inner.is_priced & (self.inner.head >= 0)
+            check_one_arc_elsewhere(
+                self._policy, self.inner.head[entering], self.inner.cost[entering]
+            )
+            self._machine_arcs.open(head[replaced], tail_node[replaced], inner[replaced])
+        own = inner[~replaced]
+        self.inner.arc[own] = self._graph.add_inner_arcs(
+            own,
+            tail_node[~replaced],
+            self.node_of(head, is_elsewhere)[~replaced],
+            self.inner.capacity[own],
+            cost[~replaced],
+        )
+        self._index_machines()
+
+    def node_of(self, head: Int64, is_elsewhere: NDArray[np.bool_]) -> Int64:
+        """The nodes to which arcs with these heads lead (int64[k]), given whether each leads to
+        machines that its tasks do not prefer (bool[k])."""
+        into_machine = self._machine_arcs.entrance(np.maximum(head, 0), is_elsewhere)
+        if len(self.node) == 0:
+            return into_machine
+        return np.where(head >= 0, into_machine, self.node[np.maximum(-1 - head, 0)])
+
+    def flow(self) -> AggregatorFlow:
+        """The flow out of aggregators after the last solve, for the extraction."""
+        inner = self.inner
+        return AggregatorFlow(*self._rows, inner.head, inner.cost, inner.flow, inner.capacity)
+
+    def _capacity_into_machines(self, entry: Int64, load: MachineLoad) -> Int64:
+        capacity = self._policy.machine_arc_capacity(
+            self.inner.level[entry], self.inner.head[entry], load
+        )
+        if len(capacity) and capacity.min() < 0:
+            worst = entry[capacity.argmin()]
+            raise PolicyError(
+                f"{self._policy.name}: the arc from aggregator {self.inner.tail[worst]} to machine "
+                f"{self.inner.head[worst]} has capacity {capacity.min()}"
+            )
+        if self._machine_arcs.replaces_inner:
+            priced = self.inner.is_priced[entry]
+            machine = self.inner.head[entry[priced]]
+            check_room_elsewhere(self._policy, machine, capacity[priced], load.room[machine])
+        return capacity
+
+    def _index_machines(self) -> None:
+        into = np.flatnonzero(self.inner.head >= 0)
+        order = into[np.argsort(self.inner.head[into], kind="stable")]
+        self._rows_into = (
+            np.searchsorted(self.inner.head[order], np.arange(self._machines + 1)),
+            order,
+        )

@@ -28,7 +28,8 @@ from rich.text import Text
 from experiments.report.page import verdict_page
 from experiments.report.terminal import arms_table
 from experiments.report.verdict import Row, unplaced_share, verdict
-from experiments.summary import BASELINE, distinct, paired, read_summary
+from experiments.run_directory import read_summary
+from experiments.summary import BASELINE, distinct, paired
 from experiments.summary_model import ComparedArms, Phase, RunSummary, Settings
 from experiments.whole_files import whole_file
 from experiments.workloads import registry

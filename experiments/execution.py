@@ -20,10 +20,10 @@ from experiments.interruption import Interruption, stop_signals_noted
 from experiments.killed_runs import run_in_progress
 from experiments.preconditions import check_arms, check_memory, check_new, make_run_directory
 from experiments.resolve import resolve
+from experiments.run_directory import SUMMARY
 from experiments.run_options import RunOptions
 from experiments.running import ArmRunner, make_workload, run_arm_virtual
 from experiments.stages import StageFailed, Stages
-from experiments.summary import SUMMARY
 from parsync.metrics.quantity import counted
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError

@@ -18,8 +18,9 @@ from experiments.live_validity import live_validity
 from experiments.regret import settle_us
 from experiments.report.page import write_report, write_report_so_far
 from experiments.report.terminal import comparison_table
+from experiments.run_directory import Run, write_run
 from experiments.running import ArmRun
-from experiments.summary import ArmResult, Run, RunFacts, summary_of_results, write_run
+from experiments.summary import ArmResult, RunFacts, summary_of_results
 from experiments.summary_model import Prediction, SeedFigures, Sensitivity, WorkloadFacts
 from experiments.version import version_text
 from parsync.metrics.summary import quantities, series, summarise

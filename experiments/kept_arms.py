@@ -6,7 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments.model_files import read_model, write_model
-from experiments.summary import ArmResult, describe, distinct, write_series
+from experiments.run_directory import write_series
+from experiments.summary import ArmResult, describe, distinct
 from experiments.summary_model import KeptArm, WorkloadFacts
 
 FIGURES_FILE = "figures.json"

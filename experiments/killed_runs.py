@@ -30,17 +30,9 @@ from experiments.model_files import read_model, write_model
 from experiments.preconditions import CONFIG_FILE
 from experiments.regret import settle_us
 from experiments.restarts import Restart
+from experiments.run_directory import SUMMARY, write_series
 from experiments.running import ArmRun, make_metrics
-from experiments.summary import (
-    SUMMARY,
-    RunFacts,
-    describe,
-    distinct,
-    slugs,
-    summary_of,
-    workload_facts,
-    write_series,
-)
+from experiments.summary import RunFacts, describe, distinct, slugs, summary_of, workload_facts
 from experiments.summary_model import (
     ArmSummary,
     KeptArm,

@@ -29,9 +29,10 @@ from experiments.live_validity import live_validity
 from experiments.preconditions import runs_at_a_time
 from experiments.predictions import prediction_points, predictions_of
 from experiments.regret import settle_us
+from experiments.run_directory import write_seed
 from experiments.running import ArmRun, ArmRunner, figures_of_run
 from experiments.sensitivity import Choice, changed_points, sensitivity
-from experiments.summary import slugs, workload_facts, write_seed
+from experiments.summary import slugs, workload_facts
 from experiments.summary_model import SeedFigures
 from experiments.sweeps.engine import run_points
 from experiments.sweeps.points import Point, paired_points

@@ -1,32 +1,10 @@
-"""The summary of a run, summary.json: everything it found out, small enough to read; and the run
-directory that holds it.
-
-A run directory holds
-
-    config.toml            the resolved configuration: re-runs the experiment
-    summary.json           the model RunSummary (experiments/summary_model.py)
-    report.html            self-contained
-    figures/               one PNG and one SVG per figure
-    workload/              tasks, machines and what else the arms were given, as Parquet
-                           (parsync.workload.tables)
-    arms/<slug>/           <table>.parquet for every table of parsync.metrics.tables, or of one of
-                           its protocols, that got rows;
-                           series.npz: time series and histograms the figures are drawn from
-                           (parsync.metrics.summary.series); arm.json and ended.json, for a
-                           replay, with the logs of a live run in log/ (parsync.runtime.arm_file,
-                           event_logs)
-    seeds/<seed>.json      the figures of every arm for one paired seed, phase by phase
-
-Files ending in .partial were not finished.
-"""
+"""What a run found out, as the model of summary.json has it (experiments/summary_model.py)."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,13 +15,10 @@ from numpy.typing import NDArray
 
 from experiments.decision_basis import Capacity, DecisionBasis
 from experiments.fluid_bound_model import PhaseBound
-from experiments.model_files import read_model, write_model, writing
 from experiments.restarts import Restart
-from experiments.series_fields import check_series
 from experiments.statistics import CONFIDENCE, Interval, mean_interval, paired_difference
 from experiments.summary_model import (
     ArmSummary,
-    KeptSeed,
     Paired,
     Phase,
     Prediction,
@@ -54,22 +29,15 @@ from experiments.summary_model import (
     Settings,
     WorkloadFacts,
 )
-from experiments.whole_files import whole_file
 from experiments.workloads.inspection import digest
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.regret import Regret
 from parsync.metrics.summary import ArmFigures
 from parsync.metrics.validity import Validity
 from parsync.workload.workload import Workload
-from shared_state.errors import AgoraError
 
-SUMMARY = "summary.json"
-SERIES_FILE = "series.npz"
 BASELINE = "ParSync adaptive"
 LONGEST_SLUG = 60
-
-# What numpy raises for a file that is no archive of plain arrays.
-_UNREADABLE = (ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +87,6 @@ class RunFacts:
     settle_us: int
     config: Mapping[str, Any]
     partial: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A run as read back: its summary, and the series of each arm by slug."""
-
-    directory: Path
-    summary: RunSummary
-    series: dict[str, dict[str, NDArray[Any]]]
 
 
 def slugs(names: Sequence[str]) -> list[str]:
@@ -295,84 +254,6 @@ def paired(
             if slug != baseline
         },
     )
-
-
-def write_run(directory: Path, summary: RunSummary, arms: Sequence[ArmResult]) -> None:
-    """Write summary.json, the arms' series and the seeds' figures into an existing run directory.
-
-    Every file is whole or absent; series that are there are kept. Raises AgoraError naming what
-    cannot be written.
-    """
-    for arm, described in zip(arms, summary.arms, strict=True):
-        write_series(directory / "arms" / described.slug, arm.series)
-    by_seed: dict[int, dict[str, SeedFigures]] = {}
-    for arm, described in zip(arms, summary.arms, strict=True):
-        for seed, figures in arm.seeds.items():
-            by_seed.setdefault(seed, {})[described.slug] = figures
-    for seed, results in by_seed.items():
-        write_seed(directory, seed, results)
-    write_model(directory / SUMMARY, summary)
-
-
-def write_series(folder: Path, series: Mapping[str, NDArray[Any]]) -> None:
-    """Write series.npz into an arm's folder, which is made if it is not there; whole or absent, and
-    only once. Raises AgoraError if it cannot be written."""
-    path = folder / SERIES_FILE
-    if path.exists():
-        return
-    with writing(path):
-        folder.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as unfinished, unfinished.open("wb") as file:
-            arrays: dict[str, Any] = dict(series)
-            np.savez_compressed(file, **arrays)
-
-
-def write_seed(directory: Path, seed: int, arms: Mapping[str, SeedFigures]) -> None:
-    """Write the figures of one paired seed, by the arms' slugs, into a run directory, in the place
-    of what is there. Raises AgoraError if they cannot be written."""
-    path = directory / "seeds" / f"{seed}.json"
-    with writing(path):
-        path.parent.mkdir(exist_ok=True)
-    write_model(path, KeptSeed(seed=seed, arms=dict(arms)))
-
-
-def read_summary(directory: Path) -> RunSummary:
-    """The summary of a run directory. Raises AgoraError naming the directory if it is not one, or
-    the version or field of a file that cannot be used."""
-    path = directory / SUMMARY
-    if not directory.is_dir():
-        raise AgoraError(f"{directory}: no such directory")
-    if not path.is_file():
-        raise AgoraError(
-            f"{directory}: it has no {SUMMARY}: not a run directory, or the run was killed "
-            "(`agora report RUN` makes a report of what it left behind)"
-        )
-    return read_model(path, RunSummary)
-
-
-def read_run(directory: Path) -> Run:
-    """A run directory with its series. Raises AgoraError as read_summary does, or naming a series
-    that is missing."""
-    return read_series(directory, read_summary(directory))
-
-
-def read_series(directory: Path, summary: RunSummary) -> Run:
-    """The series of a run's arms beside its summary. Raises AgoraError naming one that is missing
-    or cannot be read."""
-    series: dict[str, dict[str, NDArray[Any]]] = {}
-    for arm in summary.arms:
-        path = directory / "arms" / arm.slug / SERIES_FILE
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-        except OSError as error:
-            what = error.strerror or error
-            raise AgoraError(f"{path}: cannot read the series: {what}") from error
-        except _UNREADABLE as error:
-            raise AgoraError(f"{path}: cannot read the series: {error}") from error
-        check_series(path, arrays, len(arm.agents))
-        series[arm.slug] = arrays
-    return Run(directory, summary, series)
 
 
 def describe(arm: ArmResult, slug: str) -> ArmSummary:

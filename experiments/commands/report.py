@@ -23,7 +23,7 @@ def report_command(
     """
     from experiments.killed_runs import finish_killed
     from experiments.report.page import write_report
-    from experiments.summary import SUMMARY, read_summary
+    from experiments.run_directory import SUMMARY, read_summary
 
     for run in runs:
         if not (run / SUMMARY).is_file():

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from experiments.figures import conflicts, delay, frontier, load, quality, solver, staleness, style
 from experiments.figures.labels import in_drawable_letters
-from experiments.summary import Run
+from experiments.run_directory import Run
 from parsync.metrics.regret import BATCHES_PER_RUN
 from shared_state.errors import AgoraError
 

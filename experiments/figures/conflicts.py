@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from experiments.figures import data, style
-from experiments.summary import Run
+from experiments.run_directory import Run
 from parsync.metrics import histogram
 from parsync.metrics.conflicts import Outcome
 

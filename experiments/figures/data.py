@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.figures.labels import label
-from experiments.summary import Run
+from experiments.run_directory import Run
 from experiments.summary_model import ArmSummary
 from parsync.metrics import histogram
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from experiments.figures import data, style
-from experiments.summary import Run
+from experiments.run_directory import Run
 
 
 def over_time(run: Run) -> Figure | None:

@@ -13,8 +13,8 @@ from experiments.figures import style
 from experiments.figures.labels import is_drawable, label
 from experiments.frontiers.files import FRONTIER, read_frontier
 from experiments.frontiers.model import FrontierPoint, FrontierSummary, pair_key
+from experiments.run_directory import Run
 from experiments.statistics import Interval
-from experiments.summary import Run
 from experiments.summary_model import ArmSummary
 from parsync.metrics.quantity import Better, Quantity, Unit
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from experiments.figures import data, style
-from experiments.summary import Run
+from experiments.run_directory import Run
 
 
 def throughput(run: Run) -> Figure | None:

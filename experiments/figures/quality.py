@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.figures import data, style
+from experiments.run_directory import Run
 from experiments.statistics import Interval
-from experiments.summary import Run
 
 AT_LEAST = " (delay at least)"  # tasks never placed are charged until the run was last seen
 

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.figures import data, style
-from experiments.summary import Run
+from experiments.run_directory import Run
 
 
 def per_round(run: Run) -> Figure | None:

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.figures import data, style
-from experiments.summary import Run
+from experiments.run_directory import Run
 
 
 def by_partition(run: Run) -> Figure | None:

@@ -26,7 +26,7 @@ from experiments.report.live_runs import (
 from experiments.report.sensitivity import seeds_text, sensitivity_tables
 from experiments.report.verdict import SAME, Row, is_ranked, unplaced_share, verdict
 from experiments.restarts import count, sentence
-from experiments.summary import Run, read_run
+from experiments.run_directory import Run, read_run
 from experiments.summary_model import ArmSummary, ComparedArms, RunSummary, Settings, WorkloadFacts
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file

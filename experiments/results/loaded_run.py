@@ -12,7 +12,7 @@ import pyarrow as pa
 from experiments.report.data_dictionary import DataDictionary, data_dictionary
 from experiments.results.arrow import table_of
 from experiments.results.loaded_arm import LoadedArm
-from experiments.summary import SUMMARY, Run, read_series, read_summary
+from experiments.run_directory import SUMMARY, Run, read_series, read_summary
 from experiments.summary_model import RunSummary
 from parsync.metrics.summary import ScopeFigures
 from shared_state.errors import AgoraError

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.summary import read_summary
+from experiments.run_directory import read_summary
 from experiments.summary_model import RunSummary
 from parsync.runtime import replay
 from parsync.runtime.live.cell_log import CELL_LOG

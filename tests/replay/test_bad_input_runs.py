@@ -23,7 +23,7 @@ from experiments.interruption import Interruption
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import verdict
-from experiments.summary import read_summary
+from experiments.run_directory import read_summary
 from experiments.sweeps.points import Point
 from experiments.whole_files import whole_file
 from parsync.metrics.record_buffer import Columns

@@ -12,7 +12,7 @@ import pytest
 from experiments.commands.report import app as report_app
 from experiments.config import load_config
 from experiments.killed_runs import run_in_progress
-from experiments.summary import read_summary
+from experiments.run_directory import read_summary
 from parsync.metrics.regret import RegretMeans
 from parsync.metrics.summary import ScopeFigures
 from tests.fixtures.commands import exit_status

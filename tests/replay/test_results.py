@@ -18,7 +18,7 @@ from experiments.commands.explain import app as explain_app
 from experiments.killed_runs import run_in_progress
 from experiments.results import LoadedRun, load_run
 from experiments.results.loaded_arm import LoadedArm
-from experiments.summary import read_summary
+from experiments.run_directory import read_summary
 from parsync.metrics.validity import Validity
 from parsync.protocols.tables import tables_of
 from shared_state.errors import AgoraError

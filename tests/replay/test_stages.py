@@ -19,8 +19,8 @@ from experiments.config import RunConfig
 from experiments.execution import run
 from experiments.interruption import Interruption
 from experiments.preconditions import make_run_directory
+from experiments.run_directory import read_summary
 from experiments.running import ArmRun, make_workload, run_arm_virtual
-from experiments.summary import read_summary
 from experiments.sweeps.points import Point
 from experiments.workload_config import WorkloadConfig
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.summary import read_summary
+from experiments.run_directory import read_summary
 from tests.fixtures.stopping import stop_when
 from tests.replay.test_stopped_runs import HOW_TO_STOP, MAIN, configuration
 from tests.unit.run_factory import write_synthetic_run

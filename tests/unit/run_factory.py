@@ -10,7 +10,8 @@ import numpy as np
 
 from experiments.decision_basis import BasisKind, DecisionBasis
 from experiments.frontiers.files import FRONTIER, write_frontier
-from experiments.summary import ArmResult, RunFacts, build_summary, write_run
+from experiments.run_directory import write_run
+from experiments.summary import ArmResult, RunFacts, build_summary
 from experiments.summary_model import ComparedArms, SeedFigures
 from parsync.metrics.regret import DecisionRegret, Regret, SystemRegret
 from parsync.metrics.run_frame import Group

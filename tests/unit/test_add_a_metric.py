@@ -17,7 +17,7 @@ from experiments.commands.compare import app as compare_app
 from experiments.commands.report import app as report_app
 from experiments.commands.run import app
 from experiments.live_table import live_table
-from experiments.summary import read_summary
+from experiments.run_directory import read_summary
 from parsync.metrics import registry
 from parsync.metrics.conformance import check_metric
 from parsync.metrics.run_metrics import RunMetrics

@@ -10,7 +10,7 @@ import pytest
 
 from experiments.commands.replay import app as replay_app
 from experiments.commands.run import app
-from experiments.summary import read_summary
+from experiments.run_directory import read_summary
 from parsync.protocols import registry
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status

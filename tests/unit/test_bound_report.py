@@ -14,7 +14,7 @@ from experiments.frontiers.wording import bounds_text
 from experiments.report.bound import bound_sentences, bound_table, overall_bound
 from experiments.report.frontier_page import write_frontier_page
 from experiments.report.page import write_report
-from experiments.summary import SUMMARY, read_run, read_summary
+from experiments.run_directory import SUMMARY, read_run, read_summary
 from experiments.summary_model import RunSummary
 from parsync.metrics.quantity import quantities_of
 from parsync.metrics.summary import ScopeFigures

@@ -13,8 +13,9 @@ from experiments.compare import Comparison, csv_text, markdown_text
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import Row, verdict
+from experiments.run_directory import write_run
 from experiments.statistics import paired_difference
-from experiments.summary import ArmResult, build_summary, write_run
+from experiments.summary import ArmResult, build_summary
 from parsync.metrics.summary import ArmFigures
 from tests.unit.known_quantities import QUANTITIES
 from tests.unit.run_factory import seed_figures, workload

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.commands.run import app
-from experiments.summary import read_summary
+from experiments.run_directory import read_summary
 from schedulers import registry
 from schedulers.conformance import NonConformance, check_conformance
 from tests.fixtures.commands import exit_status

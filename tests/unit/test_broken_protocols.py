@@ -14,7 +14,7 @@ import pytest
 
 from experiments.commands.run import app
 from experiments.config import load_config
-from experiments.summary import read_summary
+from experiments.run_directory import read_summary
 from parsync.protocols.broken import ProtocolBroken
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL
 from tests.fixtures.commands import exit_status

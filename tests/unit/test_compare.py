@@ -15,7 +15,8 @@ import pytest
 
 from experiments.commands.compare import app
 from experiments.compare import combine
-from experiments.summary import build_summary, write_run
+from experiments.run_directory import write_run
+from experiments.summary import build_summary
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
 from tests.unit.run_factory import with_overall, workload

@@ -10,7 +10,7 @@ import pytest
 
 from experiments.figures import FIGURES, FigureSpec, data, delay, draw_all, load
 from experiments.report.page import never_stop
-from experiments.summary import Run, read_run
+from experiments.run_directory import Run, read_run
 from experiments.summary_model import ArmSummary
 from parsync.metrics import histogram
 from parsync.metrics.conflicts import Outcome

@@ -18,7 +18,8 @@ from experiments.report.live_runs import (
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import is_ranked, verdict
-from experiments.summary import build_summary, read_summary, write_run
+from experiments.run_directory import read_summary, write_run
+from experiments.summary import build_summary
 from experiments.summary_model import RunSummary
 from parsync.metrics.validity import Validity, validity
 from tests.unit.known_quantities import QUANTITIES

@@ -13,7 +13,8 @@ import pytest
 from experiments.commands.compare import app as compare
 from experiments.commands.run import app
 from experiments.figures.labels import LONGEST_LABEL, is_drawable, label
-from experiments.summary import LONGEST_SLUG, read_summary, slugs
+from experiments.run_directory import read_summary
+from experiments.summary import LONGEST_SLUG, slugs
 from tests.fixtures.commands import exit_status
 
 NAMES = (

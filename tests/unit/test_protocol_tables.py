@@ -18,7 +18,7 @@ import pytest
 from experiments.command_line import run_command
 from experiments.commands.run import app
 from experiments.config import load_config
-from experiments.summary import read_summary
+from experiments.run_directory import read_summary
 from parsync.core.codec import CORE
 from parsync.core.effects import Effect
 from parsync.metrics import registry as metrics

@@ -17,7 +17,8 @@ from experiments.report.terminal import arms_table, comparison_table
 from experiments.report.transient import transient_phases
 from experiments.report.verdict import verdict
 from experiments.restarts import Restart
-from experiments.summary import build_summary, read_summary, write_run
+from experiments.run_directory import read_summary, write_run
+from experiments.summary import build_summary
 from experiments.summary_model import RunSummary
 from experiments.workloads import google2011
 from tests.unit.known_quantities import QUANTITIES

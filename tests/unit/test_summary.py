@@ -11,17 +11,8 @@ import numpy as np
 import pytest
 
 from experiments.model_files import read_model
-from experiments.summary import (
-    BASELINE,
-    ArmResult,
-    RunFacts,
-    build_summary,
-    paired,
-    read_run,
-    read_summary,
-    slugs,
-    write_run,
-)
+from experiments.run_directory import read_run, read_summary, write_run
+from experiments.summary import BASELINE, ArmResult, RunFacts, build_summary, paired, slugs
 from experiments.summary_model import KeptSeed, RunSummary
 from parsync.metrics.regret import DecisionRegret, Regret
 from parsync.metrics.run_metrics import RunMetrics

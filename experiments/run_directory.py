@@ -1,0 +1,132 @@
+"""The directory of a run: written, and read back.
+
+A run directory holds
+
+    config.toml            the resolved configuration: re-runs the experiment
+    summary.json           the model RunSummary (experiments/summary_model.py)
+    report.html            self-contained
+    figures/               one PNG and one SVG per figure
+    workload/              tasks, machines and what else the arms were given, as Parquet
+                           (parsync.workload.tables)
+    arms/<slug>/           <table>.parquet for every table of parsync.metrics.tables, or of one of
+                           its protocols, that got rows;
+                           series.npz: time series and histograms the figures are drawn from
+                           (parsync.metrics.summary.series); arm.json and ended.json, for a
+                           replay, with the logs of a live run in log/ (parsync.runtime.arm_file,
+                           event_logs)
+    seeds/<seed>.json      the figures of every arm for one paired seed, phase by phase
+
+Files ending in .partial were not finished.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.model_files import read_model, write_model, writing
+from experiments.series_fields import check_series
+from experiments.summary import ArmResult
+from experiments.summary_model import KeptSeed, RunSummary, SeedFigures
+from experiments.whole_files import whole_file
+from shared_state.errors import AgoraError
+
+SUMMARY = "summary.json"
+SERIES_FILE = "series.npz"
+
+# What numpy raises for a file that is no archive of plain arrays.
+_UNREADABLE = (ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as read back: its summary, and the series of each arm by slug."""
+
+    directory: Path
+    summary: RunSummary
+    series: dict[str, dict[str, NDArray[Any]]]
+
+
+def write_run(directory: Path, summary: RunSummary, arms: Sequence[ArmResult]) -> None:
+    """Write summary.json, the arms' series and the seeds' figures into an existing run directory.
+
+    Every file is whole or absent; series that are there are kept. Raises AgoraError naming what
+    cannot be written.
+    """
+    for arm, described in zip(arms, summary.arms, strict=True):
+        write_series(directory / "arms" / described.slug, arm.series)
+    by_seed: dict[int, dict[str, SeedFigures]] = {}
+    for arm, described in zip(arms, summary.arms, strict=True):
+        for seed, figures in arm.seeds.items():
+            by_seed.setdefault(seed, {})[described.slug] = figures
+    for seed, results in by_seed.items():
+        write_seed(directory, seed, results)
+    write_model(directory / SUMMARY, summary)
+
+
+def write_series(folder: Path, series: Mapping[str, NDArray[Any]]) -> None:
+    """Write series.npz into an arm's folder, which is made if it is not there; whole or absent, and
+    only once. Raises AgoraError if it cannot be written."""
+    path = folder / SERIES_FILE
+    if path.exists():
+        return
+    with writing(path):
+        folder.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as unfinished, unfinished.open("wb") as file:
+            arrays: dict[str, Any] = dict(series)
+            np.savez_compressed(file, **arrays)
+
+
+def write_seed(directory: Path, seed: int, arms: Mapping[str, SeedFigures]) -> None:
+    """Write the figures of one paired seed, by the arms' slugs, into a run directory, in the place
+    of what is there. Raises AgoraError if they cannot be written."""
+    path = directory / "seeds" / f"{seed}.json"
+    with writing(path):
+        path.parent.mkdir(exist_ok=True)
+    write_model(path, KeptSeed(seed=seed, arms=dict(arms)))
+
+
+def read_summary(directory: Path) -> RunSummary:
+    """The summary of a run directory. Raises AgoraError naming the directory if it is not one, or
+    the version or field of a file that cannot be used."""
+    path = directory / SUMMARY
+    if not directory.is_dir():
+        raise AgoraError(f"{directory}: no such directory")
+    if not path.is_file():
+        raise AgoraError(
+            f"{directory}: it has no {SUMMARY}: not a run directory, or the run was killed "
+            "(`agora report RUN` makes a report of what it left behind)"
+        )
+    return read_model(path, RunSummary)
+
+
+def read_run(directory: Path) -> Run:
+    """A run directory with its series. Raises AgoraError as read_summary does, or naming a series
+    that is missing."""
+    return read_series(directory, read_summary(directory))
+
+
+def read_series(directory: Path, summary: RunSummary) -> Run:
+    """The series of a run's arms beside its summary. Raises AgoraError naming one that is missing
+    or cannot be read."""
+    series: dict[str, dict[str, NDArray[Any]]] = {}
+    for arm in summary.arms:
+        path = directory / "arms" / arm.slug / SERIES_FILE
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+        except OSError as error:
+            what = error.strerror or error
+            raise AgoraError(f"{path}: cannot read the series: {what}") from error
+        except _UNREADABLE as error:
+            raise AgoraError(f"{path}: cannot read the series: {error}") from error
+        check_series(path, arrays, len(arm.agents))
+        series[arm.slug] = arrays
+    return Run(directory, summary, series)

@@ -20,6 +20,10 @@ COMMANDS = {
         "experiments.commands.frontier",
         "Compare architectures by what quality costs them in delay.",
     ),
+    "reproduce": (
+        "experiments.commands.reproduce",
+        "Reproduce figures of papers, and say which claims hold.",
+    ),
     "compare": ("experiments.commands.compare", "Put the arms of several runs in one table."),
     "report": ("experiments.commands.report", "Write the reports of runs again."),
     "replay": ("experiments.commands.replay", "Check that runs are complete and can be repeated."),

@@ -1,0 +1,148 @@
+"""What papers state, and whether it holds here.
+
+A claim is written down before its first run: what is computed of each seed, and between which
+limits it has to be. So nobody chooses a tolerance that fits what came out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import Field
+
+from experiments.statistics import Interval, mean_interval
+from experiments.summary_model import SeedFigures
+from parsync.metrics.figures import Figures, Number
+
+# The figures of the arms of one seed, by the arm's name.
+ArmsOfSeed = Mapping[str, SeedFigures]
+
+
+class Verdict(StrEnum):
+    """What became of a claim."""
+
+    HOLDS = "holds"
+    DOES_NOT_HOLD = "does_not_hold"
+    NOT_COMPARABLE = "not_comparable"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Between which values a statistic bears a claim out; None: no limit on that side.
+
+    Raises:
+        ValueError: There is no limit, or the lower one is above the upper one.
+    """
+
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.low is None and self.high is None:
+            raise ValueError("limits: expected at least one")
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ValueError(f"limits: expected low <= high, got {self.low} and {self.high}")
+
+    def contain(self, low: float, high: float) -> bool:
+        """Whether all values from low to high are within the limits."""
+        return (self.low is None or low >= self.low) and (self.high is None or high <= self.high)
+
+    def exclude(self, low: float, high: float) -> bool:
+        """Whether no value from low to high is within the limits."""
+        return (self.low is not None and high < self.low) or (
+            self.high is not None and low > self.high
+        )
+
+    def text(self) -> str:
+        """The limits in words, such as "at least 0.9" or "0.9 to 1.1"."""
+        if self.low is None:
+            return f"at most {self.high:g}"
+        return f"at least {self.low:g}" if self.high is None else f"{self.low:g} to {self.high:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Something that a paper states of a figure or a table.
+
+    Attributes:
+        id: The figure's id and a name, such as "fig5.adaptive_bounded".
+        source: Where the paper says so.
+        statement: What it says, in one sentence.
+        paper_value: The paper's value, as the paper gives it; "" if it gives none.
+        statistic: What is computed of each seed, with its unit.
+        limits: Where the mean of the statistic has to be.
+        value: Computes it from the figures of a seed's arms; None if it is not known.
+        only_at_paper_scale: A smaller cell cannot show it, since it is about an absolute number.
+    """
+
+    id: str
+    source: str
+    statement: str
+    paper_value: str
+    statistic: str
+    limits: Limits
+    value: Callable[[ArmsOfSeed], float | None]
+    only_at_paper_scale: bool = False
+
+
+class ClaimResult(Figures):
+    """A claim of claims.json.
+
+    Attributes:
+        ours: The mean of the statistic over the seeds, with its 95 % interval (Student's t).
+        limits: In words.
+        reason: Why the verdict is what it is, in one sentence.
+    """
+
+    id: str = Field(pattern=r"^[a-z0-9]+\.[a-z0-9_]+$")
+    source: str
+    statement: str
+    paper_value: str
+    statistic: str
+    limits: str
+    ours: Interval
+    values: list[Number | None]
+    verdict: Verdict
+    reason: str
+
+
+def judge(claim: Claim, seeds: Sequence[ArmsOfSeed], at_paper_scale: bool) -> ClaimResult:
+    """Whether a claim holds over some seeds.
+
+    It holds if the whole interval of the statistic's mean is within the claim's limits, and does
+    not hold if none of it is. A single seed has no interval, so its value alone decides.
+    """
+    values = [claim.value(arms) for arms in seeds]
+    ours = mean_interval(values)
+    verdict, reason = _verdict(claim, ours, at_paper_scale)
+    return ClaimResult(
+        id=claim.id,
+        source=claim.source,
+        statement=claim.statement,
+        paper_value=claim.paper_value,
+        statistic=claim.statistic,
+        limits=claim.limits.text(),
+        ours=ours,
+        values=values,
+        verdict=verdict,
+        reason=reason,
+    )
+
+
+def _verdict(claim: Claim, ours: Interval, at_paper_scale: bool) -> tuple[Verdict, str]:
+    if claim.only_at_paper_scale and not at_paper_scale:
+        return Verdict.NOT_COMPARABLE, "It is about an absolute number of the paper's cell."
+    if ours.mean is None:
+        return Verdict.NOT_COMPARABLE, "The statistic is not known in every seed."
+    low = ours.mean if ours.low is None else ours.low
+    high = ours.mean if ours.high is None else ours.high
+    what = "The value" if ours.low is None else "The interval"
+    of_one = " It is of one seed." if ours.low is None else ""
+    limits = claim.limits.text()
+    if claim.limits.contain(low, high):
+        return Verdict.HOLDS, f"{what} is within the limits ({limits}).{of_one}"
+    if claim.limits.exclude(low, high):
+        return Verdict.DOES_NOT_HOLD, f"{what} is outside the limits ({limits}).{of_one}"
+    return Verdict.NOT_COMPARABLE, f"The interval crosses a limit ({limits}): more seeds decide."

@@ -1,0 +1,128 @@
+"""The page of `agora reproduce`, and claims.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import jinja2
+
+from experiments.figures import style
+from experiments.model_files import write_model, writing
+from experiments.reproduce.claims import ClaimResult, Verdict
+from experiments.reproduce.figure import PaperFigure, ReproduceScale, Results, Table
+from experiments.summary_model import VERSION, Version
+from experiments.whole_files import whole_file
+from parsync.metrics.figures import Figures
+from shared_state.errors import AgoraError
+
+CLAIMS, PAGE = "claims.json", "reproduce.html"
+_TEMPLATES = Path(__file__).parents[1] / "report" / "templates"
+_WORDS = {
+    Verdict.HOLDS: "holds",
+    Verdict.DOES_NOT_HOLD: "does not hold",
+    Verdict.NOT_COMPARABLE: "not comparable",
+}
+
+
+class Reproduction(Figures):
+    """The content of claims.json.
+
+    Attributes:
+        version: The version of Agora.
+        seeds: That every run had.
+        figures: The ids of the figures that ran.
+        claims: Theirs, in order.
+    """
+
+    format: Version = VERSION
+    version: str
+    paper: str
+    scale: Literal["smoke", "paper"]
+    seeds: list[int]
+    figures: list[str]
+    claims: list[ClaimResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A figure on the page.
+
+    Attributes:
+        svg: Its drawing; None for a table.
+    """
+
+    figure: PaperFigure
+    claims: list[ClaimResult]
+    svg: str | None
+    table: Table | None
+
+
+def show(figure: PaperFigure, results: Results, claims: list[ClaimResult], folder: Path) -> Shown:
+    """Draw a figure, as <id>.png and <id>.svg in a folder, or make its table.
+
+    Raises:
+        AgoraError: It cannot be written.
+    """
+    svg = None
+    if figure.draw is not None:
+        drawn = figure.draw(results)
+        try:
+            folder.mkdir(exist_ok=True)
+            _, path = style.save(drawn, drawn, folder, figure.id)
+            svg = style.inline_svg(path, figure.title)
+        except OSError as error:
+            raise AgoraError(f"{folder}: cannot write {figure.id}: {error.strerror}") from error
+    table = None if figure.table is None else figure.table(results)
+    return Shown(figure, claims, svg, table)
+
+
+def write_claims(directory: Path, reproduction: Reproduction) -> None:
+    """Write claims.json, whole or not at all. Raises AgoraError if it cannot be written."""
+    write_model(directory / CLAIMS, reproduction)
+
+
+def write_page(directory: Path, reproduction: Reproduction, shown: Sequence[Shown]) -> Path:
+    """Write the page with all figures. Returns its path; raises AgoraError if it cannot be
+    written."""
+    path = directory / PAGE
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["verdict"] = lambda verdict: _WORDS[verdict]
+    environment.filters["ours"] = ours_text
+    text = environment.get_template("reproduce.html.j2").render(
+        reproduction=reproduction,
+        shown=shown,
+        at_paper_scale=reproduction.scale == ReproduceScale.PAPER.value,
+        counts=[
+            (verdict, sum(claim.verdict is verdict for claim in reproduction.claims))
+            for verdict in Verdict
+        ],
+        css=(_TEMPLATES / "style.css").read_text("utf-8"),
+    )
+    with writing(path), whole_file(path) as unfinished:
+        unfinished.write_text(text, "utf-8")
+    return path
+
+
+def ours_text(claim: ClaimResult) -> str:
+    """The value of a claim's statistic with its interval, such as "1.21 [1.1, 1.3]"."""
+    ours = claim.ours
+    if ours.mean is None:
+        return "not known"
+    bounds = "" if ours.low is None else f" [{_number(ours.low)}, {_number(ours.high)}]"
+    return f"{_number(ours.mean)}{bounds}"
+
+
+def _number(value: float | None) -> str:
+    """A number to three digits, with thousands."""
+    if value is None:
+        return "?"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

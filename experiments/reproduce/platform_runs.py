@@ -1,0 +1,149 @@
+"""The runs of figures on the platform, in virtual time, kept as soon as they are done.
+
+Runs that several figures need are done once. Under the first seed a run also keeps its time
+series, which plots are drawn from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from experiments.interruption import Interruption
+from experiments.model_files import writing
+from experiments.reproduce.figure import FigureRun, Results, Series
+from experiments.running import figures_of_run, run_arm_virtual
+from experiments.summary_model import SeedFigures
+from experiments.sweeps.kept_points import KeptPoints
+from experiments.sweeps.local_processes import local_map
+from experiments.sweeps.points import Point
+from experiments.sweeps.work import PointFailed
+from experiments.sweeps.workload_cache import workload_cache
+from experiments.whole_files import whole_file
+from parsync.metrics.summary import series
+from shared_state.errors import AgoraError
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A run, and the file that receives its time series; None if nothing draws them."""
+
+    point: Point
+    series: Path | None
+
+    def __str__(self) -> str:
+        return str(self.point)
+
+
+class PlatformRuns:
+    """The runs in a folder: <key>.json, and <key>.npz for those whose series are drawn.
+
+    Raises:
+        AgoraError: The folder cannot be made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._kept = KeptPoints(folder)
+        self._figures: dict[str, SeedFigures] = {}
+
+    def missing(self, runs: Sequence[FigureRun], seeds: Sequence[int]) -> list[Work]:
+        """What has not run yet, seed by seed, each once."""
+        found: dict[str, Work] = {}
+        for seed in seeds:
+            for run in runs:
+                point = Point(run.config, run.arm, seed)
+                key = point.key()
+                path = self._path(key) if run.draws_series and seed == seeds[0] else None
+                known = found.get(key)
+                if known is not None:
+                    found[key] = Work(point, known.series or path)
+                elif not self._has(key) or not (path is None or path.is_file()):
+                    found[key] = Work(point, path)
+        return list(found.values())
+
+    def run(
+        self, work: Sequence[Work], interruption: Interruption, on_done: Callable[[], None]
+    ) -> None:
+        """Run what is missing, one run for each processor at a time.
+
+        Args:
+            work: What `missing` returned.
+            interruption: Looked at several times a second.
+            on_done: Called after each run.
+
+        Raises:
+            KeyboardInterrupt: A stop signal was received. What is done is kept.
+            AgoraError: A run does not get to its end, or cannot be kept.
+        """
+        with contextlib.closing(local_map(run_one, work, interruption.check)) as results:
+            for index, result in results:
+                if isinstance(result, PointFailed):
+                    raise AgoraError(result.reason)
+                point = work[index].point
+                self._kept.put(point.key(), point, result)
+                self._figures[point.key()] = result
+                on_done()
+
+    def results(self, runs: tuple[FigureRun, ...], seeds: Sequence[int]) -> Results:
+        """What the runs of a figure measured; all of them are done. Raises AgoraError if a kept
+        file cannot be read."""
+        of_seeds = []
+        for seed in seeds:
+            keys = {run.label: Point(run.config, run.arm, seed).key() for run in runs}
+            of_seeds.append({label: self._figures[key] for label, key in keys.items()})
+        drawn = {
+            run.label: self._series(Point(run.config, run.arm, seeds[0]).key())
+            for run in runs
+            if run.draws_series
+        }
+        return Results(runs, tuple(of_seeds), drawn)
+
+    def _has(self, key: str) -> bool:
+        if key not in self._figures:
+            figures = self._kept.get(key)
+            if figures is None:
+                return False
+            self._figures[key] = figures
+        return True
+
+    def _path(self, key: str) -> Path:
+        return self._folder / f"{key}.npz"
+
+    def _series(self, key: str) -> Series:
+        path = self._path(key)
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                return {name: file[name] for name in file.files}
+        except (OSError, ValueError, EOFError) as error:
+            raise AgoraError(f"{path}: cannot read the series: {error}") from error
+
+
+def run_one(work: Work) -> SeedFigures | PointFailed:
+    """Run one arm under one seed; in a process of its own."""
+    point = work.point
+    try:
+        workload = workload_cache().make(point.config, point.seed)
+        run = run_arm_virtual(
+            point.config, point.arm, workload, point.seed, None, lambda _: None, Interruption()
+        )
+        if run.stopped:
+            return PointFailed(f"{point}: {run.stopped}")
+        if work.series is not None:
+            write_series(work.series, series(run.metrics))
+        return figures_of_run(run, workload)
+    except AgoraError as error:
+        return PointFailed(str(error))
+    except MemoryError:
+        return PointFailed(f"{point}: not enough memory")
+
+
+def write_series(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write time series into a file, whole or not at all. Raises AgoraError if it cannot be
+    written."""
+    with writing(path), whole_file(path) as unfinished, unfinished.open("wb") as file:
+        np.savez_compressed(file, **dict(arrays))  # type: ignore[arg-type]

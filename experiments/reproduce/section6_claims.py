@@ -1,0 +1,350 @@
+"""What ParSync's section 6 and its supplement A state of Figs. 5 to 16.
+
+Every claim of a figure that depends on what looking at all partitions costs is made twice: for a
+scan cost of 0.75, and for 0.4 (section6_runs.py).
+"""
+
+from __future__ import annotations
+
+from experiments.presets import PARSYNC_SCAN_COST
+from experiments.reproduce import section6_statistics as statistic
+from experiments.reproduce.claims import Claim, Limits
+from experiments.reproduce.section6_runs import (
+    CENTRAL,
+    LATENCY,
+    QUALITY,
+    SCHEDULERS,
+    SETTLE_S,
+    STATE,
+    TAU_S,
+    TAUS_S,
+    adaptive,
+    with_cost,
+)
+
+DELAY, SHARE, CONFLICTS = "delay_mean_us", "preferred_share", "conflict_rate"
+US_PER_S = 1e6
+NEARLY_ALL = 0.98  # of what is submitted
+POINT = 0.01
+MORE = 1.05  # times as much: more than a rounding
+
+
+def _id(name: str, scan_cost: float) -> str:
+    return name if scan_cost == PARSYNC_SCAN_COST else f"{name}_low_scan_cost"
+
+
+def fig5(scan_cost: float) -> tuple[Claim, ...]:
+    """Fig. 5: the delay and the quality of ParSync's strategies and of StateSync."""
+    latency, quality = with_cost(LATENCY, scan_cost), with_cost(QUALITY, scan_cost)
+    state, bounded = with_cost(STATE, scan_cost), with_cost(adaptive(TAU_S), scan_cost)
+
+    return (
+        Claim(
+            _id("fig5.latency_first_smallest", scan_cost),
+            "Fig. 5a, section 6.1",
+            "The delay of latency-first is significantly smaller than that of the others in all of "
+            "the five phases.",
+            "",
+            "least ratio of another's mean delay to that of latency-first, over the phases",
+            Limits(low=MORE),
+            statistic.least_ratio(latency, (quality, bounded, state), DELAY),
+        ),
+        Claim(
+            _id("fig5.adaptive_bounded", scan_cost),
+            "Fig. 5a, section 6.1",
+            "The delay of adaptive is bounded by tau, 2 s.",
+            "at most 2 s",
+            "highest mean delay of a phase, us",
+            Limits(high=TAU_S * US_PER_S),
+            statistic.highest(bounded, DELAY),
+        ),
+        Claim(
+            _id("fig5.quality_first_grows", scan_cost),
+            "Fig. 5a, section 6.1",
+            "The delay of quality-first increases much faster than those of latency-first and "
+            "adaptive during the peak.",
+            "",
+            "mean delay in phase 3 over that in phase 2",
+            Limits(low=2.0),
+            statistic.phase_ratio(quality, DELAY, 2, 1),
+        ),
+        Claim(
+            _id("fig5.quality_first_below_statesync", scan_cost),
+            "Fig. 5a, section 6.1",
+            "In phase 3 the delay of quality-first is still much smaller than that of StateSync.",
+            "",
+            "StateSync's mean delay in phase 3 over that of quality-first",
+            Limits(low=2.0),
+            statistic.ratio(state, quality, DELAY, 2),
+        ),
+        Claim(
+            _id("fig5.statesync_grows", scan_cost),
+            "Fig. 5a, section 6.1",
+            "Starting from phase 2, StateSync's delay increases rapidly.",
+            "",
+            "least ratio of the mean delay of a phase to that before, phases 1 to 3",
+            Limits(low=2.0),
+            statistic.least_growth(state, DELAY, (0, 1, 2)),
+        ),
+        Claim(
+            _id("fig5.statesync_drops_last", scan_cost),
+            "Fig. 5a, section 6.1",
+            "StateSync's delay starts to drop only in phase 5.",
+            "",
+            "mean delay in phase 5 over that in phase 4",
+            Limits(high=1.0),
+            statistic.phase_ratio(state, DELAY, 4, 3),
+        ),
+        Claim(
+            _id("fig5.statesync_quality", scan_cost),
+            "Fig. 5b, section 6.1",
+            "The scheduling quality of StateSync is quite good.",
+            "",
+            "least difference of its preferred share to that of latency-first, over the phases",
+            Limits(low=0.0),
+            statistic.least_difference(state, latency, SHARE),
+        ),
+    )
+
+
+CENTRALISED = Claim(
+    "fig5.one_scheduler",
+    "section 6.1",
+    "With one scheduler the delay is nearly two orders of magnitude worse than StateSync's.",
+    "nearly 100 times",
+    "mean delay of one scheduler over StateSync's (a lower bound where tasks are left waiting)",
+    Limits(low=30.0),
+    statistic.ratio(CENTRAL, STATE, DELAY),
+    only_at_paper_scale=True,
+)
+
+
+def fig6() -> tuple[Claim, ...]:
+    """Fig. 6: latency-first in detail."""
+    return (
+        Claim(
+            "fig6.handles_load",
+            "Fig. 6a, section 6.2",
+            "Latency-first can handle the task submission rate.",
+            "",
+            "least ratio of committed to submitted tasks per second, over the phases",
+            Limits(low=NEARLY_ALL),
+            statistic.committed_share(LATENCY, SETTLE_S),
+        ),
+        Claim(
+            "fig6.delay_follows_rate",
+            "Fig. 6b, section 6.2",
+            "Its delay increases with the task submission rate.",
+            "",
+            "least ratio of the mean delay of a phase to that before, phases 1 to 3",
+            Limits(low=MORE),
+            statistic.least_growth(LATENCY, DELAY, (0, 1, 2)),
+        ),
+        Claim(
+            "fig6.few_conflicts_in_phase_1",
+            "Fig. 6c, section 6.2",
+            "It has an insignificant number of conflicts in phase 1.",
+            "",
+            "conflicts, as a share of claims, in phase 1",
+            Limits(high=POINT),
+            statistic.in_phase(LATENCY, 0, CONFLICTS),
+        ),
+        Claim(
+            "fig6.conflicts_grow",
+            "Fig. 6c, section 6.2",
+            "There are more conflicts during phases 2 to 4.",
+            "",
+            "conflict rate in phase 3 over that in phase 1",
+            Limits(low=2.0),
+            statistic.phase_ratio(LATENCY, CONFLICTS, 2, 0),
+        ),
+    )
+
+
+def fig7(scan_cost: float) -> tuple[Claim, ...]:
+    """Fig. 7: quality-first in detail."""
+    quality = with_cost(QUALITY, scan_cost)
+
+    return (
+        Claim(
+            _id("fig7.falls_behind_in_phase_3", scan_cost),
+            "Fig. 7a, section 6.2",
+            "In phase 3 the throughput of quality-first is below the 1,900 tasks/s that each "
+            "scheduler receives.",
+            "below 1,900 tasks/s",
+            "committed over submitted tasks per second in phase 3",
+            Limits(high=1 - POINT / 2),
+            statistic.committed_share(quality, SETTLE_S, (2,)),
+        ),
+        Claim(
+            _id("fig7.delay_grows", scan_cost),
+            "Fig. 7b, section 6.2",
+            "The delay increases rapidly in phases 2 and 3.",
+            "",
+            "least ratio of the mean delay of a phase to that before, phases 1 to 3",
+            Limits(low=2.0),
+            statistic.least_growth(quality, DELAY, (0, 1, 2)),
+        ),
+        Claim(
+            _id("fig7.waiting_in_phase_2", scan_cost),
+            "Fig. 9b, section 6.2",
+            "In phase 2 a scheduler has 1,700 uncommitted tasks (median).",
+            "1,700",
+            "tasks that wait per scheduler as phase 2 ends (mean of the schedulers)",
+            Limits(850, 3_400),
+            statistic.backlog(quality, 1, SCHEDULERS),
+            only_at_paper_scale=True,
+        ),
+        Claim(
+            _id("fig7.waiting_in_phase_3", scan_cost),
+            "Fig. 9b, section 6.2",
+            "In phase 3 a scheduler has 5,800 uncommitted tasks (median).",
+            "5,800",
+            "tasks that wait per scheduler as phase 3 ends (mean of the schedulers)",
+            Limits(2_900, 11_600),
+            statistic.backlog(quality, 2, SCHEDULERS),
+            only_at_paper_scale=True,
+        ),
+        Claim(
+            _id("fig7.most_conflicts_at_low_load", scan_cost),
+            "Fig. 7c, section 6.2",
+            "There are more conflicts in phases 1 and 5 than in the others.",
+            "",
+            "the lower conflict rate of phases 1 and 5 over the highest of phases 2 to 4",
+            Limits(low=1.0),
+            statistic.edge_conflicts(quality),
+        ),
+        Claim(
+            _id("fig7.better_quality", scan_cost),
+            "Figs. 6d, 7d, section 6.2",
+            "Quality-first achieves considerably better quality than latency-first.",
+            "",
+            "least difference of the preferred shares, over the phases",
+            Limits(low=5 * POINT),
+            statistic.least_difference(quality, with_cost(LATENCY, scan_cost), SHARE),
+        ),
+    )
+
+
+def fig8(scan_cost: float) -> tuple[Claim, ...]:
+    """Fig. 8: adaptive under three values of tau."""
+    labels = [with_cost(adaptive(tau_s), scan_cost) for tau_s in TAUS_S]
+    latency = with_cost(LATENCY, scan_cost)
+    bounded = [
+        Claim(
+            _id(f"fig8.bounded_at_{tau_s:g}_s", scan_cost),
+            "Fig. 8a, section 6.3",
+            f"Adaptive bounds the delay at tau = {tau_s:g} s.",
+            f"at most {tau_s:g} s",
+            "highest mean delay of a phase, us",
+            Limits(high=tau_s * US_PER_S),
+            statistic.highest(label, DELAY),
+        )
+        for tau_s, label in zip(TAUS_S, labels, strict=True)
+    ]
+    return (
+        *bounded,
+        Claim(
+            _id("fig8.switches", scan_cost),
+            "Fig. 8b, section 6.3",
+            "In the peak adaptive has to switch to latency-first, so its quality drops.",
+            "",
+            "share of latency-first decisions in phase 3, tau = 1 s",
+            Limits(low=POINT),
+            statistic.in_phase(labels[0], 2, "latency_first_share"),
+        ),
+        Claim(
+            _id("fig8.quality_above_latency_first", scan_cost),
+            "Fig. 8b, section 6.3",
+            "The quality of adaptive is still higher than that of latency-first.",
+            "",
+            "least difference of the preferred shares over the phases, tau = 1 s",
+            Limits(low=0.0),
+            statistic.least_difference(labels[0], latency, SHARE),
+        ),
+        Claim(
+            _id("fig8.larger_tau_better_quality", scan_cost),
+            "Fig. 8b, section 6.3",
+            "The quality of tau = 3 s is generally better than that of 2 s and of 1 s.",
+            "",
+            "preferred share of tau = 3 s less that of 1 s, in phase 3",
+            Limits(low=0.0),
+            statistic.least_difference(labels[-1], labels[0], SHARE, (2,)),
+        ),
+    )
+
+
+def partitions(figure: str, source: str, strategy: str, few: str, many: str) -> tuple[Claim, ...]:
+    """Figs. 13 to 16: changing the number of partitions has little impact."""
+    return (
+        Claim(
+            f"{figure}.same_delay",
+            source,
+            f"More partitions have little impact on the delay of {strategy}.",
+            "",
+            "mean delay over that with 20 partitions",
+            Limits(0.8, 1.25),
+            statistic.ratio(many, few, DELAY),
+        ),
+        Claim(
+            f"{figure}.same_quality",
+            source,
+            f"More partitions have little impact on the quality of {strategy}.",
+            "",
+            "largest difference of the preferred shares, over the phases",
+            Limits(high=3 * POINT),
+            statistic.largest_gap(many, few, SHARE),
+        ),
+    )
+
+
+def fig9() -> tuple[Claim, ...]:
+    """Fig. 9: uncommitted tasks."""
+    return (
+        Claim(
+            "fig9.latency_first_smallest",
+            "Fig. 9, supplement A.1",
+            "Latency-first has the smallest number of accumulated uncommitted tasks.",
+            "",
+            "least ratio of another's waiting tasks to those of latency-first, in phase 3",
+            Limits(low=MORE),
+            statistic.least_ratio(
+                LATENCY, (QUALITY, *map(adaptive, TAUS_S)), "backlog_mean", phases=(2,)
+            ),
+        ),
+        Claim(
+            "fig9.latency_first_sustains",
+            "Fig. 9a, supplement A.1",
+            "Those of latency-first are much fewer than the tasks that arrive per second, and do "
+            "not keep growing even in phase 3.",
+            "fewer than 1,900",
+            "tasks that wait per scheduler as phase 3 ends",
+            Limits(high=950),
+            statistic.backlog(LATENCY, 2, SCHEDULERS),
+            only_at_paper_scale=True,
+        ),
+        Claim(
+            "fig9.adaptive_bounded",
+            "Fig. 9, supplement A.1",
+            "Adaptive keeps the number of uncommitted tasks under a threshold.",
+            "",
+            "waiting tasks of adaptive (tau = 1 s) over those of quality-first, as phase 3 ends",
+            Limits(high=1.0),
+            statistic.ratio(adaptive(1.0), QUALITY, "backlog_end", 2),
+        ),
+    )
+
+
+def median_bounded(figure: str, tau_s: float) -> tuple[Claim, ...]:
+    """Figs. 10 to 12: the median delay stays under tau."""
+    return (
+        Claim(
+            f"{figure}.median_bounded",
+            f"Fig. {figure.removeprefix('fig')}b, supplement A.2",
+            f"Adaptive contains the median scheduling delay under tau = {tau_s:g} s.",
+            f"at most {tau_s:g} s",
+            "highest median delay of a phase, us (the median over tasks)",
+            Limits(high=tau_s * US_PER_S),
+            statistic.highest(adaptive(tau_s), "delay_p50_us"),
+        ),
+    )

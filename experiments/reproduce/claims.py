@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field
 
@@ -104,7 +105,7 @@ class ClaimResult(Figures):
     limits: str
     ours: Interval
     values: list[Number | None]
-    verdict: Verdict
+    verdict: Literal["holds", "does_not_hold", "not_comparable"]
     reason: str
 
 
@@ -126,7 +127,7 @@ def judge(claim: Claim, seeds: Sequence[ArmsOfSeed], at_paper_scale: bool) -> Cl
         limits=claim.limits.text(),
         ours=ours,
         values=values,
-        verdict=verdict,
+        verdict=verdict.value,
         reason=reason,
     )
 

@@ -133,6 +133,6 @@ def _table(claims: list[ClaimResult]) -> RichTable:
     for name in ("claim", "ours", "limits", "verdict"):
         table.add_column(name)
     for claim in claims:
-        verdict = Text(claim.verdict.replace("_", " "), style=_COLOURS[claim.verdict])
+        verdict = Text(claim.verdict.replace("_", " "), style=_COLOURS[Verdict(claim.verdict)])
         table.add_row(claim.id, ours_text(claim), claim.limits, verdict)
     return table

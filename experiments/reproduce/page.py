@@ -95,14 +95,14 @@ def write_page(directory: Path, reproduction: Reproduction, shown: Sequence[Show
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters["verdict"] = lambda verdict: _WORDS[verdict]
+    environment.filters["verdict"] = lambda verdict: _WORDS[Verdict(verdict)]
     environment.filters["ours"] = ours_text
     text = environment.get_template("reproduce.html.j2").render(
         reproduction=reproduction,
         shown=shown,
         at_paper_scale=reproduction.scale == ReproduceScale.PAPER.value,
         counts=[
-            (verdict, sum(claim.verdict is verdict for claim in reproduction.claims))
+            (verdict, sum(claim.verdict == verdict for claim in reproduction.claims))
             for verdict in Verdict
         ],
         css=(_TEMPLATES / "style.css").read_text("utf-8"),

@@ -29,7 +29,7 @@ TAU_S = 2.0  # of Fig. 5
 
 LATENCY, QUALITY, STATE, CENTRAL = "Latency-first", "Quality-first", "StateSync", "One scheduler"
 _SMOKE_PART = 10  # of the paper's cell
-_SMOKE_PHASE_S = 20.0
+_SMOKE_PHASE_S = 12.0
 SETTLE_S = 5.0  # the mean run time
 
 

@@ -1,0 +1,239 @@
+"""`agora reproduce`: how claims are judged, and that every figure finds what its claims need."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.interruption import Interruption
+from experiments.model_files import read_model
+from experiments.reproduce import execution
+from experiments.reproduce.claims import Claim, Limits, Verdict, judge
+from experiments.reproduce.figure import FigureRun, PaperFigure, ReproduceScale, Results, Series
+from experiments.reproduce.page import CLAIMS, PAGE, Reproduction, show
+from experiments.reproduce.platform_runs import PlatformRuns
+from experiments.reproduce.registry import PAPERS, chosen
+from experiments.reproduce.section6_plots import binned, waiting
+from experiments.reproduce.section6_runs import arms, arms_of_scale
+from experiments.reproduce.section6_tables import JCT_S, JSD_S, STET_S
+from experiments.summary_model import SeedFigures
+from experiments.workload_config import WorkloadConfig
+from shared_state.errors import AgoraError
+
+EVERY = [figure for figures in PAPERS.values() for figure in figures]
+TINY = {"machines": 60, "phase_s": 6.0, "preference_groups": 4, "preferred_fraction": 0.2}
+
+
+def shrunk(run: FigureRun) -> FigureRun:
+    """The same run on a cell of 60 machines."""
+    options = run.config.workload.options.model_copy(update=TINY)
+    workload = WorkloadConfig.of("synthetic", options)
+    return replace(run, config=run.config.model_copy(update={"workload": workload}))
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[SeedFigures, Series]:
+    """The figures and the series of one small run with five phases."""
+    run = shrunk(arms(ReproduceScale.SMOKE).latency_first())
+    runs = PlatformRuns(tmp_path_factory.mktemp("runs"))
+    runs.run(runs.missing((run,), (1,)), Interruption(), lambda: None)
+    results = runs.results((run,), (1,))
+    return results.seeds[0][run.label], results.series[run.label]
+
+
+def everything(figure: PaperFigure, measured: tuple[SeedFigures, Series]) -> Results:
+    """The results of a figure, every run of it the same small one."""
+    runs = figure.runs(ReproduceScale.SMOKE)
+    figures, series = measured
+    drawn = {run.label: series for run in runs if run.draws_series}
+    return Results(runs, ({run.label: figures for run in runs},) * 2, drawn)
+
+
+@pytest.mark.parametrize("figure", EVERY, ids=lambda figure: figure.id)
+def test_a_figure_has_all_that_its_claims_and_its_drawing_need(
+    figure: PaperFigure, measured: tuple[SeedFigures, Series], tmp_path: Path
+) -> None:
+    results = everything(figure, measured)
+    assert len({run.label for run in results.runs}) == len(results.runs)
+    claims = [judge(claim, results.seeds, True) for claim in figure.claims]
+    assert all(claim.id.startswith(f"{figure.id}.") for claim in claims)
+    shown = show(figure, results, claims, tmp_path)
+    assert (shown.svg is None) == (figure.draw is None)
+    if shown.table is not None:
+        assert all(len(row) == len(shown.table.header) for row in shown.table.rows)
+
+
+def test_claims_have_ids_of_their_own_that_programs_can_use() -> None:
+    ids = [claim.id for figure in EVERY for claim in figure.claims]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[a-z0-9]+\.[a-z0-9_]+", one) for one in ids)
+
+
+def a_claim(limits: Limits, *, only_at_paper_scale: bool = False) -> Claim:
+    """A claim about the mean delay of the arm A."""
+    return Claim(
+        id="fig1.small",
+        source="Fig. 1",
+        statement="It is small.",
+        paper_value="",
+        statistic="mean delay, us",
+        limits=limits,
+        value=lambda arms: arms["A"].overall.value("delay_mean_us"),
+        only_at_paper_scale=only_at_paper_scale,
+    )
+
+
+def seeds_with(
+    measured: tuple[SeedFigures, Series], *delays_us: float
+) -> list[dict[str, SeedFigures]]:
+    """Seeds in which A has these mean delays."""
+    figures = measured[0]
+    return [
+        {
+            "A": figures.model_copy(
+                update={
+                    "overall": figures.overall.model_copy(
+                        update={"delay_mean_us": delay_us, "at_least": {}}
+                    )
+                }
+            )
+        }
+        for delay_us in delays_us
+    ]
+
+
+@pytest.mark.parametrize(
+    ("delays_us", "verdict"),
+    [
+        ((1.0, 1.1, 0.9, 1.0), Verdict.HOLDS),
+        ((9.0, 9.1, 8.9, 9.0), Verdict.DOES_NOT_HOLD),
+        ((1.0, 9.0), Verdict.NOT_COMPARABLE),
+        ((1.9,), Verdict.HOLDS),
+        ((2.1,), Verdict.DOES_NOT_HOLD),
+    ],
+)
+def test_a_claim_holds_if_its_interval_is_within_the_limits(
+    measured: tuple[SeedFigures, Series], delays_us: tuple[float, ...], verdict: Verdict
+) -> None:
+    result = judge(a_claim(Limits(high=2.0)), seeds_with(measured, *delays_us), True)
+    assert result.verdict == verdict
+    assert result.values == list(delays_us)
+
+
+def test_an_absolute_number_is_not_judged_on_a_smaller_cell(
+    measured: tuple[SeedFigures, Series],
+) -> None:
+    claim = a_claim(Limits(high=2.0), only_at_paper_scale=True)
+    seeds = seeds_with(measured, 1.0)
+    assert judge(claim, seeds, False).verdict == Verdict.NOT_COMPARABLE.value
+    assert judge(claim, seeds, True).verdict == Verdict.HOLDS.value
+
+
+def test_limits_need_a_side_and_an_order() -> None:
+    with pytest.raises(ValueError, match="expected at least one"):
+        Limits()
+    with pytest.raises(ValueError, match="low <= high"):
+        Limits(2.0, 1.0)
+
+
+def test_the_papers_setting_is_that_of_section_6() -> None:
+    run = arms(ReproduceScale.PAPER).quality_first()
+    group = run.arm.groups[0]
+    assert (group.count, run.arm.partitions, group.protocol["gap_s"]) == (20, 20, 0.5)
+    options = run.config.workload.options
+    assert (options.machines, options.tasks_per_s) == (200_000, 40_000)  # type: ignore[attr-defined]
+    assert options.load_percent == (50, 80, 95, 80, 50)  # type: ignore[attr-defined]
+    decision = group.decision
+    assert decision is not None
+    assert (decision.task_us, decision.scan_cost) == (250.0, 0.75)  # type: ignore[union-attr]
+
+
+def test_at_four_times_the_scale_everything_grows_but_a_schedulers_work() -> None:
+    one, four = (arms_of_scale(ReproduceScale.PAPER, times).latency_first() for times in (1, 4))
+    assert four.arm.groups[0].count == 4 * one.arm.groups[0].count
+    assert four.arm.groups[0].decision == one.arm.groups[0].decision
+
+
+def test_the_papers_tables_say_what_its_text_says() -> None:
+    # section 6.4: quality-first has the smaller JCT from alpha = 0.6 on
+    assert [row[2] < row[0] for row in JCT_S] == [False, False, False, True, True, True]
+    assert all(row[0] >= row[1] >= row[2] for row in STET_S)
+    assert all(row[2] > 2 * row[0] for row in JSD_S)
+
+
+def test_bins_of_a_second_keep_every_count() -> None:
+    series: Series = {
+        "bucket_us": np.array([250_000]),
+        "submitted": np.arange(20).reshape(2, 10),
+        "committed": np.zeros((2, 10), np.int64),
+    }
+    time, counts = binned(series, "submitted", 3.0)
+    assert time.tolist() == [0.5, 1.5, 2.5]
+    assert counts.tolist() == [[6, 22, 17], [46, 62, 37]]
+    assert waiting(series, 3.0)[1][:, -1].tolist() == [45, 145]
+
+
+@pytest.fixture
+def small_paper(monkeypatch: pytest.MonkeyPatch) -> Iterator[PaperFigure]:
+    """Fig. 6 on a cell of 60 machines, in place of all figures."""
+    (figure,) = chosen("parsync", ["fig6"])
+    small = replace(figure, runs=lambda scale: tuple(map(shrunk, figure.runs(scale))))
+    monkeypatch.setitem(PAPERS, "parsync", (small,))
+    yield small
+
+
+def test_the_command_leaves_a_page_and_claims_and_does_nothing_twice(
+    small_paper: PaperFigure, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = execution.ReproduceOptions("parsync", [], ReproduceScale.SMOKE, 2, tmp_path / "out")
+    assert execution.start(options) == 0
+    found = read_model(tmp_path / "out" / CLAIMS, Reproduction)
+    assert [claim.id for claim in found.claims] == [claim.id for claim in small_paper.claims]
+    assert (found.scale, found.seeds, found.figures) == ("smoke", [1, 2], ["fig6"])
+    page = (tmp_path / "out" / PAGE).read_text("utf-8")
+    assert "<svg" in page
+    assert all(claim.statement in page for claim in small_paper.claims)
+    assert (tmp_path / "out" / "figures" / "fig6.png").is_file()
+    before = (tmp_path / "out" / CLAIMS).read_bytes()
+    capsys.readouterr()
+    assert execution.start(options) == 0
+    assert "all runs are done already" in capsys.readouterr().err
+    assert json.loads(before) == json.loads((tmp_path / "out" / CLAIMS).read_bytes())
+
+
+def test_a_series_that_is_missing_is_made_again(small_paper: PaperFigure, tmp_path: Path) -> None:
+    runs = PlatformRuns(tmp_path)
+    needed = small_paper.runs(ReproduceScale.SMOKE)
+    runs.run(runs.missing(needed, (1,)), Interruption(), lambda: None)
+    assert not PlatformRuns(tmp_path).missing(needed, (1,))
+    (series,) = tmp_path.glob("*.npz")
+    series.unlink()
+    assert len(PlatformRuns(tmp_path).missing(needed, (1,))) == 1
+    assert not PlatformRuns(tmp_path).missing(
+        tuple(replace(run, draws_series=False) for run in needed), (1,)
+    )
+
+
+def test_arms_that_two_figures_share_run_once(tmp_path: Path) -> None:
+    runs = [run for figure in EVERY for run in figure.runs(ReproduceScale.SMOKE)]
+    work = PlatformRuns(tmp_path).missing(runs, (1,))
+    keys = [one.point.key() for one in work]
+    assert len(set(keys)) == len(keys) < len(runs)
+
+
+@pytest.mark.parametrize(
+    ("paper", "figures", "message"),
+    [
+        ("borg", [], "PAPER 'borg': expected one of parsync"),
+        ("parsync", ["fig99"], "FIGURE 'fig99': expected some of fig5"),
+    ],
+)
+def test_an_unknown_paper_or_figure_is_refused(
+    paper: str, figures: list[str], message: str
+) -> None:
+    with pytest.raises(AgoraError, match=message):
+        chosen(paper, figures)

@@ -71,7 +71,7 @@ def conflicts_at_slot(schedulers: ArrayLike, probability: ArrayLike) -> Float64:
     check_at_most("probability", p, 1)
     check_broadcast(schedulers=n, probability=p)
     with np.errstate(divide="ignore"):  # log(0) of a slot that every scheduler picks
-        return _excess_picks(n * p, p, n * np.log1p(-p))
+        return excess_picks(n * p, p, n * np.log1p(-p))
 
 
 def expected_conflicts(schedulers: ArrayLike, tasks: ArrayLike, idle_slots: ArrayLike) -> Float64:
@@ -142,7 +142,7 @@ def conflicts_with_countless_schedulers(
     """
     n, k, s = _round(schedulers, tasks, idle_slots)
     picks = n * k / s
-    return s * _excess_picks(picks, np.zeros_like(picks), -picks)
+    return s * excess_picks(picks, np.zeros_like(picks), -picks)
 
 
 def _round(
@@ -155,13 +155,16 @@ def _round(
     return n, k, s
 
 
-def _excess_picks(picks: Float64, probability: Float64, log_unpicked: Float64) -> Float64:
-    """E max(X - 1, 0) = E(X) - 1 + Pr(X = 0) of a binomial X, or of a Poisson one.
+def excess_picks(picks: Float64, probability: Float64, log_unpicked: Float64) -> Float64:
+    """E max(X - 1, 0) = E(X) - 1 + Pr(X = 0), where X is binomial, or Poisson as its limit.
 
     Args:
-        picks: E(X) = N p.
-        probability: p; 0 for Poisson, the limit of many schedulers.
+        picks: E(X) = N p >= p.
+        probability: p; 0 for Poisson.
         log_unpicked: log Pr(X = 0).
+
+    Returns:
+        float64 of the broadcast shape. Nothing is checked.
     """
     picks, probability, log_unpicked = np.broadcast_arrays(picks, probability, log_unpicked)
     closed = np.where(picks > probability, picks + np.expm1(log_unpicked), 0.0)  # 0 where N = 1

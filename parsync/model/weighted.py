@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parsync.model.conflicts import conflicts_at_slot
+from parsync.model.conflicts import conflicts_at_slot, excess_picks
 from parsync.model.parameters import Float64, check_at_most, check_broadcast, numbers
 from shared_state.errors import AgoraError
 
@@ -40,7 +40,7 @@ def score_classes(variance: float, slots: float) -> tuple[Float64, Float64]:
 
     Args:
         variance: V of the scores, from 0 to 1,000.
-        slots: S_idle >= 0.
+        slots: S_idle, expected number or share of the idle slots.
 
     Returns:
         (weights, slots) for expected_weighted_conflicts, float64 [classes] both.
@@ -72,17 +72,8 @@ def pick_probabilities(tasks: ArrayLike, weights: ArrayLike, slots: ArrayLike) -
     Raises:
         AgoraError: A parameter is out of its range, or the shapes do not go together.
     """
-    k = numbers("tasks", tasks, at_least=0)
-    w = numbers("weights", weights, at_least=0)
-    s = numbers("slots", slots, at_least=0)
-    if w.ndim != 1 or s.ndim == 0 or s.shape[-1] != len(w):
-        raise AgoraError(
-            f"weights, slots: expected [classes] and [..., classes], got {w.shape} and {s.shape}"
-        )
-    if not w.all():
-        raise AgoraError("weights: expected numbers above 0, got 0")
+    k, w, s = _draw(tasks, weights, slots)
     in_all = s.sum(axis=-1)
-    check_broadcast(tasks=k, slots=in_all)
     check_at_most("tasks", k, in_all, "the sum of slots")
     k, in_all = np.broadcast_arrays(k, in_all)
     rate = w / w.max()
@@ -114,6 +105,51 @@ def expected_weighted_conflicts(
     at_slot = conflicts_at_slot(n[..., None], probability)
     total: Float64 = (at_slot * np.asarray(slots, np.float64)).sum(axis=-1)
     return total
+
+
+def weighted_conflicts_with_countless_schedulers(
+    schedulers: ArrayLike, tasks: ArrayLike, weights: ArrayLike, slots: ArrayLike
+) -> Float64:
+    """What the conflicts tend to as more and more schedulers share the same N K tasks.
+
+    As conflicts_with_countless_schedulers, for slots drawn by weight: each of the N K tasks has a
+    scheduler of its own, and picks a slot with a probability proportional to its weight.
+
+    Args:
+        schedulers: N >= 1; broadcast with `tasks`.
+        tasks, weights, slots: As for pick_probabilities, but `tasks` has no upper limit.
+
+    Returns:
+        Conflicts per round, float64 of the broadcast shape.
+
+    Raises:
+        AgoraError: A parameter is out of its range, or the shapes do not go together.
+    """
+    n = numbers("schedulers", schedulers, at_least=1)
+    k, w, s = _draw(tasks, weights, slots)
+    check_broadcast(schedulers=n, tasks=k, slots=s[..., 0])
+    picks = (n * k / (s * w).sum(axis=-1))[..., None] * w
+    total: Float64 = (s * excess_picks(picks, np.zeros_like(picks), -picks)).sum(axis=-1)
+    return total
+
+
+def _draw(
+    tasks: ArrayLike, weights: ArrayLike, slots: ArrayLike
+) -> tuple[Float64, Float64, Float64]:
+    """K, the weights and the slots of a draw, checked."""
+    k = numbers("tasks", tasks, at_least=0)
+    w = numbers("weights", weights, at_least=0)
+    s = numbers("slots", slots, at_least=0)
+    if w.ndim != 1 or s.ndim == 0 or s.shape[-1] != len(w):
+        raise AgoraError(
+            f"weights, slots: expected [classes] and [..., classes], got {w.shape} and {s.shape}"
+        )
+    if not w.all():
+        raise AgoraError("weights: expected numbers above 0, got 0")
+    if not s.sum(axis=-1).all():
+        raise AgoraError("slots: expected some, got 0")
+    check_broadcast(tasks=k, slots=s[..., 0])
+    return k, w, s
 
 
 def _drawing_time(tasks: Float64, rate: Float64, slots: Float64) -> Float64:

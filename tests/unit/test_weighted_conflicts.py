@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from parsync.model.conflicts import expected_conflicts
+from parsync.model.conflicts import conflicts_with_countless_schedulers, expected_conflicts
 from parsync.model.weighted import (
     expected_weighted_conflicts,
     pick_probabilities,
     score_classes,
+    weighted_conflicts_with_countless_schedulers,
 )
 from shared_state.errors import AgoraError
 from tests.unit.simulated_rounds import STANDARD_ERRORS, picks, simulated_conflicts
@@ -62,6 +63,16 @@ def test_slots_of_equal_weight_give_equation_2() -> None:
     ) == pytest.approx(expected, rel=1e-11)
 
 
+def test_countless_schedulers_are_the_limit_of_many() -> None:
+    weights, slots = score_classes(2.0, 20_000)
+    schedulers, tasks = np.array([10, 10, 1]), np.array([2000.0, 3.0, 30_000.0])
+    limit = weighted_conflicts_with_countless_schedulers(schedulers, tasks, weights, slots)
+    near = expected_weighted_conflicts(schedulers * 1e8, tasks / 1e8, weights, slots)
+    assert near == pytest.approx(limit, rel=1e-6)
+    equal = weighted_conflicts_with_countless_schedulers(10, 2000, [4.0], [20_000])
+    assert equal == pytest.approx(conflicts_with_countless_schedulers(10, 2000, 20_000))
+
+
 def test_classes_stand_for_their_slots() -> None:
     weights = np.array([1.0, 2.0, 5.0])
     slots = np.array([3, 4, 2])
@@ -98,6 +109,10 @@ def test_bad_weights_are_named() -> None:
         pick_probabilities(3, [1.0, 2.0], [1, 1])
     with pytest.raises(AgoraError, match=r"weights, slots: expected \[classes\] and"):
         pick_probabilities(1, [1.0, 2.0], [1, 1, 1])
+    with pytest.raises(AgoraError, match="slots: expected some, got 0"):
+        pick_probabilities(0, [1.0, 2.0], [0, 0])
+    with pytest.raises(AgoraError, match="shapes cannot be broadcast together: tasks"):
+        pick_probabilities([1, 1], [1.0, 2.0], [[1, 1], [1, 1], [1, 1]])
     with pytest.raises(AgoraError, match="variance: expected finite numbers from 0 on, got -2"):
         score_classes(-2.0, 10)
     with pytest.raises(AgoraError, match="variance: expected at most 1000, got 1e"):

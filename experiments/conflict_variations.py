@@ -15,7 +15,7 @@ from parsync.model.weighted import (
     weighted_conflicts_with_countless_schedulers,
 )
 
-CURVE_POINTS = 81
+_CURVE_POINTS = 81
 _EXTRA_SHARES = (0.0, 0.05, 0.1, 0.2, 0.5)  # of the cell's slots
 _LOADS_PERCENT = (0.0, 50.0, 80.0, 90.0, 95.0, 99.0)
 _MOST_SCHEDULERS = 4  # times those of the setting
@@ -71,8 +71,7 @@ class Variation:
     """A setting with different values of one parameter.
 
     Attributes:
-        title: Of its rows in the table.
-        label: Of the axis of its plot.
+        label: The parameter's name.
         own_value: The parameter's value in the setting itself.
         values: The parameter's values.
         value_texts: These in words.
@@ -80,7 +79,6 @@ class Variation:
         limit: Where conflicts have one.
     """
 
-    title: str
     label: str
     own_value: float
     values: tuple[float, ...]
@@ -140,7 +138,7 @@ def curves(setting: RoundSetting, factors: Sequence[float]) -> list[Variation]:
     return [
         by_schedulers(setting, _whole(1, most)),
         by_extra_slots(setting, _whole(0, setting.slots * max(_EXTRA_SHARES))),
-        by_load(setting, np.linspace(0, setting.highest_load_percent, CURVE_POINTS).tolist()),
+        by_load(setting, np.linspace(0, setting.highest_load_percent, _CURVE_POINTS).tolist()),
         by_factor(setting, [number / n for number in _whole(n, highest * n)]),
     ]
 
@@ -148,8 +146,7 @@ def curves(setting: RoundSetting, factors: Sequence[float]) -> list[Variation]:
 def by_schedulers(setting: RoundSetting, values: Sequence[int]) -> Variation:
     """More schedulers for more tasks: each has K, as before."""
     return Variation(
-        "Schedulers",
-        "Schedulers N, K tasks each",
+        "Schedulers N, K each",
         setting.schedulers,
         tuple(values),
         tuple(f"N = {one:,}" for one in values),
@@ -161,7 +158,6 @@ def by_extra_slots(setting: RoundSetting, values: Sequence[int]) -> Variation:
     """More slots, which are all idle."""
     return Variation(
         "Extra slots, idle",
-        "Extra slots, idle",
         setting.extra_slots,
         tuple(values),
         tuple(f"+{one:,}" for one in values),
@@ -172,7 +168,6 @@ def by_extra_slots(setting: RoundSetting, values: Sequence[int]) -> Variation:
 def by_load(setting: RoundSetting, values: Sequence[float]) -> Variation:
     """Other shares of slots that are taken; the tasks to place stay as many."""
     return Variation(
-        "Load: slots taken",
         "Load: slots taken (%)",
         setting.load_percent,
         tuple(values),
@@ -187,7 +182,6 @@ def by_factor(setting: RoundSetting, values: Sequence[float]) -> Variation:
     classes = score_classes(setting.score_variance, setting.idle_slots)
     return Variation(
         "Factor A, same tasks",
-        "Factor A, same tasks",
         1,
         tuple(values),
         tuple(f"A = {one:g}" for one in values),
@@ -199,11 +193,6 @@ def by_factor(setting: RoundSetting, values: Sequence[float]) -> Variation:
     )
 
 
-def number_text(value: float) -> str:
-    """A number of tasks, claims or conflicts; three significant digits if it is small."""
-    return f"{value:,.0f}" if value == int(value) or value >= 999.5 else f"{value:.3g}"
-
-
 def _whole(low: float, high: float) -> list[int]:
-    """About CURVE_POINTS whole numbers from low to high."""
-    return sorted({round(one) for one in np.linspace(low, high, CURVE_POINTS)})
+    """At most _CURVE_POINTS whole numbers from low to high."""
+    return sorted({round(one) for one in np.linspace(low, high, _CURVE_POINTS)})

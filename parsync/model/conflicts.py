@@ -128,6 +128,7 @@ def conflicts_with_countless_schedulers(
     """What f(A) tends to, and stays below: N K - S_idle + S_idle exp(-N K / S_idle).
 
     Not in the paper, which says only that f(A) grows. (1 - 1/x)^x tends to 1/e as x grows.
+    The limit is at most N / (N - 1) times f(1), and near to that where conflicts are rare.
 
     Args:
         schedulers: N >= 1.

@@ -62,8 +62,10 @@ def test_f_of_a_grows_with_a_and_stays_below_its_limit(
     low, high = conflicts_with_more_schedulers(np.sort([a, other]), *of)
     limit = float(conflicts_with_countless_schedulers(*of))
     tolerance = 1e-9 * limit
-    assert float(expected_conflicts(*of)) - tolerance <= low
+    first = float(expected_conflicts(*of))
+    assert first - tolerance <= low
     assert low - tolerance <= high <= limit + tolerance
+    assert (of[0] - 1) * limit <= of[0] * first + tolerance
 
 
 @given(st.lists(rounds(), min_size=1, max_size=6), st.floats(1, 100))

@@ -9,11 +9,10 @@ if __name__ == "__main__":  # before the imports, which take a while
 
 import contextlib
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TypeVar
 
 from rich.console import Console
 from rich.text import Text
@@ -26,6 +25,7 @@ from experiments.frontiers.grid import Grid, make_grid, with_options
 from experiments.frontiers.running import run_grid
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.model_files import writing
+from experiments.option_values import numbers_of
 from experiments.preconditions import CONFIG_FILE, check_arms, check_memory, new_directory
 from experiments.report.frontier_page import write_frontier_page
 from experiments.report.frontier_terminal import frontier_table
@@ -44,8 +44,6 @@ from shared_state.errors import AgoraError
 KEPT = "points"  # the folder of the figures of each run
 # What may change when a frontier goes on: its runs stay what they are.
 _MAY_CHANGE = {"frontier.seeds"}
-
-Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +98,11 @@ def _resolve(options: FrontierOptions) -> RunConfig:
                 f"{options.file}: frontier.architectures: missing; expected [[frontier."
                 'architectures]] with arm = "...", knob = "options.patience_s" and values = [...]'
             )
-    load = None if options.load is None else _numbers("--load", options.load, int)
-    gap = None if options.gap is None else _numbers("--gap", options.gap, float)
+    load = None if options.load is None else numbers_of("--load", options.load, int)
+    gap = None if options.gap is None else numbers_of("--gap", options.gap, float)
     config = with_options(config, options.seeds, load, gap)
     used = {one.arm for one in config.frontier.architectures}
     return config.model_copy(update={"arms": tuple(arm for arm in config.arms if arm.name in used)})
-
-
-def _numbers(option: str, text: str, kind: Callable[[str], Number]) -> tuple[Number, ...]:
-    """The numbers of "50,80,95"."""
-    try:
-        return tuple(kind(part.strip()) for part in text.split(","))
-    except ValueError as error:
-        raise AgoraError(f"{option} {text}: expected numbers joined by commas") from error
 
 
 def _continues(out: Path | None, config: RunConfig) -> bool:

@@ -29,6 +29,7 @@ COMMANDS = {
     "replay": ("experiments.commands.replay", "Check that runs are complete and can be repeated."),
     "explain": ("experiments.commands.explain", "Tell what became of tasks and their conflicts."),
     "actors": ("experiments.commands.actors", "Show what the actors of live runs are doing."),
+    "model": ("experiments.commands.model", "Print how many conflicts ParSync's model expects."),
     "solve": ("experiments.commands.solve", "Solve min-cost-flow problems."),
 }
 

@@ -104,15 +104,25 @@ def save(figure: Figure, shown: Figure, directory: Path, name: str) -> tuple[Pat
     """Write `figure` as <name>.png and `shown`, most often the same, as <name>.svg; equal figures
     give equal bytes. Their layout is final afterwards."""
     png, svg = directory / f"{name}.png", directory / f"{name}.svg"
-    with matplotlib.rc_context({**_SETTINGS, "svg.hashsalt": name}):
-        with whole_file(png) as unfinished:
-            FigureCanvasAgg(figure).print_png(unfinished, metadata={"Software": None})
-        figure.set_layout_engine("none")  # laid out once; it is most of the time
-        with whole_file(svg) as unfinished, warnings.catch_warnings():
-            # of letters whose width is not known: an SVG's reader draws them
-            warnings.filterwarnings("ignore", r"Glyph .* missing")
-            FigureCanvasSVG(shown).print_svg(unfinished, metadata={"Date": None, "Creator": None})
+    write_png(figure, png)
+    figure.set_layout_engine("none")  # laid out once; it is most of the time
+    write_svg(shown, svg)
     return png, svg
+
+
+def write_png(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG."""
+    with matplotlib.rc_context(_SETTINGS), whole_file(path) as unfinished:
+        FigureCanvasAgg(figure).print_png(unfinished, metadata={"Software": None})
+
+
+def write_svg(figure: Figure, path: Path) -> None:
+    """Write a figure as SVG."""
+    settings = {**_SETTINGS, "svg.hashsalt": path.stem}
+    with matplotlib.rc_context(settings), whole_file(path) as unfinished, warnings.catch_warnings():
+        # of letters whose width is not known: an SVG's reader draws them
+        warnings.filterwarnings("ignore", r"Glyph .* missing")
+        FigureCanvasSVG(figure).print_svg(unfinished, metadata={"Date": None, "Creator": None})
 
 
 def inline_svg(path: Path, label: str) -> str:

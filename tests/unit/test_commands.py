@@ -93,6 +93,7 @@ def test_a_module_is_the_same_command(command: str, module: str) -> None:
         (["explain", "gone"], "error: gone: no such directory"),
         (["explain", "gone", "--worst", "0"], "error: Invalid value for '--worst': "),
         (["actors", "--address", "nowhere"], "error: --address nowhere: "),
+        (["model", "--load", "100"], "error: --tasks 2000: expected at most the 0 idle slots"),
         (["solve"], "error: expected a FILE or a command (--help lists the options)"),
         (["solve", "gone.min"], "error: gone.min: No such file or directory"),
         (["solve", "convert"], "error: Missing argument 'IN'"),

@@ -51,6 +51,11 @@ def test_the_example_of_the_solver_runs() -> None:
     assert run("solver.md")["solution"].cost == 11  # type: ignore[attr-defined]
 
 
+def test_the_example_of_the_conflict_model_has_the_rates_that_it_states() -> None:
+    rate = run("conflict_model.md")["conflict_rate"]
+    assert rate == pytest.approx([0.349, 0.197, 0.072], abs=0.0005)
+
+
 def test_the_example_of_a_mix_is_valid() -> None:
     [arm] = tomllib.loads(block("run.md", "toml"))["arms"]
     assert ArmConfig.model_validate(arm).shares_permille() == (750, 250)

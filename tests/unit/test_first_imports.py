@@ -51,7 +51,7 @@ def test_every_command_sees_to_stop_signals_first(file: str) -> None:
     assert imports[1].endswith("stop_signals import exit_on_stop_signals")
 
 
-@pytest.mark.parametrize("command", ["run", "compare", "report", "actors"])
+@pytest.mark.parametrize("command", ["run", "compare", "report", "actors", "model"])
 def test_the_options_of_a_command_need_no_library(command: str) -> None:
     """So that --help and completion answer at once."""
     code = f"import sys, experiments.commands.{command}; "

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parsync.model.staleness import average_staleness_bounds_us
 from parsync.protocols.optimistic.sync import registry
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
 from parsync.protocols.optimistic.sync.staleness import (
@@ -99,22 +100,28 @@ def test_unknown_policy_and_vanishing_gap_are_refused() -> None:
         make_sync_policy("every_attempt", 0, 8, 0, 8)
 
 
-@pytest.mark.parametrize("agents", [2, 10, 20])
-def test_average_staleness_stays_within_the_papers_bounds(agents: int) -> None:
+@pytest.mark.parametrize(("agents", "partitions"), [(1, 1), (2, 2), (10, 20), (20, 20), (8, 30)])
+@pytest.mark.parametrize("name", PERIODIC)
+def test_average_staleness_stays_within_the_model_s_bounds(
+    name: str, agents: int, partitions: int
+) -> None:
     gap_us = 600_000
-    policy = make_sync_policy("diff_block", gap_us, agents, 3 % agents, agents)
-    synced_us = np.zeros(agents, np.int64)
-    # G(N-1)/2N and G(N+1)/2N, which section 5.1 derives for N = 2
-    low_us, high_us = gap_us * (agents - 1) / (2 * agents), gap_us * (agents + 1) / (2 * agents)
-    for k in range(1, 4 * agents):
+    policy = make_sync_policy(name, gap_us, partitions, agents // 2, agents)
+    blocks = {"diff_block": agents, "same_block": agents, "diff_single": partitions}.get(name, 1)
+    low_us, high_us = map(float, average_staleness_bounds_us(gap_us, blocks))
+    unequal_us = gap_us / partitions if partitions % blocks else 0
+    synced_us = np.zeros(partitions, np.int64)
+    for k in range(1, 4 * partitions):
+        due_us = policy.due_us(k)
+        assert due_us is not None
         # just before the k-th sync the state is at its stalest, just after it at its freshest
-        if k > agents:
-            assert average_staleness_us(synced_us, policy.due_us(k)) == pytest.approx(
-                high_us, abs=1
+        stalest_us = average_staleness_us(synced_us, due_us)
+        synced_us[policy.partitions(k)] = due_us
+        if k > blocks:
+            assert stalest_us == pytest.approx(high_us, abs=unequal_us + 1)
+            assert average_staleness_us(synced_us, due_us) == pytest.approx(
+                low_us, abs=unequal_us + 1
             )
-        synced_us[policy.partitions(k)] = policy.due_us(k)
-        if k > agents:
-            assert average_staleness_us(synced_us, policy.due_us(k)) == pytest.approx(low_us, abs=1)
 
 
 @given(synced=st.lists(st.integers(0, 5), min_size=1, max_size=30), latest=st.integers(0, 29))

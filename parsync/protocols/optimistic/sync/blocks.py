@@ -1,7 +1,7 @@
 """Synchronisation by blocks of partitions: DiffSyn, and SameSyn for comparison (ParSync sections
 5.1 and 5.2).
 
-Average staleness lies in [G(N-1)/2N, G(N+1)/2N] under DiffSyn.
+How stale views are on average under each policy: parsync/model/staleness.py.
 """
 
 from __future__ import annotations

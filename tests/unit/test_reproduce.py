@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.arm_config import ModelledTime
 from experiments.interruption import Interruption
 from experiments.model_files import read_model
 from experiments.reproduce import execution
@@ -22,6 +23,7 @@ from experiments.reproduce.section6_runs import arms, arms_of_scale
 from experiments.reproduce.section6_tables import JCT_S, JSD_S, STET_S
 from experiments.summary_model import SeedFigures
 from experiments.workload_config import WorkloadConfig
+from experiments.workloads.synthetic_options import SyntheticOptions
 from shared_state.errors import AgoraError
 
 EVERY = [figure for figures in PAPERS.values() for figure in figures]
@@ -145,11 +147,11 @@ def test_the_papers_setting_is_that_of_section_6() -> None:
     group = run.arm.groups[0]
     assert (group.count, run.arm.partitions, group.protocol["gap_s"]) == (20, 20, 0.5)
     options = run.config.workload.options
-    assert (options.machines, options.tasks_per_s) == (200_000, 40_000)  # type: ignore[attr-defined]
-    assert options.load_percent == (50, 80, 95, 80, 50)  # type: ignore[attr-defined]
-    decision = group.decision
-    assert decision is not None
-    assert (decision.task_us, decision.scan_cost) == (250.0, 0.75)  # type: ignore[union-attr]
+    assert isinstance(options, SyntheticOptions)
+    assert (options.machines, options.tasks_per_s) == (200_000, 40_000)
+    assert options.load_percent == (50, 80, 95, 80, 50)
+    assert isinstance(group.decision, ModelledTime)
+    assert (group.decision.task_us, group.decision.scan_cost) == (250.0, 0.75)
 
 
 def test_at_four_times_the_scale_everything_grows_but_a_schedulers_work() -> None:

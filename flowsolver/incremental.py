@@ -130,6 +130,19 @@ class IncrementalSolver:
         ids = self._arc_ids(arcs)
         self._core.set_cost(ids, broadcast("cost", cost, ids.size))
 
+    def set_arcs(self, arcs: ArrayLike, capacity: ArrayLike, cost: ArrayLike) -> None:
+        """Set the capacities and costs of arcs: `set_capacity` and `set_cost` in one call.
+
+        Args:
+            arcs: ids int64[k] or a mask.
+            capacity: as in `set_capacity`.
+            cost: as in `set_cost`.
+        """
+        ids = self._arc_ids(arcs)
+        self._core.set_arcs(
+            ids, broadcast("capacity", capacity, ids.size), broadcast("cost", cost, ids.size)
+        )
+
     def set_supply(self, nodes: ArrayLike, supply: ArrayLike) -> None:
         """Set the supplies of nodes. O(1) each; for the largest sink it causes no search.
 

@@ -243,14 +243,29 @@ Certificate IncrementalSolver::certify_touched() const {
   }
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  // the root balances if all other nodes do
+  std::erase_if(nodes, [this](NodeId v) { return network_.node_alive()[v] == 0 || v == root_; });
   std::vector<ArcId> arcs;
+  std::vector<std::size_t> end;  // of the arcs at each node
   for (NodeId v : nodes) {
-    // the root balances if all other nodes do
-    if (network_.node_alive()[v] == 0 || v == root_) continue;
-    arcs.clear();
     engine_->incident_arcs({&v, 1}, arcs);
+    end.push_back(arcs.size());
+  }
+  const auto fetch = [this](ArcId a) {  // arcs are scattered in memory
+    __builtin_prefetch(&net().tail[a]);
+    __builtin_prefetch(&net().head[a]);
+    __builtin_prefetch(&net().capacity[a]);
+    __builtin_prefetch(&net().cost[a]);
+    __builtin_prefetch(&flow_[a]);
+  };
+  constexpr std::size_t kAhead = 16;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const NodeId v = nodes[i];
     __int128 outflow = 0;
-    for (ArcId a : arcs) {
+    for (; at < end[i]; ++at) {
+      if (at + kAhead < arcs.size()) fetch(arcs[at + kAhead]);
+      const ArcId a = arcs[at];
       const NodeId tail = net().tail[a], head = net().head[a];
       check_arc(net(), a, flow_[a], engine_->price(tail), engine_->price(head), certificate);
       if (tail != head) outflow += tail == v ? flow_[a] : -flow_[a];

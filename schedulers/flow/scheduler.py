@@ -204,7 +204,7 @@ class FlowScheduler:
         prices = estimator.update(view, now_us)
         self._price_operations = estimator.operations
         self._priced_machines = len(prices.price) if estimator.operations else 0
-        if np.array_equal(prices.unit, self._typical.unit):
+        if prices.unit.tolist() == self._typical.unit.tolist():
             return SlotState(prices, load.free)  # a slot is a unit of the flow
         return SlotState(prices, np.minimum(units_in(view.free, prices.unit), prices.slots))
 

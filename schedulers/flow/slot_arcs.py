@@ -16,15 +16,15 @@ from schedulers.flow.policies.policy import MachineLoad, PolicyError
 from schedulers.flow.policy_checks import MAX_COST
 from schedulers.flow.slot_pricing import SlotPricing, SlotState
 from schedulers.flow.solver_graph import SolverGraph
-from schedulers.flow.task_table import NO_ARC, NO_NODE, NO_ROW
+from schedulers.flow.task_table import NO_NODE, NO_ROW
 from schedulers.prices.interface import SlotPrices
 from schedulers.units import units_in
 from shared_state.tasks import Int64
 
 
 class SegmentArcs:
-    """Parallel arcs from `tail` to `head` (nodes, int64[M] each), S at most for each pair. An arc
-    exists from when it was first open. Machines whose tail is NO_NODE have none.
+    """Parallel arcs from `tail` to `head` (nodes, int64[M] each): as many for a machine as
+    it had segments open together. Machines whose tail is NO_NODE have none.
 
     inner: int64[M], the rows of the arcs out of aggregators that they stand for, or NO_ROW.
     """
@@ -32,17 +32,7 @@ class SegmentArcs:
     def __init__(self, graph: SolverGraph, tail: Int64, head: Int64, inner: Int64) -> None:
         self._graph = graph
         self._tail, self._head, self._inner = tail, head, inner
-        self._arc = np.full((len(tail), 1), NO_ARC, np.int64)
-        self._capacity = np.zeros((len(tail), 1), np.int64)
-        self._arc_cost = np.zeros((len(tail), 1), np.int64)
-
-    def widen(self, cost: Int64) -> None:
-        """Make room for the segments of these costs, int64[M, L]."""
-        more = _native.most_segments(cost) - self._arc.shape[1]
-        if more > 0:
-            self._arc = np.pad(self._arc, ((0, 0), (0, more)), constant_values=NO_ARC)
-            self._capacity = np.pad(self._capacity, ((0, 0), (0, more)))
-            self._arc_cost = np.pad(self._arc_cost, ((0, 0), (0, more)))
+        self._arcs = _native.SegmentArcs(len(tail))
 
     def set(self, row: Int64, cost: Int64, slots: Int64, free: Int64, units: Int64) -> None:
         """Set the arcs of some machines; the solver hears of what differs.
@@ -54,19 +44,19 @@ class SegmentArcs:
             free: int64[M], slots.
             units: int64[M], free units.
         """
-        place, capacity, place_cost, *changes = _native.set_segments(
-            cost, slots, free, units, row, self._arc, self._capacity, self._arc_cost
+        machine, capacity, machine_cost, *changes = self._arcs.set(
+            cost, slots, free, units, row, cost.shape[1]
         )
         self._graph.change_arcs(*changes)
-        if len(place):
-            machine = place // self._arc.shape[1]
-            self._arc.reshape(-1)[place] = self._graph.add_inner_arcs(
+        if len(machine):
+            arc = self._graph.add_inner_arcs(
                 self._inner[machine],
                 self._tail[machine],
                 self._head[machine],
                 capacity,
-                place_cost,
+                machine_cost,
             )
+            self._arcs.name(arc)
 
 
 class SlotArcs:
@@ -157,7 +147,8 @@ class SlotArcs:
         row = self._opened(row)
         if len(row):
             own = self._own
-            self._vacated.set(row, np.full((len(own), 1), self._dearest), own, own, own)
+            cost = np.full((len(own), 1), self._dearest)
+            self._vacated.set(row, cost, own, own, own)
 
     def _opened(self, row: Int64) -> Int64:
         return row[self._tail[row] != NO_NODE] if self._has_closed else row
@@ -176,5 +167,4 @@ class SlotArcs:
                 f"{self._pricing.policy.name}: an arc into a machine costs {dearest}; "
                 f"at most {MAX_COST}"
             )
-        self._segments.widen(self._cost)
         return dearest

@@ -74,15 +74,11 @@ class SolverGraph:
         np.add.at(inner_flow, inner[is_inner], flow - self._inner_flow[arc])
         self._inner_flow[arc] = flow
 
-    def change_arcs(
-        self, capacity_arc: Int64, capacity: Int64, cost_arc: Int64, cost: Int64
-    ) -> None:
-        """Set the capacities of some arcs and the costs of others, int64[k] and int64[l] each."""
-        if len(capacity_arc):
-            self.solver.set_capacity(capacity_arc, capacity)
-        if len(cost_arc):
-            self.solver.set_cost(cost_arc, cost)
-        self.altered += len(capacity_arc) + len(cost_arc)
+    def change_arcs(self, arc: Int64, capacity: Int64, cost: Int64) -> None:
+        """Set the capacities and costs of arcs some of which differ, int64[k] each."""
+        if len(arc):
+            self.solver.set_arcs(arc, capacity, cost)
+        self.altered += len(arc)
 
     def add_task_arcs(
         self, row: Int64, node: Int64, head: Int64, head_node: Int64, cost: Int64

@@ -159,6 +159,8 @@ class TieBreaking {
     for (size_t k = 0; k < in_.arc_task.size(); ++k)
       if (is_option(k)) machines[filled[at(in_.arc_task[k])]++] = in_.arc_head[k];
 
+    for (const int64_t machine : machines) prefetch_price(machine);
+
     std::vector<uint32_t> order;
     for (size_t i = 0; i < n; ++i)
       if (in_.head[i] >= 0) order.push_back(static_cast<uint32_t>(i));
@@ -314,6 +316,17 @@ class TieBreaking {
 
   void enter(int64_t machine, int64_t arc, int64_t units) {
     if (is_priced(arc)) entered_[at(machine)] += units;
+  }
+
+  // The machines of many tasks are scattered in memory. Fetching what their prices are read from
+  // before any is read saves most of the waiting.
+  void prefetch_price(int64_t machine) const {
+    const SlotCosts& slots = in_.priced.slots;
+    if (slots.levels == 0 || at(machine) >= machine_room_.size()) return;
+    __builtin_prefetch(&slots.slots[at(machine)]);
+    __builtin_prefetch(&slots.units[at(machine)]);
+    __builtin_prefetch(&slots.cost[(at(machine) + 1) * slots.levels - 1]);
+    __builtin_prefetch(&entered_[at(machine)]);
   }
 
   // What one more unit over this arc pays for its slot.

@@ -1,8 +1,9 @@
 // The arcs on which placements pay for the slots of machines (schedulers/flow/slot_arcs.py).
 //
-// The prices of a machine's slots never fall with the number that are busy. Slots of equal price
-// share an arc, a segment. Segments stand for fixed levels of occupancy, so when a machine's load
-// moves by a slot, a capacity changes and no cost.
+// The prices of a machine's slots never fall with the number that are busy. Free slots of equal
+// price share an arc, a segment. Segments take a machine's arcs in order, the dearest first: when
+// the load moves by a slot, it is the cheapest that opens or closes, so a capacity changes and no
+// cost. In a full cell few levels are free, and only these are looked at.
 //
 // Levels count slots, capacities count units of the flow. Where the two differ in size, the free
 // units are spread evenly over the free slots.
@@ -24,10 +25,10 @@ struct SlotCosts {
   std::span<const int64_t> free;   // [M]: slots
   std::span<const int64_t> units;  // [M]: free units
 
-  // The cost of a machine's next slot after `taken` units of those that are free.
+  // The cost of a machine's next slot after `taken` units of those that are free, which are more.
   int64_t next(size_t machine, int64_t taken) const {
     int64_t level = busy(machine);
-    if (units[machine] > 0) level += taken * free[machine] / units[machine];
+    if (taken > 0) level += taken * free[machine] / units[machine];
     const int64_t last = static_cast<int64_t>(levels) - 1;
     return cost[machine * levels + static_cast<size_t>(std::min(level, last))];
   }
@@ -36,28 +37,52 @@ struct SlotCosts {
   }
 };
 
-// Up to `width` parallel arcs for each of M machines. An arc exists from when it was first open.
-struct SegmentArcs {
-  size_t width = 0;
-  std::span<const int64_t> arc;  // [M, width]: ids, negative where there is none
-  std::span<int64_t> capacity;   // [M, width]
-  std::span<int64_t> cost;       // [M, width]: as of when the arc was open last
-};
-
-// One entry each. A new arc is named by its place in [M, width].
+// One entry for each new arc, which is parallel to the machine's others, and for each arc whose
+// capacity or cost differs.
 struct SegmentChanges {
-  std::vector<int64_t> new_place, new_capacity, new_cost;
-  std::vector<int64_t> capacity_arc, capacity;
-  std::vector<int64_t> cost_arc, cost;
+  std::vector<int64_t> new_machine, new_capacity, new_cost;
+  std::vector<int64_t> arc, capacity, cost;
 };
 
-// The largest number of segments that a machine has.
-size_t most_segments(std::span<const int64_t> cost, size_t levels);
+// The arcs of M machines. Those of a machine are side by side in memory. An arc exists from when it
+// was first open.
+class SegmentArcs {
+ public:
+  explicit SegmentArcs(size_t machines) : machines_(machines), arcs_(machines) {}
 
-// Brings the arcs of these machines up to date, and says what that changes. O(levels) for each.
-// Throws std::invalid_argument for columns that do not go together, rows that do not exist, or a
-// machine with more segments than `width`.
-SegmentChanges set_segments(const SlotCosts& slots, std::span<const int64_t> row,
-                            const SegmentArcs& arcs);
+  // Brings the arcs of these machines up to date, and says what that changes. O(levels that are, or
+  // were, free) for each.
+  //
+  // Throws std::invalid_argument for columns that do not go together, rows that do not exist, and
+  // while new arcs have no ids.
+  SegmentChanges set(const SlotCosts& slots, std::span<const int64_t> row);
+
+  // The ids of the new arcs of the last set(), in its order. Throws std::invalid_argument for
+  // another number of them, or ids that are negative.
+  void name(std::span<const int64_t> arc);
+
+ private:
+  static constexpr int64_t kNoArc = -1;
+  struct Arc {
+    int64_t cost = 0;  // as of when it was open last
+    int64_t id = kNoArc;
+    int64_t capacity = 0;
+  };
+  struct NewArc {
+    size_t machine, place;
+  };
+
+  Arc& at(size_t machine, size_t place) { return arcs_[machine * width_ + place]; }
+  void prefetch(const SlotCosts& slots, size_t machine) const;
+  void set_machine(const SlotCosts& slots, size_t machine, SegmentChanges& changes);
+  void set_arc(size_t machine, size_t place, int64_t capacity, int64_t cost,
+               SegmentChanges& changes);
+  void widen();
+
+  size_t machines_;
+  size_t width_ = 1;  // places for arcs of each machine
+  std::vector<Arc> arcs_;
+  std::vector<NewArc> new_;  // have no id
+};
 
 }  // namespace agora

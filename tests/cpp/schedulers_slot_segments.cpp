@@ -16,10 +16,9 @@ constexpr size_t kMachines = 4, kLevels = 5;
 size_t at(int64_t index) { return static_cast<size_t>(index); }
 
 struct Cell {
-  std::vector<int64_t> cost, slots, free, units, arc, capacity, arc_cost;
+  std::vector<int64_t> cost, slots, free, units;
 
   SlotCosts costs() const { return {kLevels, cost, slots, free, units}; }
-  SegmentArcs arcs() { return {kLevels, arc, capacity, arc_cost}; }
 };
 
 Cell empty_cell() {
@@ -28,15 +27,13 @@ Cell empty_cell() {
   cell.slots.assign(kMachines, 3);
   cell.free.assign(kMachines, 3);
   cell.units.assign(kMachines, 3);
-  cell.arc.assign(kMachines * kLevels, -1);
-  cell.capacity.assign(kMachines * kLevels, 0);
-  cell.arc_cost.assign(kMachines * kLevels, 0);
   return cell;
 }
 
 void follow_history(Draws& draw) {
   Cell cell = empty_cell();
-  std::vector<int64_t> capacity, cost;  // by arc, as a solver has them
+  SegmentArcs arcs(kMachines);
+  std::vector<int64_t> machine, capacity, cost;  // by arc, as a solver has them
   for (int round = 0; round < 20; ++round) {
     for (size_t m = 0; m < kMachines; ++m) {
       const auto row = cell.cost.begin() + static_cast<std::ptrdiff_t>(m * kLevels);
@@ -51,28 +48,30 @@ void follow_history(Draws& draw) {
     }
     std::vector<int64_t> rows;
     for (size_t m = 0; m < kMachines; ++m) rows.push_back(static_cast<int64_t>(m));
-    const SegmentChanges changes = set_segments(cell.costs(), rows, cell.arcs());
-    for (size_t i = 0; i < changes.capacity_arc.size(); ++i)
-      capacity[at(changes.capacity_arc[i])] = changes.capacity[i];
-    for (size_t i = 0; i < changes.cost_arc.size(); ++i)
-      cost[at(changes.cost_arc[i])] = changes.cost[i];
-    for (size_t i = 0; i < changes.new_place.size(); ++i) {
-      CHECK(changes.new_capacity[i] > 0);
-      cell.arc[at(changes.new_place[i])] = static_cast<int64_t>(capacity.size());
+    const SegmentChanges changes = arcs.set(cell.costs(), rows);
+    for (size_t i = 0; i < changes.arc.size(); ++i) {
+      capacity[at(changes.arc[i])] = changes.capacity[i];
+      cost[at(changes.arc[i])] = changes.cost[i];
+    }
+    std::vector<int64_t> ids;
+    for (size_t i = 0; i < changes.new_machine.size(); ++i) {
+      ids.push_back(static_cast<int64_t>(capacity.size()));
+      machine.push_back(changes.new_machine[i]);
       capacity.push_back(changes.new_capacity[i]);
       cost.push_back(changes.new_cost[i]);
     }
+    arcs.name(ids);
     for (size_t m = 0; m < kMachines; ++m) {
       std::vector<int64_t> paid, expected;
-      for (size_t s = m * kLevels; s < (m + 1) * kLevels; ++s)
-        if (cell.arc[s] >= 0)
-          paid.insert(paid.end(), at(capacity[at(cell.arc[s])]), cost[at(cell.arc[s])]);
+      for (size_t a = 0; a < machine.size(); ++a)
+        if (at(machine[a]) == m) paid.insert(paid.end(), at(capacity[a]), cost[a]);
       for (int64_t unit = 0; unit < cell.units[m]; ++unit) {
         const int64_t busy = cell.slots[m] - cell.free[m];
         const int64_t level = busy + unit * cell.free[m] / cell.units[m];
         expected.push_back(cell.cost[m * kLevels + std::min(at(level), kLevels - 1)]);
         CHECK(cell.costs().next(m, unit) == expected.back());
       }
+      std::sort(paid.begin(), paid.end());
       CHECK(paid == expected);
     }
   }
@@ -82,13 +81,32 @@ void refuse(void (*spoil)(Cell&), int64_t row = 0) {
   Cell cell = empty_cell();
   spoil(cell);
   const std::vector<int64_t> rows{row};
+  SegmentArcs arcs(kMachines);
   bool refused = false;
   try {
-    set_segments(cell.costs(), rows, cell.arcs());
+    arcs.set(cell.costs(), rows);
   } catch (const std::invalid_argument&) {
     refused = true;
   }
   CHECK(refused);
+}
+
+// The four machines' first arcs cannot have these ids, nor be set again without any.
+void refuse_ids(const std::vector<int64_t>& ids) {
+  const Cell cell = empty_cell();
+  SegmentArcs arcs(kMachines);
+  const std::vector<int64_t> rows{0, 1, 2, 3};
+  CHECK(arcs.set(cell.costs(), rows).new_machine == rows);
+  int refused = 0;
+  for (const bool names : {true, false}) {
+    try {
+      if (names) arcs.name(ids);
+      if (!names) arcs.set(cell.costs(), rows);
+    } catch (const std::invalid_argument&) {
+      ++refused;
+    }
+  }
+  CHECK(refused == 2);
 }
 
 }  // namespace
@@ -101,10 +119,7 @@ int main() {
   refuse([](Cell& cell) { cell.cost.pop_back(); });
   refuse([](Cell& cell) { cell.units.pop_back(); });
   refuse([](Cell& cell) { cell.free.clear(); });
-  refuse([](Cell& cell) { cell.capacity.pop_back(); });
-  refuse([](Cell& cell) { cell.arc.clear(); });
   refuse([](Cell&) {}, static_cast<int64_t>(kMachines));
   refuse([](Cell&) {}, -1);
-  CHECK(most_segments(std::vector<int64_t>{1, 1, 2, 0, 3, 9}, 3) == 3);
-  CHECK(most_segments(std::vector<int64_t>{}, 3) == 1);
+  refuse_ids({}), refuse_ids({0, -1, 2, 3}), refuse_ids({0, 1, 2, 3, 4});
 }

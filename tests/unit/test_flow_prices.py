@@ -359,15 +359,13 @@ def test_segments_hold_each_free_unit_at_its_level(data: st.DataObject) -> None:
     free = min(slots, free)
     column = [np.array([n], np.int64) for n in (slots, free, units)]
     table = np.array([cost], np.int64)
-    width = _native.most_segments(table)
-    arc = np.full((1, width), -1, np.int64)
-    capacity, arc_cost = np.zeros((1, width), np.int64), np.zeros((1, width), np.int64)
-    _, new_capacity, new_cost, *changes = _native.set_segments(
-        table, *column, np.zeros(1, np.int64), arc, capacity, arc_cost
+    machine, new_capacity, new_cost, *changes = _native.SegmentArcs(1).set(
+        table, *column, np.zeros(1, np.int64), levels
     )
-    assert width == len(set(cost))
+    assert len(new_cost) <= len(set(cost))
+    assert not machine.any()
     assert not any(len(change) for change in changes)
-    found = np.repeat(new_cost, new_capacity).tolist()
+    found = np.repeat(new_cost, new_capacity).tolist()[::-1]  # the dearest are first
     busy = slots - free
     level = [busy + i * free // units for i in range(units)]
     assert found == [cost[min(one, levels - 1)] for one in level]

@@ -105,6 +105,22 @@ def test_a_refused_change_changes_nothing(net, change, says):
     assert equal(net, before)
 
 
+@pytest.mark.parametrize(
+    ("arcs", "capacity", "cost", "says"),
+    [
+        ([0, 3], 1, 1, r"arcs\[1\] = 3: no such arc"),
+        ([0, 1], [1, -1], 1, r"capacity\[1\] = -1: negative"),
+        ([0, 1], [1, 1, 1], 1, "capacity has 3 entries, expected 2"),
+        ([0, 1], 1, [1, 1, 1], "cost has 3 entries, expected 2"),
+    ],
+)
+def test_a_refused_change_of_a_solvers_arcs_changes_nothing(net, arcs, capacity, cost, says):
+    solver = IncrementalSolver(net)
+    with pytest.raises(ValueError, match=says):
+        solver.set_arcs(arcs, capacity, cost)
+    assert equal(solver.snapshot()[0], net)
+
+
 def test_a_mask_names_the_ids_where_it_is_true(net):
     net.set_cost([False, True, True], 8)
     assert net.cost.tolist() == [1, 8, 8]

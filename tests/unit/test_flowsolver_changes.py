@@ -200,11 +200,12 @@ def test_every_cell_of_table_3_is_repaired(algorithm):
         if status is Status.OPTIMAL:
             assert solver.cost == cost
             assert solver.certify().ok
-        solver.set_capacity([arc], [net.capacity[arc]])
-        solver.set_cost([arc], [net.cost[arc]])
+        solver.set_arcs([arc], [net.capacity[arc]], [net.cost[arc]])
         assert solver.resolve() is Status.OPTIMAL
         assert solver.cost == before
         assert solver.certify().ok
+        solver.set_arcs([arc], after.capacity[arc], after.cost[arc])
+        assert solver.resolve() is status
 
 
 @pytest.mark.parametrize("kind", ["nearly full", "oversubscribed", "contended", "load spreading"])

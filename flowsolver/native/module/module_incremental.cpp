@@ -108,6 +108,30 @@ class Solver {
     for (std::size_t i = 0; i < arcs.size(); ++i)
       solver_.set_cost(static_cast<ArcId>(arcs.data()[i]), cost.data()[i]);
   }
+  void set_arcs(const Array& arcs, const Array& capacity, const Array& cost) {
+    const Busy busy(busy_);
+    need_live_arcs(arcs);
+    need_length("capacity", capacity, arcs.size());
+    need_length("cost", cost, arcs.size());
+    need_capacities(capacity);
+    solver_.expect_changes(arcs.size());
+    nb::gil_scoped_release release;
+    const Network& network = solver_.network();
+    constexpr std::size_t kAhead = 8;  // arcs are scattered in memory
+    for (std::size_t i = 0; i < arcs.size(); ++i) {
+      if (i + kAhead < arcs.size()) {
+        const auto next = static_cast<std::size_t>(arcs.data()[i + kAhead]);
+        __builtin_prefetch(&network.tail[next]);
+        __builtin_prefetch(&network.head[next]);
+        __builtin_prefetch(&network.capacity[next], 1);
+        __builtin_prefetch(&network.cost[next], 1);
+        __builtin_prefetch(&solver_.flow()[next]);
+      }
+      const ArcId arc = static_cast<ArcId>(arcs.data()[i]);
+      solver_.set_capacity(arc, capacity.data()[i]);
+      solver_.set_cost(arc, cost.data()[i]);
+    }
+  }
   void set_supply(const Array& nodes, const Array& supply) {
     const Busy busy(busy_);
     need_nodes("nodes", nodes);
@@ -221,6 +245,7 @@ void bind_incremental(nb::module_& m) {
       .def("remove_arcs", &Solver::remove_arcs)
       .def("set_capacity", &Solver::set_capacity)
       .def("set_cost", &Solver::set_cost)
+      .def("set_arcs", &Solver::set_arcs)
       .def("set_supply", &Solver::set_supply)
       .def("resolve", &Solver::resolve)
       .def("cancel", &Solver::cancel)

@@ -43,7 +43,7 @@ class Scaled(Policy):
 
     def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
         arcs = self._policy.task_arcs(tasks)
-        return replace(arcs, cost=arcs.cost * self._scale)
+        return TaskArcs(arcs.row, arcs.head, arcs.cost * self._scale)
 
     def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
         return self._policy.unscheduled_cost(tasks) * self._scale

@@ -40,6 +40,7 @@ $(VENV)/.ready: pyproject.toml
 
 # Rebuilds only what changed; the extension modules land beside their packages.
 native: $(VENV)/.ready
+	@mkdir -p build
 	@$(CMAKE) -S . -B build/release -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(PY) \
 	  -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/bin/ninja > build/configure.log 2>&1 \
 	  || (cat build/configure.log; exit 1)

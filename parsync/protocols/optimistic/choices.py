@@ -26,6 +26,40 @@ class StrategyKind(StrEnum):
     ADAPTIVE = "adaptive"
 
 
+class SyncMode(StrEnum):
+    """The sync policies of the papers, by their names in the registry of sync policies. A
+    configuration may name others."""
+
+    STATE_ALIGNED = "state_aligned"
+    STATE_STAGGERED = "state_staggered"
+    DIFF_BLOCK = "diff_block"
+    DIFF_SINGLE = "diff_single"
+    SAME_BLOCK = "same_block"
+
+
+class SlotWeighting(IntEnum):
+    """How likely weighted sampling picks a slot: in proportion to its score (at variance 2 the
+    weights hardly differ), or to e**score, which is what slot scores of a cell mean."""
+
+    SCORE = 0
+    EXP_SCORE = 1
+
+
+class PartitionQuality(IntEnum):
+    """What quality-first calls the best partition: the highest mean score of its idle slots
+    (ParSync section 5.2), or the highest mean weight, which the greedy placer compares."""
+
+    MEAN_SCORE = 0
+    MEAN_WEIGHT = 1
+
+
+class FinishRule(IntEnum):
+    """When a simulation has finished: with the last commit, or with the end of the last task."""
+
+    LAST_COMMIT = 0
+    LAST_TASK_END = 1
+
+
 def named(enum: type[Enum]) -> tuple[BeforeValidator, PlainSerializer]:
     """The annotations of a field that a configuration fills with the name of a member of `enum`,
     in lower case. The field itself holds the member."""

@@ -97,7 +97,7 @@ def _phases(workload: Workload) -> list[dict[str, object]]:
 
 def digest(workload: Workload) -> str:
     """The digest of every column: cell, costs, tasks with their true durations, arrivals, machine
-    events, phases. It is the same on any machine; name and facts do not count."""
+    events, phases, quota groups. It is the same on any machine; name and facts do not count."""
     state = hashlib.blake2b(digest_size=16)
     for part in (
         workload.cell,
@@ -118,4 +118,7 @@ def digest(workload: Workload) -> str:
     prices = (workload.preferred_permille, catalog.wait_cost, catalog.wait_quantum_us)
     state.update(repr((workload.cell.dimensions, workload.end_us, *prices)).encode())
     state.update(repr([dataclasses.astuple(phase) for phase in workload.phases]).encode())
+    if workload.quotas is not None:
+        state.update(repr(workload.quotas.names).encode())
+        state.update(np.ascontiguousarray(workload.quotas.group).data)
     return state.hexdigest()

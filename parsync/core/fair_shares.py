@@ -89,12 +89,15 @@ def shares_and_limits(
 
     Returns:
         The shares int64[..., n], the fair division of what is wanted; and the limits int64[..., n]
-        up to which claimants may go before the next division. The limits also deal out, fairly up
-        to the maximums, what nobody wants yet. They sum to at most the capacity, too.
+        up to which claimants may go before the next division. To the shares, the limits add what
+        nobody wants yet: it is dealt out by weight, up to the maximums, whatever the shares are,
+        for a claimant that has much also needs more at a time. They sum to at most the capacity,
+        too.
     """
     wanted = np.minimum(wanted, maximum)
     shares = fair_shares(capacity, np.minimum(minimum, wanted), wanted, weight)
-    return shares, fair_shares(capacity, shares, maximum, weight)
+    left = capacity - shares.sum(axis=-1)
+    return shares, shares + fair_shares(left, np.zeros_like(shares), maximum - shares, weight)
 
 
 def _last(low: Int64, high: Int64, holds: Callable[[Int64], NDArray[np.bool_]]) -> Int64:

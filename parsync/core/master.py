@@ -16,6 +16,7 @@ from parsync.core.events import (
     CommitReply,
     CommitRequest,
     MachinesChanged,
+    QuotaShares,
     SampleDue,
     Started,
     SyncReply,
@@ -26,6 +27,7 @@ from parsync.core.events import (
     TasksFinished,
     TasksStarted,
 )
+from parsync.core.quotas import TaskQuotas
 from parsync.metrics.measurements import Measurements
 from parsync.metrics.record import Record
 from schedulers.interface import ChangeKind
@@ -40,7 +42,8 @@ class MasterCore:
     initial_machine int32[k], initial_owner int32[k]: what runs at time 0. wants_ends: bool[N], the
     agents that are notified when their tasks finish. All are notified of evictions and lost
     machines. watchers: the addresses that are notified of every start, end and machine change; of
-    ends, the worker pool is notified of those that it did not report.
+    ends, the worker pool is notified of those that it did not report. quotas: the quota groups of
+    the tasks, if the arm has some; their shares are recorded here, beside what they hold.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class MasterCore:
         wants_ends: np.ndarray,
         sample_us: int,
         watchers: tuple[int, ...] = (),
+        quotas: TaskQuotas | None = None,
     ) -> None:
         self.cell = cell
         self._table = table
@@ -62,6 +66,7 @@ class MasterCore:
         self._sample_us = sample_us
         self._watchers = watchers
         self._beside = tuple(address for address in watchers if address != WORKERS)
+        self._quotas = quotas
         self._records = Measurements()
         self._owner_columns: dict[int, Int32] = {}  # by agent
         self._epoch = 0
@@ -87,6 +92,8 @@ class MasterCore:
                 return self._change_machines(now_us, event)
             case Started():
                 return self._start(now_us, event)
+            case QuotaShares() if self._quotas is not None:
+                return self._record_shares(now_us, event, self._quotas)
         raise TypeError(f"master cannot handle {type(event).__name__}")
 
     def finish(self, now_us: int) -> list[Record]:
@@ -165,6 +172,24 @@ class MasterCore:
         if event.reply_to != owner:  # one who watches the cell knows of the starts by then
             effects += reply, Send(owner, ClaimsSettled(transaction, result))
         return effects
+
+    def _record_shares(self, now_us: int, event: QuotaShares, quotas: TaskQuotas) -> list[Effect]:
+        """Record the shares of the quota groups, and what the groups hold at this moment."""
+        live = self.cell.allocations()
+        held = quotas.held(live.task, live.request)
+        groups, resources = held.shape
+        self._records.add(
+            "quota_shares",
+            held.size,
+            now_us,
+            np.repeat(np.arange(groups), resources),
+            np.tile(np.arange(resources), groups),
+            held.ravel(),
+            event.wanted.ravel(),
+            event.share.ravel(),
+            event.limit.ravel(),
+        )
+        return []
 
     def _owner_column(self, owner: int, count: int) -> Int32:
         """The owners of `count` tasks of one agent, read-only: all such columns share memory."""

@@ -173,6 +173,21 @@ SCHEMAS: Tables = {
             ),
         },
     ),
+    "quota_shares": TableSchema(
+        "Every quota group and resource, each time the coordinator has computed the shares; in "
+        "arms with quotas.",
+        {
+            "at_us": _AT_US,
+            "quota_group": Column("int32", "id", "the quota group, in the order of the arm's"),
+            "resource": Column("int32", "id", "the resource dimension, in the order of the cell's"),
+            "held": Column("int64", "amount", "what the group's running tasks hold"),
+            "wanted": Column("int64", "amount", "what its tasks hold or wait for"),
+            "share": Column("int64", "amount", "its fair share of what is wanted"),
+            "limit": Column(
+                "int64", "amount", "up to where it may go, with its part of what nobody wants"
+            ),
+        },
+    ),
     "agents": TableSchema(
         "Every scheduler once per sample interval.",
         {

@@ -76,6 +76,8 @@ def write_arm(directory: Path, arm: ArmFile) -> str:
         spec["shared_options"] = {
             kind: options.model_dump(mode="json") for kind, options in shared.items()
         }
+    if spec["quotas"] is None:  # likewise
+        del spec["quotas"]
     content = {
         "format": FORMAT,
         "arm": spec,

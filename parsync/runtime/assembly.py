@@ -18,6 +18,8 @@ from parsync.core.coordinator import Coordinator
 from parsync.core.master import MasterCore
 from parsync.core.node_side import NodeSide
 from parsync.core.participant import CellSide
+from parsync.core.quota_rounds import QuotaRounds
+from parsync.core.quotas import Capacity, QuotaSpec, TaskQuotas
 from parsync.core.routing import Route, route_jobs
 from parsync.core.workers import WorkerPool
 from parsync.metrics.tables import Tables
@@ -85,6 +87,7 @@ class ArmSpec:
     Args:
         shared_options: Of its protocols as a whole, validated, by protocol. A protocol that is not
             there has its defaults.
+        quotas: The quota groups that its schedulers obey; None: they know of none.
     """
 
     name: str
@@ -94,6 +97,7 @@ class ArmSpec:
     sample_us: int
     seed: int
     shared_options: Mapping[str, BaseModel] = field(default_factory=dict)
+    quotas: QuotaSpec | None = None
 
     @property
     def protocols(self) -> tuple[str, ...]:
@@ -167,10 +171,28 @@ def check_protocols(arm: ArmSpec) -> None:
                 f"protocol {group.protocol.kind!r}: {ProtocolCapability.WATCHES_CELL}: needs a "
                 "participant beside the master (cell_side)"
             )
+    if arm.quotas is not None:
+        _check_quotas(arm, arm.quotas)
     for kind in arm.protocols:
         arm.options_of(kind)
         protocols.get(kind).check(members_of(arm, kind), arm.partitions)
     tables_of(arm.protocols)
+
+
+def _check_quotas(arm: ArmSpec, quotas: QuotaSpec) -> None:
+    """Raise AgoraError if the quota groups make no sense, or a group of schedulers cannot obey."""
+    quotas.check()
+    for group in arm.groups:
+        if ProtocolCapability.OBEYS_QUOTAS not in _capabilities(group):
+            raise AgoraError(
+                f"group '{group.name}': quotas: protocol {group.protocol.kind!r} does not obey them"
+            )
+        if Capability.KEEPS_PENDING in group.capabilities:
+            raise AgoraError(
+                f"group '{group.name}': quotas: a scheduler of kind {group.kind!r} with these "
+                "options keeps the tasks that wait, so it may place them when their quota group "
+                "has lost its room"
+            )
 
 
 @dataclass(frozen=True)
@@ -262,6 +284,7 @@ class Assembly:
             wants_ends=np.array(wants_ends),
             sample_us=self.arm.sample_us,
             watchers=self._watchers(),
+            quotas=self.quotas,
         )
 
     def _watchers(self) -> tuple[int, ...]:
@@ -305,12 +328,24 @@ class Assembly:
         others = (MASTER, WORKERS, COORDINATOR, ARRIVALS)
         return frozenset((*range(self.arm.agents), *others, *cell_side))
 
-    @staticmethod
-    def _wants_ends(group: GroupSpec) -> bool:
+    def _wants_ends(self, group: GroupSpec) -> bool:
         return (
-            Capability.WANTS_ENDS in group.capabilities
+            self.arm.quotas is not None  # what ends makes room
+            or Capability.WANTS_ENDS in group.capabilities
             or ProtocolCapability.WANTS_ENDS in _capabilities(group)
         )
+
+    @cached_property
+    def quotas(self) -> TaskQuotas | None:
+        """The quota groups of the tasks; None if the arm has none. AgoraError as check_quotas."""
+        quotas = self.arm.quotas
+        return None if quotas is None else quotas.of_tasks(self.workload.quotas)
+
+    def check_quotas(self) -> None:
+        """Raise AgoraError if the workload has quota groups that the arm does not know."""
+        if self.arm.quotas is not None:
+            groups = self.workload.quotas
+            self.arm.quotas.check_names(() if groups is None else groups.names)
 
     @cached_property
     def protocols(self) -> tuple[str, ...]:
@@ -329,6 +364,7 @@ class Assembly:
             CELL_SIDE - self.protocols.index(kind),
             self.arm.sample_us,
             self.arm.options_of(kind),
+            self.quotas,
         )
 
     def workers(self) -> WorkerPool:
@@ -371,7 +407,10 @@ class Assembly:
 
     def coordinator(self) -> Coordinator:
         starts = tuple(phase.start_us for phase in self.workload.phases)
-        return Coordinator(starts)
+        if self.arm.quotas is None:
+            return Coordinator(starts)
+        capacity = Capacity.of(self.workload)
+        return Coordinator(starts, QuotaRounds(self.arm.quotas, capacity, self.arm.agents))
 
     def routes(self) -> tuple[Route, ...]:
         routes: list[Route] = []

@@ -94,8 +94,8 @@ def limits(
 
 
 def test_limits_deal_out_what_nobody_wants() -> None:
-    """The rest goes to those with the least, whoever wanted what."""
-    assert limits(100, [0, 0], [10, 30], [100, 100]) == ([10, 30], [50, 50])
+    """The rest is dealt out on top of the shares."""
+    assert limits(100, [0, 0], [10, 30], [100, 100]) == ([10, 30], [40, 60])
 
 
 def test_limits_stay_below_the_maximum() -> None:

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsync.core.addresses import MASTER
+from parsync.core.addresses import COORDINATOR, MASTER
 from parsync.core.effects import Effect, Send, SetTimer, StartDecision
 from parsync.core.event import Event
 from parsync.core.events import (
     CommitReply,
     CommitRequest,
     DecisionDone,
+    QuotaGrant,
+    QuotaRequest,
     SampleDue,
     Started,
     SyncReply,
@@ -28,6 +30,7 @@ from parsync.core.events import (
     TasksSubmitted,
 )
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
+from parsync.core.quota_account import QuotaAccount
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.protocols.optimistic.agent_view import AgentView
@@ -37,8 +40,8 @@ from parsync.protocols.optimistic.pending_queue import (
     NO_EXITS,
     PendingQueue,
     QueueExits,
-    make_queue,
 )
+from parsync.protocols.optimistic.queues import make_queue
 from parsync.protocols.optimistic.round_planner import RoundPlanner
 from parsync.protocols.optimistic.rounds import Activity, Round
 from parsync.protocols.optimistic.shared_demand.events import DemandReply
@@ -106,7 +109,10 @@ class OptimisticAgent:
         self._cuts = policy.cut_at_sync and Capability.PLANS_WHOLE_QUEUE not in capabilities
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
         self._activity = Activity.BLOCKED_ON_CAPACITY
-        self._queue: PendingQueue = make_queue(policy, capabilities, shared.table.gang)
+        self._quota: QuotaAccount | None = None
+        if shared.quotas is not None:
+            self._quota = QuotaAccount(shared.quotas, shared.table)
+        self._queue: PendingQueue = make_queue(policy, capabilities, shared.table, self._quota)
         # size of the current batch when it was begun, the unit of the delay average
         self._batch_size = 1
         self._ranking = strategy.ranking(0)
@@ -172,9 +178,17 @@ class OptimisticAgent:
                 return self._ended(now_us, event)
             case TasksAdopted():
                 self._observer.on_adopted(now_us, event)
+                if self._quota is not None:
+                    self._quota.adopt(event.task)
                 return []
             case Started():
                 return self._start(now_us)
+            case QuotaRequest(number) if self._quota is not None:
+                return [Send(COORDINATOR, self._quota.report(self.index, number))]
+            case QuotaGrant() if self._quota is not None:
+                self._quota.granted = event.amount
+                self._quota.look()
+                return self._next(now_us) if self._activity is Activity.IDLE else []
         raise TypeError(f"agent cannot handle {type(event).__name__}")
 
     def decide(self, decision: int, now_us: int) -> None:
@@ -220,6 +234,8 @@ class OptimisticAgent:
         effects = self._view.on_reply(now_us, event, self._rounds, self._log, self._sync)
         if effects:
             return effects
+        if self._quota is not None:
+            self._quota.look()
         if self._activity is Activity.SYNCING:
             return self._open_round(now_us)
         if self._activity in (Activity.BLOCKED_ON_CAPACITY, Activity.IDLE):
@@ -272,7 +288,9 @@ class OptimisticAgent:
         """Compose the round's batch and ask for the decision."""
         begun = self._queue.next_batch(self._view.changed or self._view_may_have_changed)
         self._view_may_have_changed = False
-        assert begun is not None, "what has_next() saw is still there"
+        if begun is None:  # a smaller grant of quota has come since has_next()
+            self._activity = Activity.IDLE
+            return []
         if begun:
             self._batch_size = begun
             self._ranking = self._strategy.ranking(self._average.us)
@@ -338,6 +356,8 @@ class OptimisticAgent:
         count = claims[_ACCEPTED]
         self._average.add(delay_sum_us, first_commits, round_.batch_size)
         self.queued -= count + claims[_DUPLICATE]
+        if self._quota is not None and claims[_DUPLICATE]:
+            self._quota.end(plan.task[result.reason == _DUPLICATE])
         rejected = self._observer.on_outcome(now_us, plan, result, count)
         losers = NO_TASKS if rejected is None else claimed.take(rejected)
         return self._end_round(now_us, round_, losers)
@@ -394,6 +414,8 @@ class OptimisticAgent:
         return self._next(now_us) if self._activity is Activity.IDLE else []
 
     def _ended(self, now_us: int, event: TasksEnded) -> list[Effect]:
+        if self._quota is not None:
+            self._quota.end(event.task)
         if self._observer.on_ended(now_us, event) is ChangeKind.FINISHED:
             if self._policy.freed_at_once:
                 self.view.released(event.machine, event.request, event.version)

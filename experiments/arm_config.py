@@ -301,8 +301,8 @@ class ArmConfig(Strict):
         """Without options of protocols as a whole, and quotas, where there are none."""
         plain: dict[str, Any] = handler(self)
         for part in ("protocols", "quotas"):
-            if not plain[part]:
-                del plain[part]
+            if not plain.get(part):
+                plain.pop(part, None)
         return plain
 
     @model_validator(mode="after")

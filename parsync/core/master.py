@@ -43,7 +43,8 @@ class MasterCore:
     agents that are notified when their tasks finish. All are notified of evictions and lost
     machines. watchers: the addresses that are notified of every start, end and machine change; of
     ends, the worker pool is notified of those that it did not report. quotas: the quota groups of
-    the tasks, if the arm has some; their shares are recorded here, beside what they hold.
+    the tasks, if they have some: what these hold is recorded, and their shares if the arm divides
+    the cell among them.
     """
 
     def __init__(
@@ -92,8 +93,8 @@ class MasterCore:
                 return self._change_machines(now_us, event)
             case Started():
                 return self._start(now_us, event)
-            case QuotaShares() if self._quotas is not None:
-                return self._record_shares(now_us, event, self._quotas)
+            case QuotaShares():
+                return self._record_shares(now_us, event)
         raise TypeError(f"master cannot handle {type(event).__name__}")
 
     def finish(self, now_us: int) -> list[Record]:
@@ -173,23 +174,15 @@ class MasterCore:
             effects += reply, Send(owner, ClaimsSettled(transaction, result))
         return effects
 
-    def _record_shares(self, now_us: int, event: QuotaShares, quotas: TaskQuotas) -> list[Effect]:
-        """Record the shares of the quota groups, and what the groups hold at this moment."""
+    def _record_shares(self, now_us: int, event: QuotaShares) -> list[Effect]:
+        amounts = (event.wanted.ravel(), event.share.ravel(), event.limit.ravel())
+        self._records.add("quota_shares", event.share.size, now_us, *_cells(event.share), *amounts)
+        return []
+
+    def _record_quota_use(self, now_us: int, quotas: TaskQuotas) -> None:
         live = self.cell.allocations()
         held = quotas.held(live.task, live.request)
-        groups, resources = held.shape
-        self._records.add(
-            "quota_shares",
-            held.size,
-            now_us,
-            np.repeat(np.arange(groups), resources),
-            np.tile(np.arange(resources), groups),
-            held.ravel(),
-            event.wanted.ravel(),
-            event.share.ravel(),
-            event.limit.ravel(),
-        )
-        return []
+        self._records.add("quota_use", held.size, now_us, *_cells(held), held.ravel())
 
     def _owner_column(self, owner: int, count: int) -> Int32:
         """The owners of `count` tasks of one agent, read-only: all such columns share memory."""
@@ -261,7 +254,15 @@ class MasterCore:
     def _sample(self, now_us: int, sample: int) -> list[Effect]:
         used_permille = int(self.cell.used[:, 0].sum()) * 1000 // max(1, self._capacity)
         self._records.add("cell", 1, now_us, self._running, self.cell.machines_up, used_permille)
+        if self._quotas is not None:
+            self._record_quota_use(now_us, self._quotas)
         effects: list[Effect] = [*self._records.flush()]
         following = max(sample + 1, now_us // self._sample_us + 1)
         effects.append(SetTimer(following * self._sample_us, SampleDue(following)))
         return effects
+
+
+def _cells(amounts: Int64) -> tuple[Int64, Int64]:
+    """The row and the column of each amount, amounts int64[G, R] read row by row."""
+    rows, columns = np.indices(amounts.shape)
+    return rows.ravel(), columns.ravel()

@@ -284,7 +284,7 @@ class Assembly:
             wants_ends=np.array(wants_ends),
             sample_us=self.arm.sample_us,
             watchers=self._watchers(),
-            quotas=self.quotas,
+            quotas=self._observed_quotas,
         )
 
     def _watchers(self) -> tuple[int, ...]:
@@ -337,9 +337,17 @@ class Assembly:
 
     @cached_property
     def quotas(self) -> TaskQuotas | None:
-        """The quota groups of the tasks; None if the arm has none. AgoraError as check_quotas."""
+        """The quota groups of the tasks that agents obey; None if the arm has no quotas. AgoraError
+        as check_quotas."""
         quotas = self.arm.quotas
         return None if quotas is None else quotas.of_tasks(self.workload.quotas)
+
+    @property
+    def _observed_quotas(self) -> TaskQuotas | None:
+        """The quota groups whose use is recorded: also of an arm that does not obey quotas."""
+        if self.quotas is None and self.workload.quotas is not None:
+            return TaskQuotas(len(self.workload.quotas.names), self.workload.quotas.group)
+        return self.quotas
 
     def check_quotas(self) -> None:
         """Raise AgoraError if the workload has quota groups that the arm does not know."""

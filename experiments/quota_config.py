@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from experiments.strict_model import Name, Strict
+from experiments.strict_model import LONGEST_S, Name, Strict
 from parsync.core.fair_shares import LARGEST_WEIGHT
 from parsync.core.quotas import ENTIRE, QuotaGroup, QuotaSpec
 from shared_state.errors import AgoraError
@@ -36,6 +36,13 @@ class QuotaConfig(Strict):
         le=60,
         description="how often the coordinator computes the shares anew",
     )
+    reclaim_after_s: float | None = Field(
+        None,
+        ge=0,
+        le=LONGEST_S,
+        description="a scheduler that has held more than its grant for so long ends tasks until it"
+        " does not; unset: no task is ended",
+    )
     groups: tuple[QuotaGroupConfig, ...] = Field(min_length=1, max_length=1000, strict=False)
 
     @model_validator(mode="after")
@@ -57,4 +64,5 @@ class QuotaConfig(Strict):
             )
             for group in self.groups
         )
-        return QuotaSpec(groups, round(self.interval_s * 1e6))
+        after_us = None if self.reclaim_after_s is None else round(self.reclaim_after_s * 1e6)
+        return QuotaSpec(groups, round(self.interval_s * 1e6), after_us)

@@ -310,13 +310,18 @@ class QuotaReport(CoreEvent):
 
 @static_frozen
 class QuotaGrant(CoreEvent):
-    """Coordinator -> agent: up to what amounts its tasks may hold resources from now on, int64[G,
-    R] by quota group and resource."""
+    """Coordinator -> agent: what its tasks may hold, by quota group and resource.
+
+    Attributes:
+        amount: int64[G, R], up to which tasks may hold resources from now on.
+        reclaim: int64[G, R], what the agent is to give back by ending running tasks.
+    """
 
     number: ClassVar[int] = 24
     priority: ClassVar[Priority] = Priority.SYNC
     round: int
     amount: Int64
+    reclaim: Int64
 
 
 @static_frozen

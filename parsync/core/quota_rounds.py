@@ -9,6 +9,9 @@ grants of all agents for a group sum to at most its limit, and the limits to at 
 agents that keep their grants keep the limits without asking each other.
 
 An agent that does not answer before the next round counts with its last answer.
+
+A grant that is smaller than what an agent holds ends no task at first. If the quotas say so, an
+agent that stays above its grant for a while is told to give back what it holds above it.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from parsync.core.events import (
 )
 from parsync.core.fair_shares import shares_and_limits
 from parsync.core.quotas import ENTIRE, Capacity, QuotaSpec
+from shared_state.tasks import Int64
 
 
 class QuotaRounds:
@@ -48,6 +52,9 @@ class QuotaRounds:
         self._equal = np.ones(agents, np.int64)
         shape = (agents, len(spec.groups), len(whole))
         self._held, self._waiting = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        self._reclaim_after_us = spec.reclaim_after_us
+        # since when an agent holds more of a group than its grant; -1: it does not
+        self._above_us = np.full(shape[:2], -1, np.int64)
         self._round = 0
         self._missing: set[int] = set()  # agents that have not answered in this round
 
@@ -83,10 +90,24 @@ class QuotaRounds:
             limits, np.minimum(held, most), held + waiting, most, self._equal
         )
         self._missing.clear()
+        granted = np.ascontiguousarray(grants.T)  # agent by group by resource
+        reclaimed = self._reclaimed(now_us, granted)
         effects: list[Effect] = [
-            Send(agent, QuotaGrant(self._round, np.ascontiguousarray(grants[..., agent].T)))
+            Send(agent, QuotaGrant(self._round, granted[agent], reclaimed[agent]))
             for agent in range(self._agents)
         ]
         columns = (np.ascontiguousarray(amount.T) for amount in (wanted, shares, limits))
         effects.append(Send(MASTER, QuotaShares(self._round, *columns)))
         return effects
+
+    def _reclaimed(self, now_us: int, granted: Int64) -> Int64:
+        """What agents are to give back, int64[N, G, R]: all that they hold above their grants of a
+        group, once they have held more for long enough. Then they have as long again."""
+        above = np.maximum(self._held - granted, 0)
+        if self._reclaim_after_us is None:
+            return np.zeros_like(above)
+        is_above = above.any(axis=2)
+        since_us = np.where(self._above_us < 0, now_us, self._above_us)
+        due = is_above & (now_us - since_us >= self._reclaim_after_us)
+        self._above_us = np.where(is_above, np.where(due, now_us, since_us), -1)
+        return np.where(due[..., None], above, 0)

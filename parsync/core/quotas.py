@@ -43,15 +43,20 @@ class QuotaSpec:
     Args:
         groups: At least one; their order breaks ties.
         interval_us: From one computation of the shares to the next.
+        reclaim_after_us: How long a scheduler may hold more than its grant before it has to end
+            tasks; None: until they end by themselves.
     """
 
     groups: tuple[QuotaGroup, ...]
     interval_us: int
+    reclaim_after_us: int | None = None
 
     def check(self) -> None:
         """Raise AgoraError naming the first field at fault."""
         if self.interval_us < 1:
             raise AgoraError("quotas: interval: expected 1 us or more")
+        if self.reclaim_after_us is not None and self.reclaim_after_us < 0:
+            raise AgoraError("quotas: reclaim_after: expected 0 us or more")
         if not self.groups:
             raise AgoraError("quotas: groups: expected at least one")
         names = [group.name for group in self.groups]
@@ -98,7 +103,7 @@ class QuotaSpec:
         place = np.array([known.index(name) for name in membership.names], np.int32)
         of_task = place[membership.group]
         of_task.setflags(write=False)
-        return TaskQuotas(len(known), of_task)
+        return TaskQuotas(len(known), of_task, self.reclaim_after_us is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +113,12 @@ class TaskQuotas:
     Attributes:
         groups: How many there are.
         of_task: int32[n], by task id, read-only.
+        reclaims: Whether agents may be told to end tasks.
     """
 
     groups: int
     of_task: Int32
+    reclaims: bool = False
 
     def held(self, task: Int64, request: Int64) -> Int64:
         """What tasks hold together, int64[G, R] by group and resource.

@@ -276,3 +276,26 @@ def test_the_same_seed_gives_the_same_log_and_quotas_change_nothing_else(tmp_pat
     assert again is not None and workload.quotas is not None
     assert again.names == workload.quotas.names
     assert (again.group == workload.quotas.group).all()
+
+
+@pytest.mark.parametrize("name", ["parsync adaptive", "omega", "all or nothing"])
+def test_reclaiming_brings_a_group_its_share_while_tasks_of_others_run(name: str) -> None:
+    """Long tasks of one group fill the cell before the other's jobs come."""
+    jobs = [{"name": "long", "share": (1.0, 0.5)}, {"name": "late", "share": (0.0, 0.5)}]
+    options = SyntheticOptions.model_validate(
+        {**GROUPED.model_dump(), "quota_groups": jobs, "load_percent": (600, 600)}
+        | {"phase_s": 1.0, "mean_duration_s": 3.0, "duration_sigma": 0.3}
+    )
+    groups = tuple(QuotaGroupConfig(name=job["name"]) for job in jobs)
+    held: dict[float | None, int] = {}
+    for after_s in (None, 0.1):
+        quotas = QuotaConfig(interval_s=0.02, groups=groups, reclaim_after_s=after_s)
+        workload = generate(options, 3)
+        run = Run(with_quotas(ARMS[name], quotas), workload, 0, 2_000_000)
+        live = run.master.cell.allocations()
+        held[after_s] = int(run.quotas.held(live.task, live.request)[1, 0])
+        counts = run.audit.finish()  # tasks are ended by their own schedulers only
+        assert (counts.evicted > 0) == (after_s is not None)
+        share = run.shares[-1][1].share[1, 0]
+        assert share > 60
+    assert held[None] < 0.5 * share and held[0.1] > 0.8 * share

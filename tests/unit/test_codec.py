@@ -73,7 +73,7 @@ EVENTS = [
     events.QuotaRoundDue(4),
     events.QuotaRequest(4),
     events.QuotaReport(2, 4, I64.reshape(3, 1), I64.reshape(1, 3)),
-    events.QuotaGrant(4, I64.reshape(3, 1)),
+    events.QuotaGrant(4, I64.reshape(3, 1), I64.reshape(3, 1)),
     events.QuotaShares(4, I64.reshape(3, 1), I64.reshape(3, 1), I64.reshape(3, 1)),
 ]
 

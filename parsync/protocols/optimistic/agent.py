@@ -31,6 +31,7 @@ from parsync.core.events import (
 )
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.core.quota_account import QuotaAccount
+from parsync.core.quota_reclaim import Reclaimer
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.protocols.optimistic.agent_view import AgentView
@@ -112,6 +113,9 @@ class OptimisticAgent:
         self._quota: QuotaAccount | None = None
         if shared.quotas is not None:
             self._quota = QuotaAccount(shared.quotas, shared.table)
+        self._reclaimer: Reclaimer | None = None
+        if shared.quotas is not None and shared.quotas.reclaims:
+            self._reclaimer = Reclaimer(shared.quotas, shared.table)
         self._queue: PendingQueue = make_queue(policy, capabilities, shared.table, self._quota)
         # size of the current batch when it was begun, the unit of the delay average
         self._batch_size = 1
@@ -180,6 +184,8 @@ class OptimisticAgent:
                 self._observer.on_adopted(now_us, event)
                 if self._quota is not None:
                     self._quota.adopt(event.task)
+                if self._reclaimer is not None:
+                    self._reclaimer.on_started(event.allocation, event.task, event.machine)
                 return []
             case Started():
                 return self._start(now_us)
@@ -188,7 +194,8 @@ class OptimisticAgent:
             case QuotaGrant() if self._quota is not None:
                 self._quota.granted = event.amount
                 self._quota.look()
-                return self._next(now_us) if self._activity is Activity.IDLE else []
+                effects = self._reclaim(event)
+                return effects + (self._next(now_us) if self._activity is Activity.IDLE else [])
         raise TypeError(f"agent cannot handle {type(event).__name__}")
 
     def decide(self, decision: int, now_us: int) -> None:
@@ -330,7 +337,7 @@ class OptimisticAgent:
     def _committed(self, now_us: int, event: CommitReply) -> list[Effect]:
         round_ = self._committing.pop(event.result.sequence, None)
         if round_ is None or round_.plan is None:
-            return []  # an answer repeated after a restart
+            return []  # an answer repeated after a restart, or to a transaction without claims
         result, plan = event.result, round_.plan
         self.view.settle(round_.ticket, result.reason, result.version)
         # While they were under way, claims with sequence numbers kept their machines closed.
@@ -358,6 +365,9 @@ class OptimisticAgent:
         self.queued -= count + claims[_DUPLICATE]
         if self._quota is not None and claims[_DUPLICATE]:
             self._quota.end(plan.task[result.reason == _DUPLICATE])
+        if self._reclaimer is not None:
+            won = result.reason == _ACCEPTED
+            self._reclaimer.on_started(result.allocation[won], plan.task[won], plan.machine[won])
         rejected = self._observer.on_outcome(now_us, plan, result, count)
         losers = NO_TASKS if rejected is None else claimed.take(rejected)
         return self._end_round(now_us, round_, losers)
@@ -413,9 +423,23 @@ class OptimisticAgent:
         self._queue.on_requeue_due(key)
         return self._next(now_us) if self._activity is Activity.IDLE else []
 
+    def _reclaim(self, grant: QuotaGrant) -> list[Effect]:
+        """End running tasks, as the coordinator says. They come back when the cell has ended
+        them; the answer to the transaction has nothing to settle."""
+        if self._reclaimer is None or not grant.reclaim.any():
+            return []
+        sequence = self._transactions + 1
+        transaction = self._reclaimer.transaction(self.index, sequence, grant.reclaim)
+        if transaction is None:
+            return []
+        self._transactions = sequence
+        return [Send(MASTER, CommitRequest(self.index, transaction))]
+
     def _ended(self, now_us: int, event: TasksEnded) -> list[Effect]:
         if self._quota is not None:
             self._quota.end(event.task)
+        if self._reclaimer is not None:
+            self._reclaimer.on_ended(event.allocation)
         if self._observer.on_ended(now_us, event) is ChangeKind.FINISHED:
             if self._policy.freed_at_once:
                 self.view.released(event.machine, event.request, event.version)

@@ -35,7 +35,6 @@ from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import DecisionClock
 from schedulers.interface import SchedulerEnvironment
 from shared_state.cell import Cell
-from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from shared_state.tasks import Int32, TaskClass
 from shared_state.view import StaticCellState
@@ -142,57 +141,9 @@ def members_of(arm: ArmSpec, kind: str) -> tuple[Member, ...]:
     return tuple(members)
 
 
-def _capabilities(group: GroupSpec) -> Set[ProtocolCapability]:
-    """Of its protocol, with its options."""
+def capabilities_of(group: GroupSpec) -> Set[ProtocolCapability]:
+    """The capabilities of a group's protocol, with its options."""
     return protocols.get(group.protocol.kind).capabilities_of(group.protocol.options)
-
-
-def check_protocols(arm: ArmSpec) -> None:
-    """Raise AgoraError if the groups of an arm cannot share it, as their protocols say, if there
-    are options of a protocol that no group uses, or if a protocol asks for what is unknown or what
-    it cannot have."""
-    for kind in arm.shared_options:
-        if kind not in arm.protocols:
-            raise AgoraError(f"options of protocol {kind!r}, which no group of the arm uses")
-    for group in arm.groups:
-        capabilities = _capabilities(group)
-        if (
-            Capability.SHARES_DEMAND in group.capabilities
-            and ProtocolCapability.PASSES_DEMAND not in capabilities
-        ):
-            raise AgoraError(
-                f"group '{group.name}': share_demand: protocol {group.protocol.kind!r} does not "
-                "pass demand on"
-            )
-        watches = ProtocolCapability.WATCHES_CELL in capabilities
-        spec, members = protocols.get(group.protocol.kind), members_of(arm, group.protocol.kind)
-        if not spec.has_cell_side(members) and watches:
-            raise AgoraError(
-                f"protocol {group.protocol.kind!r}: {ProtocolCapability.WATCHES_CELL}: needs a "
-                "participant beside the master (cell_side)"
-            )
-    if arm.quotas is not None:
-        _check_quotas(arm, arm.quotas)
-    for kind in arm.protocols:
-        arm.options_of(kind)
-        protocols.get(kind).check(members_of(arm, kind), arm.partitions)
-    tables_of(arm.protocols)
-
-
-def _check_quotas(arm: ArmSpec, quotas: QuotaSpec) -> None:
-    """Raise AgoraError if the quota groups make no sense, or a group of schedulers cannot obey."""
-    quotas.check()
-    for group in arm.groups:
-        if ProtocolCapability.OBEYS_QUOTAS not in _capabilities(group):
-            raise AgoraError(
-                f"group '{group.name}': quotas: protocol {group.protocol.kind!r} does not obey them"
-            )
-        if Capability.KEEPS_PENDING in group.capabilities:
-            raise AgoraError(
-                f"group '{group.name}': quotas: a scheduler of kind {group.kind!r} with these "
-                "options keeps the tasks that wait, so it may place them when their quota group "
-                "has lost its room"
-            )
 
 
 @dataclass(frozen=True)
@@ -293,7 +244,7 @@ class Assembly:
         watching = dict.fromkeys(
             CELL_SIDE - self.protocols.index(group.protocol.kind)
             for group in self.arm.groups
-            if ProtocolCapability.WATCHES_CELL in _capabilities(group)
+            if ProtocolCapability.WATCHES_CELL in capabilities_of(group)
         )
         return (*((WORKERS,) if has_node_sides else ()), *watching)
 
@@ -332,7 +283,7 @@ class Assembly:
         return (
             self.arm.quotas is not None  # what ends makes room
             or Capability.WANTS_ENDS in group.capabilities
-            or ProtocolCapability.WANTS_ENDS in _capabilities(group)
+            or ProtocolCapability.WANTS_ENDS in capabilities_of(group)
         )
 
     @cached_property

@@ -13,7 +13,7 @@ from experiments.workloads.synthetic import PRODUCTION_PRIORITY, generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.protocols import registry
 from parsync.protocols.capability import ProtocolCapability
-from parsync.runtime.assembly import check_protocols
+from parsync.runtime.protocol_checks import check_protocols
 from parsync.workload.start import StartState, starting_from
 from shared_state.errors import AgoraError
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsync.core.addresses import COORDINATOR, MASTER
+from parsync.core.addresses import MASTER
 from parsync.core.effects import Effect, Send, SetTimer, StartDecision
 from parsync.core.event import Event
 from parsync.core.events import (
@@ -30,10 +30,9 @@ from parsync.core.events import (
     TasksSubmitted,
 )
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
-from parsync.core.quota_account import QuotaAccount
-from parsync.core.quota_reclaim import Reclaimer
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
+from parsync.protocols.optimistic.agent_quota import make_quota
 from parsync.protocols.optimistic.agent_view import AgentView
 from parsync.protocols.optimistic.events import RequeueDue, RetryDue, RoundDue, SyncDue
 from parsync.protocols.optimistic.options import AgentPolicy
@@ -110,13 +109,10 @@ class OptimisticAgent:
         self._cuts = policy.cut_at_sync and Capability.PLANS_WHOLE_QUEUE not in capabilities
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
         self._activity = Activity.BLOCKED_ON_CAPACITY
-        self._quota: QuotaAccount | None = None
-        if shared.quotas is not None:
-            self._quota = QuotaAccount(shared.quotas, shared.table)
-        self._reclaimer: Reclaimer | None = None
-        if shared.quotas is not None and shared.quotas.reclaims:
-            self._reclaimer = Reclaimer(shared.quotas, shared.table)
-        self._queue: PendingQueue = make_queue(policy, capabilities, shared.table, self._quota)
+        self._quota = make_quota(environment)
+        self._queue: PendingQueue = make_queue(
+            policy, capabilities, shared.table, self._quota.account
+        )
         # size of the current batch when it was begun, the unit of the delay average
         self._batch_size = 1
         self._ranking = strategy.ranking(0)
@@ -182,20 +178,14 @@ class OptimisticAgent:
                 return self._ended(now_us, event)
             case TasksAdopted():
                 self._observer.on_adopted(now_us, event)
-                if self._quota is not None:
-                    self._quota.adopt(event.task)
-                if self._reclaimer is not None:
-                    self._reclaimer.on_started(event.allocation, event.task, event.machine)
+                self._quota.on_adopted(event)
                 return []
             case Started():
                 return self._start(now_us)
-            case QuotaRequest(number) if self._quota is not None:
-                return [Send(COORDINATOR, self._quota.report(self.index, number))]
-            case QuotaGrant() if self._quota is not None:
-                self._quota.granted = event.amount
-                self._quota.look()
-                effects = self._reclaim(event)
-                return effects + (self._next(now_us) if self._activity is Activity.IDLE else [])
+            case QuotaRequest(number):
+                return self._quota.on_request(number)
+            case QuotaGrant():
+                return self._granted(now_us, event)
         raise TypeError(f"agent cannot handle {type(event).__name__}")
 
     def decide(self, decision: int, now_us: int) -> None:
@@ -241,8 +231,7 @@ class OptimisticAgent:
         effects = self._view.on_reply(now_us, event, self._rounds, self._log, self._sync)
         if effects:
             return effects
-        if self._quota is not None:
-            self._quota.look()
+        self._quota.on_synced()
         if self._activity is Activity.SYNCING:
             return self._open_round(now_us)
         if self._activity in (Activity.BLOCKED_ON_CAPACITY, Activity.IDLE):
@@ -363,11 +352,7 @@ class OptimisticAgent:
         count = claims[_ACCEPTED]
         self._average.add(delay_sum_us, first_commits, round_.batch_size)
         self.queued -= count + claims[_DUPLICATE]
-        if self._quota is not None and claims[_DUPLICATE]:
-            self._quota.end(plan.task[result.reason == _DUPLICATE])
-        if self._reclaimer is not None:
-            won = result.reason == _ACCEPTED
-            self._reclaimer.on_started(result.allocation[won], plan.task[won], plan.machine[won])
+        self._quota.on_outcome(plan, result)
         rejected = self._observer.on_outcome(now_us, plan, result, count)
         losers = NO_TASKS if rejected is None else claimed.take(rejected)
         return self._end_round(now_us, round_, losers)
@@ -423,23 +408,18 @@ class OptimisticAgent:
         self._queue.on_requeue_due(key)
         return self._next(now_us) if self._activity is Activity.IDLE else []
 
-    def _reclaim(self, grant: QuotaGrant) -> list[Effect]:
-        """End running tasks, as the coordinator says. They come back when the cell has ended
-        them; the answer to the transaction has nothing to settle."""
-        if self._reclaimer is None or not grant.reclaim.any():
-            return []
-        sequence = self._transactions + 1
-        transaction = self._reclaimer.transaction(self.index, sequence, grant.reclaim)
-        if transaction is None:
-            return []
-        self._transactions = sequence
-        return [Send(MASTER, CommitRequest(self.index, transaction))]
+    def _granted(self, now_us: int, grant: QuotaGrant) -> list[Effect]:
+        """Begin a round, as what was held back may have room now, and end tasks if some are to go.
+        The answer to that transaction has nothing to settle."""
+        effects: list[Effect] = []
+        reclaim = self._quota.on_grant(grant, self._transactions + 1)
+        if reclaim is not None:
+            self._transactions += 1
+            effects.append(Send(MASTER, CommitRequest(self.index, reclaim)))
+        return effects + (self._next(now_us) if self._activity is Activity.IDLE else [])
 
     def _ended(self, now_us: int, event: TasksEnded) -> list[Effect]:
-        if self._quota is not None:
-            self._quota.end(event.task)
-        if self._reclaimer is not None:
-            self._reclaimer.on_ended(event.allocation)
+        self._quota.on_ended(event)
         if self._observer.on_ended(now_us, event) is ChangeKind.FINISHED:
             if self._policy.freed_at_once:
                 self.view.released(event.machine, event.request, event.version)

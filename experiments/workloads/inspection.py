@@ -47,9 +47,19 @@ def describe(workload: Workload) -> dict[str, object]:
         "duration_s": _percentiles(workload.duration_us[ends] / 1e6),
         "tasks_per_job": _percentiles(job_tasks),
         "end_s": workload.end_us / 1e6,
+        **_quota_groups(workload),
         "phases": _phases(workload),
         **workload.facts,
     }
+
+
+def _quota_groups(workload: Workload) -> dict[str, object]:
+    """The number of tasks of each quota group, if there are some."""
+    quotas = workload.quotas
+    if quotas is None:
+        return {}
+    tasks = np.bincount(quotas.group, minlength=len(quotas.names)).tolist()
+    return {"tasks_by_quota_group": dict(zip(quotas.names, tasks, strict=True))}
 
 
 def _percentiles(values: NDArray[np.float64] | Int64) -> dict[str, float]:

@@ -28,6 +28,8 @@ def divided(
         pytest.param(10, [0, 0, 0], [99, 99, 99], None, [4, 3, 3], id="ties go to the first"),
         pytest.param(11, [0, 0, 0], [99, 99, 99], None, [4, 4, 3], id="two units left"),
         pytest.param(1, [0, 0], [9, 9], [1, 1000], [0, 1], id="the heavier one's unit is smaller"),
+        pytest.param(100, [0, 0], [90, 50], [1000, 1], [90, 10], id="who weighs little, the rest"),
+        pytest.param(100, [0, 0], [200, 50], [1000, 1], [100, 0], id="who weighs little, nothing"),
         pytest.param(6, [9, 3], [20, 20], None, [3, 3], id="floors that do not fit"),
         pytest.param(0, [0, 0], [5, 5], None, [0, 0], id="nothing to divide"),
         pytest.param(7, [0], [5], None, [5], id="one claimant"),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from experiments.arm_config import ArmConfig
-from experiments.config import validated
+from experiments.config import load_config, validated
+from experiments.preconditions import check_arms
 from experiments.toml_text import toml_text
+from experiments.workload_config import WorkloadConfig
+from experiments.workloads.inspection import describe, digest
 from experiments.workloads.steady_state import warm_up
 from experiments.workloads.synthetic import PRODUCTION_PRIORITY, generate
 from experiments.workloads.synthetic_options import SyntheticOptions
@@ -166,3 +171,26 @@ def test_the_tasks_of_a_warm_up_keep_their_groups() -> None:
     at_start = begun.quotas.group[begun.initial.task]
     share = np.bincount(at_start, minlength=3) / len(at_start)
     assert share[0] == 0 and share[2] == pytest.approx(0.75, abs=0.15)
+
+
+def test_a_workload_that_is_known_only_when_it_is_read_is_checked_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(WorkloadConfig, "quota_groups", lambda self: None)
+    config = validated(tree(quota_groups=[{"name": "c", "share": 1.0}]), "test")
+    workload = config.workload.make(1)
+    with pytest.raises(AgoraError, match=r"arm 'arm': quotas: .* group 'c'; groups: a, b"):
+        check_arms(config, workload)
+
+
+def test_statistics_count_the_tasks_of_each_group() -> None:
+    workload = generate(OPTIONS, 3)
+    counts = describe(workload)["tasks_by_quota_group"]
+    assert isinstance(counts, dict) and list(counts) == ["a", "b", "c"]
+    assert sum(counts.values()) == len(workload.tasks)
+    assert digest(workload) != digest(generate(OPTIONS.model_copy(update={"quota_groups": ()}), 3))
+
+
+def test_the_example_is_a_configuration() -> None:
+    config = load_config(Path("examples/quotas.toml"))
+    assert [arm.quotas is not None for arm in config.arms] == [True, False]

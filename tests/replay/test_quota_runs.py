@@ -299,3 +299,27 @@ def test_reclaiming_brings_a_group_its_share_while_tasks_of_others_run(name: str
         share = run.shares[-1][1].share[1, 0]
         assert share > 60
     assert held[None] < 0.5 * share and held[0.1] > 0.8 * share
+
+
+def test_a_group_of_small_weight_uses_what_is_idle_and_goes_first() -> None:
+    """Its jobs could fill the cell several times over, before the others come and beside them."""
+    jobs = [{"name": "opportunistic", "share": (1.0, 0.7)}, {"name": "paid", "share": (0.0, 0.3)}]
+    options = SyntheticOptions.model_validate(
+        {**GROUPED.model_dump(), "quota_groups": jobs, "load_percent": (400, 200)}
+        | {"phase_s": 1.0, "mean_duration_s": 1.0, "duration_sigma": 0.3}
+    )
+    groups = (
+        QuotaGroupConfig(name="opportunistic", weight=1),
+        QuotaGroupConfig(name="paid", weight=1000),
+    )
+    quotas = QuotaConfig(interval_s=0.02, groups=groups, reclaim_after_s=0.0)
+    config = with_quotas(ARMS["parsync adaptive"], quotas)
+    run = Run(config, generate(options, 3), 0, 2_000_000)
+    for at_us, shares in run.shares:
+        if at_us > 400_000:
+            assert shares.wanted.sum() > 240 and shares.share.sum() == 240
+            assert shares.share[1] == min(shares.wanted[1, 0], 239)
+    live = run.master.cell.allocations()
+    idle, paid = run.quotas.held(live.task, live.request)[:, 0]
+    assert paid > 0.85 * shares.wanted[1, 0] > 80 and idle > 0.85 * (240 - paid)
+    assert run.audit.finish().evicted > 0

@@ -15,12 +15,14 @@ from pydantic import (
 )
 
 from experiments.price_settings import prices_of_groups
+from experiments.quota_config import QuotaConfig
 from experiments.strict_model import LONGEST_S, Name, Strict
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.choices import LoserPolicy
 from parsync.protocols.optimistic.options import OptimisticOptions
-from parsync.runtime.assembly import ArmSpec, GroupSpec, ProtocolChoice, check_protocols
+from parsync.runtime.assembly import ArmSpec, GroupSpec, ProtocolChoice
+from parsync.runtime.protocol_checks import check_protocols
 from schedulers import registry
 from schedulers.capability import Capability
 from schedulers.decision_time import (
@@ -250,6 +252,10 @@ class ArmConfig(Strict):
         validate_default=True,
         description="options of a protocol as a whole, by its kind: [arms.protocols.lottery]",
     )
+    quotas: QuotaConfig | None = Field(
+        None,
+        description="what part of the cell each quota group of the workload may take; unset: any",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -293,10 +299,11 @@ class ArmConfig(Strict):
 
     @model_serializer(mode="wrap")
     def _plain(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without options of protocols as a whole where there are none."""
+        """Without options of protocols as a whole, and quotas, where there are none."""
         plain: dict[str, Any] = handler(self)
-        if not plain["protocols"]:
-            del plain["protocols"]
+        for part in ("protocols", "quotas"):
+            if not plain.get(part):
+                plain.pop(part, None)
         return plain
 
     @model_validator(mode="after")
@@ -389,7 +396,10 @@ class ArmConfig(Strict):
             kind: protocols.get(kind).parse_shared_options(options)
             for kind, options in self.protocols.items()
         }
-        return ArmSpec(self.name, groups, self.partitions, heartbeat_us, sample_us, seed, shared)
+        quotas = None if self.quotas is None else self.quotas.spec()
+        return ArmSpec(
+            self.name, groups, self.partitions, heartbeat_us, sample_us, seed, shared, quotas
+        )
 
 
 def decision_clock(group: GroupConfig, partitions: int, live: bool) -> DecisionClock:

@@ -130,6 +130,13 @@ class RunConfig(Strict):
         if unknown:
             raise ValueError(f"live.arms: there is no arm {unknown[0]!r}; arms: {', '.join(names)}")
         self.frontier.check({arm.name: arm for arm in self.arms})
+        quota_groups = self.workload.quota_groups()
+        for arm in self.arms:
+            if arm.quotas is not None and quota_groups is not None:
+                try:
+                    arm.quotas.spec().check_names(quota_groups)
+                except AgoraError as error:
+                    raise ValueError(f"arm '{arm.name}': {error}") from error
         self.workload.check_phases(self.settle_s, {arm.name: arm.gap_s for arm in self.arms})
         return self
 

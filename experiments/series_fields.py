@@ -14,7 +14,13 @@ from parsync.metrics.conflicts import Outcome
 from parsync.metrics.summary import SERIES
 from shared_state.errors import AgoraError
 
-_SAMPLED = {"cell": ("used_permille",), "agents": ("agent", "queued"), "rounds": ("solve_us",)}
+_SAMPLED = {
+    "cell": ("used_permille",),
+    "agents": ("agent", "queued"),
+    "rounds": ("solve_us",),
+    "quota_use": ("quota_group", "resource", "held"),
+    "quota_shares": ("quota_group", "resource", "share"),
+}
 
 
 def check_series(path: Path, arrays: Mapping[str, NDArray[np.generic]], agents: int) -> None:

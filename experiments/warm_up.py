@@ -144,7 +144,9 @@ class _CellRecords:
         rows = np.flatnonzero(~self._over)
         machine = np.where(runs, self._machine, np.int32(WAITS))[rows]
         duration_us = np.where(runs & ~endless, self._remaining_us(), workload.duration_us)[rows]
-        return StartState(workload.tasks.take(rows), machine, duration_us)
+        quotas = workload.quotas
+        group = None if quotas is None else quotas.group[rows]
+        return StartState(workload.tasks.take(rows), machine, duration_us, group)
 
     def _remaining_us(self) -> Int64:
         """int64[n] of tasks that run: what remains, counted as away from preferred machines."""

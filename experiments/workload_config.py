@@ -112,6 +112,15 @@ class WorkloadConfig(Strict):
         """What this kind's placements are worth beyond their cost."""
         return self.spec.call(self.spec.values, workload)
 
+    def quota_groups(self) -> tuple[str, ...] | None:
+        """The quota groups of the jobs; None if only reading the workload tells. Raises ValueError
+        if the outline cannot be made."""
+        try:
+            outline = self.outline()
+        except AgoraError as error:
+            raise ValueError(str(error)) from error
+        return None if outline is None else outline.quota_groups
+
     def check_phases(self, settle_s: float, gaps_s: Mapping[str, float]) -> None:
         """Raise ValueError if a phase is too short to settle in, or shorter than the gap G of an
         arm (by its name). Workloads whose phases are known only when they are read are not

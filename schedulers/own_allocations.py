@@ -50,6 +50,11 @@ class OwnAllocations:
         known: NDArray[np.bool_] = self._id[place] == allocation
         return known, self._task[place[known]], self._machine[place[known]]
 
+    def everything(self) -> tuple[Int64, Int64]:
+        """The ids of all allocations, int64[n] ascending, and their tasks, int64[n]."""
+        self._merge()
+        return self._id, self._task
+
     def _count(self, changes: int) -> None:
         self._changes += changes
         if self._changes > MERGE_AT + len(self._id):

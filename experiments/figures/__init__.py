@@ -9,7 +9,17 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from experiments.figures import conflicts, delay, frontier, load, quality, solver, staleness, style
+from experiments.figures import (
+    conflicts,
+    delay,
+    frontier,
+    load,
+    quality,
+    quotas,
+    solver,
+    staleness,
+    style,
+)
 from experiments.figures.labels import in_drawable_letters
 from experiments.run_directory import Run
 from parsync.metrics.regret import BATCHES_PER_RUN
@@ -122,6 +132,14 @@ FIGURES: tuple[FigureSpec, ...] = (
         load.utilisation,
         "Share of the first resource in use. Better placed tasks end sooner, so at equal load "
         "less use can mean better work.",
+    ),
+    FigureSpec(
+        "quota_shares",
+        "Quota groups over time",
+        quotas.over_time,
+        "Solid: what the running tasks of each quota group hold of the first resource. Dashed: the "
+        "group's fair share of what all groups want, where the arm has quotas. A group below its "
+        "share waits for tasks of others to end, one above it gives room back as its tasks end.",
     ),
     FigureSpec(
         "staleness_by_partition",

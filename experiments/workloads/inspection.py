@@ -47,9 +47,19 @@ def describe(workload: Workload) -> dict[str, object]:
         "duration_s": _percentiles(workload.duration_us[ends] / 1e6),
         "tasks_per_job": _percentiles(job_tasks),
         "end_s": workload.end_us / 1e6,
+        **_quota_groups(workload),
         "phases": _phases(workload),
         **workload.facts,
     }
+
+
+def _quota_groups(workload: Workload) -> dict[str, object]:
+    """The number of tasks of each quota group, if there are some."""
+    quotas = workload.quotas
+    if quotas is None:
+        return {}
+    tasks = np.bincount(quotas.group, minlength=len(quotas.names)).tolist()
+    return {"tasks_by_quota_group": dict(zip(quotas.names, tasks, strict=True))}
 
 
 def _percentiles(values: NDArray[np.float64] | Int64) -> dict[str, float]:
@@ -97,7 +107,7 @@ def _phases(workload: Workload) -> list[dict[str, object]]:
 
 def digest(workload: Workload) -> str:
     """The digest of every column: cell, costs, tasks with their true durations, arrivals, machine
-    events, phases. It is the same on any machine; name and facts do not count."""
+    events, phases, quota groups. It is the same on any machine; name and facts do not count."""
     state = hashlib.blake2b(digest_size=16)
     for part in (
         workload.cell,
@@ -118,4 +128,7 @@ def digest(workload: Workload) -> str:
     prices = (workload.preferred_permille, catalog.wait_cost, catalog.wait_quantum_us)
     state.update(repr((workload.cell.dimensions, workload.end_us, *prices)).encode())
     state.update(repr([dataclasses.astuple(phase) for phase in workload.phases]).encode())
+    if workload.quotas is not None:
+        state.update(repr(workload.quotas.names).encode())
+        state.update(np.ascontiguousarray(workload.quotas.group).data)
     return state.hexdigest()

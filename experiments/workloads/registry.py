@@ -55,6 +55,8 @@ class Outline:
         tasks_per_s: arrivals at a load of 100 %.
         batch_tasks: tasks of a batch, on average.
         service_share: share of the jobs that are services, in [0, 1].
+        quota_groups: the names of the quota groups that jobs belong to, () if to none; None if only
+            reading the workload tells.
     """
 
     machines: int
@@ -63,6 +65,7 @@ class Outline:
     tasks_per_s: float
     batch_tasks: float
     service_share: float
+    quota_groups: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

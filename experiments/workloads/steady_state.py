@@ -17,16 +17,19 @@ from experiments.workloads.equilibrium import (
     remaining_times,
     running_machines,
 )
+from experiments.workloads.quota_groups import membership
 from experiments.workloads.synthetic import (
+    PRODUCTION_PRIORITY,
     SERVICE_PRIORITY,
     arriving_tasks,
     draw_jobs,
     make_catalog,
     make_cell,
+    production_jobs,
 )
 from experiments.workloads.synthetic_options import SyntheticOptions
-from parsync.workload.start import joined_tasks
-from parsync.workload.workload import InitialPlacement, Workload
+from parsync.workload.start import joined_quotas, joined_tasks
+from parsync.workload.workload import InitialPlacement, QuotaMembership, Workload
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import (
     NO_GANG,
@@ -65,7 +68,7 @@ def warm_up(options: SyntheticOptions, seed: int) -> Workload | None:
         arriving = arriving_tasks(short, cell, catalog, own_seed, "warm-up")
     except ValueError:  # of Poisson arrivals that all come later
         return None
-    running, remaining_us, machine = _running(options, cell, catalog, seed)
+    running, remaining_us, machine, quotas = _running(options, cell, catalog, seed)
     n, k = len(arriving.tasks), len(running)
     running = replace(
         running,
@@ -77,14 +80,16 @@ def warm_up(options: SyntheticOptions, seed: int) -> Workload | None:
         tasks=joined_tasks(arriving.tasks, running),
         duration_us=np.concatenate([arriving.duration_us, remaining_us]),
         initial=InitialPlacement(np.arange(n, n + k, dtype=np.int64), machine),
+        quotas=joined_quotas(arriving.quotas, None if quotas is None else quotas.group),
     )
 
 
 def _running(
     options: SyntheticOptions, cell: CellSpec, catalog: PreferenceCatalog, seed: int
-) -> tuple[TaskBatch, Int64, Int32]:
+) -> tuple[TaskBatch, Int64, Int32, QuotaMembership | None]:
     """The k tasks that run in equilibrium at the first phase's load: their table (ids and jobs from
-    0), what remains of their run times int64[k], and their machines int32[k]."""
+    0), what remains of their run times int64[k], their machines int32[k], and their quota
+    groups."""
     resources = options.resources()
     n = round(resources.tasks_at_once()[1] * options.load_percent[0] / 100)
     mean_us = round(options.mean_duration_s * 1e6)
@@ -112,14 +117,18 @@ def _running(
     k, is_service = len(rows), service[job[rows]]
     remaining_us = remaining_us[rows]
     remaining_us[is_service] = -1
+    priority = np.where(is_service, np.int32(SERVICE_PRIORITY), np.int32(0))
+    is_production = production_jobs(options, len(preference), stream("production"))[job[rows]]
     tasks = TaskBatch(
         task=np.arange(k, dtype=np.int64),
         job=job[rows],
         request=request[rows],
-        priority=np.where(is_service, np.int32(SERVICE_PRIORITY), np.int32(0)),
+        priority=np.where(is_production, np.int32(PRODUCTION_PRIORITY), priority),
         submit_us=np.zeros(k, np.int64),
         preference=preference[job[rows]],
         gang=np.full(k, NO_GANG, np.int64),
         task_class=np.where(is_service, np.int8(TaskClass.SERVICE), np.int8(TaskClass.BATCH)),
     )
-    return tasks, remaining_us, machine[rows]
+    at_start = np.zeros(len(preference), np.int64)  # the phase of each job
+    quotas = membership(options.quota_groups, at_start, tasks.job, stream("quota_group"))
+    return tasks, remaining_us, machine[rows], quotas

@@ -19,6 +19,7 @@ from experiments.workloads.preference_groups import (
     mixed_group,
     spread_machines,
 )
+from experiments.workloads.quota_groups import membership
 from experiments.workloads.registry import WARM_UP_S
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
@@ -36,6 +37,7 @@ from shared_state.tasks import (
 # The weight of a slot of median score. Scores more than 13 below it all have weight 1.
 SLOT_SCORE_ONE = 1 << 20
 SERVICE_PRIORITY = 1
+PRODUCTION_PRIORITY = 2
 
 
 def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> Workload:
@@ -80,9 +82,9 @@ def arriving_tasks(
         )
 
     job, preference, service, in_gangs = draw_jobs(options, batches, catalog.sets - 1, seed)
+    first_us = arrival_us[np.searchsorted(job, np.arange(len(preference)))]  # of each job
     if options.preference_drift_s and catalog.sets > 1:
-        first_batch = np.searchsorted(job, np.arange(len(preference)))
-        preference = _drifted(options, preference, arrival_us[first_batch], catalog.sets - 1, seed)
+        preference = _drifted(options, preference, first_us, catalog.sets - 1, seed)
     rows = np.arange(batches * options.batch_tasks, dtype=np.int64)
     duration_us = _durations(options, mean_us, len(rows), seed)
     task_class = np.broadcast_to(np.int8(TaskClass.BATCH), len(rows))
@@ -92,6 +94,11 @@ def arriving_tasks(
         duration_us[is_service] = -1
         task_class = np.where(is_service, np.int8(TaskClass.SERVICE), np.int8(TaskClass.BATCH))
         priority = np.where(is_service, np.int32(SERVICE_PRIORITY), np.int32(0))
+    if options.production_permille > 0:
+        stream = Stream(stream_key(seed, "workload/production"))
+        is_production = production_jobs(options, len(preference), stream)[job]
+        is_production = np.repeat(is_production, options.batch_tasks)
+        priority = np.where(is_production, np.int32(PRODUCTION_PRIORITY), priority)
     gang = np.broadcast_to(np.int64(NO_GANG), len(rows))
     if options.gang_permille > 0:
         gang_of_batch = np.where(
@@ -108,6 +115,7 @@ def arriving_tasks(
         gang=gang,
         task_class=task_class,
     )
+    phase_of_job = np.minimum(first_us // phase_us, len(phases) - 1)
     none64, none32 = np.zeros(0, np.int64), np.zeros(0, np.int32)
     return Workload(
         name=name,
@@ -130,6 +138,12 @@ def arriving_tasks(
             **({WARM_UP_S: options.warm_up_s} if options.warm_up_s else {}),
             **resources.facts(),
         },
+        quotas=membership(
+            options.quota_groups,
+            phase_of_job,
+            tasks.job,
+            Stream(stream_key(seed, "workload/quota_group")),
+        ),
     )
 
 
@@ -213,6 +227,12 @@ def draw_jobs(
         Stream(stream_key(seed, "workload/gang")).integers(jobs, 1000) < options.gang_permille
     )
     return job, preference, service, in_gangs
+
+
+def production_jobs(options: SyntheticOptions, jobs: int, stream: Stream) -> NDArray[np.bool_]:
+    """Draw which jobs are of production priority, bool[jobs]."""
+    drawn: NDArray[np.bool_] = stream.integers(jobs, 1000) < options.production_permille
+    return drawn
 
 
 def _drifted(

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from experiments.strict_model import Strict
+from experiments.workloads.quota_groups import QuotaGroupJobs, check_quota_groups
 from experiments.workloads.registry import Outline
 from experiments.workloads.resources import MachineType, Resources, TaskShape
 
@@ -93,12 +94,26 @@ class SyntheticOptions(Strict):
         description="share of jobs that are services, which never end and so add to the load for "
         "the rest of the run",
     )
+    production_permille: int = Field(
+        0,
+        ge=0,
+        le=1000,
+        description="share of jobs of production priority; in an arm with quotas a scheduler "
+        "decides on them first within their quota group",
+    )
     gang_permille: int = Field(
         0,
         ge=0,
         le=1000,
         description="share of jobs whose batches are gangs: planned whole, and placed whole where "
         "commits are all_or_nothing",
+    )
+    quota_groups: tuple[QuotaGroupJobs, ...] = Field(
+        (),
+        strict=False,
+        max_length=1000,
+        description='quota groups that jobs belong to, e.g. {name = "ads", share = 0.3}; their '
+        "shares sum to 1 in each phase",
     )
     preference_groups: int = Field(
         16,
@@ -171,6 +186,7 @@ class SyntheticOptions(Strict):
         resources = self.resources()
         if self.gang_permille:
             resources.check_gang(self.batch_tasks)
+        check_quota_groups(self.quota_groups, len(self.load_percent))
         if not any(self.load_percent):
             raise ValueError("load_percent: at least one phase must offer load")
         return self
@@ -210,6 +226,7 @@ class SyntheticOptions(Strict):
             tasks_per_s=self.tasks_per_s,
             batch_tasks=self.batch_tasks,
             service_share=self.service_permille / 1000,
+            quota_groups=tuple(group.name for group in self.quota_groups),
         )
 
     def with_duration(self, duration_s: float) -> SyntheticOptions:

@@ -16,6 +16,7 @@ from parsync.core.events import (
     CommitReply,
     CommitRequest,
     MachinesChanged,
+    QuotaShares,
     SampleDue,
     Started,
     SyncReply,
@@ -26,6 +27,7 @@ from parsync.core.events import (
     TasksFinished,
     TasksStarted,
 )
+from parsync.core.quotas import TaskQuotas
 from parsync.metrics.measurements import Measurements
 from parsync.metrics.record import Record
 from schedulers.interface import ChangeKind
@@ -40,7 +42,9 @@ class MasterCore:
     initial_machine int32[k], initial_owner int32[k]: what runs at time 0. wants_ends: bool[N], the
     agents that are notified when their tasks finish. All are notified of evictions and lost
     machines. watchers: the addresses that are notified of every start, end and machine change; of
-    ends, the worker pool is notified of those that it did not report.
+    ends, the worker pool is notified of those that it did not report. quotas: the quota groups of
+    the tasks, if they have some: what these hold is recorded, and their shares if the arm divides
+    the cell among them.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class MasterCore:
         wants_ends: np.ndarray,
         sample_us: int,
         watchers: tuple[int, ...] = (),
+        quotas: TaskQuotas | None = None,
     ) -> None:
         self.cell = cell
         self._table = table
@@ -62,6 +67,7 @@ class MasterCore:
         self._sample_us = sample_us
         self._watchers = watchers
         self._beside = tuple(address for address in watchers if address != WORKERS)
+        self._quotas = quotas
         self._records = Measurements()
         self._owner_columns: dict[int, Int32] = {}  # by agent
         self._epoch = 0
@@ -87,6 +93,8 @@ class MasterCore:
                 return self._change_machines(now_us, event)
             case Started():
                 return self._start(now_us, event)
+            case QuotaShares():
+                return self._record_shares(now_us, event)
         raise TypeError(f"master cannot handle {type(event).__name__}")
 
     def finish(self, now_us: int) -> list[Record]:
@@ -166,6 +174,16 @@ class MasterCore:
             effects += reply, Send(owner, ClaimsSettled(transaction, result))
         return effects
 
+    def _record_shares(self, now_us: int, event: QuotaShares) -> list[Effect]:
+        amounts = (event.wanted.ravel(), event.share.ravel(), event.limit.ravel())
+        self._records.add("quota_shares", event.share.size, now_us, *_cells(event.share), *amounts)
+        return []
+
+    def _record_quota_use(self, now_us: int, quotas: TaskQuotas) -> None:
+        live = self.cell.allocations()
+        held = quotas.held(live.task, live.request)
+        self._records.add("quota_use", held.size, now_us, *_cells(held), held.ravel())
+
     def _owner_column(self, owner: int, count: int) -> Int32:
         """The owners of `count` tasks of one agent, read-only: all such columns share memory."""
         column = self._owner_columns.get(owner)
@@ -236,7 +254,15 @@ class MasterCore:
     def _sample(self, now_us: int, sample: int) -> list[Effect]:
         used_permille = int(self.cell.used[:, 0].sum()) * 1000 // max(1, self._capacity)
         self._records.add("cell", 1, now_us, self._running, self.cell.machines_up, used_permille)
+        if self._quotas is not None:
+            self._record_quota_use(now_us, self._quotas)
         effects: list[Effect] = [*self._records.flush()]
         following = max(sample + 1, now_us // self._sample_us + 1)
         effects.append(SetTimer(following * self._sample_us, SampleDue(following)))
         return effects
+
+
+def _cells(amounts: Int64) -> tuple[Int64, Int64]:
+    """The row and the column of each amount, amounts int64[G, R] read row by row."""
+    rows, columns = np.indices(amounts.shape)
+    return rows.ravel(), columns.ravel()

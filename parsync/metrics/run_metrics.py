@@ -100,7 +100,8 @@ class RunMetrics:
         self.tables = tables
         self.metrics: dict[str, Metric] = {kind.kind: kind(self.run) for kind in every}
         self._kept: dict[str, list[Table]] = {}
-        self.keep(sorted({table for kind in every for table in kind.keeps} | {"actors"}))
+        drawn = {"actors", "quota_use", "quota_shares"}  # though no metric is made of them
+        self.keep(sorted({table for kind in every for table in kind.keeps} | drawn))
         self.last_commit_us = 0
         self.last_us = 0  # how far the run was seen: what had not happened by then took longer
         self._live = LiveLine(agents)

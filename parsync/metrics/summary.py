@@ -284,7 +284,8 @@ def series(metrics: RunMetrics) -> dict[str, NDArray[Any]]:
     Returns:
         bucket_us: int64[1]; SERIES: int64[agents, buckets]; group_of: int64[agents];
         delay_value_us, delay_share: the distribution of delays; ages: int64[groups, Outcome,
-        histogram buckets]; cell_*, agents_*, rounds_*: the columns of those tables.
+        histogram buckets]; cell_*, agents_*, rounds_*, quota_use_*, quota_shares_*: the
+        columns of those tables.
     """
     scope: Scope = metrics.scope()
     counted: dict[str, Int64] = {}

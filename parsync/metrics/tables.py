@@ -32,6 +32,10 @@ _AGENT = Column("int32", "id", "the scheduler, counted over the groups of the ar
 _MACHINE = Column("int32", "id", "the machine; a row of the workload's table of machines")
 _SUBMIT_US = Column("int64", "us", "when it was submitted")
 _AT_US = Column("int64", "us", "when")
+_QUOTA_GROUP = Column(
+    "int32", "id", "the quota group, in the order of the arm's (of the workload's without quotas)"
+)
+_RESOURCE = Column("int32", "id", "the resource dimension, in the order of the cell's")
 
 
 def _claims(what: str) -> Column:
@@ -170,6 +174,30 @@ SCHEMAS: Tables = {
                 "int64",
                 "permille",
                 "use of the first resource dimension, in thousandths of its total capacity",
+            ),
+        },
+    ),
+    "quota_use": TableSchema(
+        "Every quota group and resource once per sample interval, where jobs belong to quota "
+        "groups.",
+        {
+            "at_us": _AT_US,
+            "quota_group": _QUOTA_GROUP,
+            "resource": _RESOURCE,
+            "held": Column("int64", "amount", "what the running tasks of the group hold"),
+        },
+    ),
+    "quota_shares": TableSchema(
+        "Every quota group and resource, each time the coordinator has computed the shares; in "
+        "arms with quotas.",
+        {
+            "at_us": _AT_US,
+            "quota_group": _QUOTA_GROUP,
+            "resource": _RESOURCE,
+            "wanted": Column("int64", "amount", "what its tasks hold or wait for"),
+            "share": Column("int64", "amount", "its fair share of what is wanted"),
+            "limit": Column(
+                "int64", "amount", "up to where it may go, with its part of what nobody wants"
             ),
         },
     ),

@@ -17,6 +17,11 @@ class ProtocolCapability(StrEnum):
     # (schedulers.capability.Capability.SHARES_DEMAND). Without it, schedulers share no demand.
     PASSES_DEMAND = "passes_demand"
 
+    # Its agents obey quotas: they answer QuotaRequest, and hold the tasks of a quota group back
+    # while these would exceed their last QuotaGrant (core/quota_account.py). Arms with quotas have
+    # no other protocols.
+    OBEYS_QUOTAS = "obeys_quotas"
+
     # The master tells its agents when their tasks finish (TasksEnded). Agents of schedulers that
     # want to know of ends are told in any case.
     WANTS_ENDS = "wants_ends"

@@ -12,6 +12,7 @@ from parsync.core.agent import Agent
 from parsync.core.event import Event
 from parsync.core.node_side import NodeSide
 from parsync.core.participant import CellSide
+from parsync.core.quotas import TaskQuotas
 from parsync.metrics.tables import Tables
 from parsync.protocols.broken import raised
 from parsync.protocols.capability import ProtocolCapability
@@ -64,6 +65,8 @@ class Environment:
         cell_side: The address of the protocol's participant beside the master, if it has one.
         sample_us: The time between two points of the time series.
         options: Those of the protocol as a whole (ProtocolSpec.shared_options), validated.
+        quotas: The quota groups of the tasks, which agents have to obey
+            (ProtocolCapability.OBEYS_QUOTAS); None if the arm has none.
     """
 
     seed: int
@@ -75,6 +78,7 @@ class Environment:
     cell_side: int
     sample_us: int
     options: Any = field(default_factory=NoOptions)
+    quotas: TaskQuotas | None = None
 
 
 @dataclass(frozen=True, slots=True)

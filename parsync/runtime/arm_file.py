@@ -16,10 +16,11 @@ from pydantic import BaseModel
 
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
-from parsync.runtime.assembly import ArmSpec, GroupSpec, ProtocolChoice, check_protocols
+from parsync.runtime.assembly import ArmSpec, GroupSpec, ProtocolChoice
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.json_files import field_of, read_json, write_json
 from parsync.runtime.plain import from_plain, to_plain
+from parsync.runtime.protocol_checks import check_protocols
 from schedulers import registry
 from schedulers.decision_time import Counted, DecisionClock, Measured, Modelled
 from shared_state.errors import AgoraError
@@ -76,6 +77,8 @@ def write_arm(directory: Path, arm: ArmFile) -> str:
         spec["shared_options"] = {
             kind: options.model_dump(mode="json") for kind, options in shared.items()
         }
+    if spec["quotas"] is None:  # likewise
+        del spec["quotas"]
     content = {
         "format": FORMAT,
         "arm": spec,

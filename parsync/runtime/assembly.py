@@ -18,6 +18,8 @@ from parsync.core.coordinator import Coordinator
 from parsync.core.master import MasterCore
 from parsync.core.node_side import NodeSide
 from parsync.core.participant import CellSide
+from parsync.core.quota_rounds import QuotaRounds
+from parsync.core.quotas import Capacity, QuotaSpec, TaskQuotas
 from parsync.core.routing import Route, route_jobs
 from parsync.core.workers import WorkerPool
 from parsync.metrics.tables import Tables
@@ -33,7 +35,6 @@ from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import DecisionClock
 from schedulers.interface import SchedulerEnvironment
 from shared_state.cell import Cell
-from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from shared_state.tasks import Int32, TaskClass
 from shared_state.view import StaticCellState
@@ -85,6 +86,7 @@ class ArmSpec:
     Args:
         shared_options: Of its protocols as a whole, validated, by protocol. A protocol that is not
             there has its defaults.
+        quotas: The quota groups that its schedulers obey; None: they know of none.
     """
 
     name: str
@@ -94,6 +96,7 @@ class ArmSpec:
     sample_us: int
     seed: int
     shared_options: Mapping[str, BaseModel] = field(default_factory=dict)
+    quotas: QuotaSpec | None = None
 
     @property
     def protocols(self) -> tuple[str, ...]:
@@ -138,39 +141,9 @@ def members_of(arm: ArmSpec, kind: str) -> tuple[Member, ...]:
     return tuple(members)
 
 
-def _capabilities(group: GroupSpec) -> Set[ProtocolCapability]:
-    """Of its protocol, with its options."""
+def capabilities_of(group: GroupSpec) -> Set[ProtocolCapability]:
+    """The capabilities of a group's protocol, with its options."""
     return protocols.get(group.protocol.kind).capabilities_of(group.protocol.options)
-
-
-def check_protocols(arm: ArmSpec) -> None:
-    """Raise AgoraError if the groups of an arm cannot share it, as their protocols say, if there
-    are options of a protocol that no group uses, or if a protocol asks for what is unknown or what
-    it cannot have."""
-    for kind in arm.shared_options:
-        if kind not in arm.protocols:
-            raise AgoraError(f"options of protocol {kind!r}, which no group of the arm uses")
-    for group in arm.groups:
-        capabilities = _capabilities(group)
-        if (
-            Capability.SHARES_DEMAND in group.capabilities
-            and ProtocolCapability.PASSES_DEMAND not in capabilities
-        ):
-            raise AgoraError(
-                f"group '{group.name}': share_demand: protocol {group.protocol.kind!r} does not "
-                "pass demand on"
-            )
-        watches = ProtocolCapability.WATCHES_CELL in capabilities
-        spec, members = protocols.get(group.protocol.kind), members_of(arm, group.protocol.kind)
-        if not spec.has_cell_side(members) and watches:
-            raise AgoraError(
-                f"protocol {group.protocol.kind!r}: {ProtocolCapability.WATCHES_CELL}: needs a "
-                "participant beside the master (cell_side)"
-            )
-    for kind in arm.protocols:
-        arm.options_of(kind)
-        protocols.get(kind).check(members_of(arm, kind), arm.partitions)
-    tables_of(arm.protocols)
 
 
 @dataclass(frozen=True)
@@ -262,6 +235,7 @@ class Assembly:
             wants_ends=np.array(wants_ends),
             sample_us=self.arm.sample_us,
             watchers=self._watchers(),
+            quotas=self._observed_quotas,
         )
 
     def _watchers(self) -> tuple[int, ...]:
@@ -270,7 +244,7 @@ class Assembly:
         watching = dict.fromkeys(
             CELL_SIDE - self.protocols.index(group.protocol.kind)
             for group in self.arm.groups
-            if ProtocolCapability.WATCHES_CELL in _capabilities(group)
+            if ProtocolCapability.WATCHES_CELL in capabilities_of(group)
         )
         return (*((WORKERS,) if has_node_sides else ()), *watching)
 
@@ -305,12 +279,32 @@ class Assembly:
         others = (MASTER, WORKERS, COORDINATOR, ARRIVALS)
         return frozenset((*range(self.arm.agents), *others, *cell_side))
 
-    @staticmethod
-    def _wants_ends(group: GroupSpec) -> bool:
+    def _wants_ends(self, group: GroupSpec) -> bool:
         return (
-            Capability.WANTS_ENDS in group.capabilities
-            or ProtocolCapability.WANTS_ENDS in _capabilities(group)
+            self.arm.quotas is not None  # what ends makes room
+            or Capability.WANTS_ENDS in group.capabilities
+            or ProtocolCapability.WANTS_ENDS in capabilities_of(group)
         )
+
+    @cached_property
+    def quotas(self) -> TaskQuotas | None:
+        """The quota groups of the tasks that agents obey; None if the arm has no quotas. AgoraError
+        as check_quotas."""
+        quotas = self.arm.quotas
+        return None if quotas is None else quotas.of_tasks(self.workload.quotas)
+
+    @property
+    def _observed_quotas(self) -> TaskQuotas | None:
+        """The quota groups whose use is recorded: also of an arm that does not obey quotas."""
+        if self.quotas is None and self.workload.quotas is not None:
+            return TaskQuotas(len(self.workload.quotas.names), self.workload.quotas.group)
+        return self.quotas
+
+    def check_quotas(self) -> None:
+        """Raise AgoraError if the workload has quota groups that the arm does not know."""
+        if self.arm.quotas is not None:
+            groups = self.workload.quotas
+            self.arm.quotas.check_names(() if groups is None else groups.names)
 
     @cached_property
     def protocols(self) -> tuple[str, ...]:
@@ -329,6 +323,7 @@ class Assembly:
             CELL_SIDE - self.protocols.index(kind),
             self.arm.sample_us,
             self.arm.options_of(kind),
+            self.quotas,
         )
 
     def workers(self) -> WorkerPool:
@@ -371,7 +366,10 @@ class Assembly:
 
     def coordinator(self) -> Coordinator:
         starts = tuple(phase.start_us for phase in self.workload.phases)
-        return Coordinator(starts)
+        if self.arm.quotas is None:
+            return Coordinator(starts)
+        capacity = Capacity.of(self.workload)
+        return Coordinator(starts, QuotaRounds(self.arm.quotas, capacity, self.arm.agents))
 
     def routes(self) -> tuple[Route, ...]:
         routes: list[Route] = []

@@ -53,6 +53,7 @@ def read_assembly(directory: Path) -> tuple[Assembly, InVirtualTime | None]:
     try:
         assembly = Assembly.of(arm.spec, workload)
         assembly.owners()
+        assembly.check_quotas()
     except AgoraError as error:
         raise AgoraError(f"{directory / ARM_FILE}: {error}") from error
     return assembly, arm.virtual

@@ -22,6 +22,7 @@ from parsync.workload.checks import check_order
 from parsync.workload.tables import (
     NO_BATCH,
     NO_MACHINE,
+    QUOTA_GROUP,
     capacity_column,
     limit_column,
     partition_column,
@@ -64,7 +65,8 @@ def write_workload(directory: Path, workload: Workload, partitions: Sequence[int
     """
     check_order(workload)
     counts = sorted(set(partitions))
-    schemas = workload_schemas(workload.cell.dimensions, counts)
+    quota_groups = () if workload.quotas is None else workload.quotas.names
+    schemas = workload_schemas(workload.cell.dimensions, counts, quota_groups)
     try:
         directory.mkdir(parents=True)
     except OSError as error:
@@ -74,7 +76,7 @@ def write_workload(directory: Path, workload: Workload, partitions: Sequence[int
         path = directory / f"{name}.parquet"
         files[path.name] = _write_table(path, arrow_schema(schemas[name], False), columns)
     catalog = workload.catalog
-    content = {
+    content: dict[str, Any] = {
         "format": FORMAT,
         "name": workload.name,
         "dimensions": list(workload.cell.dimensions),
@@ -87,6 +89,8 @@ def write_workload(directory: Path, workload: Workload, partitions: Sequence[int
         "facts": dict(workload.facts),
         "files": files,
     }
+    if quota_groups:  # without, the file is as before there were any
+        content["quota_groups"] = list(quota_groups)
     return write_json(directory / WORKLOAD_FILE, content)
 
 
@@ -167,6 +171,7 @@ def _task_columns(workload: Workload) -> Columns:
         "priority": tasks.priority,
         "preference": tasks.preference,
         "duration_us": workload.duration_us,
+        **({} if workload.quotas is None else {QUOTA_GROUP: workload.quotas.group}),
     }
 
 

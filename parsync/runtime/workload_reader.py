@@ -27,11 +27,18 @@ from parsync.workload.checks import validate
 from parsync.workload.tables import (
     NO_BATCH,
     NO_MACHINE,
+    QUOTA_GROUP,
     capacity_column,
     request_column,
     workload_schemas,
 )
-from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
+from parsync.workload.workload import (
+    InitialPlacement,
+    MachineEvents,
+    Phase,
+    QuotaMembership,
+    Workload,
+)
 from shared_state.cell import MAX_DIMENSIONS
 from shared_state.errors import AgoraError
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
@@ -48,6 +55,9 @@ def read_workload(directory: Path) -> Workload:
     dimensions = _list_of(path, content, "dimensions", str)
     permille = _list_of(path, content, "overcommit_permille", int)
     partitions = _list_of(path, content, "partitions", int)
+    quota_groups: list[str] = []
+    if "quota_groups" in content:
+        quota_groups = _list_of(path, content, "quota_groups", str)
     if not 1 <= len(set(dimensions)) == len(dimensions) == len(permille) <= MAX_DIMENSIONS:
         raise AgoraError(
             f"{path}: field dimensions: expected 1 to {MAX_DIMENSIONS} names and as many factors"
@@ -59,8 +69,8 @@ def read_workload(directory: Path) -> Workload:
         return _read_table(file, arrow_schema(schemas[name], False), digests.get(file.name))
 
     try:
-        schemas = workload_schemas(dimensions, partitions)
-        workload = _workload(path, content, dimensions, permille, table)
+        schemas = workload_schemas(dimensions, partitions, quota_groups)
+        workload = _workload(path, content, dimensions, permille, quota_groups, table)
         validate(workload)
     except (ValueError, OverflowError) as error:
         raise AgoraError(f"{directory}: not a workload: {error}") from error
@@ -103,6 +113,7 @@ def _workload(
     content: Mapping[str, Any],
     dimensions: Sequence[str],
     permille: Sequence[int],
+    quota_groups: Sequence[str],
     table: Callable[[str], Columns],
 ) -> Workload:
     """The workload of these columns. Raises ValueError for columns that do not fit together."""
@@ -168,6 +179,7 @@ def _workload(
         ),
         end_us=field_of(path, content, "end_us", int),
         facts=field_of(path, content, "facts", dict),
+        quotas=QuotaMembership(tuple(quota_groups), columns[QUOTA_GROUP]) if quota_groups else None,
     )
 
 

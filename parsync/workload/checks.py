@@ -39,6 +39,7 @@ def validate(workload: Workload) -> None:
     _validate_arrivals(workload)
     _validate_machines(workload)
     _validate_phases(workload)
+    _validate_quotas(workload)
     too_large = int(
         np.count_nonzero(larger_than_every_machine(workload.cell, workload.tasks.request))
     )
@@ -275,6 +276,25 @@ def _validate_machines(workload: Workload) -> None:
     _require(
         not np.isin(initial.machine, down_at_start).any(),
         "initial.machine: a machine that is down at 0",
+    )
+
+
+def _validate_quotas(workload: Workload) -> None:
+    quotas, tasks = workload.quotas, workload.tasks
+    if quotas is None:
+        return
+    _require(
+        0 < len(set(quotas.names)) == len(quotas.names), "quotas.names: 1 or more different names"
+    )
+    group = quotas.group
+    _require(
+        group.dtype == np.int32 and len(group) == len(tasks) and _within(group, len(quotas.names)),
+        f"quotas.group: int32[n] in [0, {len(quotas.names)})",
+    )
+    by_job = np.argsort(tasks.job, kind="stable")
+    job, group = tasks.job[by_job], group[by_job]
+    _require(
+        (group[1:] == group[:-1])[job[1:] == job[:-1]].all(), "quotas.group: a job in two groups"
     )
 
 

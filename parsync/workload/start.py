@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.workload.workload import InitialPlacement, Workload
+from parsync.workload.workload import InitialPlacement, QuotaMembership, Workload
 from shared_state.tasks import NO_GANG, Int32, Int64, TaskBatch
 
 WAITS = -1
@@ -23,11 +23,14 @@ class StartState:
         machine: int32[k], where each runs, or WAITS.
         duration_us: int64[k], what remains of its run time, counted as away from preferred
             machines; -1 = never ends.
+        quota_group: int32[k], a position among the names of the workload's quota groups; None if
+            it has none.
     """
 
     tasks: TaskBatch
     machine: Int32
     duration_us: Int64
+    quota_group: Int32 | None = None
 
 
 def starting_from(workload: Workload, state: StartState) -> Workload:
@@ -66,7 +69,16 @@ def starting_from(workload: Workload, state: StartState) -> Workload:
         arrival_offsets=np.concatenate([first, workload.arrival_offsets + len(waiting)]),
         arrival_rows=np.concatenate([waiting, workload.arrival_rows]),
         initial=InitialPlacement(rows[runs], state.machine[runs]),
+        quotas=joined_quotas(workload.quotas, state.quota_group),
     )
+
+
+def joined_quotas(own: QuotaMembership | None, before: Int32 | None) -> QuotaMembership | None:
+    """The quota groups of the workload's tasks, then those of the tasks of its start."""
+    if own is None or before is None:
+        assert own is None and before is None, "a warm-up has the quota groups of its workload"
+        return None
+    return replace(own, group=joined_column(own.group, before))
 
 
 def joined_tasks(one: TaskBatch, other: TaskBatch) -> TaskBatch:

@@ -15,6 +15,7 @@ NO_BATCH = -1
 NO_MACHINE = -1
 NO_END = -1
 AT_THE_START = "runs as the run begins"
+QUOTA_GROUP = "quota_group"  # a column of tasks, where a workload has quota groups
 
 _PREFERENCE = Column("int32", "id", "the preference set")
 _COST = "cost of a place"
@@ -46,17 +47,19 @@ def partition_column(partitions: int, counts: Sequence[int]) -> str:
 
 
 def workload_schemas(
-    dimensions: Sequence[str], partitions: Sequence[int]
+    dimensions: Sequence[str], partitions: Sequence[int], quota_groups: Sequence[str] = ()
 ) -> dict[str, TableSchema]:
     """The tables by name.
 
     Args:
         dimensions: Names of the cell's resource dimensions.
         partitions: The different numbers of partitions of the run's arms.
+        quota_groups: The names of the quota groups; without any, no table has a column of them.
     """
     return {
         "tasks": TableSchema(
-            "One row per task of the workload, in the order of their ids.", _tasks(dimensions)
+            "One row per task of the workload, in the order of their ids.",
+            _tasks(dimensions) | _quota_group(quota_groups),
         ),
         "machines": TableSchema(
             "One row per machine of the cell, in the order of their ids: rack by rack.",
@@ -155,6 +158,13 @@ def _tasks(dimensions: Sequence[str]) -> dict[str, Column]:
             {NO_END: "runs past the end of the run"},
         ),
     }
+
+
+def _quota_group(names: Sequence[str]) -> dict[str, Column]:
+    if not names:
+        return {}
+    codes = dict(enumerate(names))
+    return {QUOTA_GROUP: Column("int32", "code", "the quota group that its job belongs to", codes)}
 
 
 def _machines(dimensions: Sequence[str], partitions: Sequence[int]) -> dict[str, Column]:

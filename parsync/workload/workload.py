@@ -40,6 +40,19 @@ class MachineEvents:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotaMembership:
+    """Which quota group each task belongs to. All tasks of a job belong to the same.
+
+    Attributes:
+        names: Of the groups.
+        group: int32[n], by task id: a position in `names`.
+    """
+
+    names: tuple[str, ...]
+    group: Int32
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """Everything that happens from outside. The loop is open: arrivals never wait for the cell.
 
@@ -52,6 +65,7 @@ class Workload:
             runs preferred_permille/1000 of it); -1: runs past the end of the run.
         facts: Counts and notes about how it came to be (trace rows dropped, tasks too large, ...),
             for the report.
+        quotas: The quota groups of the tasks; None if there are none.
     """
 
     name: str
@@ -68,3 +82,4 @@ class Workload:
     phases: tuple[Phase, ...]
     end_us: int
     facts: dict[str, int | float | str]
+    quotas: QuotaMembership | None = None

@@ -97,7 +97,7 @@ def arm_result(name: str, seed: int, seeds: Sequence[int], step_us: int) -> ArmR
         clock_notes={"tick_us": 5000, "step_wait_mean_us": 900.0, "step_wait_share": 0.08},
         figures=summarise(metrics),
         quantities=quantities(metrics),
-        series=series(metrics),
+        series={**series(metrics), **quota_series()},
         digest=f"{abs(hash(name)):032x}",
         seeds={
             s: seed_figures(f"digest of {name} {s}", summarise(measured(s, character, step_us)))
@@ -132,6 +132,21 @@ def arm_result(name: str, seed: int, seeds: Sequence[int], step_us: int) -> ArmR
             ],
         ),
     )
+
+
+def quota_series() -> dict[str, np.ndarray]:
+    """What two quota groups hold of one resource, and their shares: a tenth and four tenths of the
+    cell, to begin with, and more by and by."""
+    at_us = np.repeat(np.linspace(0, PHASES[-1].end_us, 50).astype(np.int64), 2)
+    group = np.tile([0, 1], 50)
+    share = np.where(group == 0, 2_000, 8_000) + at_us // 100_000
+    numbers = {"at_us": at_us, "quota_group": group, "resource": np.zeros_like(group)}
+    return {
+        **{f"quota_use_{name}": column for name, column in numbers.items()},
+        **{f"quota_shares_{name}": column for name, column in numbers.items()},
+        "quota_use_held": share - 100,
+        "quota_shares_share": share,
+    }
 
 
 def seed_figures(digest: str, figures: ArmFigures, workload: str = "") -> SeedFigures:
@@ -177,6 +192,7 @@ def write_synthetic_run(
         "seed": seed,
         "runtime": "virtual",
         "cell": {"machines": machines},
+        "workload": {"quota_groups": [{"name": "ads"}, {"name": "batch"}]},
         "arms": [{"name": name} for name in names],
     }
     facts = RunFacts(seed, "0.1.0", "virtual", 2 * SECOND, config, partial)

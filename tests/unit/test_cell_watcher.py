@@ -23,9 +23,10 @@ from parsync.protocols.base_agent import BaseAgent
 from parsync.protocols.base_cell_side import BaseCellSide
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.spec import Environment, NoOptions, ProtocolSpec
-from parsync.runtime.assembly import ArmSpec, Assembly, ProtocolChoice, check_protocols
+from parsync.runtime.assembly import ArmSpec, Assembly, ProtocolChoice
 from parsync.runtime.live import log_replay
 from parsync.runtime.live.cell import CellRuntime
+from parsync.runtime.protocol_checks import check_protocols
 from parsync.runtime.virtual.runtime import VirtualRuntime
 from schedulers.interface import ChangeKind
 from shared_state.cell import Cell

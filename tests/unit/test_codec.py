@@ -70,6 +70,11 @@ EVENTS = [
     events.MachinesDue(0),
     events.ClaimsSettled(TRANSACTION, RESULT),
     events.AllocationsEnded(3, I64, I64, I32, I32),
+    events.QuotaRoundDue(4),
+    events.QuotaRequest(4),
+    events.QuotaReport(2, 4, I64.reshape(3, 1), I64.reshape(1, 3)),
+    events.QuotaGrant(4, I64.reshape(3, 1), I64.reshape(3, 1)),
+    events.QuotaShares(4, I64.reshape(3, 1), I64.reshape(3, 1), I64.reshape(3, 1)),
 ]
 
 

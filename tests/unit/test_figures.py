@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from experiments.figures import FIGURES, FigureSpec, data, delay, draw_all, load
+from experiments.figures import FIGURES, FigureSpec, data, delay, draw_all, load, quotas
 from experiments.report.page import never_stop
 from experiments.run_directory import Run, read_run
 from experiments.summary_model import ArmSummary
@@ -119,3 +119,17 @@ def test_axes_say_what_they_show(run: Run, spec: FigureSpec) -> None:
 def test_a_folder_that_is_gone_is_named(run: Run, tmp_path: Path) -> None:
     with pytest.raises(AgoraError, match="cannot write the figure"):
         draw_all(run, tmp_path / "gone", never_stop)
+
+
+def test_lines_of_quota_groups_are_what_they_hold_and_their_shares(run: Run) -> None:
+    figure = quotas.over_time(run)
+    assert figure is not None and len(figure.axes) == 2  # one for each arm
+    capacity = run.summary.workload.capacity[0]
+    lines = figure.axes[0].get_lines()
+    assert len(lines) == 4  # two groups
+    for held, share, first in ((lines[0], lines[1], 2_000), (lines[2], lines[3], 8_000)):
+        x, y = np.asarray(share.get_xdata()), np.asarray(share.get_ydata())
+        assert y == pytest.approx((first + (x * 10).astype(np.int64)) / capacity, abs=1 / capacity)
+        assert np.asarray(held.get_ydata()) == pytest.approx(y - 100 / capacity)
+    said = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert said == ["ads", "batch", "fair share"]

@@ -17,7 +17,8 @@ from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.shared_demand.events import DemandReply
 from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange
 from parsync.protocols.optimistic.shared_demand.ledger import SETS_PER_REPLY
-from parsync.runtime.assembly import Assembly, check_protocols
+from parsync.runtime.assembly import Assembly
+from parsync.runtime.protocol_checks import check_protocols
 from parsync.runtime.virtual.run import run_virtual
 from schedulers import registry as schedulers
 from schedulers.capability import Capability

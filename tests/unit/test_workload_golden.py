@@ -37,7 +37,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "workloads.json"
 
 def digest(workload: Workload) -> str:
     """blake2b over every column (name, shape, little-endian int64 values) and every plain value but
-    the facts for the report."""
+    the facts for the report and what the workload does not have (None)."""
     hasher = hashlib.blake2b(digest_size=16)
 
     def feed(name: str, value: object) -> None:
@@ -46,8 +46,9 @@ def digest(workload: Workload) -> str:
             hasher.update(np.ascontiguousarray(value, "<i8").tobytes())
         elif is_dataclass(value):
             for field in fields(value):
-                if field.name != "facts":
-                    feed(f"{name}.{field.name}", getattr(value, field.name))
+                part = getattr(value, field.name)
+                if field.name != "facts" and part is not None:
+                    feed(f"{name}.{field.name}", part)
         else:
             hasher.update(f"{name}={value!r}".encode())
 

@@ -20,6 +20,8 @@ from parsync.core.events import (
     CommitReply,
     CommitRequest,
     DecisionDone,
+    QuotaGrant,
+    QuotaRequest,
     SampleDue,
     Started,
     SyncReply,
@@ -30,6 +32,7 @@ from parsync.core.events import (
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
+from parsync.protocols.optimistic.agent_quota import make_quota
 from parsync.protocols.optimistic.agent_view import AgentView
 from parsync.protocols.optimistic.events import RequeueDue, RetryDue, RoundDue, SyncDue
 from parsync.protocols.optimistic.options import AgentPolicy
@@ -37,8 +40,8 @@ from parsync.protocols.optimistic.pending_queue import (
     NO_EXITS,
     PendingQueue,
     QueueExits,
-    make_queue,
 )
+from parsync.protocols.optimistic.queues import make_queue
 from parsync.protocols.optimistic.round_planner import RoundPlanner
 from parsync.protocols.optimistic.rounds import Activity, Round
 from parsync.protocols.optimistic.shared_demand.events import DemandReply
@@ -106,7 +109,10 @@ class OptimisticAgent:
         self._cuts = policy.cut_at_sync and Capability.PLANS_WHOLE_QUEUE not in capabilities
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
         self._activity = Activity.BLOCKED_ON_CAPACITY
-        self._queue: PendingQueue = make_queue(policy, capabilities, shared.table.gang)
+        self._quota = make_quota(environment)
+        self._queue: PendingQueue = make_queue(
+            policy, capabilities, shared.table, self._quota.account
+        )
         # size of the current batch when it was begun, the unit of the delay average
         self._batch_size = 1
         self._ranking = strategy.ranking(0)
@@ -172,9 +178,14 @@ class OptimisticAgent:
                 return self._ended(now_us, event)
             case TasksAdopted():
                 self._observer.on_adopted(now_us, event)
+                self._quota.on_adopted(event)
                 return []
             case Started():
                 return self._start(now_us)
+            case QuotaRequest(number):
+                return self._quota.on_request(number)
+            case QuotaGrant():
+                return self._granted(now_us, event)
         raise TypeError(f"agent cannot handle {type(event).__name__}")
 
     def decide(self, decision: int, now_us: int) -> None:
@@ -220,6 +231,7 @@ class OptimisticAgent:
         effects = self._view.on_reply(now_us, event, self._rounds, self._log, self._sync)
         if effects:
             return effects
+        self._quota.on_synced()
         if self._activity is Activity.SYNCING:
             return self._open_round(now_us)
         if self._activity in (Activity.BLOCKED_ON_CAPACITY, Activity.IDLE):
@@ -272,7 +284,9 @@ class OptimisticAgent:
         """Compose the round's batch and ask for the decision."""
         begun = self._queue.next_batch(self._view.changed or self._view_may_have_changed)
         self._view_may_have_changed = False
-        assert begun is not None, "what has_next() saw is still there"
+        if begun is None:  # a smaller grant of quota has come since has_next()
+            self._activity = Activity.IDLE
+            return []
         if begun:
             self._batch_size = begun
             self._ranking = self._strategy.ranking(self._average.us)
@@ -312,7 +326,7 @@ class OptimisticAgent:
     def _committed(self, now_us: int, event: CommitReply) -> list[Effect]:
         round_ = self._committing.pop(event.result.sequence, None)
         if round_ is None or round_.plan is None:
-            return []  # an answer repeated after a restart
+            return []  # an answer repeated after a restart, or to a transaction without claims
         result, plan = event.result, round_.plan
         self.view.settle(round_.ticket, result.reason, result.version)
         # While they were under way, claims with sequence numbers kept their machines closed.
@@ -338,6 +352,7 @@ class OptimisticAgent:
         count = claims[_ACCEPTED]
         self._average.add(delay_sum_us, first_commits, round_.batch_size)
         self.queued -= count + claims[_DUPLICATE]
+        self._quota.on_outcome(plan, result)
         rejected = self._observer.on_outcome(now_us, plan, result, count)
         losers = NO_TASKS if rejected is None else claimed.take(rejected)
         return self._end_round(now_us, round_, losers)
@@ -393,7 +408,18 @@ class OptimisticAgent:
         self._queue.on_requeue_due(key)
         return self._next(now_us) if self._activity is Activity.IDLE else []
 
+    def _granted(self, now_us: int, grant: QuotaGrant) -> list[Effect]:
+        """Begin a round, as what was held back may have room now, and end tasks if some are to go.
+        The answer to that transaction has nothing to settle."""
+        effects: list[Effect] = []
+        reclaim = self._quota.on_grant(grant, self._transactions + 1)
+        if reclaim is not None:
+            self._transactions += 1
+            effects.append(Send(MASTER, CommitRequest(self.index, reclaim)))
+        return effects + (self._next(now_us) if self._activity is Activity.IDLE else [])
+
     def _ended(self, now_us: int, event: TasksEnded) -> list[Effect]:
+        self._quota.on_ended(event)
         if self._observer.on_ended(now_us, event) is ChangeKind.FINISHED:
             if self._policy.freed_at_once:
                 self.view.released(event.machine, event.request, event.version)

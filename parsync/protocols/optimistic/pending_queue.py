@@ -8,7 +8,6 @@ again, or the scheduler (flow schedulers), which is then told about new tasks on
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -16,9 +15,7 @@ import numpy as np
 
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.protocols.optimistic.choices import LoserPolicy
-from parsync.protocols.optimistic.options import AgentPolicy
 from parsync.protocols.optimistic.rounds import Round
-from schedulers.capability import Capability
 from schedulers.interface import PendingReason, Plan
 from shared_state.tasks import NO_GANG, Int64
 
@@ -155,7 +152,7 @@ class AgentQueue:
         return len(self._current)
 
     def take(self, limit: int | None) -> QueuedTasks:
-        offered, self._current = _split(self._current, limit, self._gang)
+        offered, self._current = split_batch(self._current, limit, self._gang)
         return offered
 
     def claimed_tasks(self, round_: Round) -> QueuedTasks:
@@ -256,7 +253,7 @@ class SchedulerQueue:
         return max(1, len(self._current))
 
     def take(self, limit: int | None) -> QueuedTasks:
-        offered, self._current = _split(self._current, limit, self._gang)
+        offered, self._current = split_batch(self._current, limit, self._gang)
         return offered
 
     def claimed_tasks(self, round_: Round) -> QueuedTasks:
@@ -292,7 +289,7 @@ class SchedulerQueue:
         )
 
 
-def _split(
+def split_batch(
     work: QueuedTasks, limit: int | None, gang: Int64 | None
 ) -> tuple[QueuedTasks, QueuedTasks]:
     """The first `limit` tasks and the rest: fewer where that would part a gang (gang int64[tasks],
@@ -331,19 +328,4 @@ def _by_task(work: QueuedTasks) -> dict[int, tuple[int, int]]:
             zip(work.attempts.tolist(), work.first.tolist(), strict=True),
             strict=True,
         )
-    )
-
-
-def make_queue(policy: AgentPolicy, capabilities: Set[Capability], gang: Int64) -> PendingQueue:
-    """The queue of an agent: a SchedulerQueue if its scheduler remembers the waiting tasks.
-
-    Args:
-        gang: The gang of every task id, int64[tasks].
-    """
-    whole_queue = Capability.PLANS_WHOLE_QUEUE in capabilities
-    gangs = gang if (gang != NO_GANG).any() else None
-    if Capability.KEEPS_PENDING in capabilities:
-        return SchedulerQueue(whole_queue, gangs)
-    return AgentQueue(
-        policy.losers, policy.attempts_max, policy.attempts_max_unplaced, gangs, whole_queue
     )

@@ -82,7 +82,11 @@ def capabilities(options: OptimisticOptions) -> Set[ProtocolCapability]:
     """The capabilities of a group. Agents that see the room of their ended tasks at once are sent
     every end."""
     wants_ends = {ProtocolCapability.WANTS_ENDS} if options.freed_at_once else set()
-    return {ProtocolCapability.RUNS_SCHEDULERS, ProtocolCapability.PASSES_DEMAND} | wants_ends
+    return {
+        ProtocolCapability.RUNS_SCHEDULERS,
+        ProtocolCapability.PASSES_DEMAND,
+        ProtocolCapability.OBEYS_QUOTAS,
+    } | wants_ends
 
 
 def shares_demand(members: tuple[Member, ...]) -> bool:

@@ -31,7 +31,6 @@ from parsync.runtime.live.plan import (
 from parsync.runtime.live.ports import CellPort
 from parsync.runtime.live.status import StatusLine
 from parsync.runtime.live.steps import StepClient, Steps
-from parsync.runtime.live.timing import COORDINATOR_TICK_US
 from schedulers.interface import ContractBroken
 
 
@@ -144,13 +143,14 @@ class CoordinatorHost:
 
     def _start_loop(self, steps: Steps) -> Callable[[], int]:
         """As Actor._start_loop."""
+        tick_us = self._plan.coordinator_tick_us
         return HostLoop(
             self._runtime,
             steps,
             self._clock,
-            Ticks(COORDINATOR_TICK_US, 0),
-            COORDINATOR_TICK_US,
-            COORDINATOR_TICK_US,
+            Ticks(tick_us, 0),
+            tick_us,
+            tick_us,
             self._flush,
             self._load,
         ).run_once

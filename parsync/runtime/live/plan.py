@@ -10,6 +10,7 @@ import numpy as np
 
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import ArmSpec, Assembly
+from parsync.runtime.live.timing import COORDINATOR_TICK_US
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from schedulers.capability import Capability
 
@@ -70,6 +71,7 @@ class RunPlan:
     Attributes:
         arm: The arm's name.
         end_us: The end of the workload, when the drain begins.
+        coordinator_tick_us: The time between steps of the coordinator.
     """
 
     namespace: str
@@ -80,6 +82,7 @@ class RunPlan:
     spacing_us: int
     workers_phase_us: int
     source_phase_us: int
+    coordinator_tick_us: int
     journal_dir: str
     records_dir: str | None
     fsync: bool
@@ -121,6 +124,11 @@ def _phase_us(place: int, hosts: int, tick_us: int) -> int:
     return (3 * place + 1) * tick_us // (3 * (hosts + 2))
 
 
+def _coordinator_tick_us(arm: ArmSpec, tick_us: int) -> int:
+    """The hosts' tick where schedulers wait for the coordinator; a slow one elsewhere."""
+    return COORDINATOR_TICK_US if arm.quotas is None else tick_us
+
+
 @dataclass(frozen=True, slots=True)
 class RunInputs:
     """What actors are built from. It is shared once, because both parts hold the workload.
@@ -146,6 +154,7 @@ def plan_run(namespace: str, assembly: Assembly, options: LiveOptions) -> RunPla
         spacing_us=options.spacing_us,
         workers_phase_us=_phase_us(len(hosts) + 1, len(hosts), options.tick_us),
         source_phase_us=_phase_us(0, len(hosts), options.tick_us),
+        coordinator_tick_us=_coordinator_tick_us(assembly.arm, options.tick_us),
         journal_dir=str(options.journal_dir.resolve()),
         records_dir=None if options.records_dir is None else str(options.records_dir.resolve()),
         fsync=options.fsync,

@@ -38,7 +38,7 @@ from parsync.runtime.live.submissions import (
     SubmissionSender,
     SubmittingSteps,
 )
-from parsync.runtime.live.timing import COORDINATOR_TICK_US, WAKE_US
+from parsync.runtime.live.timing import WAKE_US
 from parsync.runtime.virtual.last_records import hand_out_last_records
 from schedulers.decision_time import ClockClass
 
@@ -274,8 +274,8 @@ class SteppedRuntime:
         submitting = SubmittingSteps(self._steps[ARRIVALS], self._senders, plan.host_of)
         phase_us = plan.source_phase_us
         self._make_loop(ARRIVALS, submitting, Ticks(tick_us, phase_us), tick_us, tick_us)
-        slow_us = COORDINATOR_TICK_US
-        self._make_loop(COORDINATOR, self._steps[COORDINATOR], Ticks(slow_us, 0), slow_us, slow_us)
+        tick_us = plan.coordinator_tick_us
+        self._make_loop(COORDINATOR, self._steps[COORDINATOR], Ticks(tick_us, 0), tick_us, tick_us)
         self.cell.start(0, 0)
         for process in self._processes.values():
             process.runtime.start()

@@ -1,0 +1,38 @@
+"""Which queue an agent has."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from parsync.core.quota_account import QuotaAccount
+from parsync.protocols.optimistic.options import AgentPolicy
+from parsync.protocols.optimistic.pending_queue import AgentQueue, PendingQueue, SchedulerQueue
+from parsync.protocols.optimistic.quota_queue import QuotaQueue
+from schedulers.capability import Capability
+from shared_state.tasks import NO_GANG, TaskBatch
+
+
+def make_queue(
+    policy: AgentPolicy,
+    capabilities: Set[Capability],
+    table: TaskBatch,
+    account: QuotaAccount | None = None,
+) -> PendingQueue:
+    """The queue of an agent: a SchedulerQueue if its scheduler remembers the waiting tasks.
+
+    Args:
+        policy: How the agent behaves.
+        capabilities: Of its scheduler.
+        table: Every task (row = id).
+        account: Of the agent's quota, if the arm has quota groups; its scheduler does not remember
+            waiting tasks then.
+    """
+    whole_queue = Capability.PLANS_WHOLE_QUEUE in capabilities
+    gangs = table.gang if (table.gang != NO_GANG).any() else None
+    if Capability.KEEPS_PENDING in capabilities:
+        assert account is None, "check_protocols() refuses such a scheduler under quotas"
+        return SchedulerQueue(whole_queue, gangs)
+    chances = policy.losers, policy.attempts_max, policy.attempts_max_unplaced
+    if account is not None:
+        return QuotaQueue(account, table.priority, *chances, gangs, whole_queue)
+    return AgentQueue(*chances, gangs, whole_queue)

@@ -29,6 +29,7 @@ class AgentLog:
         self._records = Measurements()
         self._busy_us = 0
         self._wasted_us = 0  # of rounds with a conflict (as in Omega's simulator)
+        self._job = table.job
         self._outcomes = CommitLog(
             agent,
             np.ascontiguousarray(table.job, np.int64),
@@ -57,6 +58,26 @@ class AgentLog:
         """The decision time of a round, which makes the agent busy."""
         self._busy_us += decision_us
 
+    def attempts(self, start_us: int, decision_us: int, task: Int64, placed: Int64) -> None:
+        """The scheduling attempts of a round that is over: one for each job that it was about.
+
+        Args:
+            start_us: When the round began.
+            decision_us: Its decision time.
+            task: int64[n], the tasks that it was about.
+            placed: int64[k], those of them that it committed for the first time.
+        """
+        if not len(task):
+            return
+        job = self._job[task]
+        jobs, tasks, found = job[:1], np.array([len(task)]), np.array([len(placed)])
+        if (job != job[0]).any():
+            jobs, tasks = np.unique(job, return_counts=True)
+            found = np.bincount(np.searchsorted(jobs, self._job[placed]), minlength=len(jobs))
+        self._records.add(
+            "job_attempts", len(jobs), self._agent, jobs, start_us, decision_us, tasks, found
+        )
+
     def unplaceable(self, now_us: int, task: Int64, abandoned: int) -> None:
         self._records.add("unplaceable", len(task), task, self._agent, now_us, abandoned)
 
@@ -67,7 +88,18 @@ class AgentLog:
         average_us: int,
         latency_first: bool,
         staleness_us: int,
+        deciding_us: int = 0,
     ) -> None:
+        """The state of the agent.
+
+        Args:
+            now_us: The time.
+            queued: Tasks that wait with it.
+            average_us: The moving average of the delay.
+            latency_first: Whether it ranks partitions latency-first.
+            staleness_us: The mean age of the partitions of its view.
+            deciding_us: The decision time that has passed of a round that is not over.
+        """
         self._records.add(
             "agents",
             1,
@@ -76,7 +108,7 @@ class AgentLog:
             queued,
             average_us,
             int(latency_first),
-            self._busy_us,
+            self._busy_us + deciding_us,
             self._wasted_us,
             staleness_us,
         )
@@ -93,6 +125,7 @@ class AgentLog:
         start_us: int = NOT_KNOWN,
         decision_us: int = NOT_KNOWN,
         ranking: int = NOT_KNOWN,
+        tasks: Int64 | None = None,
     ) -> tuple[tuple[int, ...], int, int]:
         """One transaction, its committed tasks and its rejected claims.
 
@@ -105,6 +138,7 @@ class AgentLog:
             result: The cell's answer.
             start_us, decision_us, ranking: Of the decision round; NOT_KNOWN for a transaction that
                 is recovered from the cell's log.
+            tasks: int64[m], those that the round was about; None where there was no round.
 
         Returns:
             How many claims had each Reason, how many tasks were committed for the first time, and
@@ -138,4 +172,9 @@ class AgentLog:
         )
         if decision_us != NOT_KNOWN and (claims[_STALE] or claims[_FULL] or claims[_EVICTED]):
             self._wasted_us += decision_us
+        if tasks is not None:
+            placed = task
+            if first_commits < len(task):
+                placed = task[result.accepted & (first == 1)]
+            self.attempts(start_us, decision_us, tasks, placed)
         return claims, first_commits, delay_us

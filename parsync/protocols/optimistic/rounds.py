@@ -53,6 +53,21 @@ class Round:
     in_full: bool = False
     claimed: QueuedTasks = field(default_factory=lambda: NO_TASKS)
 
+    @property
+    def tasks(self) -> Int64:
+        """The tasks that the round is about once it is planned, int64[n]: those that the scheduler
+        was offered, and those that it had kept and claims now."""
+        plan = self.plan
+        assert plan is not None, "a round is about what it plans"
+        offered, claimed = self.offered.task, plan.task
+        if self.in_full or claimed is offered or not len(claimed):
+            return offered
+        return np.union1d(offered, claimed)
+
+    def passed_us(self, now_us: int) -> int:
+        """How much of its decision time has passed."""
+        return min(now_us - self.start_us, self.decision_us)
+
     def transaction(self, scheduler: int, sequence: int, policy: AgentPolicy) -> Transaction:
         """What the agent `scheduler` asks of the cell, once the round is planned."""
         plan = self.plan

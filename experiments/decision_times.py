@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from experiments.strict_model import LONGEST_S, Strict
 from schedulers.decision_time import (
@@ -13,7 +13,15 @@ from schedulers.decision_time import (
     DecisionClock,
     Measured,
     Modelled,
+    ModelledByClass,
 )
+
+
+class ServiceTime(Strict):
+    """A time for each round and each task where the tasks are service tasks."""
+
+    job_us: int = Field(0, ge=0, le=LONGEST_S * 1e6, description="of a round")
+    task_us: float = Field(gt=0, le=LONGEST_S * 1e6, description="of a task")
 
 
 class ModelledTime(Strict):
@@ -44,6 +52,24 @@ class ModelledTime(Strict):
         description="per machine of the cell, whenever slot prices are computed anew",
     )
 
+    service: ServiceTime | None = Field(
+        None,
+        description="other times for rounds about service tasks: the slow path of a scheduler with"
+        " several (Omega); unset: the same",
+    )
+
+    @model_serializer(mode="wrap")
+    def _plain(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without times of service tasks where there are none."""
+        plain: dict[str, Any] = handler(self)
+        return {name: value for name, value in plain.items() if value is not None}
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if self.service is not None and self.charges_kept:
+            raise ValueError("charges_kept: not with other times for service tasks")
+        return self
+
     @model_validator(mode="before")
     @classmethod
     def _of_this_version(cls, given: Any) -> Any:
@@ -52,10 +78,17 @@ class ModelledTime(Strict):
         return given
 
     def make(self, partitions: int) -> DecisionClock:
-        task_ns = self.task_us * 1000
+        batch = self._modelled(self.job_us, self.task_us, partitions)
+        if self.service is None:
+            return batch
+        slow = self._modelled(self.service.job_us, self.service.task_us, partitions)
+        return ModelledByClass(batch, slow)
+
+    def _modelled(self, job_us: int, task_us: float, partitions: int) -> Modelled:
+        task_ns = task_us * 1000
         partition_ns = round(task_ns * self.scan_cost / partitions)
         return Modelled(
-            self.job_us, round(task_ns), partition_ns, self.charges_kept, self.price_machine_ns
+            job_us, round(task_ns), partition_ns, self.charges_kept, self.price_machine_ns
         )
 
 

@@ -9,10 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.arm_config import ArmConfig
-from experiments.workloads.service_batch import SPEC
-from parsync.metrics.record import Record
-from parsync.runtime.virtual.run import run_virtual
 from parsync.workload.checks import validate
 from schedulers import registry
 from schedulers.capability import Capability
@@ -23,6 +19,7 @@ from schedulers.optimum import BestPlacement
 from schedulers.plan_check import PlanCheck
 from shared_state.errors import AgoraError
 from shared_state.tasks import NOWHERE_ELSE, PreferenceCatalog
+from tests.fixtures.service_batch_runs import group, made, recorded
 from tests.greedy_world import Greedy, catalog_of, cell_of, tasks_of
 from tests.unit.test_plan_check import Trial
 
@@ -110,7 +107,7 @@ def test_the_optimum_leaves_waiting_what_fits_nowhere() -> None:
 
 
 def test_a_constraint_that_lists_nothing_is_no_workload() -> None:
-    workload = SPEC.make(SPEC.parse_options({"machines": 10, "duration_s": 100.0}), 1)
+    workload = made({"machines": 10, "duration_s": 100.0})
     elsewhere = workload.catalog.elsewhere_cost.copy()
     elsewhere[1] = NOWHERE_ELSE
     catalog = replace(workload.catalog, elsewhere_cost=elsewhere)
@@ -128,16 +125,10 @@ def test_a_constraint_that_lists_nothing_is_no_workload() -> None:
     ],
 )
 def test_no_task_of_a_run_is_where_it_may_not_be(kind: str, options: dict[str, Any]) -> None:
-    workload = SPEC.make(SPEC.parse_options(PICKY), 1)
-    group = {"name": "all", "kind": kind, "count": 2, "options": options, "protocol": PROTOCOL}
-    arm = ArmConfig.model_validate({"name": "picky", "partitions": 4, "groups": [group]})
-    records: list[Record] = []
-    spec = arm.spec(seed=1, heartbeat_us=1_000, sample_us=1_000_000, live=False)
-    run_virtual(spec, workload, 100_000_000, records.append, lambda _: None)
-    rows = [record.columns for record in records if record.table == "tasks"]
-    task = np.concatenate([columns["task"] for columns in rows])
-    machine = np.concatenate([columns["machine"] for columns in rows])
-    preference = workload.tasks.preference[task]
+    workload = made(PICKY)
+    schedulers = group("all", PROTOCOL, kind=kind, count=2, options=options)
+    tasks = recorded(workload, [schedulers], partitions=4, drain_us=100_000_000)["tasks"]
+    preference, machine = workload.tasks.preference[tasks["task"]], tasks["machine"]
     assert set(preference) == {1, 2}
     constraints = PlacementConstraints.of(workload.catalog, workload.cell)
     assert constraints is not None

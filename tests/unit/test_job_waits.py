@@ -10,13 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.arm_config import ArmConfig
-from experiments.workloads.service_batch import SPEC
-from parsync.metrics.record import Record
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ScopeFigures, summarise
-from parsync.runtime.virtual.run import run_virtual
 from schedulers.capability import Capability
+from tests.fixtures.service_batch_runs import group, made, modelled, recorded
 from tests.unit.agent_bench import TASK_NS, Bench
 from tests.unit.record_factory import SECOND, Phase
 
@@ -178,27 +175,14 @@ def test_the_wait_at_one_scheduler_is_that_of_a_queue(load: float) -> None:
         "batch": jobs,
         "service": {"interarrival_s": 1e6},
     }
-    protocol = {"kind": "optimistic", "sync": "every_attempt", "gap_s": 1.0, "losers": "requeue"}
-    group = {
-        "name": "all",
-        "kind": "randomized_first_fit",
-        "count": 1,
-        "decision": {"clock": "modelled", "job_us": round(job_s * 1e6), "task_us": task_s * 1e6},
-        "protocol": protocol,
-    }
-    arm = ArmConfig.model_validate({"name": "one", "partitions": 1, "groups": [group]})
-    spec = arm.spec(seed=1, heartbeat_us=1_000_000, sample_us=10_000_000, live=False)
+    scheduler = group("all", decision=modelled(round(job_s * 1e6), task_s * 1e6))
     waits: list[np.ndarray] = []
     for seed in range(4):
-        workload = SPEC.make(SPEC.parse_options(options), seed)
-        records: list[Record] = []
-        run_virtual(spec, workload, 10**9, records.append, lambda _: None)
-        columns = [record.columns for record in records if record.table == "job_attempts"]
-        job = np.concatenate([c["job"] for c in columns])
-        start_us = np.concatenate([c["start_us"] for c in columns])
-        first = workload.arrival_us
-        assert np.array_equal(np.sort(job), np.arange(len(first))), "each job is placed at once"
-        waits.append((start_us[np.argsort(job)] - first) / 1e6)
+        workload = made(options, seed)
+        attempted = recorded(workload, [scheduler], heartbeat_us=1_000_000)["job_attempts"]
+        order = np.argsort(attempted["job"])
+        assert np.array_equal(attempted["job"][order], np.arange(len(order))), "placed at once"
+        waits.append((attempted["start_us"][order] - workload.arrival_us) / 1e6)
     second_moment = job_s**2 + 2 * job_s * task_s * mean + task_s**2 * (2 * mean**2 - mean)
     expected = second_moment / interarrival_s / (2 * (1 - load))
     means = [float(each.mean()) for each in waits]

@@ -100,6 +100,7 @@ class OptimisticAgent:
         self._sample_us = shared.sample_us
         self._strategy = strategy
         self._policy = policy
+        self._job = shared.table.job
         # A sync at every attempt has to show the last attempt's outcome, so it waits for that.
         waits = Capability.WAITS_FOR_OUTCOME in capabilities or sync.at_every_attempt
         self._pipelines = policy.commit_pipelining and not waits
@@ -302,7 +303,7 @@ class OptimisticAgent:
             self._log.attempts(round_.start_us, round_.decision_us, round_.tasks, plan.task)
             return effects + self._end_round(now_us, round_, NO_TASKS)
         self._transactions += 1
-        transaction = round_.transaction(self.index, self._transactions, self._policy)
+        transaction = round_.transaction(self.index, self._transactions, self._policy, self._job)
         self._committing[self._transactions] = round_
         effects.append(Send(MASTER, CommitRequest(self.index, transaction)))
         if self._pipelines:

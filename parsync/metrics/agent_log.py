@@ -16,6 +16,7 @@ from shared_state.transaction import CONFLICTS, CommitResult
 
 ROUND_COLUMNS = tuple(TABLES["rounds"])[2:]
 
+NO_TASKS = np.zeros(0, np.int64)
 _STALE, _FULL, _EVICTED = CONFLICTS
 
 
@@ -58,24 +59,40 @@ class AgentLog:
         """The decision time of a round, which makes the agent busy."""
         self._busy_us += decision_us
 
-    def attempts(self, start_us: int, decision_us: int, task: Int64, placed: Int64) -> None:
+    def attempts(
+        self,
+        start_us: int,
+        decision_us: int,
+        task: Int64,
+        claimed: Int64 = NO_TASKS,
+        placed: Int64 = NO_TASKS,
+        conflicted: Int64 = NO_TASKS,
+    ) -> None:
         """The scheduling attempts of a round that is over: one for each job that it was about.
 
         Args:
             start_us: When the round began.
             decision_us: Its decision time.
             task: int64[n], the tasks that it was about.
-            placed: int64[k], those of them that it committed for the first time.
+            claimed, placed, conflicted: int64[k] each, those of them that it claimed, that it
+                committed for the first time, and whose claims met a conflict.
         """
         if not len(task):
             return
+        counted = (task, claimed, placed, conflicted)
         job = self._job[task]
-        jobs, tasks, found = job[:1], np.array([len(task)]), np.array([len(placed)])
-        if (job != job[0]).any():
-            jobs, tasks = np.unique(job, return_counts=True)
-            found = np.bincount(np.searchsorted(jobs, self._job[placed]), minlength=len(jobs))
+        if (job == job[0]).all():
+            row = (int(job[0]), start_us, decision_us, *map(len, counted))
+            self._records.add("job_attempts", 1, self._agent, *row)
+            return
+        jobs = np.unique(job)
+        tasks, *others = (
+            np.bincount(np.searchsorted(jobs, self._job[some]), minlength=len(jobs))
+            for some in counted
+        )
+        part_us = decision_us * tasks // len(task)
         self._records.add(
-            "job_attempts", len(jobs), self._agent, jobs, start_us, decision_us, tasks, found
+            "job_attempts", len(jobs), self._agent, jobs, start_us, part_us, tasks, *others
         )
 
     def unplaceable(self, now_us: int, task: Int64, abandoned: int) -> None:
@@ -170,11 +187,13 @@ class AgentLog:
             len(task),
             *claims,
         )
-        if decision_us != NOT_KNOWN and (claims[_STALE] or claims[_FULL] or claims[_EVICTED]):
+        has_conflict = claims[_STALE] or claims[_FULL] or claims[_EVICTED]
+        if decision_us != NOT_KNOWN and has_conflict:
             self._wasted_us += decision_us
         if tasks is not None:
             placed = task
             if first_commits < len(task):
                 placed = task[result.accepted & (first == 1)]
-            self.attempts(start_us, decision_us, tasks, placed)
+            conflicted = task[np.isin(result.reason, CONFLICTS)] if has_conflict else NO_TASKS
+            self.attempts(start_us, decision_us, tasks, task, placed, conflicted)
         return claims, first_commits, delay_us

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from parsync.metrics.figures import Figures, Number
 from parsync.metrics.job_arrivals import JobArrivals
@@ -116,7 +115,9 @@ class JobWaitMetric(Metric):
         jobs = len(index)
         self._index = index
         self._arrivals = JobArrivals(index)
-        self._is_service = _jobs_with(index, run.job_of, run.services)
+        self._is_service = np.zeros(jobs, np.bool_)
+        if run.job_of is not None and run.services is not None:
+            self._is_service = index.having(run.services, run.job_of)
         self._unplaced = np.zeros(jobs, np.int64)  # tasks submitted less those placed
         self._first_us = np.full(jobs, _NEVER, np.int64)  # the start of the first attempt
         self._last_us = np.zeros(jobs, np.int64)  # that of the last one that placed a task
@@ -124,11 +125,13 @@ class JobWaitMetric(Metric):
     def fold(self, batch: RecordBatch) -> None:
         if not len(self._index):
             return
-        job = self._index.places(batch["job"])
         if batch.table == "submissions":
+            job = self._index.places(batch["job"])
             self._arrivals.add(batch, batch.slot("submit_us"))
             np.add.at(self._unplaced, job, batch["tasks"])
             return
+        batch = batch.where(self._index.has(batch["job"]))  # not those evicted from before the run
+        job = self._index.places(batch["job"])
         start_us, placed = batch["start_us"], batch["placed"]
         np.minimum.at(self._first_us, job, start_us)
         np.subtract.at(self._unplaced, job, placed)
@@ -177,19 +180,3 @@ class JobWaitMetric(Metric):
                 got, waiting = wait_us[chosen & reached], wait_us[chosen & ~reached]
                 every = np.concatenate([np.sort(got), np.maximum(waiting, 0)])
                 yield f"{name}{of_class}", _Waits(every, len(got))
-
-
-def _jobs_with(
-    index: JobIndex, job_of: Int64 | None, chosen: NDArray[np.bool_] | None
-) -> NDArray[np.bool_]:
-    """Find the jobs that have a chosen task: bool[jobs].
-
-    Args:
-        index: Of the jobs.
-        job_of: int64[tasks], the job of each task; negative for tasks in no job.
-        chosen: bool[tasks]; None: no task is.
-    """
-    found = np.zeros(len(index), np.bool_)
-    if job_of is not None and chosen is not None:
-        found[index.places(job_of[chosen & (job_of >= 0)])] = True
-    return found

@@ -37,6 +37,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "cost": "parsync.metrics.cost:CostMetric",
         "jobs": "parsync.metrics.jobs:JobMetric",
         "job_waits": "parsync.metrics.job_waits:JobWaitMetric",
+        "job_classes": "parsync.metrics.job_classes:JobClassMetric",
         "throughput": "parsync.metrics.throughput:ThroughputMetric",
         "unplaceable": "parsync.metrics.unplaceable:UnplaceableMetric",
         "utilisation": "parsync.metrics.utilisation:UtilisationMetric",

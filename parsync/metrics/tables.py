@@ -120,9 +120,15 @@ SCHEMAS: Tables = {
             "agent": _AGENT,
             "job": _JOB,
             "start_us": Column("int64", "us", "when the decision round began"),
-            "decision_us": Column("int64", "us", "decision time of the whole round"),
+            "decision_us": Column(
+                "int64",
+                "us",
+                "its decision time; of a round about several jobs, a part in proportion to tasks",
+            ),
             "tasks": Column("int64", "tasks", "tasks of the job that were decided on"),
+            "claims": Column("int64", "claims", "claims for them"),
             "placed": Column("int64", "tasks", "those of them committed for the first time"),
+            "conflicts": Column("int64", "claims", "claims rejected as stale, full or evicted"),
         },
     ),
     "rejections": TableSchema(

@@ -20,9 +20,10 @@ from tests.unit.record_factory import SECOND, Phase
 TASK_US = TASK_NS // 1000
 
 
-def attempts(bench: Bench) -> list[tuple[int, int, int, int, int]]:
-    """(job, start_us, decision_us, tasks, placed) of each attempt recorded so far."""
-    names = ("job", "start_us", "decision_us", "tasks", "placed")
+def attempts(bench: Bench) -> list[tuple[int, ...]]:
+    """(job, start_us, decision_us, tasks, claims, placed, conflicts) of each attempt recorded so
+    far."""
+    names = ("job", "start_us", "decision_us", "tasks", "claims", "placed", "conflicts")
     return [
         row
         for record in bench.agent.finish(10_000)
@@ -37,7 +38,9 @@ def test_an_attempt_counts_what_it_placed() -> None:
     bench.submit(100, 1, 2, 3)
     bench.decide(100)
     bench.commit(700)
-    assert attempts(bench) == [(0, 100, 3 * TASK_US, 3, 2)], "the rival was first on machine 1"
+    assert attempts(bench) == [(0, 100, 3 * TASK_US, 3, 3, 2, 1)], (
+        "the rival was first on machine 1"
+    )
 
 
 def test_an_attempt_without_a_claim_is_one() -> None:
@@ -45,7 +48,7 @@ def test_an_attempt_without_a_claim_is_one() -> None:
     bench.scheduler.script = [[]]
     bench.submit(100, 1, 2)
     bench.decide(100)
-    assert attempts(bench) == [(0, 100, 2 * TASK_US, 2, 0)]
+    assert attempts(bench) == [(0, 100, 2 * TASK_US, 2, 0, 0, 0)]
 
 
 def test_a_round_about_several_jobs_is_an_attempt_of_each() -> None:
@@ -57,9 +60,9 @@ def test_a_round_about_several_jobs_is_an_attempt_of_each() -> None:
     bench.decide(100)
     bench.commit(500)
     assert attempts(bench) == [
-        (0, 100, 3 * TASK_US, 1, 1),
-        (3, 100, 3 * TASK_US, 1, 1),
-        (7, 100, 3 * TASK_US, 1, 0),
+        (0, 100, TASK_US, 1, 1, 1, 0),
+        (3, 100, TASK_US, 1, 1, 1, 0),
+        (7, 100, TASK_US, 1, 0, 0, 0),
     ]
 
 
@@ -81,7 +84,7 @@ def test_tasks_that_a_scheduler_kept_belong_to_the_round_that_claims_them() -> N
     bench.tell(5_000, timer.event)
     bench.decide(5_000)
     bench.commit(5_100)
-    assert [row[3:] for row in attempts(bench)] == [(1, 0), (1, 1)]
+    assert [row[3:] for row in attempts(bench)] == [(1, 0, 0, 0), (1, 1, 1, 0)]
 
 
 def test_decision_time_counts_as_it_passes() -> None:
@@ -119,7 +122,8 @@ def metrics_of(
         metrics.add("submissions", submission | {"prefers": [0]})
         for start_us, placed in tried:
             attempt = {"agent": [0], "job": [job], "start_us": [start_us], "decision_us": [9]}
-            metrics.add("job_attempts", attempt | {"tasks": [tasks], "placed": [placed]})
+            counts = {"tasks": tasks, "claims": tasks, "placed": placed, "conflicts": 0}
+            metrics.add("job_attempts", attempt | {name: [n] for name, n in counts.items()})
     cell = {"at_us": [200], "running": [1], "machines_up": [1], "used_permille": [0]}
     metrics.add("cell", cell)
     return summarise(metrics).overall

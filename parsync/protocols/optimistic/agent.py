@@ -300,7 +300,7 @@ class OptimisticAgent:
         effects = [] if exits is NO_EXITS else self._record_exits(now_us, exits)
         effects += self._demand.report()
         if len(plan.task) == 0 and len(plan.evict) == 0:
-            self._log.attempts(round_.start_us, round_.decision_us, round_.tasks, plan.task)
+            self._log.attempts(round_.start_us, round_.decision_us, round_.tasks)
             return effects + self._end_round(now_us, round_, NO_TASKS)
         self._transactions += 1
         transaction = round_.transaction(self.index, self._transactions, self._policy, self._job)

@@ -3,6 +3,7 @@ with a fast and a slow path."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from experiments.arm_config import ArmConfig
-from experiments.config import first_error
+from experiments.config import first_error, load_config
+from experiments.sweeps.sweep_file import read_sweep
 from shared_state.tasks import TaskClass
 from tests.fixtures.service_batch_runs import OMEGA, Tables, group, made, modelled, recorded
 
@@ -200,3 +202,23 @@ def test_bad_options_are_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError) as refused:
         ArmConfig.model_validate(tree)
     assert message in first_error(refused.value)
+
+
+# --- the examples ---
+
+EXAMPLES = Path("examples/omega")
+COMBINATIONS = {"architectures": 6, "batch_schedulers": 24, "conflicts": 12, "pickiness": 8}
+
+
+@pytest.mark.parametrize("name", COMBINATIONS)
+def test_the_sweeps_are_valid(name: str) -> None:
+    path = EXAMPLES / f"{name}.toml"
+    assert f"agora sweep {path}" in path.read_text("utf-8")
+    assert len(read_sweep(path, {}).combinations) == COMBINATIONS[name]
+
+
+def test_the_example_has_every_architecture() -> None:
+    config = load_config(EXAMPLES / "run.toml")
+    sweep = read_sweep(EXAMPLES / "architectures.toml", {}).combinations[0].config
+    assert {arm.name for arm in config.arms} == {arm.name for arm in sweep.arms}
+    assert sorted(path.stem for path in EXAMPLES.glob("*.toml")) == sorted([*COMBINATIONS, "run"])

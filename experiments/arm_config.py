@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import (
     Field,
@@ -14,9 +14,10 @@ from pydantic import (
     model_validator,
 )
 
+from experiments.decision_times import DecisionTime
 from experiments.price_settings import prices_of_groups
 from experiments.quota_config import QuotaConfig
-from experiments.strict_model import LONGEST_S, Name, Strict
+from experiments.strict_model import Name, Strict
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.choices import LoserPolicy
@@ -25,83 +26,11 @@ from parsync.runtime.assembly import ArmSpec, GroupSpec, ProtocolChoice
 from parsync.runtime.protocol_checks import check_protocols
 from schedulers import registry
 from schedulers.capability import Capability
-from schedulers.decision_time import (
-    PRICE_MACHINE_NS,
-    Counted,
-    DecisionClock,
-    Measured,
-    Modelled,
-)
+from schedulers.decision_time import DecisionClock, Measured
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
 
 ENTIRE = 1000  # shares are kept in permille
-
-
-class ModelledTime(Strict):
-    """A time for each round and each task that is decided on, placed or not (Omega section 4).
-
-    Schedulers of every kind can be given the same capacity with it.
-    """
-
-    clock: Literal["modelled"] = "modelled"
-    job_us: int = Field(0, ge=0, le=LONGEST_S * 1e6, description="of a round")
-    task_us: float = Field(gt=0, le=LONGEST_S * 1e6, description="of a task")
-    scan_cost: float = Field(
-        0,
-        ge=0,
-        le=1000,
-        description="what a decision that looks at every partition takes besides, in parts of"
-        " task_us; one that looks at fewer takes less in proportion (ParSync section 6.2: 0.75)",
-    )
-    charges_kept: bool = Field(
-        False,
-        description="tasks that a flow scheduler keeps waiting take their time in every round",
-    )
-
-    price_machine_ns: int = Field(
-        PRICE_MACHINE_NS,
-        ge=0,
-        le=1_000_000,
-        description="per machine of the cell, whenever slot prices are computed anew",
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_this_version(cls, given: Any) -> Any:
-        if isinstance(given, dict) and "partition_us" in given:
-            raise ValueError("partition_us is now scan_cost: partition_us * partitions / task_us")
-        return given
-
-    def make(self, partitions: int) -> DecisionClock:
-        task_ns = self.task_us * 1000
-        partition_ns = round(task_ns * self.scan_cost / partitions)
-        return Modelled(
-            self.job_us, round(task_ns), partition_ns, self.charges_kept, self.price_machine_ns
-        )
-
-
-class CountedTime(Strict):
-    """Work the scheduler counts, weighted so that an operation takes about 100 ns on the machine it
-    was calibrated on: deterministic."""
-
-    clock: Literal["counted"] = "counted"
-    ns_per_operation: int = Field(100, gt=0)
-
-    def make(self, partitions: int) -> DecisionClock:
-        return Counted(self.ns_per_operation)
-
-
-class MeasuredTime(Strict):
-    """Wall time of the computation: under the virtual runtime such a run is not repeatable."""
-
-    clock: Literal["measured"] = "measured"
-
-    def make(self, partitions: int) -> DecisionClock:
-        return Measured()
-
-
-DecisionTime = Annotated[ModelledTime | CountedTime | MeasuredTime, Field(discriminator="clock")]
 
 
 # What a field of older versions has become, by the class that had it.

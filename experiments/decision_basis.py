@@ -16,7 +16,8 @@ from typing import TypeVar
 
 from pydantic import Field
 
-from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime, decision_clock
+from experiments.arm_config import ArmConfig, GroupConfig, decision_clock
+from experiments.decision_times import ModelledTime
 from experiments.workloads.registry import Outline
 from parsync.metrics.figures import Count, Figures, Number
 from parsync.metrics.quantity import duration
@@ -268,18 +269,34 @@ def _modelled_groups(arm: ArmConfig, outline: Outline | None) -> list[_ModelledG
         if not isinstance(group.decision, ModelledTime) or not jobs:
             continue
         time = group.decision
-        round_us = 0.0 if outline is None else time.job_us / outline.batch_tasks
+        job_us, task_us = _mean_times(time, group.task_class, outline)
+        round_us = 0.0 if outline is None else job_us / outline.batch_tasks
         found.append(
             _ModelledGroup(
                 name=group.name,
                 strategy=group.protocol.get("strategy", ""),
                 count=group.count,
-                task_us=time.task_us + round_us,
-                scan_us=time.task_us * time.scan_cost,
+                task_us=task_us + round_us,
+                scan_us=task_us * time.scan_cost,
                 jobs=jobs,
             )
         )
     return found
+
+
+def _mean_times(
+    time: ModelledTime, task_class: str | None, outline: Outline | None
+) -> tuple[float, float]:
+    """What a round and a task take a group on average over its jobs, in us."""
+    if time.service is None:
+        return time.job_us, time.task_us
+    share = 0.0 if outline is None else outline.service_share
+    if task_class is not None:
+        share = float(task_class == "service")
+    return (
+        (1 - share) * time.job_us + share * time.service.job_us,
+        (1 - share) * time.task_us + share * time.service.task_us,
+    )
 
 
 def _fewest_scanned(strategy: str, partitions: int) -> int:

@@ -41,7 +41,8 @@ _FOREVER_US = 1 << 62
 def phase_bounds(
     config: WorkloadConfig, workload: Workload, settle_us: int
 ) -> list[PhaseBound | None]:
-    """The bound of each phase; None where no task prefers any machine, or no task arrives.
+    """The bound of each phase; None where no task prefers any machine, some may run on some
+    machines only, or no task arrives.
 
     Args:
         config: What the workload was made from.
@@ -55,7 +56,7 @@ def phase_bounds(
     expected = config.expected_rates()
     if expected is not None:
         _check_rates(config.kind, expected, workload)
-    if not np.diff(workload.catalog.machine_offsets).any():
+    if not np.diff(workload.catalog.machine_offsets).any() or workload.catalog.has_constraints:
         return [None] * len(workload.phases)
     is_estimate = len(workload.cell.dimensions) > 1
     found: list[PhaseBound | None] = []

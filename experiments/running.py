@@ -23,7 +23,7 @@ from parsync.metrics.job_times import NOT_IN_JOB
 from parsync.metrics.live import Snapshot
 from parsync.metrics.record import Record
 from parsync.metrics.regret import Regret
-from parsync.metrics.run_frame import Group, TaskPreferences
+from parsync.metrics.run_frame import BUCKET_US, Group, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from parsync.protocols.tables import tables_of
@@ -37,8 +37,10 @@ from parsync.runtime.workload_files import WORKLOAD_DIR, WORKLOAD_FILE
 from parsync.workload.workload import Workload
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
+from shared_state.tasks import TaskClass
 
 SNAPSHOT_EVERY_S = 0.5
+BUCKETS_MAX = 1 << 14  # of a time series
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +103,21 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
         first,
         partitions=min(arm.partitions, workload.cell.machines),
         settle_us=settle_us(config),
+        bucket_us=_bucket_us(workload.end_us),
         groups=groups,
         job_of=job_of,
         endless=workload.duration_us < 0,
+        services=workload.tasks.task_class == TaskClass.SERVICE,
         values=placement_values(config, workload),
         preferences=TaskPreferences(workload.tasks.preference, workload.tasks.submit_us),
         tables=tables_of(arm.protocol_kinds),
     )
+
+
+def _bucket_us(end_us: int) -> int:
+    """The width of the buckets of time series: a quarter of a second, in long runs a multiple, so
+    that a series has no more than BUCKETS_MAX."""
+    return BUCKET_US * -(-end_us // (BUCKET_US * BUCKETS_MAX))
 
 
 def workload_folder(directory: Path) -> Path | None:

@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from schedulers.capability import Capability
+from schedulers.constraints import PlacementConstraints
 from schedulers.interface import (
     ClaimedPlan,
     ClaimingScheduler,
@@ -77,7 +78,8 @@ class CheckedScheduler:
         self._name = environment.name
         self._keeps_pending = Capability.KEEPS_PENDING in spec.capabilities
         self._too_large = tasks_too_large(table, environment.cell)
-        self._check = PlanCheck(table, spec.capabilities)
+        constraints = PlacementConstraints.of(environment.catalog, environment.cell)
+        self._check = PlanCheck(table, spec.capabilities, constraints)
         self._table = table
         self._claiming: ClaimingScheduler | None = None
         remembers = {Capability.KEEPS_PENDING, Capability.EVICTS} & spec.capabilities

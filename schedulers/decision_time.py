@@ -175,5 +175,52 @@ class Measured:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class ModelledByClass:
+    """A time per round and task that depends on the class of the tasks: the fast and the slow path
+    of a monolithic scheduler (Omega section 4.1).
+
+    A round about tasks of both classes takes the times of both.
+
+    Attributes:
+        batch: Of rounds about batch tasks.
+        service: Of rounds about service tasks.
+    """
+
+    clock_class: ClassVar[ClockClass] = ClockClass.EQUAL_CAPACITY
+    charges_kept: ClassVar[bool] = False
+    batch: Modelled
+    service: Modelled
+
+    def duration_us(
+        self,
+        tasks: int,
+        partitions_scanned: int,
+        operations: int,
+        elapsed_ns: int,
+        priced_machines: int = 0,
+    ) -> int:
+        return self.by_class_us(tasks, 0, partitions_scanned, priced_machines)
+
+    def by_class_us(
+        self, batch_tasks: int, service_tasks: int, partitions_scanned: int, priced_machines: int
+    ) -> int:
+        """The duration of a round about so many tasks of each class. What they scanned is divided
+        between the classes in proportion; prices count once."""
+        tasks = batch_tasks + service_tasks
+        of_service = partitions_scanned * service_tasks // max(1, tasks)
+        total_us = 0
+        if service_tasks:
+            alone = 0 if batch_tasks else priced_machines
+            total_us += self.service.duration_us(service_tasks, of_service, 0, 0, alone)
+        if batch_tasks or not service_tasks:
+            scanned = partitions_scanned - of_service
+            total_us += self.batch.duration_us(batch_tasks, scanned, 0, 0, priced_machines)
+        return total_us
+
+    def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
+        return None
+
+
 def _to_us(ns: int) -> int:
     return -(-ns // 1000)

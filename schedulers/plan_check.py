@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from schedulers.capability import Capability
+from schedulers.constraints import PlacementConstraints
 from schedulers.interface import ChangeKind, PendingReason, Plan, TaskChanges
 from schedulers.own_allocations import OwnAllocations
 from schedulers.waiting_tasks import WaitingTasks
@@ -30,10 +31,17 @@ class PlanCheck:
     Args:
         table: Every task (row = id).
         capabilities: The capabilities of the kind.
+        constraints: On which machines tasks may run; None: on all.
     """
 
-    def __init__(self, table: TaskBatch, capabilities: Set[Capability]) -> None:
+    def __init__(
+        self,
+        table: TaskBatch,
+        capabilities: Set[Capability],
+        constraints: PlacementConstraints | None = None,
+    ) -> None:
         self._table = table
+        self._constraints = constraints
         self._dimensions = table.request.shape[1]
         gang = table.gang if bool((table.gang != NO_GANG).any()) else None
         self._has_gangs = gang is not None
@@ -73,7 +81,7 @@ class PlanCheck:
         if not isinstance(plan, Plan):
             return f"plan(): expected a Plan, got {type(plan).__name__}"
         if self._waiting is None and _places_all(plan, tasks, view):
-            return None
+            return self._constraint(plan)
         broken = _counts(plan) or _retry(plan, now_us) or self._columns(plan) or self._ids(plan)
         if broken is not None:
             return broken
@@ -84,6 +92,7 @@ class PlanCheck:
             or self._gangs(plan)
             or self._evictions(plan)
             or self._oversubscribed(plan, view)
+            or self._constraint(plan)
         )
 
     # --- columns ---------------------------------------------------------------------------------
@@ -224,6 +233,18 @@ class PlanCheck:
         return (
             f"{place} asks machine {machine} for {_amounts(plan.request[i])}, "
             f"its view shows {_amounts(free)} free{suffix}"
+        )
+
+    def _constraint(self, plan: Plan) -> str | None:
+        """Check that tasks that may run on some machines only are placed on these."""
+        if self._constraints is None:
+            return None
+        i = self._constraints.first_broken(self._table.preference[plan.task], plan.machine)
+        if i < 0:
+            return None
+        return (
+            f"plan.machine: task {plan.task[i]} may not run on machine {plan.machine[i]}: its "
+            "preference set is a constraint, and does not list it"
         )
 
 

@@ -14,10 +14,14 @@ Int32 = NDArray[np.int32]
 
 NO_GANG = -1
 NO_PREFERENCE = 0
+# The elsewhere_cost of a preference set whose tasks may run only on what it lists: a constraint.
+# No other cost is that high.
+NOWHERE_ELSE = 1 << 38
 
 
 class TaskClass(IntEnum):
-    """Batch tasks end; service tasks run until the end of the trace (Firmament section 7.1)."""
+    """Batch tasks end; service tasks run until the end of the trace (Firmament section 7.1), or
+    long (Omega section 2)."""
 
     BATCH = 0
     SERVICE = 1
@@ -65,7 +69,8 @@ class PreferenceCatalog:
     machine m costs the machine's cost if m is listed for k, else its rack's cost if the rack is
     listed, else elsewhere_cost[k]. Left waiting it costs unscheduled_cost[k] plus wait_cost for
     each wait_quantum_us of run time that it has waited. The machines listed are the *preferred*
-    machines.
+    machines. A set whose elsewhere_cost is NOWHERE_ELSE is a constraint: its tasks may run only on
+    the machines and racks listed, and a plan that places them elsewhere breaks the contract.
 
     Attributes:
         machine_offsets: int64[K+1]; set k lists entries [offsets[k], offsets[k+1]) of the next two.
@@ -92,6 +97,11 @@ class PreferenceCatalog:
     @property
     def sets(self) -> int:
         return len(self.elsewhere_cost)
+
+    @property
+    def has_constraints(self) -> bool:
+        """Whether a set restricts its tasks to what it lists."""
+        return bool((self.elsewhere_cost == NOWHERE_ELSE).any())
 
     @staticmethod
     def empty() -> PreferenceCatalog:

@@ -20,8 +20,9 @@ TASK_OF_FLOW_S = 17.4e-6  # in an arm with a flow scheduler
 PATIENT_TASK_S = 5e-6  # more, in an arm of one scheduler with patience
 PATIENT_TASK_OF_MANY_S = 14e-6  # with several schedulers, or a flow scheduler
 PREFERENCE_SET_S = 80e-6  # of the workload, for the regret
-VIRTUAL_SECOND_S = 0.0155  # for heartbeats
-SCHEDULER_SECOND_S = 0.0026  # of virtual time, for its rounds and syncs
+HEARTBEAT_S = 15.5e-6  # there is one in each millisecond of virtual time in which a task ends
+SCHEDULER_SECOND_S = 0.0026  # of virtual time, for its rounds and syncs, gaps <= FITTED_GAP_S
+FITTED_GAP_S = 0.2
 BUSY = 1.25  # times longer while other runs keep the other processors busy
 START_S = 3.0  # of a process that imports everything
 PAGE_S = 4.0  # for the table, the plots and the page of a sweep or a frontier
@@ -38,13 +39,15 @@ def expected_run_s(arm: ArmConfig, workload: Workload, warm_up: Workload | None)
         if group.kind is not None
     )
     schedulers = sum(group.count for group in arm.groups)
+    seldom = min(1.0, FITTED_GAP_S / arm.gap_s) if arm.gap_s else 1.0
     task_s = TASK_OF_FLOW_S if solves else TASK_S
     if any(group.options.get("patience_s") for group in arm.groups):
         task_s += PATIENT_TASK_OF_MANY_S if solves or schedulers > 1 else PATIENT_TASK_S
     return (
         tasks * task_s
         + workload.catalog.sets * PREFERENCE_SET_S
-        + virtual_s * (VIRTUAL_SECOND_S + schedulers * SCHEDULER_SECOND_S)
+        + min(virtual_s * 1000, tasks) * HEARTBEAT_S
+        + virtual_s * schedulers * SCHEDULER_SECOND_S * seldom
     )
 
 

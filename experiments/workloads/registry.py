@@ -39,6 +39,7 @@ ATTRIBUTION = "attribution"  # the fact of a workload that says whose data it is
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "google2011": "experiments.workloads.google2011:SPEC",
+        "service_batch": "experiments.workloads.service_batch:SPEC",
         "synthetic": "experiments.workloads.synthetic_spec:SPEC",
     }
 )

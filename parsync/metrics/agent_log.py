@@ -16,6 +16,7 @@ from shared_state.transaction import CONFLICTS, CommitResult
 
 ROUND_COLUMNS = tuple(TABLES["rounds"])[2:]
 
+NO_TASKS = np.zeros(0, np.int64)
 _STALE, _FULL, _EVICTED = CONFLICTS
 
 
@@ -29,6 +30,7 @@ class AgentLog:
         self._records = Measurements()
         self._busy_us = 0
         self._wasted_us = 0  # of rounds with a conflict (as in Omega's simulator)
+        self._job = table.job
         self._outcomes = CommitLog(
             agent,
             np.ascontiguousarray(table.job, np.int64),
@@ -57,6 +59,42 @@ class AgentLog:
         """The decision time of a round, which makes the agent busy."""
         self._busy_us += decision_us
 
+    def attempts(
+        self,
+        start_us: int,
+        decision_us: int,
+        task: Int64,
+        claimed: Int64 = NO_TASKS,
+        placed: Int64 = NO_TASKS,
+        conflicted: Int64 = NO_TASKS,
+    ) -> None:
+        """The scheduling attempts of a round that is over: one for each job that it was about.
+
+        Args:
+            start_us: When the round began.
+            decision_us: Its decision time.
+            task: int64[n], the tasks that it was about.
+            claimed, placed, conflicted: int64[k] each, those of them that it claimed, that it
+                committed for the first time, and whose claims met a conflict.
+        """
+        if not len(task):
+            return
+        counted = (task, claimed, placed, conflicted)
+        job = self._job[task]
+        if (job == job[0]).all():
+            row = (int(job[0]), start_us, decision_us, *map(len, counted))
+            self._records.add("job_attempts", 1, self._agent, *row)
+            return
+        jobs = np.unique(job)
+        tasks, *others = (
+            np.bincount(np.searchsorted(jobs, self._job[some]), minlength=len(jobs))
+            for some in counted
+        )
+        part_us = decision_us * tasks // len(task)
+        self._records.add(
+            "job_attempts", len(jobs), self._agent, jobs, start_us, part_us, tasks, *others
+        )
+
     def unplaceable(self, now_us: int, task: Int64, abandoned: int) -> None:
         self._records.add("unplaceable", len(task), task, self._agent, now_us, abandoned)
 
@@ -67,7 +105,18 @@ class AgentLog:
         average_us: int,
         latency_first: bool,
         staleness_us: int,
+        deciding_us: int = 0,
     ) -> None:
+        """The state of the agent.
+
+        Args:
+            now_us: The time.
+            queued: Tasks that wait with it.
+            average_us: The moving average of the delay.
+            latency_first: Whether it ranks partitions latency-first.
+            staleness_us: The mean age of the partitions of its view.
+            deciding_us: The decision time that has passed of a round that is not over.
+        """
         self._records.add(
             "agents",
             1,
@@ -76,7 +125,7 @@ class AgentLog:
             queued,
             average_us,
             int(latency_first),
-            self._busy_us,
+            self._busy_us + deciding_us,
             self._wasted_us,
             staleness_us,
         )
@@ -93,6 +142,7 @@ class AgentLog:
         start_us: int = NOT_KNOWN,
         decision_us: int = NOT_KNOWN,
         ranking: int = NOT_KNOWN,
+        tasks: Int64 | None = None,
     ) -> tuple[tuple[int, ...], int, int]:
         """One transaction, its committed tasks and its rejected claims.
 
@@ -105,6 +155,7 @@ class AgentLog:
             result: The cell's answer.
             start_us, decision_us, ranking: Of the decision round; NOT_KNOWN for a transaction that
                 is recovered from the cell's log.
+            tasks: int64[m], those that the round was about; None where there was no round.
 
         Returns:
             How many claims had each Reason, how many tasks were committed for the first time, and
@@ -136,6 +187,13 @@ class AgentLog:
             len(task),
             *claims,
         )
-        if decision_us != NOT_KNOWN and (claims[_STALE] or claims[_FULL] or claims[_EVICTED]):
+        has_conflict = claims[_STALE] or claims[_FULL] or claims[_EVICTED]
+        if decision_us != NOT_KNOWN and has_conflict:
             self._wasted_us += decision_us
+        if tasks is not None:
+            placed = task
+            if first_commits < len(task):
+                placed = task[result.accepted & (first == 1)]
+            conflicted = task[np.isin(result.reason, CONFLICTS)] if has_conflict else NO_TASKS
+            self.attempts(start_us, decision_us, tasks, task, placed, conflicted)
         return claims, first_commits, delay_us

@@ -84,14 +84,14 @@ class BusynessMetric(Metric):
             slot, within = rows.slot[mine], inside[mine]
             paired = within[1:] & (slot[1:] == slot[:-1])
             sampled_us = int(np.diff(rows["at_us"][mine])[paired].sum())
-            decided_us = int(_growth(rows["busy_us"][mine])[paired].sum())
+            decided_us = int(growth(rows["busy_us"][mine])[paired].sum())
             if decided_us and window_us:
                 commits = int(self.count["commits_while_counted"][agent, list(scope.slots)].sum())
                 # Samples leave out the ends of the windows: both are rates.
                 per_s += (commits * 1e6 / window_us) / (decided_us / sampled_us)
             elapsed_us += sampled_us
             busy_us += decided_us
-            wasted_us += int(_growth(rows["wasted_us"][mine])[paired].sum())
+            wasted_us += int(growth(rows["wasted_us"][mine])[paired].sum())
         latency_first = int(rows["latency_first"][inside].sum()) if inside.any() else 0
         return BusynessFigures(
             decisions_per_s=per_s or None,
@@ -101,7 +101,7 @@ class BusynessMetric(Metric):
         )
 
 
-def _growth(counter: Int64) -> Int64:
+def growth(counter: Int64) -> Int64:
     """The growth of a counter from sample to sample. One that fell began anew: its agent was
     restarted."""
     grown: Int64 = np.diff(counter)

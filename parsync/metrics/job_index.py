@@ -22,6 +22,25 @@ class JobIndex:
     def __len__(self) -> int:
         return len(self._ids)
 
+    def has(self, job: Int64) -> NDArray[np.bool_]:
+        """Which of these jobs the run has. It has none whose tasks all ran before it began."""
+        if self._dense:
+            return job < len(self._ids)
+        place = np.minimum(np.searchsorted(self._ids, job), len(self._ids) - 1)
+        found: NDArray[np.bool_] = self._ids[place] == job
+        return found
+
+    def having(self, chosen: NDArray[np.bool_], job_of: Int64) -> NDArray[np.bool_]:
+        """Which jobs have a chosen task: bool[jobs], by their places.
+
+        Args:
+            chosen: bool[tasks].
+            job_of: int64[tasks], as given to the index.
+        """
+        found = np.zeros(len(self), np.bool_)
+        found[self.places(job_of[chosen & (job_of >= 0)])] = True
+        return found
+
     def places(self, job: Int64) -> NDArray[np.intp]:
         """The place of each of these jobs, which the run has."""
         if self._dense:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from parsync.metrics.job_arrivals import UNKNOWN, JobArrivals
 from parsync.metrics.job_index import JobIndex
 from parsync.metrics.record_batch import RecordBatch
 from schedulers.interface import ChangeKind
 from shared_state.tasks import Int64
 
 NOT_IN_JOB = -1
-_UNKNOWN = -1
 _PREFERS = 1
 _PREFERRED = 2
 _SLOT_SHIFT = 2
@@ -82,22 +82,16 @@ class JobTimes:
         self._ending = np.ones(jobs, np.bool_)
         if endless is not None:
             self._ending[index.places(job_of[endless & (job_of >= 0)])] = False
-        self._agent = np.full(jobs, _UNKNOWN, np.int32)
-        self._slot = np.zeros(jobs, np.int32)
-        self._submit_us = np.full(jobs, np.iinfo(np.int64).max, np.int64)
-        self._commit_us = np.full(len(job_of), _UNKNOWN, np.int64)
-        self._finish_us = np.full(len(job_of), _UNKNOWN, np.int64)
+        self._arrivals = JobArrivals(index)
+        self._commit_us = np.full(len(job_of), UNKNOWN, np.int64)
+        self._finish_us = np.full(len(job_of), UNKNOWN, np.int64)
         self._tag = np.zeros(len(job_of), np.int16)
         # task -> (commit, tag) of its later commits
         self._again: dict[int, list[tuple[int, int]]] = {}
         self._cut: dict[int, list[int]] = {}  # task -> ends other than by finishing
 
     def add_submissions(self, rows: RecordBatch, slot: NDArray[np.intp]) -> None:
-        job = self._index.places(rows["job"])
-        np.minimum.at(self._submit_us, job, rows["submit_us"])
-        first = rows["submit_us"] == self._submit_us[job]
-        self._agent[job[first]] = rows["agent"][first]
-        self._slot[job[first]] = slot[first]
+        self._arrivals.add(rows, slot)
 
     def add_tasks(self, rows: RecordBatch, slot: NDArray[np.intp]) -> None:
         tag = (
@@ -130,13 +124,7 @@ class JobTimes:
 
     def merge(self, other: JobTimes) -> None:
         """Take over what another accumulator saw of the same workload."""
-        earlier = other._submit_us < self._submit_us
-        for mine, theirs in (
-            (self._submit_us, other._submit_us),
-            (self._agent, other._agent),
-            (self._slot, other._slot),
-        ):
-            mine[earlier] = theirs[earlier]
+        self._arrivals.merge(other._arrivals)
         np.maximum(self._commit_us, other._commit_us, out=self._commit_us)
         np.maximum(self._finish_us, other._finish_us, out=self._finish_us)
         np.maximum(self._tag, other._tag, out=self._tag)
@@ -153,14 +141,15 @@ class JobTimes:
         """
         cells = self._agents * self._slots
         shape = (self._agents, self._slots)
+        arrivals = self._arrivals
         task = np.flatnonzero(self._job_of >= 0)
         job = self._index.places(self._job_of[task])
         jobs = len(self._index)
         commit, finish = self._commit_us[task], self._finish_us[task]
         start, execution_us, lost_us = self._times(task, commit, finish, end_us)
-        known = self._agent >= 0
+        known = arrivals.agent >= 0
         cell_of_job = np.where(
-            known, self._agent.astype(np.int64) * self._slots + self._slot, cells
+            known, arrivals.agent.astype(np.int64) * self._slots + arrivals.slot, cells
         )
 
         def per_job(weight: Int64) -> Int64:
@@ -181,23 +170,23 @@ class JobTimes:
         np.maximum.at(last_finish, job, finish)
         stet = per_job(np.where(finish >= 0, finish - start, 0))
         one = np.ones(jobs, np.int64)
-        waited_us = np.maximum(end_us - self._submit_us, 0)
+        waited_us = np.maximum(end_us - arrivals.submit_us, 0)
         late, unfinished = known & ~committed, known & self._ending & ~finished
         ending = known & self._ending
 
         tag = self._tag[task].astype(np.int64)
         of_task = np.where(
-            self._agent[job] >= 0,
-            self._agent[job].astype(np.int64) * self._slots + (tag >> _SLOT_SHIFT),
+            arrivals.agent[job] >= 0,
+            arrivals.agent[job].astype(np.int64) * self._slots + (tag >> _SLOT_SHIFT),
             cells,
         )
         prefers_us, preferred_us = execution_us
         return JobTotals(
             jobs=per_cell(cell_of_job, one),
             committed=per_cell(cell_of_job[committed], one[committed]),
-            jsd_us=per_cell(cell_of_job[committed], (last_commit - self._submit_us)[committed]),
+            jsd_us=per_cell(cell_of_job[committed], (last_commit - arrivals.submit_us)[committed]),
             finished=per_cell(cell_of_job[finished], one[finished]),
-            jct_us=per_cell(cell_of_job[finished], (last_finish - self._submit_us)[finished]),
+            jct_us=per_cell(cell_of_job[finished], (last_finish - arrivals.submit_us)[finished]),
             stet_us=per_cell(cell_of_job[finished], stet[finished]),
             ending=per_cell(cell_of_job[ending], one[ending]),
             uncommitted_us=per_cell(cell_of_job[late], waited_us[late]),

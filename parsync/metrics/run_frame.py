@@ -20,6 +20,8 @@ from parsync.metrics.job_index import JobIndex
 from parsync.metrics.quantity import Quantity
 from shared_state.tasks import Int32, Int64
 
+BUCKET_US = 250_000  # the width of the buckets of time series
+
 
 class PhaseLike(Protocol):
     """A stretch of offered load (parsync.workload.workload.Phase)."""
@@ -82,6 +84,7 @@ class RunFrame:
         job_of: int64[tasks], the job of each task id, NOT_IN_JOB for those running before the run
             began. Without it there are no job figures.
         endless: bool[tasks], tasks that never end, whose jobs therefore never finish.
+        services: bool[tasks], tasks of service jobs (default: none).
         values: Further figures of first commits.
         preferences: Of each task id. Without it, or without job_of, there are no figures by
             preference set.
@@ -98,10 +101,11 @@ class RunFrame:
         *,
         partitions: int,
         settle_us: int = 0,
-        bucket_us: int = 250_000,
+        bucket_us: int = BUCKET_US,
         groups: Sequence[Group] | None = None,
         job_of: Int64 | None = None,
         endless: NDArray[np.bool_] | None = None,
+        services: NDArray[np.bool_] | None = None,
         values: Sequence[PlacementValue] = (),
         preferences: TaskPreferences | None = None,
     ) -> None:
@@ -113,7 +117,8 @@ class RunFrame:
         self.groups = tuple(groups) if groups else (Group("all", tuple(range(agents))),)
         self.agents, self.partitions = agents, partitions
         self.settle_us, self.bucket_us = settle_us, bucket_us
-        self.job_of, self.endless, self.values = job_of, endless, tuple(values)
+        self.job_of, self.endless, self.services = job_of, endless, services
+        self.values = tuple(values)
         self.jobs = None if job_of is None else JobIndex(job_of)
         self.preferences = preferences
         grouped = [agent for group in self.groups for agent in group.agents]

@@ -24,6 +24,7 @@ from parsync.metrics.quantity import Quantity
 from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.record_buffer import Columns, RecordBuffer, Table
 from parsync.metrics.run_frame import (
+    BUCKET_US,
     Group,
     PhaseLike,
     PlacementValue,
@@ -73,10 +74,11 @@ class RunMetrics:
         *,
         partitions: int,
         settle_us: int = 0,
-        bucket_us: int = 250_000,
+        bucket_us: int = BUCKET_US,
         groups: Sequence[Group] | None = None,
         job_of: Int64 | None = None,
         endless: NDArray[np.bool_] | None = None,
+        services: NDArray[np.bool_] | None = None,
         values: Sequence[PlacementValue] = (),
         preferences: TaskPreferences | None = None,
         kinds: Sequence[type[Metric]] | None = None,
@@ -91,6 +93,7 @@ class RunMetrics:
             groups=groups,
             job_of=job_of,
             endless=endless,
+            services=services,
             values=values,
             preferences=preferences,
         )

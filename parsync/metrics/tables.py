@@ -117,6 +117,24 @@ SCHEMAS: Tables = {
             "duplicate": _claims("rejected: the task was placed already, or had run"),
         },
     ),
+    "job_attempts": TableSchema(
+        "One row per job and decision round that was about tasks of the job: a scheduling attempt, "
+        "in Omega's words. Rounds whose outcome a killed live scheduler never learned are missing.",
+        {
+            "agent": _AGENT,
+            "job": _JOB,
+            "start_us": Column("int64", "us", "when the decision round began"),
+            "decision_us": Column(
+                "int64",
+                "us",
+                "its decision time; of a round about several jobs, a part in proportion to tasks",
+            ),
+            "tasks": Column("int64", "tasks", "tasks of the job that were decided on"),
+            "claims": Column("int64", "claims", "claims for them"),
+            "placed": Column("int64", "tasks", "those of them committed for the first time"),
+            "conflicts": Column("int64", "claims", "claims rejected as stale, full or evicted"),
+        },
+    ),
     "rejections": TableSchema(
         "One row per rejected claim.",
         {

@@ -22,15 +22,16 @@ from parsync.runtime.json_files import field_of, read_json, write_json
 from parsync.runtime.plain import from_plain, to_plain
 from parsync.runtime.protocol_checks import check_protocols
 from schedulers import registry
-from schedulers.decision_time import Counted, DecisionClock, Measured, Modelled
+from schedulers.decision_time import Counted, DecisionClock, Measured, Modelled, ModelledByClass
 from shared_state.errors import AgoraError
 
 ARM_FILE = "arm.json"
 FORMAT = 2
 OLD_FILE = "assembly.pickle"  # what older versions wrote, which is never read
 
-_CLOCKS: dict[str, type[Modelled | Counted | Measured]] = {
+_CLOCKS: dict[str, type[Modelled | ModelledByClass | Counted | Measured]] = {
     "modelled": Modelled,
+    "modelled_by_class": ModelledByClass,
     "counted": Counted,
     "measured": Measured,
 }

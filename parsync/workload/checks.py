@@ -11,11 +11,18 @@ from numpy.typing import NDArray
 
 from parsync.workload.workload import Workload
 from shared_state.cell import MAX_CAPACITY, MAX_DIMENSIONS
-from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch, TaskClass
+from shared_state.tasks import (
+    NOWHERE_ELSE,
+    CellSpec,
+    Int64,
+    PreferenceCatalog,
+    TaskBatch,
+    TaskClass,
+)
 
 # Of a placement, and of waiting. The flow scheduler's arcs go to 2^40, which leaves room for the
 # cost of waiting on.
-MAX_COST = 1 << 38
+MAX_COST = NOWHERE_ELSE
 
 
 def larger_than_every_machine(cell: CellSpec, request: Int64) -> NDArray[np.bool_]:
@@ -154,6 +161,11 @@ def _validate_catalog(catalog: PreferenceCatalog, cell: CellSpec) -> None:
     _require(
         _costs(catalog.elsewhere_cost) and _costs(catalog.unscheduled_cost),
         f"catalog: elsewhere_cost and unscheduled_cost: int64[K], at most {MAX_COST}",
+    )
+    lists = np.diff(catalog.machine_offsets) + np.diff(catalog.rack_offsets) > 0
+    _require(
+        lists[catalog.elsewhere_cost == NOWHERE_ELSE].all(),
+        "catalog: a set whose tasks may run nowhere else lists no machine or rack",
     )
     # Or a scheduler that minimises costs would let tasks without preferences wait first.
     dearest = int(catalog.unscheduled_cost.max())

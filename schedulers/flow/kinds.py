@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from schedulers.capability import Capability
+from schedulers.constraints import refuse_constraints
 from schedulers.decision_time import Counted
 from schedulers.flow.policies.load_spreading import LoadSpreading
 from schedulers.flow.policies.policy import Policy, TimePrice
@@ -87,6 +88,7 @@ def build_quincy(options: QuincyOptions, environment: SchedulerEnvironment) -> F
 def build_load_spreading(
     options: LoadSpreadingOptions, environment: SchedulerEnvironment
 ) -> FlowScheduler:
+    refuse_constraints(environment.catalog, "flow_load_spreading")
     price = _wait_price(options, Policy.wait_price)
     policy = LoadSpreading(options.step_cost, options.unscheduled_cost, options.levels, price)
     return FlowScheduler(policy, options, environment)

@@ -5,7 +5,8 @@
 // rack's if the rack is listed, else elsewhere[k]. The machines listed are the preferred ones. As
 // in Quincy, a machine listed is assumed no dearer than its rack, and a rack no dearer than
 // elsewhere: a placer tries the listed machines by ascending cost, then the listed racks by
-// ascending cost, then the rest.
+// ascending cost, then the rest. A set whose elsewhere is kNowhereElse is a constraint: its tasks
+// may run only on what it lists.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +15,9 @@
 #include <vector>
 
 namespace agora {
+
+// As shared_state.tasks.NOWHERE_ELSE.
+constexpr int64_t kNowhereElse = int64_t{1} << 38;
 
 // Borrowed columns; whoever makes one keeps the arrays alive.
 struct PreferenceColumns {
@@ -60,6 +64,8 @@ class Catalog {
   size_t sets() const { return level_offsets_.size() - 1; }
   size_t machines() const { return machines_; }
   int64_t elsewhere_cost(int32_t set) const { return elsewhere_cost_[static_cast<size_t>(set)]; }
+  // Whether tasks of the set may run only on what it lists.
+  bool is_constraint(int32_t set) const { return elsewhere_cost(set) == kNowhereElse; }
   uint32_t first_level(int32_t set) const { return level_offsets_[static_cast<size_t>(set)]; }
   uint32_t end_level(int32_t set) const { return level_offsets_[static_cast<size_t>(set) + 1]; }
   const Level& level(uint32_t number) const { return levels_[number]; }

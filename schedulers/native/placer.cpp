@@ -161,7 +161,7 @@ int32_t Placer::find_place(size_t task) {
 int32_t Placer::find_in(int32_t set, const Pool& pool, Search search) {
   if (prices_) return cheapest(set, pool, search);
   const int32_t row = prefer(set, pool, search);
-  if (row != kNone || search == Search::ListedMachines) return row;
+  if (row != kNone || search == Search::ListedMachines || catalog_.is_constraint(set)) return row;
   return choose_elsewhere(pool);
 }
 

@@ -31,6 +31,8 @@
 // partition chosen. Prices may be those of placements on other than listed machines alone. Weighted
 // sampling knows no prices.
 //
+// A task whose set is a constraint (catalog.hpp) takes what the set lists or nothing.
+//
 // A task that `waits` takes a listed machine or none, at any of their costs (delay scheduling).
 // With `preferred_first` there are two passes: in the first, every task whose set lists machines
 // takes one if it can; in the second, the tasks left that do not wait are placed as above. Both

@@ -16,8 +16,9 @@ constexpr size_t kGrowth = 4;
 }  // namespace
 
 int32_t Placer::cheapest(int32_t set, const Pool& pool, Search search) {
+  const bool elsewhere = search == Search::Anywhere && !catalog_.is_constraint(set);
   if (catalog_.first_level(set) == catalog_.end_level(set))
-    return search == Search::Anywhere ? choose_elsewhere(pool) : kNone;
+    return elsewhere ? choose_elsewhere(pool) : kNone;
   Offer best;
   const auto consider = [&](int32_t row, int64_t cost, bool priced) {
     Offer found{row, cost, priced, drawn_};
@@ -34,7 +35,7 @@ int32_t Placer::cheapest(int32_t set, const Pool& pool, Search search) {
     consider(priced ? cheapest_of_level(number, pool) : prefer_level(number, pool), level.cost,
              priced);
   }
-  if (search == Search::Anywhere && may_beat(catalog_.elsewhere_cost(set), best))
+  if (elsewhere && may_beat(catalog_.elsewhere_cost(set), best))
     consider(choose_elsewhere(pool), catalog_.elsewhere_cost(set), true);
   drawn_ = best.drawn;
   return best.row;

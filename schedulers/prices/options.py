@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from schedulers.capability import Capability
+from schedulers.constraints import refuse_constraints
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices import registry
 from schedulers.prices.price_check import CheckedEstimator, checked
@@ -88,6 +89,7 @@ class PriceOptions(BaseModel):
         """The estimator of a scheduler's prices; None if it knows none."""
         if self.prices == registry.NONE:
             return None
+        refuse_constraints(environment.catalog, "slot prices")
         spec = registry.get(self.prices)
         estimator = spec.build(spec.parse_options(self.price_options), environment)
         one = checked(self.prices, estimator, *environment.cell.capacity.shape)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.arm_config import CountedTime, ModelledTime
+from experiments.decision_times import CountedTime, ModelledTime
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.record import Record

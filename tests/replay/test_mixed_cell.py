@@ -38,7 +38,13 @@ class Audited(AuditedMaster):
 class Watched:
     """A run whose cell is followed by an audit and by a witness, which share no code."""
 
-    def __init__(self, config: RunConfig, workload: Workload, message_us: int) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        workload: Workload,
+        message_us: int,
+        until_us: int = 20_000_000,
+    ) -> None:
         self.arm: ArmConfig = config.arms[0]
         spec = self.arm.spec(config.seed, config.heartbeat_us, 100_000, live=False)
         assembly = Assembly.of(spec, workload)
@@ -60,7 +66,7 @@ class Watched:
         runtime = VirtualRuntime(
             participants, deciders, self.records.append, assembly.codec, message_us
         )
-        runtime.run_until(20_000_000)
+        runtime.run_until(until_us)
         runtime.finish()
         self.queued = sum(agent.queued for agent in agents)
         audit.matches(cell)

@@ -15,7 +15,7 @@ from experiments.arm_config import ArmConfig, GroupConfig
 from experiments.presets import default_arms, demo_scale, mix_arm, optimistic, paper_scale
 from parsync.runtime.arm_file import ARM_FILE, ArmFile, InVirtualTime, read_arm, write_arm
 from schedulers import registry
-from schedulers.decision_time import Counted, Measured
+from schedulers.decision_time import Counted, Measured, Modelled, ModelledByClass
 from schedulers.registry import SchedulerSpec
 from shared_state.errors import AgoraError
 from tests.fixtures.live_runs import mixed_arm
@@ -104,7 +104,7 @@ def test_the_clock_of_another_packages_kind_is_found_by_the_kind(
 
 def test_clocks_come_back(tmp_path: Path) -> None:
     arm = mixed_arm()
-    for clock in (Counted(7), Measured()):
+    for clock in (Counted(7), Measured(), ModelledByClass(Modelled(1, 2, 3), Modelled(4, 5, 6))):
         spec = replace(arm, groups=(replace(arm.groups[0], clock=clock),))
         write_arm(tmp_path, ArmFile(spec, "", None))
         assert read_arm(tmp_path).spec == spec

@@ -86,9 +86,11 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
         ('[workload]\nkind = "synthetic"', "[synthetic]",
          '[synthetic]: now [workload] with kind = "synthetic"'),
         ('kind = "synthetic"', 'kind = "synthesis"',
-         "workload: unknown workload kind 'synthesis'; known: google2011, synthetic"),
+         "workload: unknown workload kind 'synthesis'; known: google2011, "
+         "service_batch, synthetic"),
         ('kind = "synthetic"', "",
-         "workload: kind: missing; expected one of google2011, synthetic"),
+         "workload: kind: missing; expected one of google2011, "
+         "service_batch, synthetic"),
         ("gap_s = 0.05", "gap = 0.05",
          "arms.0.groups.0.protocol: protocol 'optimistic' has no option 'gap'; its options: "),
         (PARSYNC, 'protocol = "optimistic"',

@@ -144,7 +144,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         ("workload", None, "workload: "),
         ("workload.machines", -1, "workload.machines: "),
         ("workload.kind", "demo", "workload: unknown workload kind 'demo'; known: google2011, "),
-        ("workload.kind", 3, "workload: kind: got 3; expected one of google2011, synthetic"),
+        ("workload.kind", 3, "workload: kind: got 3; expected one of google2011, service_batch, "),
         (
             "workload.mashines",
             3,

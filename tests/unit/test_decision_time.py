@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedulers.decision_time import Counted, Measured, Modelled
+from schedulers.decision_time import Counted, Measured, Modelled, ModelledByClass
 
 
 def test_modelled_is_linear_in_tasks_and_partitions_and_rounds_up():
@@ -40,6 +40,17 @@ def test_a_cut_round_holds_the_tasks_whose_decision_begins_before_the_sync(
 
 def test_free_decisions_are_not_cut():
     assert Modelled(5, 0, 0).tasks_within(100, 20) is None
+
+
+def test_a_round_takes_the_times_of_the_classes_that_it_is_about():
+    fast, slow = Modelled(10, 1_000, 500), Modelled(1_000, 7_000, 2_000)
+    clock = ModelledByClass(fast, slow)
+    assert clock.by_class_us(5, 0, 40, 3) == fast.duration_us(5, 40, 0, 0, 3)
+    assert clock.by_class_us(0, 5, 40, 3) == slow.duration_us(5, 40, 0, 0, 3)
+    of_batch, of_service = fast.duration_us(3, 30, 0, 0, 3), slow.duration_us(1, 10, 0, 0)
+    assert clock.by_class_us(3, 1, 40, 3) == of_batch + of_service
+    assert clock.by_class_us(0, 0, 0, 0) == fast.job_us
+    assert clock.tasks_within(10**9, 1) is None
 
 
 def test_counted_and_measured():

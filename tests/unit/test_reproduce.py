@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.arm_config import ModelledTime
+from experiments.decision_times import ModelledTime
 from experiments.interruption import Interruption
 from experiments.model_files import read_model
 from experiments.reproduce import execution

@@ -17,6 +17,7 @@ import pytest
 
 from experiments.workloads.google2011 import Google2011Options, load
 from experiments.workloads.parsync_cells import demo_options, paper_options
+from experiments.workloads.service_batch import SPEC as SERVICE_BATCH
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.workload.workload import Workload
@@ -87,12 +88,23 @@ def variety() -> Workload:
     return generate(options, seed=11)
 
 
+def service_batch() -> Workload:
+    options = {
+        "duration_s": 3600.0,
+        "batch": {"pickiness": 0.5, "constrained_permille": 500},
+        "service": {"pickiness": 0.75},
+        "initial_fill_percent": 40,
+    }
+    return SERVICE_BATCH.make(SERVICE_BATCH.parse_options(options), 5)
+
+
 MADE = {
     "demo, seed 1": lambda _: generate(demo_options(), 1, name="demo"),
     "demo, quick, seed 2": lambda _: generate(demo_options(quick=True), 2, name="demo"),
     "paper, 2 s, seed 1": lambda _: generate(paper_options().with_duration(2.0), 1, name="paper"),
     "every option, seed 11": lambda _: variety(),
     "trace, seed 3": trace,
+    "service and batch, seed 5": lambda _: service_batch(),
 }
 
 

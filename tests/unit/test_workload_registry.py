@@ -84,9 +84,10 @@ def install_theirs(site: Path, attribute: str = "SPEC", module: str = "their_wor
     install(site, "theirs", f"{module}:{attribute}", files, registry.ENTRY_POINTS)
 
 
-def test_ours_are_two_and_load() -> None:
-    assert registry.kinds() == ("google2011", "synthetic")
-    assert [registry.get(kind).kind for kind in registry.kinds()] == ["google2011", "synthetic"]
+def test_ours_are_three_and_load() -> None:
+    ours = ("google2011", "service_batch", "synthetic")
+    assert registry.kinds() == ours
+    assert tuple(registry.get(kind).kind for kind in ours) == ours
     assert registry.get("google2011").path_options() == ("directory",)
     assert registry.get("synthetic").path_options() == ()
 
@@ -139,7 +140,7 @@ def test_a_spec_that_cannot_be_used_is_refused(site: Path, attribute: str, says:
 
 def test_an_unknown_kind_is_named_and_the_known_ones_listed() -> None:
     with pytest.raises(
-        AgoraError, match="unknown workload kind 'azure'; known: google2011, synthetic"
+        AgoraError, match="unknown workload kind 'azure'; known: google2011, service_batch, "
     ):
         registry.get("azure")
 

@@ -103,6 +103,7 @@ class OptimisticAgent:
         self._sample_us = shared.sample_us
         self._strategy = strategy
         self._policy = policy
+        self._job = shared.table.job
         # A sync at every attempt has to show the last attempt's outcome, so it waits for that.
         waits = Capability.WAITS_FOR_OUTCOME in capabilities or sync.at_every_attempt
         self._pipelines = policy.commit_pipelining and not waits
@@ -313,9 +314,10 @@ class OptimisticAgent:
         effects = [] if exits is NO_EXITS else self._record_exits(now_us, exits)
         effects += self._demand.report()
         if len(plan.task) == 0 and len(plan.evict) == 0:
+            self._log.attempts(round_.start_us, round_.decision_us, round_.tasks)
             return effects + self._end_round(now_us, round_, NO_TASKS)
         self._transactions += 1
-        transaction = round_.transaction(self.index, self._transactions, self._policy)
+        transaction = round_.transaction(self.index, self._transactions, self._policy, self._job)
         self._committing[self._transactions] = round_
         effects.append(Send(MASTER, CommitRequest(self.index, transaction)))
         if self._pipelines:
@@ -345,6 +347,7 @@ class OptimisticAgent:
             round_.start_us,
             round_.decision_us,
             int(round_.ranking),
+            round_.tasks,
         )
         if self._sync.policy.wants_feedback:
             conflict = np.isin(result.reason, _CONFLICTS)
@@ -432,7 +435,10 @@ class OptimisticAgent:
     def _log_sample(self, now_us: int) -> None:
         latency_first = self._ranking is PartitionRanking.LATENCY_FIRST
         staleness_us = self._view.staleness_us(now_us)
-        self._log.sample(now_us, self.queued, self._average.us, latency_first, staleness_us)
+        deciding_us = 0 if self._round is None else self._round.passed_us(now_us)
+        self._log.sample(
+            now_us, self.queued, self._average.us, latency_first, staleness_us, deciding_us
+        )
 
     def _sample(self, now_us: int, sample: int) -> list[Effect]:
         self._log_sample(now_us)

@@ -18,7 +18,8 @@ from shared_state.view import ClusterView
 
 
 class AgentView:
-    """The view of one agent.
+    """The view of one agent. Partitions that its group may not use are never synchronised, so that
+    their machines stay closed to it.
 
     Attributes:
         cell: What the agent believes about the cell.
@@ -37,6 +38,9 @@ class AgentView:
         self.order: Int32 = np.zeros(context.partitions, np.int32)
         self.changed = False
         self._agent = environment.index
+        only = environment.member.options.only_partitions
+        self._visible = np.array(sorted(only or range(context.partitions)), np.int32)
+        self._visible.setflags(write=False)  # it is part of messages
         self._limit = shared.cell.limit[:, 0]
         self._offsets = shared.partitioning.offsets
         self._checks_seqnum = checks_seqnum
@@ -58,11 +62,17 @@ class AgentView:
         return self.request_all()
 
     def request_all(self) -> list[Effect]:
-        """Ask the master for every partition."""
-        return self.request(np.arange(len(self.order), dtype=np.int32))
+        """Ask the master for every partition that the agent may see."""
+        return self._ask(self._visible)
 
     def request(self, partition: Int32) -> list[Effect]:
-        """Ask the master for what has changed in some partitions."""
+        """Ask the master for what has changed in those of some partitions that the agent may
+        see."""
+        if len(self._visible) < len(self.order):
+            partition = partition[np.isin(partition, self._visible)]
+        return self._ask(partition) if len(partition) else []
+
+    def _ask(self, partition: Int32) -> list[Effect]:
         version = self._versions[partition]
         return [Send(MASTER, SyncRequest(self._agent, partition, version, self._checks_seqnum))]
 
@@ -97,14 +107,16 @@ class AgentView:
             self.cell.apply(delta)
             latest = delta.partition
         if latest >= 0:
-            if len(reply.deltas) == len(self.order):  # everything is equally fresh
-                latest = (self._first_partition + rounds) % len(self.order)
+            if len(reply.deltas) == len(self._visible):  # everything is equally fresh
+                turn = (self._first_partition + rounds) % len(self._visible)
+                latest = int(self._visible[turn])
             self.order = freshness_order(self._synced_us, latest)
         return []
 
     def staleness_us(self, now_us: int) -> int:
-        """The mean age of the partitions."""
-        return average_staleness_us(np.maximum(self._synced_us, self._known_us), now_us)
+        """The mean age of the partitions that the agent may see."""
+        known_us = np.maximum(self._synced_us, self._known_us)[self._visible]
+        return average_staleness_us(known_us, now_us)
 
     def used_permille(self) -> Int64:
         """How much of the first resource is in use in each partition, in thousandths, int64[P]:

@@ -17,6 +17,14 @@ class LoserPolicy(IntEnum):
     REQUEUE = 1
 
 
+class AtomicUnit(IntEnum):
+    """Which claims of a transaction CommitMode.ALL_OR_NOTHING accepts together or not at all: those
+    of a gang, or those of a job (Omega's simulator, whose transactions are of one job each)."""
+
+    GANG = 0
+    JOB = 1
+
+
 class StrategyKind(StrEnum):
     """How an agent ranks partitions (ParSync section 5.2)."""
 

@@ -7,7 +7,12 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from parsync.protocols.optimistic.choices import LoserPolicy, StrategyKind, named
+from parsync.protocols.optimistic.choices import (
+    AtomicUnit,
+    LoserPolicy,
+    StrategyKind,
+    named,
+)
 from parsync.protocols.optimistic.strategies import Strategy, make_strategy
 from parsync.protocols.optimistic.sync import registry as sync_policies
 from shared_state.errors import AgoraError
@@ -35,6 +40,13 @@ class OptimisticOptions(BaseModel):
         None,
         description="groups that name the same set count together as the N schedulers of ParSync;"
         " unset: the group by itself",
+    )
+    only_partitions: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
+        None,
+        min_length=1,
+        strict=False,
+        description="the partitions, counted from 0, that the group's schedulers see and claim in"
+        " (static partitioning: groups that have none in common); unset: all",
     )
     strategy: Annotated[StrategyKind, *named(StrategyKind)] = Field(
         StrategyKind.OPTIMISTIC,
@@ -104,7 +116,12 @@ class OptimisticOptions(BaseModel):
     commit_mode: Annotated[CommitMode, *named(CommitMode)] = Field(
         CommitMode.INCREMENTAL,
         description="incremental: every claim is accepted by itself, so that a gang may be torn;"
-        " all_or_nothing: the claims of a gang are accepted together or not at all",
+        " all_or_nothing: the claims of an atomic_unit are accepted together or not at all",
+    )
+    atomic_unit: Annotated[AtomicUnit, *named(AtomicUnit)] = Field(
+        AtomicUnit.GANG,
+        description="all_or_nothing: the unit is a gang that the workload marks, or a job (Omega's"
+        " simulator): its claims in one transaction",
     )
 
     @model_validator(mode="after")
@@ -113,6 +130,18 @@ class OptimisticOptions(BaseModel):
             sync_policies.get(self.sync).parse_options(self.sync_options)
         except AgoraError as error:
             raise ValueError(str(error)) from error
+        return self
+
+    @model_validator(mode="after")
+    def _has_units(self) -> Self:
+        if (
+            self.atomic_unit is not AtomicUnit.GANG
+            and self.commit_mode is not CommitMode.ALL_OR_NOTHING
+        ):
+            raise ValueError(
+                "atomic_unit: has no effect unless commit_mode is 'all_or_nothing', got "
+                f"{self.commit_mode.name.lower()!r}"
+            )
         return self
 
     @property
@@ -130,6 +159,7 @@ class OptimisticOptions(BaseModel):
             freed_at_once=self.freed_at_once,
             losers=self.losers,
             commit_mode=self.commit_mode,
+            atomic_unit=self.atomic_unit,
             conflict_check=self.conflict_check,
             commit_pipelining=self.commit_pipelining,
             average_permille=self.average_permille,
@@ -165,6 +195,7 @@ class AgentPolicy:
     freed_at_once: bool
     losers: LoserPolicy
     commit_mode: CommitMode
+    atomic_unit: AtomicUnit
     conflict_check: ConflictCheck
     commit_pipelining: bool
     average_permille: int

@@ -23,8 +23,10 @@ from shared_state.random import stream_key
 
 
 def make_agent(environment: AgentEnvironment) -> Agent:
-    """An agent of a group, with its scheduler."""
+    """An agent of a group, with its scheduler. AgoraError if the cell has so few machines that it
+    lacks a partition that the group is given."""
     shared, options = environment.shared, environment.member.options
+    _check_partitions(environment.member, shared.partitioning.count)
     context = sync_context(
         shared.members,
         environment.member,
@@ -61,11 +63,13 @@ def sync_context(
 
 
 def check(members: tuple[Member, ...], partitions: int) -> None:
-    """Raise AgoraError if a group's sync policy cannot work with its gap and the partitions, or if
-    groups of one sync set have different gaps: their synchronisations interlock."""
+    """Raise AgoraError if a group's sync policy cannot work with its gap and the partitions, if a
+    group is given partitions that the arm has not, or if groups of one sync set have different
+    gaps: their synchronisations interlock."""
     gap_s: dict[str, float] = {}
     for member in members:
         own = member.options
+        _check_partitions(member, partitions)
         if own.sync_set and gap_s.setdefault(own.sync_set, own.gap_s) != own.gap_s:
             raise AgoraError(
                 f"group '{member.name}': gap_s: expected {gap_s[own.sync_set]:g}, that of the sync "
@@ -76,6 +80,21 @@ def check(members: tuple[Member, ...], partitions: int) -> None:
             make_sync_policy(member.options.sync, member.options.sync_options, context)
         except AgoraError as error:
             raise AgoraError(f"group '{member.name}': {error}") from error
+
+
+def _check_partitions(member: Member, partitions: int) -> None:
+    """Raise AgoraError unless the partitions that a group is given are some of these."""
+    only = member.options.only_partitions
+    if only is None:
+        return
+    wrong = [number for number in only if number >= partitions]
+    if wrong:
+        raise AgoraError(
+            f"group '{member.name}': only_partitions: expected numbers from 0 to {partitions - 1}, "
+            f"got {wrong[0]}"
+        )
+    if len(set(only)) < len(only):
+        raise AgoraError(f"group '{member.name}': only_partitions: a partition is named twice")
 
 
 def capabilities(options: OptimisticOptions) -> Set[ProtocolCapability]:

@@ -9,8 +9,10 @@ from parsync.protocols.optimistic.agent_view import AgentView
 from parsync.protocols.optimistic.rounds import Round
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.checked import CheckedScheduler
+from schedulers.decision_time import ModelledByClass
 from schedulers.interface import PartitionRanking, PendingReason, PlanContext
 from shared_state.random import stream_key
+from shared_state.tasks import TaskClass
 
 
 class RoundPlanner:
@@ -34,6 +36,7 @@ class RoundPlanner:
         self._view = view
         self._checks_seqnum = checks_seqnum
         self._clock = environment.clock
+        self._task_class = environment.shared.table.task_class
         self._name = environment.name
         self._seed = environment.shared.seed
 
@@ -73,6 +76,16 @@ class RoundPlanner:
             tasks = len(round_.offered)
             if len(plan.pending):  # those too large for every machine the scheduler never saw
                 tasks -= int(np.count_nonzero(plan.pending_reason == PendingReason.TOO_LARGE))
+        if isinstance(self._clock, ModelledByClass):
+            services = self._task_class[round_.tasks] == TaskClass.SERVICE
+            service_tasks = min(tasks, int(np.count_nonzero(services)))
+            round_.decision_us = self._clock.by_class_us(
+                tasks - service_tasks,
+                service_tasks,
+                int(plan.partitions_scanned),
+                int(plan.priced_machines),
+            )
+            return round_.decision_us
         round_.decision_us = self._clock.duration_us(
             tasks,
             int(plan.partitions_scanned),

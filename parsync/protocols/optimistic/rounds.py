@@ -8,6 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
+from parsync.protocols.optimistic.choices import AtomicUnit
 from parsync.protocols.optimistic.options import AgentPolicy
 from schedulers.interface import PartitionRanking, Plan
 from shared_state.tasks import NO_GANG, Int64
@@ -53,10 +54,38 @@ class Round:
     in_full: bool = False
     claimed: QueuedTasks = field(default_factory=lambda: NO_TASKS)
 
-    def transaction(self, scheduler: int, sequence: int, policy: AgentPolicy) -> Transaction:
-        """What the agent `scheduler` asks of the cell, once the round is planned."""
+    @property
+    def tasks(self) -> Int64:
+        """The tasks that the round is about once it is planned, int64[n]: those that the scheduler
+        was offered, and those that it had kept and claims now."""
+        plan = self.plan
+        assert plan is not None, "a round is about what it plans"
+        offered, claimed = self.offered.task, plan.task
+        if self.in_full or claimed is offered or not len(claimed):
+            return offered
+        return np.union1d(offered, claimed)
+
+    def passed_us(self, now_us: int) -> int:
+        """How much of its decision time has passed."""
+        return min(now_us - self.start_us, self.decision_us)
+
+    def transaction(
+        self, scheduler: int, sequence: int, policy: AgentPolicy, job: Int64
+    ) -> Transaction:
+        """What an agent asks of the cell, once the round is planned.
+
+        Args:
+            scheduler: The agent.
+            sequence: The number of the transaction.
+            policy: The agent's policy.
+            job: int64[tasks], the job of every task.
+        """
         plan = self.plan
         assert plan is not None and self.synced_us is not None, "plans come before transactions"
+        unit: Int64 | None = None
+        if policy.commit_mode is CommitMode.ALL_OR_NOTHING:
+            is_job = policy.atomic_unit is AtomicUnit.JOB
+            unit = job[plan.task] if is_job else _gangs(plan.gang)
         return Transaction(
             scheduler=scheduler,
             sequence=sequence,
@@ -66,13 +95,13 @@ class Round:
             synced_us=self.synced_us,
             commit_mode=policy.commit_mode,
             conflict_check=policy.conflict_check,
-            gang=_groups(plan.gang) if policy.commit_mode is CommitMode.ALL_OR_NOTHING else None,
+            gang=unit,
             seqnum=self.seqnum,
             evict=plan.evict if len(plan.evict) else None,
         )
 
 
-def _groups(gang: Int64) -> Int64:
+def _gangs(gang: Int64) -> Int64:
     """What stands or falls together: gangs, and every task without one by itself. (To the cell,
     claims without a gang are one group.)"""
     alone = NO_GANG - 1 - np.arange(len(gang), dtype=np.int64)

@@ -18,7 +18,7 @@ from schedulers.flow.policies.policy import (
     to_aggregator,
 )
 from schedulers.objective import placement_cost
-from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
+from shared_state.tasks import NOWHERE_ELSE, CellSpec, Int64, PreferenceCatalog, TaskBatch
 
 # A task that costs as much placed as waiting is placed.
 TIE_TOWARDS_PLACING = 1
@@ -27,10 +27,10 @@ PATIENCE_STEPS = 64
 
 
 def dearest_place(catalog: PreferenceCatalog) -> int:
-    """The cost of the most expensive placement that a catalog knows."""
+    """The cost of the most expensive placement that a catalog allows."""
+    elsewhere = catalog.elsewhere_cost[catalog.elsewhere_cost != NOWHERE_ELSE]
     return max(
-        int(cost.max(initial=0))
-        for cost in (catalog.machine_cost, catalog.rack_cost, catalog.elsewhere_cost)
+        int(cost.max(initial=0)) for cost in (catalog.machine_cost, catalog.rack_cost, elsewhere)
     )
 
 
@@ -66,7 +66,7 @@ class Quincy(Policy):
 
         T --machine_cost--> M --0--> S                  preferred machines
         T --rack_cost--> R --0--> M                     preferred racks
-        T --elsewhere_cost--> X --0--> R                anywhere
+        T --elsewhere_cost--> X --0--> R                anywhere, if the set is no constraint
         T --0--> K --machine_cost, rack_cost--> M, R    large sets, instead of the first two
         T --dearest machine + 1--> W --waiting--> S     while the patience of T lasts
         T --unscheduled + 1 (+ dearest)--> U_j --waiting--> S
@@ -107,6 +107,7 @@ class Quincy(Policy):
         self._patient_wait_cost[np.diff(catalog.machine_offsets) == 0] = -1
         degree = np.diff(catalog.machine_offsets) + np.diff(catalog.rack_offsets)
         self._shared = degree > max_task_arcs
+        self._anywhere = catalog.elsewhere_cost != NOWHERE_ELSE
 
     # Aggregators: X is 0, rack r is 1 + r, preference set k is 1 + racks + k.
 
@@ -129,9 +130,12 @@ class Quincy(Policy):
         preference = tasks.preference.astype(np.int64)
         shared = self._shared[preference]
         own_row, own_set = row[~shared], preference[~shared]
+        free = self._anywhere[preference]
         parts = [
             TaskArcs(
-                row, np.full(len(row), to_aggregator(0)), self._catalog.elsewhere_cost[preference]
+                row[free],
+                np.full(np.count_nonzero(free), to_aggregator(0)),
+                self._catalog.elsewhere_cost[preference[free]],
             ),
             self._to_preferred_machines(own_row, own_set),
             self._to_preferred_racks(own_row, own_set),

@@ -1,0 +1,270 @@
+"""Omega's workload: batch jobs of many short tasks, and service jobs of few long ones (Schwarzkopf
+et al., EuroSys 2013, section 4; the generator of its simulator).
+
+Jobs of each class arrive as a Poisson process. The number of tasks of a job is geometric, which is
+the exponential distribution's counterpart on 1, 2, ...; the run time, which all tasks of a job have
+in common, is exponential. Every random number comes from a stream named after its class and what it
+decides, so that an option changes nothing but what it names.
+
+Constrained jobs may run on some of the machines only. These are drawn once, the same for all jobs
+of a class; those of a pickier class are among those of the other, as in Omega's simulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Context, Decimal
+from typing import Any
+
+import numpy as np
+
+from experiments.workloads.building import equal_machines
+from experiments.workloads.equilibrium import NOT_RUNNING, running_machines
+from experiments.workloads.registry import WorkloadSpec
+from experiments.workloads.service_batch_options import JobClass, ServiceBatchOptions
+from parsync.workload.start import joined_tasks
+from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
+from shared_state.errors import AgoraError
+from shared_state.random import Stream, stream_key
+from shared_state.tasks import (
+    NO_GANG,
+    NO_PREFERENCE,
+    NOWHERE_ELSE,
+    CellSpec,
+    Int32,
+    Int64,
+    PreferenceCatalog,
+    TaskBatch,
+    TaskClass,
+)
+
+UNSCHEDULED_COST = 1_000
+_MOST_TASKS = 1 << 31
+_CLASS_OF = {"batch": TaskClass.BATCH, "service": TaskClass.SERVICE}
+_PRIORITY = {"batch": 0, "service": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class _Jobs:
+    """The jobs of one class: columns of j jobs.
+
+    Attributes:
+        name: Of the class.
+        arrival_us: int64[j], ascending.
+        tasks: int64[j], how many tasks each has.
+        run_us: int64[j], how long each of these runs.
+        preference: int32[j], the preference set.
+        request: int64[R], of each task.
+    """
+
+    name: str
+    arrival_us: Int64
+    tasks: Int64
+    run_us: Int64
+    preference: Int32
+    request: Int64
+
+
+def generate(options: ServiceBatchOptions, seed: int) -> Workload:
+    """The workload of these options and this seed.
+
+    Raises:
+        AgoraError: No job or more than 2^31 tasks would arrive.
+    """
+    cell = equal_machines(options.machines, options.capacity, options.machines_per_rack)
+    catalog = _catalog(options, seed)
+    end_us = max(1, round(options.duration_s * 1e6))
+    by_class = [
+        _draw_jobs(options, name, jobs, number, end_us, cell, seed)
+        for number, (name, jobs) in enumerate(options.classes)
+    ]
+    arrival_us = np.concatenate([jobs.arrival_us for jobs in by_class])
+    if not len(arrival_us):
+        raise AgoraError("workload: duration_s: no job arrives in a time this short")
+    order = np.argsort(arrival_us, kind="stable")
+    arriving, duration_us = _tasks(by_class, order, options.gangs)
+    running, machine = _initial(options, cell, catalog, seed)
+    n, jobs = len(arriving), len(order)
+    running = replace(running, task=running.task + n, job=running.job + jobs)
+    size = np.concatenate([jobs.tasks for jobs in by_class])[order]
+    return Workload(
+        name="service_batch",
+        cell=cell,
+        catalog=catalog,
+        tasks=joined_tasks(arriving, running) if len(running) else arriving,
+        duration_us=np.concatenate([duration_us, np.full(len(running), -1, np.int64)]),
+        preferred_permille=1000,
+        arrival_us=arrival_us[order],
+        arrival_offsets=np.concatenate([[0], np.cumsum(size)]),
+        arrival_rows=np.arange(n, dtype=np.int64),
+        initial=InitialPlacement(running.task, machine),
+        machine_events=MachineEvents(
+            np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.bool_)
+        ),
+        phases=(Phase(0, end_us, options.load_percent),),
+        end_us=end_us,
+        facts={
+            "jobs": jobs,
+            **{f"{jobs.name}_jobs": len(jobs.tasks) for jobs in by_class},
+            **{f"{jobs.name}_tasks": int(jobs.tasks.sum()) for jobs in by_class},
+            "initial_tasks": len(running),
+            "tasks_larger_than_every_machine": 0,
+        },
+    )
+
+
+def _draw_jobs(
+    options: ServiceBatchOptions,
+    name: str,
+    jobs: JobClass,
+    number: int,
+    end_us: int,
+    cell: CellSpec,
+    seed: int,
+) -> _Jobs:
+    """Draw the jobs of the class `name`, the number-th."""
+
+    def stream(what: str) -> Stream:
+        return Stream(stream_key(seed, f"workload/{name}/{what}"))
+
+    interarrival_us = options.interarrival_s(name) * 1e6
+    if end_us / interarrival_us * jobs.tasks_per_job >= _MOST_TASKS:
+        raise AgoraError(f"workload: {name}: more than 2^31 tasks; shorten duration_s")
+    arrival_us = _poisson(stream("arrivals"), interarrival_us, end_us)
+    count = len(arrival_us)
+    constrained = stream("constrained").integers(count, 1000) < jobs.constrained_permille
+    own_set = number + 1 if jobs.pickiness else NO_PREFERENCE
+    run_us = (stream("run").exponential(count) * (jobs.run_s * 1e6)).astype(np.int64)
+    return _Jobs(
+        name,
+        arrival_us,
+        _geometric(stream("tasks"), count, jobs.tasks_per_job),
+        np.maximum(run_us, 1),
+        np.where(constrained, own_set, NO_PREFERENCE).astype(np.int32),
+        np.array([jobs.request[dimension] for dimension in cell.dimensions], np.int64),
+    )
+
+
+def _poisson(stream: Stream, mean_us: float, end_us: int) -> Int64:
+    """The times in [0, end_us) of a Poisson process: int64[n], ascending."""
+    chunks = [np.zeros(0, np.int64)]
+    reached = 0
+    while reached < end_us:
+        missing = int((end_us - reached) / mean_us) + 64
+        gap_us = (stream.exponential(missing) * mean_us).astype(np.int64)
+        chunks.append(reached + np.cumsum(gap_us))
+        reached = int(chunks[-1][-1])
+    times: Int64 = np.concatenate(chunks)
+    return times[times < end_us]
+
+
+def _geometric(stream: Stream, n: int, mean: float) -> Int64:
+    """Draw from the geometric distribution on 1, 2, ... with this mean, at least 1: int64[n]. It is
+    an exponential variable rounded up."""
+    if mean == 1:
+        return np.ones(n, np.int64)
+    context = Context(prec=28)
+    stay = context.subtract(Decimal(1), context.divide(Decimal(1), Decimal(repr(mean))))
+    scale = float(context.divide(Decimal(-1), stay.ln(context)))
+    drawn: Int64 = np.maximum(np.ceil(stream.exponential(n) * scale).astype(np.int64), 1)
+    return drawn
+
+
+def _tasks(by_class: list[_Jobs], order: Int64, gangs: bool) -> tuple[TaskBatch, Int64]:
+    """The tasks of all jobs in the order of their arrivals, and their run times int64[n]."""
+    size = np.concatenate([jobs.tasks for jobs in by_class])[order]
+
+    def per_task(columns: list[Any]) -> Any:
+        """A column of n tasks from one of the jobs, class by class."""
+        return np.repeat(np.concatenate(columns)[order], size, axis=0)
+
+    def alike(values: list[Any]) -> Any:
+        """The same where the jobs of a class are alike."""
+        return per_task(
+            [
+                np.repeat(np.asarray(value)[None], len(jobs.tasks), axis=0)
+                for jobs, value in zip(by_class, values, strict=True)
+            ]
+        )
+
+    n = int(size.sum())
+    job = np.repeat(np.arange(len(size), dtype=np.int64), size)
+    tasks = TaskBatch(
+        task=np.arange(n, dtype=np.int64),
+        job=job,
+        request=alike([jobs.request for jobs in by_class]),
+        priority=alike([np.int32(_PRIORITY[jobs.name]) for jobs in by_class]),
+        submit_us=per_task([jobs.arrival_us for jobs in by_class]),
+        preference=per_task([jobs.preference for jobs in by_class]),
+        gang=job if gangs else np.broadcast_to(np.int64(NO_GANG), n),
+        task_class=alike([np.int8(_CLASS_OF[jobs.name]) for jobs in by_class]),
+    )
+    return tasks, per_task([jobs.run_us for jobs in by_class])
+
+
+def _catalog(options: ServiceBatchOptions, seed: int) -> PreferenceCatalog:
+    """The machines that constrained jobs may use: set 1 for batch jobs, set 2 for service jobs,
+    empty where the class has no constraint."""
+    order = Stream(stream_key(seed, "workload/usable_machines")).permutation(options.machines)
+    usable = [
+        np.sort(order[: options.usable_machines(jobs)]).astype(np.int32)
+        if jobs.pickiness
+        else np.zeros(0, np.int32)
+        for _, jobs in options.classes
+    ]
+    machine = np.concatenate(usable)
+    offsets = np.cumsum(np.array([0, 0, *map(len, usable)], np.int64))
+    none = np.zeros(len(offsets), np.int64)
+    elsewhere = [NOWHERE_ELSE if len(machines) else 0 for machines in usable]
+    return PreferenceCatalog(
+        machine_offsets=offsets,
+        machine=machine,
+        machine_cost=np.zeros(len(machine), np.int64),
+        rack_offsets=none,
+        rack=np.zeros(0, np.int32),
+        rack_cost=np.zeros(0, np.int64),
+        elsewhere_cost=np.array([0, *elsewhere], np.int64),
+        unscheduled_cost=np.full(len(usable) + 1, UNSCHEDULED_COST, np.int64),
+    )
+
+
+def _initial(
+    options: ServiceBatchOptions, cell: CellSpec, catalog: PreferenceCatalog, seed: int
+) -> tuple[TaskBatch, Int32]:
+    """The k tasks that fill the cell from time 0 on, each a service job of its own that asks for
+    what service tasks ask: their table (ids and jobs from 0), and their machines int32[k]."""
+    service = options.service
+    n = int(options.tasks_at_once(service) * options.initial_fill_percent / 100)
+    asked = np.array([service.request[dimension] for dimension in cell.dimensions], np.int64)
+    request = np.tile(asked, (n, 1))
+    preference = np.full(n, NO_PREFERENCE, np.int32)
+    stream = Stream(stream_key(seed, "workload/initial"))
+    machine = running_machines(cell, catalog, preference, request, 1000, stream)
+    machine = machine[machine != NOT_RUNNING]
+    k = len(machine)
+    tasks = TaskBatch(
+        task=np.arange(k, dtype=np.int64),
+        job=np.arange(k, dtype=np.int64),
+        request=request[:k],
+        priority=np.full(k, _PRIORITY["service"], np.int32),
+        submit_us=np.zeros(k, np.int64),
+        preference=preference[:k],
+        gang=np.full(k, NO_GANG, np.int64),
+        task_class=np.full(k, TaskClass.SERVICE, np.int8),
+    )
+    return tasks, machine
+
+
+def _with_duration(options: ServiceBatchOptions, duration_s: float) -> Mapping[str, Any]:
+    """The option to change so that jobs arrive for duration_s."""
+    return {"duration_s": duration_s}
+
+
+SPEC = WorkloadSpec(
+    "service_batch",
+    ServiceBatchOptions,
+    generate,
+    outline=ServiceBatchOptions.outline,
+    with_duration=_with_duration,
+)

@@ -2,8 +2,8 @@
 
 Speed: decisions per CPU second, setting up included. Against the virtual runtime: 8 s of the same
 cell at 95 % load, 20 schedulers with StateSync and weighted sampling, tasks committed per CPU
-second; the peer also plans, logs and measures every task. Memory: what a run adds to the resident
-set of a process that has loaded everything else, at its largest.
+second; the peer also plans, logs and measures every task. Memory: what a run adds, at its
+largest, to the resident set of a process that has loaded everything else.
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ SlotSettings settings_of(int64_t slots, int64_t partitions, double variance) {
   settings.slots = slots;
   settings.partitions = partitions;
   settings.score_variance = variance;
+  settings.groups = {{.strategy = Strategy::QualityFirst}};
+  settings.quality = slots % 2 ? PartitionQuality::MeanScore : PartitionQuality::MeanWeight;
   settings.seed = 7;
   return settings;
 }
@@ -49,15 +51,13 @@ void check_sums(const IdleSlots& idle) {
       const uint32_t group = static_cast<uint32_t>(p * table.groups_per_partition + g);
       for (uint32_t place = 0; place < idle.count(group); ++place) {
         const uint32_t slot = idle.slot_at(group, place);
-        sum.weight += table.weight(slot, group);
-        sum.score += table.value[slot].score;
+        if (table.ranks_partitions) sum.quality += table.quality(slot, group);
         ++sum.count;
       }
       sum.envelope += idle.envelope(group);
     }
     CHECK(sum.envelope == idle.partition(p).envelope);
-    CHECK(sum.weight == idle.partition(p).weight);
-    CHECK(sum.score == idle.partition(p).score);
+    CHECK(sum.quality == idle.partition(p).quality);
     CHECK(sum.count == idle.partition(p).count);
     all += sum.count;
   }

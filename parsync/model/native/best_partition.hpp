@@ -16,10 +16,9 @@ namespace agora::slots {
 
 class BestPartition {
  public:
-  BestPartition(size_t partitions, PartitionQuality quality)
+  explicit BestPartition(size_t partitions)
       : partitions_(partitions),
         leaves_(std::bit_ceil(partitions)),
-        quality_(quality),
         mean_(leaves_, kEmpty),
         best_(2 * leaves_) {}
 
@@ -43,8 +42,7 @@ class BestPartition {
   double mean(const IdleSlots& view, size_t p) const {
     const PartitionSum& sum = view.partition(p);
     if (sum.count == 0) return kEmpty;
-    const int64_t total = quality_ == PartitionQuality::MeanScore ? sum.score : sum.weight;
-    return static_cast<double>(total) / static_cast<double>(sum.count);
+    return static_cast<double>(sum.quality) / static_cast<double>(sum.count);
   }
   void play(size_t node) {
     const uint32_t left = best_[2 * node], right = best_[2 * node + 1];
@@ -52,7 +50,6 @@ class BestPartition {
   }
 
   size_t partitions_, leaves_;
-  PartitionQuality quality_;
   std::vector<double> mean_;
   std::vector<uint32_t> best_;  // of the subtree; the root is 1
 };

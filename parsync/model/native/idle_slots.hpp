@@ -22,9 +22,8 @@ struct Pick {
 
 struct PartitionSum {
   int64_t envelope = 0;  // of its groups (SlotTable)
-  int64_t weight = 0;
-  int64_t score = 0;  // in steps (SlotTable)
   int64_t count = 0;
+  int64_t quality = 0;  // of its slots; 0 unless partitions are ranked by it (SlotTable)
 };
 
 class IdleSlots {
@@ -92,9 +91,9 @@ class IdleSlots {
   void change_sums(Pick pick, int64_t sign) {
     PartitionSum& sum = partition_[table_->partition[pick.group]];
     sum.envelope += sign << table_->envelope_bits[pick.group];
-    sum.weight += sign * table_->weight(pick.slot, pick.group);
-    sum.score += sign * table_->value[pick.slot].score;
     sum.count += sign;
+    // Looked up only where needed: most often it lies in no cache.
+    if (table_->ranks_partitions) sum.quality += sign * table_->quality(pick.slot, pick.group);
     count_all_ += sign;
   }
 

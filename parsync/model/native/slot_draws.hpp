@@ -114,11 +114,14 @@ class SlotDraws {
       for (int64_t i = 0; i < count; ++i) {
         Candidate& candidate = candidates_[static_cast<size_t>(i)];
         candidate.slot = view.slot_at(candidate.group, candidate.place);
-        __builtin_prefetch(&view.table().value[candidate.slot]);
+        if (!surely_counts(view, candidate))
+          __builtin_prefetch(&view.table().value[candidate.slot]);
       }
       for (int64_t i = 0; i < count; ++i) {
         const Candidate& candidate = candidates_[static_cast<size_t>(i)];
-        if (candidate.number >= view.table().weight(candidate.slot, candidate.group)) continue;
+        if (!surely_counts(view, candidate) &&
+            candidate.number >= view.table().weight(candidate.slot, candidate.group))
+          continue;
         if (was_drawn(candidate.slot))
           ++repeats;
         else
@@ -143,6 +146,11 @@ class SlotDraws {
     candidate.place = static_cast<uint32_t>(rest >> bits);
     candidate.number = rest & ((int64_t{1} << bits) - 1);
     view.prefetch(group, candidate.place);
+  }
+
+  // All weights of a group are at least half of 2^bits, so every second candidate needs no look.
+  static bool surely_counts(const IdleSlots& view, const Candidate& candidate) {
+    return candidate.number >> (view.table().envelope_bits[candidate.group] - 1) == 0;
   }
 
   bool was_drawn(uint32_t slot) const {

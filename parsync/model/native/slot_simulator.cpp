@@ -12,7 +12,7 @@ SlotSimulator::SlotSimulator(const SlotSettings& settings)
       measurements_(settings_.groups.size(), static_cast<size_t>(settings_.gap_slices),
                     settings_.bin_ns),
       draws_(table_.partitions),
-      best_partition_(table_.partitions, settings_.quality),
+      best_partition_(table_.partitions),
       next_sync_(sync_.first_event()) {
   schedulers_.reserve(static_cast<size_t>(settings_.schedulers()));
   for (size_t group = 0; group < settings_.groups.size(); ++group)

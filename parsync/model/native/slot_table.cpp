@@ -23,6 +23,14 @@ std::vector<double> draw_scores(const SlotSettings& settings) {
   return scores;
 }
 
+bool ranks(const SlotSettings& settings) {
+  return settings.partitions > 1 && std::any_of(settings.groups.begin(), settings.groups.end(),
+                                                [](const GroupSettings& group) {
+                                                  return group.strategy == Strategy::QualityFirst ||
+                                                         group.strategy == Strategy::Adaptive;
+                                                });
+}
+
 // Relative to that of the highest score.
 uint32_t weight_of(double score, double highest, SlotWeighting weighting) {
   const double share = weighting == SlotWeighting::ExpScore ? portable_exp(score - highest)
@@ -54,7 +62,9 @@ std::vector<uint32_t> group_ends(const std::vector<uint32_t>& weights, size_t be
 
 SlotTable::SlotTable(const SlotSettings& settings)
     : partitions(static_cast<size_t>(settings.partitions)),
-      value(static_cast<size_t>(settings.slots)) {
+      value(static_cast<size_t>(settings.slots)),
+      ranks_partitions(ranks(settings)),
+      ranks_by(settings.quality) {
   std::vector<double> scores = draw_scores(settings);
   const auto [lowest, highest] = std::minmax_element(scores.begin(), scores.end());
   const double highest_score = *highest;

@@ -71,8 +71,7 @@ class AgentLog:
         """The scheduling attempts of a round that is over: one for each job that it was about.
 
         Args:
-            start_us: When the round began.
-            decision_us: Its decision time.
+            start_us, decision_us: When the round began, and its decision time, or NOT_KNOWN.
             task: int64[n], the tasks that it was about.
             claimed, placed, conflicted: int64[k] each, those of them that it claimed, that it
                 committed for the first time, and whose claims met a conflict.
@@ -90,7 +89,7 @@ class AgentLog:
             np.bincount(np.searchsorted(jobs, self._job[some]), minlength=len(jobs))
             for some in counted
         )
-        part_us = decision_us * tasks // len(task)
+        part_us = decision_us if decision_us == NOT_KNOWN else decision_us * tasks // len(task)
         self._records.add(
             "job_attempts", len(jobs), self._agent, jobs, start_us, part_us, tasks, *others
         )
@@ -105,18 +104,7 @@ class AgentLog:
         average_us: int,
         latency_first: bool,
         staleness_us: int,
-        deciding_us: int = 0,
     ) -> None:
-        """The state of the agent.
-
-        Args:
-            now_us: The time.
-            queued: Tasks that wait with it.
-            average_us: The moving average of the delay.
-            latency_first: Whether it ranks partitions latency-first.
-            staleness_us: The mean age of the partitions of its view.
-            deciding_us: The decision time that has passed of a round that is not over.
-        """
         self._records.add(
             "agents",
             1,
@@ -125,7 +113,7 @@ class AgentLog:
             queued,
             average_us,
             int(latency_first),
-            self._busy_us + deciding_us,
+            self._busy_us,
             self._wasted_us,
             staleness_us,
         )
@@ -190,10 +178,11 @@ class AgentLog:
         has_conflict = claims[_STALE] or claims[_FULL] or claims[_EVICTED]
         if decision_us != NOT_KNOWN and has_conflict:
             self._wasted_us += decision_us
-        if tasks is not None:
+        if tasks is not None or decision_us == NOT_KNOWN:
             placed = task
             if first_commits < len(task):
                 placed = task[result.accepted & (first == 1)]
             conflicted = task[np.isin(result.reason, CONFLICTS)] if has_conflict else NO_TASKS
-            self.attempts(start_us, decision_us, tasks, task, placed, conflicted)
+            about = task if tasks is None else tasks
+            self.attempts(start_us, decision_us, about, task, placed, conflicted)
         return claims, first_commits, delay_us

@@ -15,6 +15,7 @@ from parsync.metrics.metric import Metric, Scope, TableColumns, ratio
 from parsync.metrics.quantity import Better, Unit, quantity
 from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.tables import NOT_KNOWN
 
 _CLASSES = ("batch", "service")
 _COUNTED = ("tried", "failed", "useful_us", "wasted_us")
@@ -75,7 +76,8 @@ class JobClassMetric(Metric):
         index = self.run.jobs
         if self._is_service is None or index is None:
             return
-        batch = batch.where(index.has(batch["job"]))
+        # times are not known of transactions that were lost with a killed scheduler
+        batch = batch.where(index.has(batch["job"]) & (batch["start_us"] != NOT_KNOWN))
         agent, slot = batch["agent"], batch.slot("start_us")
         is_service = self._is_service[index.places(batch["job"])]
         failed = batch["conflicts"] > 0

@@ -18,6 +18,7 @@ from parsync.metrics.metric import Metric, Scope, TableColumns, is_incomplete
 from parsync.metrics.quantity import Better, Unit, quantity
 from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.tables import NOT_KNOWN
 from shared_state.tasks import Int64
 
 _NEVER = np.iinfo(np.int64).max
@@ -121,6 +122,8 @@ class JobWaitMetric(Metric):
         self._unplaced = np.zeros(jobs, np.int64)  # tasks submitted less those placed
         self._first_us = np.full(jobs, _NEVER, np.int64)  # the start of the first attempt
         self._last_us = np.zeros(jobs, np.int64)  # that of the last one that placed a task
+        # an attempt was lost with a killed scheduler, and so were the job's waits
+        self._lost = np.zeros(jobs, np.bool_)
 
     def fold(self, batch: RecordBatch) -> None:
         if not len(self._index):
@@ -133,7 +136,9 @@ class JobWaitMetric(Metric):
         batch = batch.where(self._index.has(batch["job"]))  # not those evicted from before the run
         job = self._index.places(batch["job"])
         start_us, placed = batch["start_us"], batch["placed"]
-        np.minimum.at(self._first_us, job, start_us)
+        known = start_us != NOT_KNOWN
+        self._lost[job[~known]] = True
+        np.minimum.at(self._first_us, job[known], start_us[known])
         np.subtract.at(self._unplaced, job, placed)
         some = placed > 0
         np.maximum.at(self._last_us, job[some], start_us[some])
@@ -141,6 +146,7 @@ class JobWaitMetric(Metric):
     def merge(self, other: JobWaitMetric) -> None:
         self._arrivals.merge(other._arrivals)
         self._unplaced += other._unplaced
+        self._lost |= other._lost
         np.minimum(self._first_us, other._first_us, out=self._first_us)
         np.maximum(self._last_us, other._last_us, out=self._last_us)
 
@@ -164,7 +170,7 @@ class JobWaitMetric(Metric):
             return
         submit_us = self._arrivals.submit_us
         inside = np.isin(self._arrivals.agent, scope.agents)
-        inside &= np.isin(self._arrivals.slot, scope.slots)
+        inside &= np.isin(self._arrivals.slot, scope.slots) & ~self._lost
         classes = {"": inside}
         if self._is_service.any():
             classes |= {

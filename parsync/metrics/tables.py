@@ -119,15 +119,16 @@ SCHEMAS: Tables = {
     ),
     "job_attempts": TableSchema(
         "One row per job and decision round that was about tasks of the job: a scheduling attempt, "
-        "in Omega's words. Rounds whose outcome a killed live scheduler never learned are missing.",
+        "in Omega's words.",
         {
             "agent": _AGENT,
             "job": _JOB,
-            "start_us": Column("int64", "us", "when the decision round began"),
+            "start_us": Column("int64", "us", "when the decision round began", _FROM_THE_LOG),
             "decision_us": Column(
                 "int64",
                 "us",
                 "its decision time; of a round about several jobs, a part in proportion to tasks",
+                _FROM_THE_LOG,
             ),
             "tasks": Column("int64", "tasks", "tasks of the job that were decided on"),
             "claims": Column("int64", "claims", "claims for them"),

@@ -12,6 +12,7 @@ import pytest
 
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ScopeFigures, summarise
+from parsync.metrics.tables import NOT_KNOWN
 from schedulers.capability import Capability
 from tests.fixtures.service_batch_runs import group, made, modelled, recorded
 from tests.unit.agent_bench import TASK_NS, Bench
@@ -87,22 +88,6 @@ def test_tasks_that_a_scheduler_kept_belong_to_the_round_that_claims_them() -> N
     assert [row[3:] for row in attempts(bench)] == [(1, 0, 0, 0), (1, 1, 1, 0)]
 
 
-def test_decision_time_counts_as_it_passes() -> None:
-    """A sample in the middle of a decision shows the part that has passed."""
-    bench = Bench(machines=4, partitions=1)
-    bench.submit(100, 1, 2)
-    [start] = bench.started
-    bench.agent.decide(start.decision, 100)
-    assert bench.agent.decision_us(0) == 2 * TASK_US
-    samples = [
-        record.columns["busy_us"][-1]
-        for at_us in (100, 150, 100 + 2 * TASK_US, 1_000)
-        for record in bench.agent.finish(at_us)
-        if record.table == "agents"
-    ]
-    assert samples == [0, 50, 2 * TASK_US, 2 * TASK_US]
-
-
 # --- the figures ---
 
 
@@ -154,6 +139,14 @@ def test_jobs_that_were_not_reached_are_charged_until_the_end() -> None:
     assert figures.at_least["job_wait_mean_us"] == (36 + 10 + 100) / 11
     assert figures.at_least["job_wait_full_p90_us"] == 50
     assert figures.others["job_wait_batch_mean_us"] is None, "the run has one class"
+
+
+def test_jobs_of_which_an_attempt_was_lost_are_left_out() -> None:
+    """Its time is not known: its scheduler was killed before it learned the outcome."""
+    figures = metrics_of([(0, 2, [(10, 1), (NOT_KNOWN, 1)]), (5, 1, [(25, 1)])], [False, False])
+    assert figures.others["job_wait_mean_us"] == 20
+    assert figures.others["job_wait_full_mean_us"] == 20
+    assert not [key for key in figures.at_least if key.startswith("job_wait")]
 
 
 def test_no_attempts_no_waits() -> None:

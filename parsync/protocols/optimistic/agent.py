@@ -435,10 +435,7 @@ class OptimisticAgent:
     def _log_sample(self, now_us: int) -> None:
         latency_first = self._ranking is PartitionRanking.LATENCY_FIRST
         staleness_us = self._view.staleness_us(now_us)
-        deciding_us = 0 if self._round is None else self._round.passed_us(now_us)
-        self._log.sample(
-            now_us, self.queued, self._average.us, latency_first, staleness_us, deciding_us
-        )
+        self._log.sample(now_us, self.queued, self._average.us, latency_first, staleness_us)
 
     def _sample(self, now_us: int, sample: int) -> list[Effect]:
         self._log_sample(now_us)

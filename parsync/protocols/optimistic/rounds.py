@@ -65,10 +65,6 @@ class Round:
             return offered
         return np.union1d(offered, claimed)
 
-    def passed_us(self, now_us: int) -> int:
-        """How much of its decision time has passed."""
-        return min(now_us - self.start_us, self.decision_us)
-
     def transaction(
         self, scheduler: int, sequence: int, policy: AgentPolicy, job: Int64
     ) -> Transaction:

@@ -16,10 +16,12 @@ from experiments.reproduce.figure import PaperFigure, ReproduceScale, Results, T
 from experiments.summary_model import VERSION, Version
 from experiments.whole_files import whole_file
 from parsync.metrics.figures import Figures
+from parsync.metrics.quantity import counted
 from shared_state.errors import AgoraError
 
 CLAIMS, PAGE = "claims.json", "reproduce.html"
 _TEMPLATES = Path(__file__).parents[1] / "report" / "templates"
+_TITLES = {"parsync": "ParSync"}
 _WORDS = {
     Verdict.HOLDS: "holds",
     Verdict.DOES_NOT_HOLD: "does not hold",
@@ -101,10 +103,12 @@ def write_page(directory: Path, reproduction: Reproduction, shown: Sequence[Show
         reproduction=reproduction,
         shown=shown,
         at_paper_scale=reproduction.scale == ReproduceScale.PAPER.value,
+        title=_TITLES.get(reproduction.paper, reproduction.paper),
         counts=[
             (verdict, sum(claim.verdict == verdict for claim in reproduction.claims))
             for verdict in Verdict
         ],
+        counted=counted,
         css=(_TEMPLATES / "style.css").read_text("utf-8"),
     )
     with writing(path), whole_file(path) as unfinished:

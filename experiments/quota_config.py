@@ -20,7 +20,7 @@ class QuotaGroupConfig(Strict):
         0, ge=0, le=1, description="what the group gets in any case if it wants that much"
     )
     maximum: float = Field(
-        1, gt=0, le=1, description="what the group never exceeds, also in an empty cell"
+        1, gt=0, le=1, description="what the group never exceeds, even in an empty cell"
     )
     weight: int = Field(
         1, ge=1, le=LARGEST_WEIGHT, description="by which the rest of the cell is divided"
@@ -40,8 +40,8 @@ class QuotaConfig(Strict):
         None,
         ge=0,
         le=LONGEST_S,
-        description="a scheduler that has held more than its grant for so long ends tasks until it"
-        " does not; unset: no task is ended",
+        description="a scheduler that has held more than its grant for this long ends tasks until"
+        " it no longer does; unset: no task is ended",
     )
     groups: tuple[QuotaGroupConfig, ...] = Field(min_length=1, max_length=1000, strict=False)
 

@@ -41,7 +41,7 @@ def model_command(
         str,
         typer.Option(
             metavar="A,...",
-            help="How many times as many schedulers share the same tasks, one or more values.",
+            help="One or more values: how many times as many schedulers share the same tasks.",
         ),
     ] = "1,2,4,8",
     variance: Annotated[
@@ -51,7 +51,7 @@ def model_command(
             max=1000,
             metavar="V",
             help="Variance of the slots' scores. Schedulers draw slots with weight exp(score). "
-            "0: slots are all alike, as in the paper's equations.",
+            "0: all slots are alike, as in the paper's equations.",
         ),
     ] = 2.0,
     gap: Annotated[

@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 @app.command()
 def reproduce_command(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="parsync.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="The paper: parsync.")],
     figures: Annotated[
         list[str] | None,
         typer.Argument(
@@ -25,11 +25,12 @@ def reproduce_command(
     scale: Annotated[
         ReproduceScale,
         typer.Option(
-            help="smoke: a tenth of the paper's cell and shorter phases. paper: its cell."
+            help="smoke: a tenth of the paper's cell and shorter phases. "
+            "paper: the paper's cell and phases."
         ),
     ] = ReproduceScale.SMOKE,
     seeds: Annotated[
-        int, typer.Option(min=1, max=1000, metavar="N", help="Number of seeds, from 1 on.")
+        int, typer.Option(min=1, max=1000, metavar="N", help="Number of seeds; they are 1 to N.")
     ] = 1,
     out: Annotated[
         Path | None,
@@ -43,8 +44,8 @@ def reproduce_command(
     """Reproduce figures and tables of a paper, and say which of its claims hold.
 
     Runs what each figure needs in virtual time, draws it in the paper's form, and judges every
-    claim by a statistic and limits that were set before the first run. The results are one page,
-    reproduce.html, and claims.json.
+    claim by a statistic and limits that were set before the first run. The results are a page,
+    reproduce.html, and the claims with their verdicts, claims.json.
 
     Every run is kept as soon as it is done. After Ctrl-C or a crash, the same command continues.
 

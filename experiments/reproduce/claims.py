@@ -1,6 +1,6 @@
 """What papers state, and whether it holds here.
 
-A claim is written down before its first run: what is computed of each seed, and between which
+A claim is written down before its first run: what is computed for each seed, and between which
 limits it has to be. So nobody chooses a tolerance that fits what came out.
 """
 
@@ -31,7 +31,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Between which values a statistic bears a claim out; None: no limit on that side.
+    """The limits between which a statistic supports a claim; None: no limit on that side.
 
     Raises:
         ValueError: There is no limit, or the lower one is above the upper one.
@@ -72,9 +72,9 @@ class Claim:
         source: Where the paper says so.
         statement: What it says, in one sentence.
         paper_value: The paper's value, as the paper gives it; "" if it gives none.
-        statistic: What is computed of each seed, with its unit.
+        statistic: What is computed for each seed, with its unit.
         limits: Where the mean of the statistic has to be.
-        value: Computes it from the figures of a seed's arms; None if it is not known.
+        value: Computes the statistic from the figures of a seed's arms; None if it has no value.
         only_at_paper_scale: A smaller cell cannot show it, since it is about an absolute number.
     """
 
@@ -134,16 +134,16 @@ def judge(claim: Claim, seeds: Sequence[ArmsOfSeed], at_paper_scale: bool) -> Cl
 
 def _verdict(claim: Claim, ours: Interval, at_paper_scale: bool) -> tuple[Verdict, str]:
     if claim.only_at_paper_scale and not at_paper_scale:
-        return Verdict.NOT_COMPARABLE, "It is about an absolute number of the paper's cell."
+        return Verdict.NOT_COMPARABLE, "It is about an absolute number, and the cell is smaller."
     if ours.mean is None:
-        return Verdict.NOT_COMPARABLE, "The statistic is not known in every seed."
+        return Verdict.NOT_COMPARABLE, "The statistic has no value in some seed."
     low = ours.mean if ours.low is None else ours.low
     high = ours.mean if ours.high is None else ours.high
     what = "The value" if ours.low is None else "The interval"
-    of_one = " It is of one seed." if ours.low is None else ""
+    of_one = " There is only one seed." if ours.low is None else ""
     limits = claim.limits.text()
     if claim.limits.contain(low, high):
         return Verdict.HOLDS, f"{what} is within the limits ({limits}).{of_one}"
     if claim.limits.exclude(low, high):
         return Verdict.DOES_NOT_HOLD, f"{what} is outside the limits ({limits}).{of_one}"
-    return Verdict.NOT_COMPARABLE, f"The interval crosses a limit ({limits}): more seeds decide."
+    return Verdict.NOT_COMPARABLE, f"The interval crosses a limit ({limits}). More seeds may help."

@@ -50,7 +50,7 @@ def start(options: ReproduceOptions) -> int:
     """Run the figures, draw them, judge the claims, write the page. Return the exit status.
 
     Raises:
-        AgoraError: An option is wrong, a run does not get to its end, or nothing can be written.
+        AgoraError: An option is wrong, a run does not finish, or nothing can be written.
     """
     figures = chosen(options.paper, options.figures)
     seeds = [_FIRST_SEED + place for place in range(options.seeds)]

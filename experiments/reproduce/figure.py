@@ -25,7 +25,7 @@ class ReproduceScale(StrEnum):
     """The size of the runs.
 
     SMOKE: a tenth of the paper's cell and shorter phases, to see that a figure can be made.
-    PAPER: the paper's cell.
+    PAPER: the paper's cell and phases.
     """
 
     SMOKE = "smoke"
@@ -37,7 +37,7 @@ class FigureRun:
     """An arm that a figure needs, on the workload of a configuration.
 
     Attributes:
-        label: How the figure calls it; unique within the figure.
+        label: Its name in the figure; unique there.
         config: Everything but the arm and the seed.
         arm: The arm.
         draws_series: Whether its time series of the first seed are drawn.
@@ -54,7 +54,7 @@ class Results:
     """What a figure's runs measured.
 
     Attributes:
-        runs: The figure's.
+        runs: The runs of the figure.
         seeds: The figures of its runs by label, seed by seed.
         series: The time series of the first seed, by label (parsync.metrics.summary.series).
     """
@@ -74,8 +74,8 @@ class Table:
 
     Attributes:
         header: The names of the columns.
-        rows: Of texts.
-        note: What a reader has to know of it.
+        rows: The cells of each row, as text.
+        note: What a reader has to know about the table.
     """
 
     header: tuple[str, ...]

@@ -34,9 +34,9 @@ class Reproduction(Figures):
 
     Attributes:
         version: The version of Agora.
-        seeds: That every run had.
+        seeds: The seeds of every run.
         figures: The ids of the figures that ran.
-        claims: Theirs, in order.
+        claims: The claims of these figures, in order.
     """
 
     format: Version = VERSION

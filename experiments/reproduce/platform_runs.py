@@ -78,7 +78,7 @@ class PlatformRuns:
 
         Raises:
             KeyboardInterrupt: A stop signal was received. What is done is kept.
-            AgoraError: A run does not get to its end, or cannot be kept.
+            AgoraError: A run does not finish, or cannot be kept.
         """
         with contextlib.closing(local_map(run_one, work, interruption.check)) as results:
             for index, result in results:

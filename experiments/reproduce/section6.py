@@ -34,8 +34,8 @@ from experiments.reproduce.section6_tables import (
 )
 
 _SCAN_NOTE = (
-    "What looking at all partitions costs is not stated. Drawn is 0.75 of a decision; with 0.4, "
-    "which fits Table 2, the claims stand beside."
+    "The paper does not state what looking at all partitions costs. The figure is drawn for 0.75 "
+    "of a decision. The claims are also judged for 0.4, which fits Table 2."
 )
 
 
@@ -95,7 +95,7 @@ def _adaptive_runs(tau_s: float) -> Callable[[ReproduceScale], tuple[FigureRun, 
 def _of_partitions(
     strategy: str, partitions: int
 ) -> Callable[[ReproduceScale], tuple[FigureRun, ...]]:
-    """A strategy with so many partitions, and with 20."""
+    """A strategy with this many partitions, and with 20."""
 
     def runs(scale: ReproduceScale) -> tuple[FigureRun, ...]:
         found = []

@@ -1,7 +1,7 @@
 """What ParSync's section 6 and its supplement A state of Figs. 5 to 16.
 
-Every claim of a figure that depends on what looking at all partitions costs is made twice: for a
-scan cost of 0.75, and for 0.4 (section6_runs.py).
+The claims on Figs. 5, 7 and 8 that depend on what looking at all partitions costs are made twice:
+for a scan cost of 0.75, and for 0.4 (section6_runs.py).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def fig5(scan_cost: float) -> tuple[Claim, ...]:
             "Fig. 5a, section 6.1",
             "Starting from phase 2, StateSync's delay increases rapidly.",
             "",
-            "least ratio of the mean delay of a phase to that before, phases 1 to 3",
+            "least ratio of the mean delay of a phase to that of the one before, phases 1 to 3",
             Limits(low=2.0),
             statistic.least_growth(state, DELAY, (0, 1, 2)),
         ),
@@ -134,16 +134,16 @@ def fig6() -> tuple[Claim, ...]:
         Claim(
             "fig6.delay_follows_rate",
             "Fig. 6b, section 6.2",
-            "Its delay increases with the task submission rate.",
+            "The delay of latency-first increases with the task submission rate.",
             "",
-            "least ratio of the mean delay of a phase to that before, phases 1 to 3",
+            "least ratio of the mean delay of a phase to that of the one before, phases 1 to 3",
             Limits(low=MORE),
             statistic.least_growth(LATENCY, DELAY, (0, 1, 2)),
         ),
         Claim(
             "fig6.few_conflicts_in_phase_1",
             "Fig. 6c, section 6.2",
-            "It has an insignificant number of conflicts in phase 1.",
+            "Latency-first has an insignificant number of conflicts in phase 1.",
             "",
             "conflicts, as a share of claims, in phase 1",
             Limits(high=POINT),
@@ -152,7 +152,7 @@ def fig6() -> tuple[Claim, ...]:
         Claim(
             "fig6.conflicts_grow",
             "Fig. 6c, section 6.2",
-            "There are more conflicts during phases 2 to 4.",
+            "Latency-first has more conflicts during phases 2 to 4.",
             "",
             "conflict rate in phase 3 over that in phase 1",
             Limits(low=2.0),
@@ -179,16 +179,16 @@ def fig7(scan_cost: float) -> tuple[Claim, ...]:
         Claim(
             _id("fig7.delay_grows", scan_cost),
             "Fig. 7b, section 6.2",
-            "The delay increases rapidly in phases 2 and 3.",
+            "The delay of quality-first increases rapidly in phases 2 and 3.",
             "",
-            "least ratio of the mean delay of a phase to that before, phases 1 to 3",
+            "least ratio of the mean delay of a phase to that of the one before, phases 1 to 3",
             Limits(low=2.0),
             statistic.least_growth(quality, DELAY, (0, 1, 2)),
         ),
         Claim(
             _id("fig7.waiting_in_phase_2", scan_cost),
             "Fig. 9b, section 6.2",
-            "In phase 2 a scheduler has 1,700 uncommitted tasks (median).",
+            "With quality-first a scheduler has 1,700 uncommitted tasks in phase 2 (median).",
             "1,700",
             "tasks that wait per scheduler as phase 2 ends (mean of the schedulers)",
             Limits(850, 3_400),
@@ -198,7 +198,7 @@ def fig7(scan_cost: float) -> tuple[Claim, ...]:
         Claim(
             _id("fig7.waiting_in_phase_3", scan_cost),
             "Fig. 9b, section 6.2",
-            "In phase 3 a scheduler has 5,800 uncommitted tasks (median).",
+            "With quality-first a scheduler has 5,800 uncommitted tasks in phase 3 (median).",
             "5,800",
             "tasks that wait per scheduler as phase 3 ends (mean of the schedulers)",
             Limits(2_900, 11_600),
@@ -208,7 +208,7 @@ def fig7(scan_cost: float) -> tuple[Claim, ...]:
         Claim(
             _id("fig7.most_conflicts_at_low_load", scan_cost),
             "Fig. 7c, section 6.2",
-            "There are more conflicts in phases 1 and 5 than in the others.",
+            "Quality-first has more conflicts in phases 1 and 5 than in the others.",
             "",
             "the lower conflict rate of phases 1 and 5 over the highest of phases 2 to 4",
             Limits(low=1.0),
@@ -315,8 +315,8 @@ def fig9() -> tuple[Claim, ...]:
         Claim(
             "fig9.latency_first_sustains",
             "Fig. 9a, supplement A.1",
-            "Those of latency-first are much fewer than the tasks that arrive per second, and do "
-            "not keep growing even in phase 3.",
+            "The uncommitted tasks of latency-first are much fewer than the tasks that arrive per "
+            "second, and do not keep growing even in phase 3.",
             "fewer than 1,900",
             "tasks that wait per scheduler as phase 3 ends",
             Limits(high=950),

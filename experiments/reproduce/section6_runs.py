@@ -7,7 +7,7 @@ arrives at 100 % load. There are 20 partitions, and the synchronisation gap is 0
 Where the paper is silent: the cell is empty at first; a message takes 0.5 ms; schedulers prefer
 machines in 104 groups, calibrated on Table 1. A decision of quality-first looks at all partitions,
 and the paper does not say what that costs: Table 2 fits 0.4 of a decision more, Figs. 5, 7b and 8
-fit 0.75 more. Both run.
+fit 0.75 more. Table 2 and Figs. 5, 7 and 8 are run at both.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def adaptive(tau_s: float) -> str:
 
 
 def with_cost(label: str, scan_cost: float) -> str:
-    """The label of an arm whose decisions cost what is not the default."""
+    """The label of an arm, with its scan cost unless that is the default."""
     return label if scan_cost == PARSYNC_SCAN_COST else f"{label}, scan cost {scan_cost:g}"
 
 
@@ -47,7 +47,7 @@ def cell(scale: ReproduceScale, times: int = 1) -> Scale:
     """The cell and its schedulers' constants.
 
     Args:
-        times: So many times the paper's cell, its arrivals and its schedulers (Table 2).
+        times: How many times the paper's cell, its arrivals and its schedulers (Table 2).
     """
     paper = paper_scale()
     machines = paper.synthetic.machines * times
@@ -70,7 +70,7 @@ class Arms:
     """Makes the arms of a cell.
 
     Attributes:
-        partitions: Of each arm.
+        partitions: The number of partitions of each arm.
     """
 
     cell: Scale
@@ -143,6 +143,6 @@ def arms(scale: ReproduceScale, partitions: int = SCHEDULERS) -> Arms:
 
 
 def arms_of_scale(scale: ReproduceScale, times: int) -> Arms:
-    """The arms of supplement A.4: so many times the cell and its schedulers."""
+    """The arms of supplement A.4, on a multiple of the cell and its schedulers."""
     of = cell(scale, times)
     return Arms(of, of.schedulers)

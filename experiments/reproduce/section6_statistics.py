@@ -1,4 +1,4 @@
-"""What the claims of ParSync's section 6 are judged by: numbers made of the figures of a seed."""
+"""What the claims of ParSync's section 6 are judged by: numbers computed from a seed's figures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def least_ratio(
 
 
 def least_difference(label: str, other: str, key: str, phases: Sequence[int] = PHASES) -> Value:
-    """The smallest difference of an arm's figure to another arm's over some phases."""
+    """The smallest difference, over some phases, of an arm's figure less another arm's."""
 
     def value(arms: ArmsOfSeed) -> float | None:
         return _over(

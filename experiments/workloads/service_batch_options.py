@@ -38,7 +38,7 @@ class JobClass(Strict):
         description="share of the machines on which constrained jobs may not run",
     )
     constrained_permille: int = Field(
-        1000, ge=0, le=1000, description="share of the jobs that pickiness holds for"
+        1000, ge=0, le=1000, description="share of the jobs that are constrained, by pickiness"
     )
 
 
@@ -66,21 +66,21 @@ class ServiceBatchOptions(Strict):
         default_factory=lambda: {"cpu_milli": 4_000, "mem_mib": 16_384},
         min_length=1,
         max_length=8,
-        description="of each machine",
+        description="capacity of each machine",
     )
     machines_per_rack: int = Field(40, ge=1, description="racks are this many consecutive machines")
     duration_s: float = Field(86_400.0, gt=0, le=1e7, description="how long jobs arrive")
     batch: BatchJobs = Field(default_factory=BatchJobs)
     service: ServiceJobs = Field(default_factory=ServiceJobs)
     batch_rate: float = Field(
-        1.0, gt=0, le=1e6, description="batch jobs arrive so many times as often"
+        1.0, gt=0, le=1e6, description="how many times as often batch jobs arrive"
     )
     initial_fill_percent: int = Field(
         0,
         ge=0,
         le=100,
         description="how much of the tightest resource is taken from time 0 on, by tasks that run"
-        " to the end",
+        " until the end of the run",
     )
     gangs: bool = Field(
         False,

@@ -81,10 +81,10 @@ class QuotaSpec:
             )
 
     def check_names(self, names: Sequence[str]) -> None:
-        """Raise AgoraError if these are not quota groups of a workload that the arm knows.
+        """Raise AgoraError unless the arm knows all quota groups of a workload that has some.
 
         Args:
-            names: Of the workload's quota groups; none: its jobs belong to no group.
+            names: The names of the workload's quota groups; none: its jobs belong to no group.
         """
         if not names:
             raise AgoraError("quotas: the jobs of the workload belong to no quota groups")
@@ -92,7 +92,7 @@ class QuotaSpec:
         for name in names:
             if name not in known:
                 raise AgoraError(
-                    f"quotas: the workload has a quota group '{name}'; groups: {', '.join(known)}"
+                    f"quotas: the workload's group '{name}' is missing, got {', '.join(known)}"
                 )
 
     def of_tasks(self, membership: QuotaMembership | None) -> TaskQuotas:
@@ -108,7 +108,7 @@ class QuotaSpec:
 
 @dataclass(frozen=True, slots=True)
 class TaskQuotas:
-    """Which quota group each task belongs to, counted in the order of the arm.
+    """Which quota group each task belongs to, by the group's place in the arm's list.
 
     Attributes:
         groups: How many there are.

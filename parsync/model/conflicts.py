@@ -17,9 +17,9 @@ twice. X_i schedulers pick slot i. One of them gets it, the others conflict: Y_i
 
 **Exactness.** Eqs. 1 and 2 are exact expectations, not approximations: the schedulers' picks of one
 slot are independent, each with probability K / S_idle. The picks of different slots depend on each
-other, but the expectation of a sum does not mind. Nor need K be a whole number: if schedulers have
-K tasks on average, and those that have more are chosen without regard to others, the probability of
-a pick is still K / S_idle.
+other, but that does not change the expectation of their sum. K need not be a whole number: if
+schedulers have K tasks on average, and those that have more are chosen without regard to others,
+the probability of a pick is still K / S_idle.
 
 **Corrections of the paper.**
 
@@ -64,7 +64,7 @@ def conflicts_at_slot(schedulers: ArrayLike, probability: ArrayLike) -> Float64:
         Conflicts per round, float64 of the broadcast shape.
 
     Raises:
-        AgoraError: A parameter is out of its range, or the shapes do not go together.
+        AgoraError: A parameter is out of its range, or the shapes cannot be broadcast together.
     """
     n = numbers("schedulers", schedulers, at_least=1)
     p = numbers("probability", probability, at_least=0)
@@ -85,10 +85,10 @@ def expected_conflicts(schedulers: ArrayLike, tasks: ArrayLike, idle_slots: Arra
         idle_slots: S_idle >= 1.
 
     Returns:
-        Conflicts per round, float64 of the broadcast shape. Of the N K claims so many are rejected.
+        Conflicts per round, float64 of the broadcast shape: of the N K claims, those rejected.
 
     Raises:
-        AgoraError: A parameter is out of its range, or the shapes do not go together.
+        AgoraError: A parameter is out of its range, or the shapes cannot be broadcast together.
     """
     n, k, s = _round(schedulers, tasks, idle_slots)
     check_at_most("tasks", k, s, "idle_slots")
@@ -113,7 +113,7 @@ def conflicts_with_more_schedulers(
         Conflicts per round, float64 of the broadcast shape.
 
     Raises:
-        AgoraError: A parameter is out of its range, or the shapes do not go together.
+        AgoraError: A parameter is out of its range, or the shapes cannot be broadcast together.
     """
     a = numbers("factor", factor, at_least=1)
     n, k, s = _round(schedulers, tasks, idle_slots)
@@ -139,7 +139,7 @@ def conflicts_with_countless_schedulers(
         Conflicts per round, float64 of the broadcast shape.
 
     Raises:
-        AgoraError: A parameter is out of its range, or the shapes do not go together.
+        AgoraError: A parameter is out of its range, or the shapes cannot be broadcast together.
     """
     n, k, s = _round(schedulers, tasks, idle_slots)
     picks = n * k / s

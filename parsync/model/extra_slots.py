@@ -4,12 +4,12 @@
 A setting keeps up if its simulation finishes in 110 % of the time in which tasks arrive. More slots
 do not always help. If schedulers see the slots of their own tasks as soon as they end
 (freed_at_once) and there are none to spare, each one recycles its own slots, which nobody else
-knows to be free: 0 extra slots may do where 2,000 do not. So a bisection over all counts may return
-any such island. The search here scans upward over a grid whose steps double, takes as bracket the
-last count that does not keep up and the next, and goes on until a stated number of counts in a row
-keep up; then it bisects within the bracket. What it returns is the least count from which on every
-probed count keeps up. Islands below it are reported, too. Islands narrower than the grid may be
-missed.
+knows to be free: 0 extra slots may suffice where 2,000 do not. A bisection over all counts might
+return such an isolated count, an island. The search here scans upward over a grid whose steps
+double, takes as bracket the last count that does not keep up and the next, and goes on until a
+stated number of counts in a row keep up; then it bisects within the bracket. What it returns is the
+least count from which on every probed count keeps up. Islands below it are reported, too. Islands
+narrower than the grid may be missed.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ class ExtraSlotsSearch:
         rule: When a run has finished.
         largest: The largest count of the scan.
         first_step: The scan's first count above 0; the following ones double it.
-        resolution: How close the answer's bracket is.
+        resolution: The largest width of the answer's bracket.
         confirmations: Counts in a row that must keep up to end the scan.
-        growing_bins: Runs end early when their backlog is beyond hope (SlotSettings); 0: never.
+        growing_bins: Runs end early if their backlog has grown over this many bins and can no
+            longer be committed in time (SlotSettings); 0: never.
     """
 
     limit_factor: float = 1.1
@@ -208,7 +209,7 @@ class _Probes:
         above = [count for count in enough if too_few is None or count > too_few]
         islands = tuple(count for count in enough if count not in above)
         if not above:
-            reason = f"{probes[-1].extra_slots} extra slots, the most that were tried, do not do"
+            reason = f"{probes[-1].extra_slots} extra slots, the most that were tried, are too few"
             return ExtraSlots(None, too_few, islands, probes, reason)
         return ExtraSlots(above[0], too_few, islands, probes)
 
@@ -241,7 +242,7 @@ def _run_s(settings: SlotSettings, search: ExtraSlotsSearch) -> float:
 
 
 def _cannot_keep_up(settings: SlotSettings, search: ExtraSlotsSearch) -> str:
-    """Why no number of slots can do; empty if that is not known beforehand."""
+    """Why no number of slots suffices; empty if that is not known beforehand."""
     commit_s = search.limit_factor * settings.submission_s - _run_s(settings, search)
     if commit_s <= 0:
         return f"the limit leaves {commit_s:g} s to commit all tasks"

@@ -45,7 +45,7 @@ def check_at_most(name: str, values: Float64, limits: ArrayLike, limit_name: str
 
 
 def check_broadcast(**parameters: Float64) -> None:
-    """Raise AgoraError if parameters have shapes that do not go together."""
+    """Raise AgoraError if parameters have shapes that cannot be broadcast together."""
     try:
         np.broadcast_shapes(*(array.shape for array in parameters.values()))
     except ValueError:

@@ -35,7 +35,7 @@ class SlotResults:
     Attributes:
         ending: Why the run ended. Unless COMMITTED, delays are those of the tasks that were
             committed, and backlog[-1] counts the others that had arrived.
-        decisions, events: Picks, and events of the simulation.
+        decisions, events: How many slots were picked, and how many events the simulation had.
         last_commit_s: When the last task was committed.
         task_s, slots: T and the slots of the cell, extra ones included.
         end_ns: The end of each bin, int64[B]; the last may be short.
@@ -91,7 +91,7 @@ class SlotResults:
         return np.concatenate([np.zeros(1, np.int64), self.end_ns[:-1]])
 
     def finishes_by(self, time_s: float, rule: FinishRule = FinishRule.LAST_COMMIT) -> bool:
-        """Was everything done before time_s?"""
+        """Whether everything was done before time_s."""
         run_s = self.task_s if rule is FinishRule.LAST_TASK_END else 0.0
         return self.ending is Ending.COMMITTED and self.last_commit_s + run_s < time_s
 

@@ -55,9 +55,9 @@ class Phase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotSettings:
-    """A slot simulation. The event model, and what each choice means to it, is described in
-    native/slot_simulator.hpp; choices that the agent of the optimistic protocol makes too have the
-    names of its options.
+    """The settings of a slot simulation. The event model, and what each choice means in it, is
+    described in native/slot_simulator.hpp. Choices that the agent of the optimistic protocol has,
+    too, are named as its options are.
 
     Args:
         groups, phases: Who schedules, and how much arrives when.
@@ -72,16 +72,16 @@ class SlotSettings:
         freed_at_once: A scheduler sees the slots of its own tasks when they end.
         commit_pipelining: The next round begins before the answer to the last commit has come.
         losers, requeue_s: What becomes of tasks that lost their slot, and the pause of REQUEUE.
-        scan_cost: What looking at all partitions adds to a decision, in parts of decision_s; all
+        scan_cost: What looking at all partitions adds to a decision, as a share of decision_s; all
             strategies but latency-first pay it.
         latency_s: One-way time of a message to the master; synchronisations take no time.
         service_s: Time of the master per claim, at the partition of the slot.
-        seed: Of all that is random.
+        seed: The seed of all random draws.
         horizon_s: The run ends then at the latest; unset: 1.6 times the phases, and 30 s.
         bin_s: The time step of the results.
         gap_slices: Into how many parts the results divide the time between two syncs.
-        growing_bins, finish_by_s: End the run once its backlog has grown over so many bins and, at
-            the throughput of the best of them, would not be committed by finish_by_s; unset: never.
+        growing_bins, finish_by_s: End the run once its backlog has grown over this many bins and
+            would not be committed by finish_by_s at the throughput of the best of them; 0: never.
     """
 
     groups: tuple[SchedulerGroup, ...]
@@ -161,7 +161,8 @@ def paper_settings(
 
     Args:
         schedulers_factor: A.
-        rate_per_s: R. The paper's own 10 batches per second and scheduler make a quarter of it.
+        rate_per_s: R. The paper's own 10 batches per second and scheduler make a quarter of the
+            default.
     """
     if not 1 <= schedulers_factor <= 100:
         raise AgoraError(f"schedulers_factor: expected 1 to 100, got {schedulers_factor}")

@@ -34,7 +34,7 @@ def average_staleness_bounds_us(gap_us: ArrayLike, blocks: ArrayLike) -> tuple[F
         (low, high) in microseconds, float64 of the broadcast shape.
 
     Raises:
-        AgoraError: A parameter is out of its range, or the shapes do not go together.
+        AgoraError: A parameter is out of its range, or the shapes cannot be broadcast together.
     """
     gap = numbers("gap_us", gap_us, at_least=0)
     number = numbers("blocks", blocks, at_least=1)

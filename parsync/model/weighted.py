@@ -10,10 +10,11 @@ of a round are the sum of N p_i - 1 + (1 - p_i)^N. This is convex in p_i, and th
 unequal weights never give fewer conflicts than Eq. 2, and equal ones give Eq. 2.
 
 The p_i have no closed form. Each slot may be given an exponential clock with its weight as rate:
-the first K slots to ring are such a draw (Efraimidis and Spirakis, 2006). Of many slots, K have
-rung at nearly the same time t in every draw, so p_i = 1 - exp(-w_i t), with t such that the p_i sum
-up to K (Rosén, 1972). For equal weights this is exact. Otherwise its error falls as there are more
-slots: it is about 0.3 % of the conflicts at 50 slots, and below 0.1 % from 300 slots on.
+the first K slots to ring are such a draw (Efraimidis and Spirakis, 2006). With many slots, the
+K-th rings at nearly the same time t in every draw, so p_i = 1 - exp(-w_i t), with t such that the
+p_i sum up to K (Rosén, 1972). For equal weights this is exact. Otherwise its error falls as there
+are more slots: it is about 0.3 % of the conflicts at 50 slots, and below 0.1 % from 300 slots
+on.
 
 Slots of equal weight are counted together, in classes.
 """
@@ -70,7 +71,7 @@ def pick_probabilities(tasks: ArrayLike, weights: ArrayLike, slots: ArrayLike) -
         float64 [..., classes]; its sum over classes, times `slots`, is K.
 
     Raises:
-        AgoraError: A parameter is out of its range, or the shapes do not go together.
+        AgoraError: A parameter is out of its range, or the shapes cannot be broadcast together.
     """
     k, w, s = _draw(tasks, weights, slots)
     in_all = s.sum(axis=-1)
@@ -97,7 +98,7 @@ def expected_weighted_conflicts(
         Conflicts per round, float64 of the broadcast shape.
 
     Raises:
-        AgoraError: A parameter is out of its range, or the shapes do not go together.
+        AgoraError: A parameter is out of its range, or the shapes cannot be broadcast together.
     """
     n = numbers("schedulers", schedulers, at_least=1)
     probability = pick_probabilities(tasks, weights, slots)
@@ -123,7 +124,7 @@ def weighted_conflicts_with_countless_schedulers(
         Conflicts per round, float64 of the broadcast shape.
 
     Raises:
-        AgoraError: A parameter is out of its range, or the shapes do not go together.
+        AgoraError: A parameter is out of its range, or the shapes cannot be broadcast together.
     """
     n = numbers("schedulers", schedulers, at_least=1)
     k, w, s = _draw(tasks, weights, slots)

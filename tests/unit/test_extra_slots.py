@@ -87,7 +87,7 @@ def test_without_an_answer_the_reason_is_stated(monkeypatch: pytest.MonkeyPatch)
     answers(monkeypatch, set())
     found = find_extra_slots(small_settings(), SEARCH)
     assert found.least is None
-    assert found.reason == "4000 extra slots, the most that were tried, do not do"
+    assert found.reason == "4000 extra slots, the most that were tried, are too few"
 
 
 def test_what_no_slots_can_help_is_not_simulated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def test_what_is_written_is_what_was_read() -> None:
         ({"groups": [{"name": "a"}, {"name": "a"}]}, "two groups have the same name"),
         (
             {"groups": [{"name": "a"}]},
-            "arm 'arm': quotas: the workload has a quota group 'b'; groups: a",
+            "arm 'arm': quotas: the workload's group 'b' is missing, got a",
         ),
         ({"quota_groups": []}, "arm 'arm': quotas: the jobs of the workload belong to no quota"),
         ({"groups": [{"name": "a", "weight": 0}]}, "arms.0.quotas.groups.0.weight: "),

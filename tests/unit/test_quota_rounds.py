@@ -114,7 +114,7 @@ def test_the_groups_of_tasks_are_those_of_the_arm() -> None:
     quotas = SPEC.of_tasks(QuotaMembership(("b", "a"), np.array([0, 1, 1], np.int32)))
     assert quotas.of_task.tolist() == [1, 0, 0]
     assert quotas.held(np.array([0, 2]), np.array([[3], [4]])).tolist() == [[4], [3]]
-    with pytest.raises(AgoraError, match="the workload has a quota group 'c'; groups: a, b"):
+    with pytest.raises(AgoraError, match="the workload's group 'c' is missing, got a, b"):
         SPEC.of_tasks(QuotaMembership(("a", "c"), np.zeros(1, np.int32)))
     with pytest.raises(AgoraError, match="belong to no quota groups"):
         SPEC.of_tasks(None)

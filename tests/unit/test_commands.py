@@ -125,7 +125,7 @@ def completion() -> str:
     ("words", "offers"),
     [
         (["agora", ""], [*COMMANDS]),
-        (["agora", "re"], ["report", "replay"]),
+        (["agora", "re"], ["reproduce", "report", "replay"]),
         (["agora", "run", "--see"], ["--seed", "--seeds"]),
         (["agora", "run", "--runtime", ""], ["ray", "virtual"]),
         (["agora", "compare", "--metric", "delay_m"], ["delay_mean_us"]),

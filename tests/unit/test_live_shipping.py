@@ -40,6 +40,7 @@ def test_our_packages_are_shipped_without_their_sources_and_nothing_beside_them(
         "schedulers",
         "parsync/core",
         "parsync/metrics",
+        "parsync/model",
     }
     assert not [file for file in files if file.endswith((".cpp", ".hpp", ".pyc", ".pyi"))]
 

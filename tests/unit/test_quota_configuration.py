@@ -179,7 +179,7 @@ def test_a_workload_that_is_known_only_when_it_is_read_is_checked_then(
     monkeypatch.setattr(WorkloadConfig, "quota_groups", lambda self: None)
     config = validated(tree(quota_groups=[{"name": "c", "share": 1.0}]), "test")
     workload = config.workload.make(1)
-    with pytest.raises(AgoraError, match=r"arm 'arm': quotas: .* group 'c'; groups: a, b"):
+    with pytest.raises(AgoraError, match=r"arm 'arm': quotas: .* group 'c' is missing, got a, b"):
         check_arms(config, workload)
 
 

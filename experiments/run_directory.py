@@ -21,28 +21,22 @@ Files ending in .partial were not finished.
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from experiments.model_files import read_model, write_model, writing
 from experiments.series_fields import check_series
+from experiments.series_files import read_arrays, write_arrays
 from experiments.summary import ArmResult
 from experiments.summary_model import KeptSeed, RunSummary, SeedFigures
-from experiments.whole_files import whole_file
 from shared_state.errors import AgoraError
 
 SUMMARY = "summary.json"
 SERIES_FILE = "series.npz"
-
-# What numpy raises for a file that is no archive of plain arrays.
-_UNREADABLE = (ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +73,7 @@ def write_series(folder: Path, series: Mapping[str, NDArray[Any]]) -> None:
         return
     with writing(path):
         folder.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as unfinished, unfinished.open("wb") as file:
-            arrays: dict[str, Any] = dict(series)
-            np.savez_compressed(file, **arrays)
+        write_arrays(path, series)
 
 
 def write_seed(directory: Path, seed: int, arms: Mapping[str, SeedFigures]) -> None:
@@ -119,14 +111,7 @@ def read_series(directory: Path, summary: RunSummary) -> Run:
     series: dict[str, dict[str, NDArray[Any]]] = {}
     for arm in summary.arms:
         path = directory / "arms" / arm.slug / SERIES_FILE
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-        except OSError as error:
-            what = error.strerror or error
-            raise AgoraError(f"{path}: cannot read the series: {what}") from error
-        except _UNREADABLE as error:
-            raise AgoraError(f"{path}: cannot read the series: {error}") from error
+        arrays = read_arrays(path)
         check_series(path, arrays, len(arm.agents))
         series[arm.slug] = arrays
     return Run(directory, summary, series)

@@ -7,23 +7,21 @@ series, which plots are drawn from.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from experiments.interruption import Interruption
 from experiments.model_files import writing
 from experiments.reproduce.figure import FigureRun, Results, Series
 from experiments.running import figures_of_run, run_arm_virtual
+from experiments.series_files import read_arrays, write_arrays
 from experiments.summary_model import SeedFigures
 from experiments.sweeps.kept_points import KeptPoints
 from experiments.sweeps.local_processes import local_map
 from experiments.sweeps.points import Point
 from experiments.sweeps.work import PointFailed
 from experiments.sweeps.workload_cache import workload_cache
-from experiments.whole_files import whole_file
 from parsync.metrics.summary import series
 from shared_state.errors import AgoraError
 
@@ -62,7 +60,7 @@ class PlatformRuns:
                 known = found.get(key)
                 if known is not None:
                     found[key] = Work(point, known.series or path)
-                elif not self._has(key) or not (path is None or path.is_file()):
+                elif not self._has(key) or not (path is None or _is_readable(path)):
                     found[key] = Work(point, path)
         return list(found.values())
 
@@ -115,12 +113,16 @@ class PlatformRuns:
         return self._folder / f"{key}.npz"
 
     def _series(self, key: str) -> Series:
-        path = self._path(key)
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                return {name: file[name] for name in file.files}
-        except (OSError, ValueError, EOFError) as error:
-            raise AgoraError(f"{path}: cannot read the series: {error}") from error
+        return read_arrays(self._path(key))
+
+
+def _is_readable(path: Path) -> bool:
+    """Whether time series can be read from a file; one that is missing or damaged is made anew."""
+    try:
+        read_arrays(path)
+    except AgoraError:
+        return False
+    return True
 
 
 def run_one(work: Work) -> SeedFigures | PointFailed:
@@ -134,16 +136,10 @@ def run_one(work: Work) -> SeedFigures | PointFailed:
         if run.stopped:
             return PointFailed(f"{point}: {run.stopped}")
         if work.series is not None:
-            write_series(work.series, series(run.metrics))
+            with writing(work.series):
+                write_arrays(work.series, series(run.metrics))
         return figures_of_run(run, workload)
     except AgoraError as error:
         return PointFailed(str(error))
     except MemoryError:
         return PointFailed(f"{point}: not enough memory")
-
-
-def write_series(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write time series into a file, whole or not at all. Raises AgoraError if it cannot be
-    written."""
-    with writing(path), whole_file(path) as unfinished, unfinished.open("wb") as file:
-        np.savez_compressed(file, **dict(arrays))  # type: ignore[arg-type]

@@ -207,12 +207,16 @@ def test_the_command_leaves_a_page_and_claims_and_does_nothing_twice(
     assert json.loads(before) == json.loads((tmp_path / "out" / CLAIMS).read_bytes())
 
 
-def test_a_series_that_is_missing_is_made_again(small_paper: PaperFigure, tmp_path: Path) -> None:
+def test_a_series_that_is_missing_or_torn_is_made_again(
+    small_paper: PaperFigure, tmp_path: Path
+) -> None:
     runs = PlatformRuns(tmp_path)
     needed = small_paper.runs(ReproduceScale.SMOKE)
     runs.run(runs.missing(needed, (1,)), Interruption(), lambda: None)
     assert not PlatformRuns(tmp_path).missing(needed, (1,))
     (series,) = tmp_path.glob("*.npz")
+    series.write_bytes(series.read_bytes()[:-100])
+    assert len(PlatformRuns(tmp_path).missing(needed, (1,))) == 1
     series.unlink()
     assert len(PlatformRuns(tmp_path).missing(needed, (1,))) == 1
     assert not PlatformRuns(tmp_path).missing(

@@ -151,8 +151,7 @@ def find_extra_slots_of_seeds(
     seeds: Sequence[int],
     confidence: float = 0.95,
 ) -> ExtraSlotsOfSeeds:
-    """The same for several seeds; each begins with the bracket of the one before, widened by as
-    much on both sides."""
+    """The same for several seeds; each begins with the bracket of the one before, widened."""
     if not seeds:
         raise AgoraError("seeds: expected at least one")
     if not 0 < confidence < 1:
@@ -162,9 +161,7 @@ def find_extra_slots_of_seeds(
     for seed in seeds:
         answers.append(find_extra_slots(replace(settings, seed=seed), search, bracket))
         if answers[-1].bracket is not None:
-            low, high = answers[-1].bracket
-            margin = max(high - low, 2 * search.resolution)
-            bracket = max(0, low - margin), high + margin
+            bracket = widened(answers[-1].bracket, search)
     known = [answer.least for answer in answers if answer.least is not None]
     if len(known) < len(answers):
         return ExtraSlotsOfSeeds(tuple(answers), None, None)
@@ -175,6 +172,14 @@ def find_extra_slots_of_seeds(
     error = math.sqrt(variance / len(known))
     half = float(stats.t.ppf((1 + confidence) / 2, len(known) - 1)) * error
     return ExtraSlotsOfSeeds(tuple(answers), mean, (mean - half, mean + half))
+
+
+def widened(bracket: tuple[int, int], search: ExtraSlotsSearch) -> tuple[int, int]:
+    """A bracket to begin with under another seed: as much more on both sides, and at least twice
+    the resolution."""
+    low, high = bracket
+    margin = max(high - low, 2 * search.resolution)
+    return max(0, low - margin), high + margin
 
 
 class _Probes:

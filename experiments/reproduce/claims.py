@@ -9,16 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from pydantic import Field
 
+from experiments.model_runs.run import Arrays
 from experiments.statistics import Interval, mean_interval
 from experiments.summary_model import SeedFigures
 from parsync.metrics.figures import Figures, Number
 
+M = TypeVar("M")  # what a run measures
+
 # The figures of the arms of one seed, by the arm's name.
 ArmsOfSeed = Mapping[str, SeedFigures]
+# The results of the runs of models under one seed, by the run's label.
+ModelsOfSeed = Mapping[str, Arrays]
 
 
 class Verdict(StrEnum):
@@ -63,8 +68,8 @@ class Limits:
         return f"at least {self.low:g}" if self.high is None else f"{self.low:g} to {self.high:g}"
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+@dataclass(frozen=True)  # slots and a generic alias do not go together
+class ClaimOf(Generic[M]):
     """Something that a paper states of a figure or a table.
 
     Attributes:
@@ -74,7 +79,8 @@ class Claim:
         paper_value: The paper's value, as the paper gives it; "" if it gives none.
         statistic: What is computed for each seed, with its unit.
         limits: Where the mean of the statistic has to be.
-        value: Computes the statistic from the figures of a seed's arms; None if it has no value.
+        value: Computes the statistic from what a seed's runs measured, by label; None if it has no
+            value.
         only_at_paper_scale: A smaller cell cannot show it, since it is about an absolute number.
     """
 
@@ -84,8 +90,12 @@ class Claim:
     paper_value: str
     statistic: str
     limits: Limits
-    value: Callable[[ArmsOfSeed], float | None]
+    value: Callable[[Mapping[str, M]], float | None]
     only_at_paper_scale: bool = False
+
+
+Claim = ClaimOf[SeedFigures]
+ModelClaim = ClaimOf[Arrays]
 
 
 class ClaimResult(Figures):
@@ -109,13 +119,13 @@ class ClaimResult(Figures):
     reason: str
 
 
-def judge(claim: Claim, seeds: Sequence[ArmsOfSeed], at_paper_scale: bool) -> ClaimResult:
+def judge(claim: ClaimOf[M], seeds: Sequence[Mapping[str, M]], at_paper_scale: bool) -> ClaimResult:
     """Whether a claim holds over some seeds.
 
     It holds if the whole interval of the statistic's mean is within the claim's limits, and does
     not hold if none of it is. A single seed has no interval, so its value alone decides.
     """
-    values = [claim.value(arms) for arms in seeds]
+    values = [claim.value(runs) for runs in seeds]
     ours = mean_interval(values)
     verdict, reason = _verdict(claim, ours, at_paper_scale)
     return ClaimResult(
@@ -132,7 +142,7 @@ def judge(claim: Claim, seeds: Sequence[ArmsOfSeed], at_paper_scale: bool) -> Cl
     )
 
 
-def _verdict(claim: Claim, ours: Interval, at_paper_scale: bool) -> tuple[Verdict, str]:
+def _verdict(claim: ClaimOf[M], ours: Interval, at_paper_scale: bool) -> tuple[Verdict, str]:
     if claim.only_at_paper_scale and not at_paper_scale:
         return Verdict.NOT_COMPARABLE, "It is about an absolute number, and the cell is smaller."
     if ours.mean is None:

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
+from typing import TypeVar
 
 from rich.console import Console
+from rich.status import Status
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from experiments.interruption import Interruption, stop_signals_noted
+from experiments.model_runs.engine import ModelRuns
+from experiments.model_runs.run import FIRST_SEED, ModelTask
 from experiments.reproduce.claims import ClaimResult, Verdict, judge
-from experiments.reproduce.figure import FigureRun, PaperFigure, ReproduceScale
+from experiments.reproduce.figure import (
+    AnyFigure,
+    FigureOf,
+    ModelFigure,
+    ModelResults,
+    PaperFigure,
+    ReproduceScale,
+    ResultsOf,
+)
 from experiments.reproduce.page import (
     PAGE,
     Reproduction,
+    Shown,
     ours_text,
     show,
     write_claims,
@@ -30,8 +44,9 @@ from experiments.version import version_text
 from parsync.metrics.quantity import counted
 from shared_state.errors import AgoraError
 
-RUNS = "runs"
-_FIRST_SEED = 1
+RUNS, MODELS = "runs", "models"
+R = TypeVar("R")
+M = TypeVar("M")
 _COLOURS = {Verdict.HOLDS: "green", Verdict.DOES_NOT_HOLD: "red", Verdict.NOT_COMPARABLE: "yellow"}
 
 
@@ -45,6 +60,11 @@ class ReproduceOptions:
     seeds: int
     out: Path | None
 
+    @property
+    def seed_numbers(self) -> list[int]:
+        """1 to N."""
+        return [FIRST_SEED + place for place in range(self.seeds)]
+
 
 def start(options: ReproduceOptions) -> int:
     """Run the figures, draw them, judge the claims, write the page. Return the exit status.
@@ -53,7 +73,6 @@ def start(options: ReproduceOptions) -> int:
         AgoraError: An option is wrong, a run does not finish, or nothing can be written.
     """
     figures = chosen(options.paper, options.figures)
-    seeds = [_FIRST_SEED + place for place in range(options.seeds)]
     directory = options.out or Path("runs") / f"reproduce-{options.paper}-{options.scale}"
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -62,43 +81,89 @@ def start(options: ReproduceOptions) -> int:
     with stop_signals_noted() as interruption, locked(directory, "reproduction"):
         interruption.note = f"runs that are done are kept; --out {quote(str(directory))} continues"
         try:
-            _reproduce(options, figures, seeds, directory, interruption)
+            _reproduce(options, figures, directory, interruption)
         except KeyboardInterrupt:
             Console(stderr=True).print(Text(f"Stopped: {interruption.note}."), soft_wrap=True)
     return interruption.exit_status if interruption.received else 0
 
 
+class _Runs:
+    """The runs of some figures: those on the platform, and those of models."""
+
+    def __init__(
+        self, options: ReproduceOptions, figures: Sequence[AnyFigure], directory: Path
+    ) -> None:
+        self._scale = options.scale
+        self._seeds = options.seed_numbers
+        self._platform = PlatformRuns(directory / RUNS)
+        self._models = ModelRuns(directory / MODELS)
+        self.work = self._platform.missing(
+            [
+                run
+                for figure in figures
+                if isinstance(figure, PaperFigure)
+                for run in figure.runs(self._scale)
+            ],
+            self._seeds,
+        )
+        self.model_work = self._models.missing(
+            [
+                run
+                for figure in figures
+                if isinstance(figure, ModelFigure)
+                for run in figure.runs(self._scale)
+            ],
+            self._seeds,
+        )
+
+    def run(self, interruption: Interruption, progress: Progress, status: Status) -> None:
+        """Run what is missing."""
+
+        def on_done() -> None:
+            status.update(f"reproduce: {progress.step()}")
+
+        self._models.run(self.model_work, interruption, on_done)
+        self._platform.run(self.work, interruption, on_done)
+
+    def show(self, figure: AnyFigure, folder: Path) -> Shown:
+        """Judge the claims of a figure, and draw it."""
+        if isinstance(figure, PaperFigure):
+            return self._shown(
+                figure, self._platform.results(figure.runs(self._scale), self._seeds), folder
+            )
+        runs = figure.runs(self._scale)
+        results = ModelResults(runs, self._models.results(runs, self._seeds), {})
+        return self._shown(figure, results, folder)
+
+    def _shown(self, figure: FigureOf[R, M], results: ResultsOf[R, M], folder: Path) -> Shown:
+        at_paper_scale = self._scale is ReproduceScale.PAPER
+        claims = [judge(claim, results.seeds, at_paper_scale) for claim in figure.claims]
+        return show(figure, results, claims, folder)
+
+
 def _reproduce(
     options: ReproduceOptions,
-    figures: tuple[PaperFigure, ...],
-    seeds: list[int],
+    figures: tuple[AnyFigure, ...],
     directory: Path,
     interruption: Interruption,
 ) -> None:
     console = Console(stderr=True)
-    runs = PlatformRuns(directory / RUNS)
-    needed = {figure.id: figure.runs(options.scale) for figure in figures}
-    every = [run for figure in figures for run in needed[figure.id]]
-    work = runs.missing(every, seeds)
-    console.print(Text(_announcement(options, figures, every, work)), soft_wrap=True)
-    progress = Progress(len(work))
+    runs = _Runs(options, figures, directory)
+    text = _announcement(options, figures, runs.work, runs.model_work)
+    console.print(Text(text), soft_wrap=True)
+    progress = Progress(len(runs.work) + len(runs.model_work))
     with console.status("reproduce") as status:
-        runs.run(work, interruption, lambda: status.update(f"reproduce: {progress.step()}"))
-    shown, claims = [], []
+        runs.run(interruption, progress, status)
+    shown = []
     for figure in figures:
         interruption.check()
-        results = runs.results(needed[figure.id], seeds)
-        its = [
-            judge(claim, results.seeds, options.scale is ReproduceScale.PAPER)
-            for claim in figure.claims
-        ]
-        shown.append(show(figure, results, its, directory / "figures"))
-        claims += its
+        shown.append(runs.show(figure, directory / "figures"))
+    claims = [claim for one in shown for claim in one.claims]
     reproduction = Reproduction(
         version=version_text(),
         paper=options.paper,
         scale=options.scale.value,
-        seeds=seeds,
+        seeds=options.seed_numbers,
         figures=[figure.id for figure in figures],
         claims=claims,
     )
@@ -110,22 +175,30 @@ def _reproduce(
 
 def _announcement(
     options: ReproduceOptions,
-    figures: tuple[PaperFigure, ...],
-    every: list[FigureRun],
+    figures: tuple[AnyFigure, ...],
     work: list[Work],
+    model_work: list[ModelTask],
 ) -> str:
     what = f"{counted(len(figures), 'figure')} at {options.scale} scale"
-    if not work:
+    if not work and not model_work:
         return f"{what}: all runs are done already."
-    expected_s = 0.0
+    expected_s = sum(task.run.expected_s for task in model_work)
     workloads = {}
     for one in work:
         key = one.point.config.workload.model_dump_json()
         if key not in workloads:
             workloads[key] = one.point.config.workload.make(one.point.seed)
         expected_s += expected_run_s(one.point.arm, workloads[key], None)
-    time = time_text(on_this_machine_s(expected_s, len(work)))
-    return f"{what}: {counted(len(work), 'run')} in virtual time, about {time}."
+    time = time_text(on_this_machine_s(expected_s, len(work) + len(model_work)))
+    parts = [
+        text
+        for count, text in (
+            (len(model_work), counted(len(model_work), "run") + " of a model"),
+            (len(work), counted(len(work), "run") + " in virtual time"),
+        )
+        if count
+    ]
+    return f"{what}: {' and '.join(parts)}, about {time}."
 
 
 def _table(claims: list[ClaimResult]) -> RichTable:

@@ -1,6 +1,7 @@
 """A figure or table of a paper: what has to run for it, how it is drawn, and what the paper says.
 
-A new figure is a PaperFigure in the module of its section, and a place in registry.py.
+A new figure is a PaperFigure (of runs on the platform) or a ModelFigure (of runs of a model) in the
+module of its section, and a place in registry.py.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -15,8 +17,12 @@ from numpy.typing import NDArray
 
 from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
-from experiments.reproduce.claims import ArmsOfSeed, Claim
+from experiments.model_runs.run import Arrays, ModelRun
+from experiments.reproduce.claims import ClaimOf
 from experiments.summary_model import SeedFigures
+
+R = TypeVar("R")  # what has to run
+M = TypeVar("M")  # what it measures
 
 Series = Mapping[str, NDArray[np.generic]]
 
@@ -49,23 +55,32 @@ class FigureRun:
     draws_series: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
+@dataclass(frozen=True)  # slots and a generic alias do not go together
+class ResultsOf(Generic[R, M]):
     """What a figure's runs measured.
 
     Attributes:
         runs: The runs of the figure.
-        seeds: The figures of its runs by label, seed by seed.
-        series: The time series of the first seed, by label (parsync.metrics.summary.series).
+        seeds: What they measured by label, seed by seed.
+        series: The time series of the first seed, by label (parsync.metrics.summary.series); none
+            of runs of a model.
     """
 
-    runs: tuple[FigureRun, ...]
-    seeds: tuple[ArmsOfSeed, ...]
+    runs: tuple[R, ...]
+    seeds: tuple[Mapping[str, M], ...]
     series: Mapping[str, Series]
 
-    def first(self, label: str) -> SeedFigures:
-        """The figures of a run under the first seed."""
+    def first(self, label: str) -> M:
+        """What a run measured under the first seed."""
         return self.seeds[0][label]
+
+    def of(self, label: str) -> list[M]:
+        """What a run measured, seed by seed."""
+        return [runs[label] for runs in self.seeds]
+
+
+Results = ResultsOf[FigureRun, SeedFigures]
+ModelResults = ResultsOf[ModelRun, Arrays]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +98,8 @@ class Table:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PaperFigure:
+@dataclass(frozen=True)  # slots and a generic alias do not go together
+class FigureOf(Generic[R, M]):
     """A figure or table of a paper.
 
     Attributes:
@@ -101,8 +116,21 @@ class PaperFigure:
     id: str
     title: str
     source: str
-    runs: Callable[[ReproduceScale], tuple[FigureRun, ...]]
-    claims: tuple[Claim, ...]
-    draw: Callable[[Results], Figure] | None = None
-    table: Callable[[Results], Table] | None = None
+    runs: Callable[[ReproduceScale], tuple[R, ...]]
+    claims: tuple[ClaimOf[M], ...]
+    draw: Callable[[ResultsOf[R, M]], Figure] | None = None
+    table: Callable[[ResultsOf[R, M]], Table] | None = None
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PaperFigure(FigureOf[FigureRun, SeedFigures]):
+    """A figure or table whose runs are arms on the platform."""
+
+
+@dataclass(frozen=True)
+class ModelFigure(FigureOf[ModelRun, Arrays]):
+    """A figure or table whose runs are those of a model."""
+
+
+AnyFigure = PaperFigure | ModelFigure

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import jinja2
 
 from experiments.figures import style
 from experiments.model_files import write_model, writing
 from experiments.reproduce.claims import ClaimResult, Verdict
-from experiments.reproduce.figure import PaperFigure, ReproduceScale, Results, Table
+from experiments.reproduce.figure import FigureOf, ReproduceScale, ResultsOf, Table
 from experiments.summary_model import VERSION, Version
 from experiments.whole_files import whole_file
 from parsync.metrics.figures import Figures
 from parsync.metrics.quantity import counted
 from shared_state.errors import AgoraError
+
+R = TypeVar("R")
+M = TypeVar("M")
 
 CLAIMS, PAGE = "claims.json", "reproduce.html"
 _TEMPLATES = Path(__file__).parents[1] / "report" / "templates"
@@ -53,16 +56,22 @@ class Shown:
     """A figure on the page.
 
     Attributes:
+        id, source, title, notes: Of the figure.
         svg: Its drawing; None for a table.
     """
 
-    figure: PaperFigure
+    id: str
+    source: str
+    title: str
+    notes: tuple[str, ...]
     claims: list[ClaimResult]
     svg: str | None
     table: Table | None
 
 
-def show(figure: PaperFigure, results: Results, claims: list[ClaimResult], folder: Path) -> Shown:
+def show(
+    figure: FigureOf[R, M], results: ResultsOf[R, M], claims: list[ClaimResult], folder: Path
+) -> Shown:
     """Draw a figure, as <id>.png and <id>.svg in a folder, or make its table.
 
     Raises:
@@ -78,7 +87,7 @@ def show(figure: PaperFigure, results: Results, claims: list[ClaimResult], folde
         except OSError as error:
             raise AgoraError(f"{folder}: cannot write {figure.id}: {error.strerror}") from error
     table = None if figure.table is None else figure.table(results)
-    return Shown(figure, claims, svg, table)
+    return Shown(figure.id, figure.source, figure.title, figure.notes, claims, svg, table)
 
 
 def write_claims(directory: Path, reproduction: Reproduction) -> None:

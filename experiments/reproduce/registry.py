@@ -1,15 +1,16 @@
-"""The papers whose figures can be reproduced. A new figure is a PaperFigure and a place here."""
+"""The papers whose figures can be reproduced. A new figure has a place here."""
 
 from __future__ import annotations
 
-from experiments.reproduce.figure import PaperFigure
+from experiments.reproduce.figure import AnyFigure
+from experiments.reproduce.model_section import FIGURES as MODELS
 from experiments.reproduce.section6 import FIGURES as SECTION6
 from shared_state.errors import AgoraError
 
-PAPERS: dict[str, tuple[PaperFigure, ...]] = {"parsync": SECTION6}
+PAPERS: dict[str, tuple[AnyFigure, ...]] = {"parsync": (*MODELS, *SECTION6)}
 
 
-def chosen(paper: str, ids: list[str]) -> tuple[PaperFigure, ...]:
+def chosen(paper: str, ids: list[str]) -> tuple[AnyFigure, ...]:
     """Some figures of a paper, in its order; all of them if no ids are given.
 
     Raises:

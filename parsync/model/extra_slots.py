@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from scipy import stats
 
-from parsync.model.slot_results import Ending, SlotResults
+from parsync.model.slot_results import Ending
 from parsync.model.slot_settings import SlotSettings
 from parsync.model.slot_simulator import simulate
 from parsync.protocols.optimistic.choices import FinishRule
@@ -73,7 +73,7 @@ class Probe:
     extra_slots: int
     keeps_up: bool
     ending: Ending
-    last_commit_s: float
+    last_commit_s: float  # inf if so few slots cannot run all tasks in time: not simulated
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +151,7 @@ def find_extra_slots_of_seeds(
     seeds: Sequence[int],
     confidence: float = 0.95,
 ) -> ExtraSlotsOfSeeds:
-    """The same for several seeds; each begins with the bracket of the one before, widened by as
-    much on both sides."""
+    """The same for several seeds; each begins with the bracket of the one before, widened."""
     if not seeds:
         raise AgoraError("seeds: expected at least one")
     if not 0 < confidence < 1:
@@ -162,9 +161,7 @@ def find_extra_slots_of_seeds(
     for seed in seeds:
         answers.append(find_extra_slots(replace(settings, seed=seed), search, bracket))
         if answers[-1].bracket is not None:
-            low, high = answers[-1].bracket
-            margin = max(high - low, 2 * search.resolution)
-            bracket = max(0, low - margin), high + margin
+            bracket = widened(answers[-1].bracket, search)
     known = [answer.least for answer in answers if answer.least is not None]
     if len(known) < len(answers):
         return ExtraSlotsOfSeeds(tuple(answers), None, None)
@@ -175,6 +172,14 @@ def find_extra_slots_of_seeds(
     error = math.sqrt(variance / len(known))
     half = float(stats.t.ppf((1 + confidence) / 2, len(known) - 1)) * error
     return ExtraSlotsOfSeeds(tuple(answers), mean, (mean - half, mean + half))
+
+
+def widened(bracket: tuple[int, int], search: ExtraSlotsSearch) -> tuple[int, int]:
+    """A bracket to begin with under another seed: as much more on both sides, and at least twice
+    the resolution."""
+    low, high = bracket
+    margin = max(high - low, 2 * search.resolution)
+    return max(0, low - margin), high + margin
 
 
 class _Probes:
@@ -190,15 +195,22 @@ class _Probes:
             growing_bins=search.growing_bins,
             finish_by_s=last_commit_s,
         )
+        self._tasks = sum(
+            phase.duration_s * rate for phase in settings.phases for rate in phase.rate_per_s
+        )
+        self._tasks_of_slot = math.floor(self._limit_s / settings.task_s) + 1
         self._made: dict[int, Probe] = {}
 
     def keeps_up(self, extra_slots: int) -> bool:
         if extra_slots not in self._made:
-            found = simulate(replace(self._settings, extra_slots=extra_slots))
-            self._made[extra_slots] = self._probe(extra_slots, found)
+            self._made[extra_slots] = self._probe(extra_slots)
         return self._made[extra_slots].keeps_up
 
-    def _probe(self, extra_slots: int, found: SlotResults) -> Probe:
+    def _probe(self, extra_slots: int) -> Probe:
+        slots = self._settings.slots + extra_slots
+        if self._tasks > slots * self._tasks_of_slot:  # the simulator would refuse to begin
+            return Probe(extra_slots, False, Ending.HORIZON, math.inf)
+        found = simulate(replace(self._settings, extra_slots=extra_slots))
         keeps_up = found.finishes_by(self._limit_s, self._search.rule)
         return Probe(extra_slots, keeps_up, found.ending, found.last_commit_s)
 

@@ -132,6 +132,14 @@ def test_seeds_give_a_mean_with_an_interval() -> None:
             assert not few.finishes_by(22.0)
 
 
+def test_a_count_that_cannot_run_all_tasks_in_time_does_not_keep_up() -> None:
+    found = find_extra_slots(small_settings(schedulers_factor=4, rate_per_s=600.0), SEARCH)
+    assert found.too_few is not None
+    assert found.least is not None
+    assert not found.probes[0].keeps_up
+    assert found.least > 400
+
+
 def test_more_schedulers_need_fewer_extra_slots() -> None:
     """ParSync section 4.3, Fig. 2: with diminishing returns."""
     least = []

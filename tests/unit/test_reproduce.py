@@ -5,16 +5,31 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from experiments.decision_times import ModelledTime
 from experiments.interruption import Interruption
 from experiments.model_files import read_model
+from experiments.model_runs.rounds import RoundsRun
+from experiments.model_runs.run import ModelRun
+from experiments.model_runs.searches import SearchRun
+from experiments.model_runs.simulations import SimulationRun
 from experiments.reproduce import execution
 from experiments.reproduce.claims import Claim, Limits, Verdict, judge
-from experiments.reproduce.figure import FigureRun, PaperFigure, ReproduceScale, Results, Series
+from experiments.reproduce.figure import (
+    FigureRun,
+    ModelFigure,
+    ModelResults,
+    PaperFigure,
+    ReproduceScale,
+    Results,
+    Series,
+)
+from experiments.reproduce.model_settings import default_settings
 from experiments.reproduce.page import CLAIMS, PAGE, Reproduction, show
 from experiments.reproduce.platform_runs import PlatformRuns
 from experiments.reproduce.registry import PAPERS, chosen
@@ -24,9 +39,13 @@ from experiments.reproduce.section6_tables import JCT_S, JSD_S, STET_S
 from experiments.summary_model import SeedFigures
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.synthetic_options import SyntheticOptions
+from parsync.model.slot_settings import Phase, SchedulerGroup
 from shared_state.errors import AgoraError
+from tests.unit.slot_cells import small_settings
 
-EVERY = [figure for figures in PAPERS.values() for figure in figures]
+EVERY_KIND = [figure for figures in PAPERS.values() for figure in figures]
+EVERY = [figure for figure in EVERY_KIND if isinstance(figure, PaperFigure)]
+MODELS = [figure for figure in EVERY_KIND if isinstance(figure, ModelFigure)]
 TINY = {"machines": 60, "phase_s": 6.0, "preference_groups": 4, "preferred_fraction": 0.2}
 
 
@@ -69,8 +88,46 @@ def test_a_figure_has_all_that_its_claims_and_its_drawing_need(
         assert all(len(row) == len(shown.table.header) for row in shown.table.rows)
 
 
+def arrays_of(run: ModelRun) -> dict[str, NDArray[Any]]:
+    """Results in the form of a run's, with numbers that mean nothing."""
+    if isinstance(run, SearchRun):
+        return {"slots": np.array(run.settings.slots), "least": np.array(1_000.0)}
+    if isinstance(run, SimulationRun):
+        tiny = small_settings(
+            groups=(SchedulerGroup(schedulers=4, batch_tasks=5),) * 2,
+            phases=(Phase(duration_s=90.0, rate_per_s=(20.0, 20.0)),),
+        )
+        return SimulationRun("tiny", tiny).measure(1, None)
+    return RoundsRun("tiny", 3, 4, 20, 5).measure(1, None)
+
+
+@pytest.mark.parametrize("figure", MODELS, ids=lambda figure: figure.id)
+@pytest.mark.parametrize("scale", ReproduceScale)
+def test_a_figure_of_a_model_has_all_that_its_claims_and_its_drawing_need(
+    figure: ModelFigure, scale: ReproduceScale, tmp_path: Path
+) -> None:
+    runs = figure.runs(scale)
+    assert len({run.label for run in runs}) == len(runs)
+    results = ModelResults(runs, ({run.label: arrays_of(run) for run in runs},) * 2, {})
+    claims = [judge(claim, results.seeds, True) for claim in figure.claims]
+    assert all(claim.id.startswith(f"{figure.id}.") for claim in claims)
+    assert show(figure, results, claims, tmp_path).svg is not None
+
+
+def test_at_smoke_scale_schedulers_claim_the_same_shares_of_slots() -> None:
+    for factor in (1, 2, 4, 8):
+        paper = default_settings(ReproduceScale.PAPER, factor)
+        smoke = default_settings(ReproduceScale.SMOKE, factor)
+        assert smoke.schedulers == paper.schedulers == 10 * factor
+        for settings in (paper, smoke):
+            (group,), (phase,) = settings.groups, settings.phases
+            assert phase.rate_per_s[0] * settings.task_s / settings.slots == 1.0
+            decided = settings.gap_s / group.decision_s / settings.slots
+            assert decided == pytest.approx(0.01)
+
+
 def test_claims_have_ids_of_their_own_that_programs_can_use() -> None:
-    ids = [claim.id for figure in EVERY for claim in figure.claims]
+    ids = [claim.id for figure in EVERY_KIND for claim in figure.claims]
     assert len(set(ids)) == len(ids)
     assert all(re.fullmatch(r"[a-z0-9]+\.[a-z0-9_]+", one) for one in ids)
 
@@ -183,6 +240,7 @@ def test_bins_of_a_second_keep_every_count() -> None:
 def small_paper(monkeypatch: pytest.MonkeyPatch) -> Iterator[PaperFigure]:
     """Fig. 6 on a cell of 60 machines, in place of all figures."""
     (figure,) = chosen("parsync", ["fig6"])
+    assert isinstance(figure, PaperFigure)
     small = replace(figure, runs=lambda scale: tuple(map(shrunk, figure.runs(scale))))
     monkeypatch.setitem(PAPERS, "parsync", (small,))
     yield small
@@ -235,7 +293,7 @@ def test_arms_that_two_figures_share_run_once(tmp_path: Path) -> None:
     ("paper", "figures", "message"),
     [
         ("borg", [], "PAPER 'borg': expected one of parsync"),
-        ("parsync", ["fig99"], "FIGURE 'fig99': expected some of fig5"),
+        ("parsync", ["fig99"], "FIGURE 'fig99': expected some of eq2"),
     ],
 )
 def test_an_unknown_paper_or_figure_is_refused(

@@ -18,6 +18,7 @@ from parsync.core.events import (
     DecisionDone,
     QuotaGrant,
     QuotaRequest,
+    RunningReply,
     SampleDue,
     Started,
     SyncReply,
@@ -178,6 +179,9 @@ class OptimisticAgent:
             case TasksAdopted():
                 self._observer.on_adopted(now_us, event)
                 self._quota.on_adopted(event)
+                return []
+            case RunningReply() if self._view.preemptible is not None:
+                self._view.preemptible.on_reply(event)
                 return []
             case Started():
                 return self._start(now_us)

@@ -29,6 +29,7 @@ from schedulers.capability import Capability
 from schedulers.decision_time import DecisionClock, Measured
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
+from shared_state.transaction import EvictionPolicy
 
 ENTIRE = 1000  # shares are kept in permille
 
@@ -186,6 +187,12 @@ class ArmConfig(Strict):
         description="what part of the cell each quota group of the workload may take; unset: any",
     )
 
+    evictions: Literal["own", "lower_priority"] = Field(
+        "own",
+        description="whose running tasks a scheduler may end to make room: its own, or also those"
+        " of other schedulers that are of lower priority than the tasks it places there",
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _of_this_version(cls, given: Any) -> Any:
@@ -228,11 +235,14 @@ class ArmConfig(Strict):
 
     @model_serializer(mode="wrap")
     def _plain(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without options of protocols as a whole, and quotas, where there are none."""
+        """Without options of protocols as a whole, quotas, and another policy of evictions, where
+        there are none."""
         plain: dict[str, Any] = handler(self)
         for part in ("protocols", "quotas"):
             if not plain.get(part):
                 plain.pop(part, None)
+        if self.evictions == "own":
+            plain.pop("evictions", None)
         return plain
 
     @model_validator(mode="after")
@@ -327,7 +337,15 @@ class ArmConfig(Strict):
         }
         quotas = None if self.quotas is None else self.quotas.spec()
         return ArmSpec(
-            self.name, groups, self.partitions, heartbeat_us, sample_us, seed, shared, quotas
+            self.name,
+            groups,
+            self.partitions,
+            heartbeat_us,
+            sample_us,
+            seed,
+            shared,
+            quotas,
+            EvictionPolicy[self.evictions.upper()],
         )
 
 

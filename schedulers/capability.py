@@ -19,6 +19,10 @@ class Capability(StrEnum):
     # Plans may end running tasks of its own (Plan.evict).
     EVICTS = "evicts"
 
+    # Plans may end running tasks of any scheduler that are of lower priority than their claims
+    # (PlanContext.running). The arm's eviction policy has to permit it.
+    PREEMPTS = "preempts"
+
     # observe() is told when its tasks finish (ChangeKind.FINISHED). Without it, an agent reports
     # the ends of tasks only if it needs them itself.
     WANTS_ENDS = "wants_ends"

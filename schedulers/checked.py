@@ -82,8 +82,11 @@ class CheckedScheduler:
         self._check = PlanCheck(table, spec.capabilities, constraints)
         self._table = table
         self._claiming: ClaimingScheduler | None = None
-        remembers = {Capability.KEEPS_PENDING, Capability.EVICTS} & spec.capabilities
-        if claims_in_one_step(scheduler) and not remembers:  # (else the check follows each plan)
+        # their plans are checked one by one
+        checked = {Capability.KEEPS_PENDING, Capability.EVICTS, Capability.PREEMPTS}
+        if (
+            claims_in_one_step(scheduler) and not checked & spec.capabilities
+        ):  # (else the check follows each plan)
             _freeze(table)
             self._claiming = scheduler
         self._round = 0
@@ -185,7 +188,7 @@ class CheckedScheduler:
             self.calling = ""
         if view.claims_in_flight != in_flight:
             raise self.broken("plan(): expected an unchanged view, got one with other claims")
-        rule = self._check.broken_rule(plan, tasks, view, context.now_us)
+        rule = self._check.broken_rule(plan, tasks, view, context.now_us, context.running)
         if rule is not None:
             raise self.broken(rule)
         if plan.partitions_scanned is None:

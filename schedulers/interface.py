@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedulers.prices.interface import SharesDemand
+from schedulers.running_tasks import RunningTasks
 from shared_state.errors import AgoraError
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
 from shared_state.view import ClusterView
@@ -67,12 +68,15 @@ class PlanContext:
         ranking: How to rank partitions.
         partition_order: int32[P], the freshest first; of equally fresh ones the highest index of
             the last sync round first.
+        running: What is known of running tasks of lower priority than the highest, of all
+            schedulers; None unless the kind has Capability.PREEMPTS.
     """
 
     now_us: int
     stream: int
     ranking: PartitionRanking
     partition_order: Int32
+    running: RunningTasks | None = None
 
 
 class PendingReason(IntEnum):
@@ -117,8 +121,8 @@ class Plan:
         machine: int32[k], where each claim is placed.
         request: int64[k, R], what each claim asks for.
         gang: int64[k], the gang of each claim.
-        evict: int64[e], ids of the scheduler's own allocations to end first; empty unless the kind
-            has Capability.EVICTS.
+        evict: int64[e], ids of allocations to end first: the scheduler's own if the kind has
+            Capability.EVICTS, those of PlanContext.running if it has PREEMPTS; else empty.
         pending: int64[p], tasks of this call that stay waiting.
         pending_reason: int8[p], a PendingReason for each.
         operations: Counted work, in units of the scheduler's choice (this repository's:
@@ -305,7 +309,8 @@ class Scheduler(Protocol):
           in earlier calls if the kind has Capability.KEEPS_PENDING;
         - claim all waiting tasks of a gang, or none;
         - ask for another call (retry_at_us) only at a time later than context.now_us;
-        - evict only allocations that were reported to the scheduler and whose end was not.
+        - evict only allocations that were reported to the scheduler and whose end was not, or those
+          of context.running on whose machines all its claims are of higher priority.
 
         plan() must not change the view (the agent takes the claims out of it afterwards), nor write
         to the arrays that it is given; shared ones are read-only. The arrays of the plan become
@@ -328,8 +333,8 @@ class ClaimingScheduler(Scheduler, Protocol):
     """A scheduler that can also plan and claim in one step. Optional, and only faster.
 
     A class offers it by defining plan_and_claim() itself. One that it inherits is not used, because
-    a subclass may plan otherwise. A kind with Capability.KEEPS_PENDING or EVICTS is not asked for
-    it either.
+    a subclass may plan otherwise. A kind with Capability.KEEPS_PENDING, EVICTS or PREEMPTS is
+    not asked for it either.
     """
 
     def plan_and_claim(

@@ -16,6 +16,7 @@ from schedulers.capability import Capability
 from schedulers.constraints import PlacementConstraints
 from schedulers.interface import ChangeKind, PendingReason, Plan, TaskChanges
 from schedulers.own_allocations import OwnAllocations
+from schedulers.running_tasks import RunningTasks
 from schedulers.waiting_tasks import WaitingTasks
 from shared_state.tasks import NO_GANG, Int64, TaskBatch
 from shared_state.view import ClusterView
@@ -71,12 +72,17 @@ class PlanCheck:
         return len(plan.task) + self._waiting.count()
 
     def broken_rule(
-        self, plan: object, tasks: TaskBatch, view: ClusterView, now_us: int
+        self,
+        plan: object,
+        tasks: TaskBatch,
+        view: ClusterView,
+        now_us: int,
+        running: RunningTasks | None = None,
     ) -> str | None:
         """The first rule that the plan breaks, as `field: what is wrong`; None if it breaks none.
 
         Args:
-            tasks, view, now_us: What plan() was given, the view as it was then.
+            tasks, view, now_us, running: What plan() was given, the view as it was then.
         """
         if not isinstance(plan, Plan):
             return f"plan(): expected a Plan, got {type(plan).__name__}"
@@ -90,8 +96,8 @@ class PlanCheck:
             or self._claims(plan)
             or self._reasons(plan)
             or self._gangs(plan)
-            or self._evictions(plan)
-            or self._oversubscribed(plan, view)
+            or self._evictions(plan, running)
+            or self._oversubscribed(plan, view, running)
             or self._constraint(plan)
         )
 
@@ -196,26 +202,55 @@ class PlanCheck:
 
     # --- places ----------------------------------------------------------------------------------
 
-    def _evictions(self, plan: Plan) -> str | None:
+    def _evictions(self, plan: Plan, running: RunningTasks | None) -> str | None:
         evict = plan.evict
         if not len(evict):
             return None
-        if self._own is None:
+        if self._own is None and running is None:
             return "plan.evict: expected none, as its kind has no Capability.EVICTS"
-        known, _, _ = self._own.find(evict)
-        if not known.all():
-            return f"plan.evict: allocation {evict[~known][0]} is not one of its running tasks"
+        others = evict
+        if self._own is not None:
+            known, _, _ = self._own.find(evict)
+            others = evict[~known]
+            if len(others) and running is None:
+                return f"plan.evict: allocation {others[0]} is not one of its running tasks"
+        if len(others):
+            assert running is not None, "else all are its own"
+            unknown = others[~np.isin(others, running.allocation)]
+            if len(unknown):
+                return f"plan.evict: allocation {unknown[0]} is none of context.running"
+            victims = running.take(np.isin(running.allocation, others))
+            highest = int(np.iinfo(np.int32).max)
+            lowest = np.full(int(victims.machine.max()) + 1, highest, np.int64)
+            there = plan.machine < len(lowest)
+            np.minimum.at(lowest, plan.machine[there], self._table.priority[plan.task[there]])
+            claimed = lowest[victims.machine]
+            forbidden = np.flatnonzero((claimed == highest) | (claimed <= victims.priority))
+            if len(forbidden):
+                return (
+                    f"plan.evict: allocation {victims.allocation[forbidden[0]]}: expected claims "
+                    "on its machine, all of higher priority"
+                )
         ascending = np.sort(evict)
         twice = ascending[1:][ascending[1:] == ascending[:-1]]
         return f"plan.evict: allocation {twice[0]} appears twice" if len(twice) else None
 
-    def _oversubscribed(self, plan: Plan, view: ClusterView) -> str | None:
+    def _oversubscribed(
+        self, plan: Plan, view: ClusterView, running: RunningTasks | None
+    ) -> str | None:
         """Claims fit what the view shows free, and what the evictions free."""
         freed = amount = None
         if len(plan.evict):
-            assert self._own is not None, "evictions are checked before"
-            _, victim, freed = self._own.find(plan.evict)
-            amount = self._table.request[victim]
+            parts = []
+            if self._own is not None:
+                parts.append(self._own.find(plan.evict)[1:])
+            if running is not None:
+                rows = np.isin(running.allocation, plan.evict)
+                if self._own is not None:
+                    rows &= ~self._own.find(running.allocation)[0]
+                parts.append((running.task[rows], running.machine[rows]))
+            freed = np.concatenate([machine for _, machine in parts])
+            amount = self._table.request[np.concatenate([task for task, _ in parts])]
         i = view.first_oversubscribed(plan.machine, plan.request, freed, amount)
         if i < 0:
             return None

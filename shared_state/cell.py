@@ -71,8 +71,17 @@ class Cell:
     is wrong.
     """
 
-    def __init__(self, spec: CellSpec, partitioning: Partitioning) -> None:
+    def __init__(
+        self, spec: CellSpec, partitioning: Partitioning, priority: Int32 | None = None
+    ) -> None:
         """An empty cell with every machine up.
+
+        Args:
+            spec: The machines.
+            partitioning: Of them.
+            priority: int32[n], of each task from id 0 on, 0 for others: claims may evict tasks of
+                lower priority, whoever owns them (native/commit.cpp). None: schedulers evict their
+                own tasks only.
 
         Raises:
             AgoraError: The spec is malformed, or the partitioning is of another cell.
@@ -80,9 +89,10 @@ class Cell:
         _check_spec(spec, partitioning)
         self.spec = spec
         self.partitioning = partitioning
+        self.priority = priority
         self._dimensions = len(spec.dimensions)
         limit = np.ascontiguousarray(spec.limit)
-        self._native = _native.Cell(limit, partitioning.offsets, self._dimensions)
+        self._native = _native.Cell(limit, partitioning.offsets, self._dimensions, priority)
         self._show()
 
     def _show(self) -> None:
@@ -104,7 +114,7 @@ class Cell:
         judged, in this order, MACHINE_DOWN, DUPLICATE (its task is placed, or was released: it has
         run), STALE (under SEQUENCE_NUMBER: the machine's number differs from what it was before
         this transaction), FULL or EVICTED (it does not fit, and a victim named on its machine is
-        gone or not this scheduler's). In a gang group that fails, the claims that fitted are GANG.
+        gone or may not be ended). In a gang group that fails, the claims that fitted are GANG.
         """
         t = transaction
         k = len(t.task)
@@ -224,7 +234,13 @@ class Cell:
         return b"".join((_CHECKPOINT_MAGIC, _checksum(shape, state), shape, state))
 
     @classmethod
-    def restore(cls, spec: CellSpec, partitioning: Partitioning, checkpoint: bytes) -> Cell:
+    def restore(
+        cls,
+        spec: CellSpec,
+        partitioning: Partitioning,
+        checkpoint: bytes,
+        priority: Int32 | None = None,
+    ) -> Cell:
         """The cell that a checkpoint was taken of; it continues exactly as that one would.
 
         Raises:
@@ -239,7 +255,7 @@ class Cell:
         )
         if not checkpoint.startswith(_CHECKPOINT_MAGIC) or checksum != _checksum(shape, state):
             raise AgoraError("cell checkpoint: damaged, or written by another version")
-        cell = cls(spec, partitioning)
+        cell = cls(spec, partitioning, priority)
         if shape != cell._shape_digest:
             raise AgoraError("cell checkpoint: taken of another cell or another partitioning")
         try:

@@ -46,7 +46,10 @@ class CellReplica:
     """What runs where, and the versions and sequence numbers that follow. Each change checks that
     it is possible and raises InvariantViolation if not."""
 
-    def __init__(self, spec: CellSpec, partitioning: Partitioning) -> None:
+    def __init__(
+        self, spec: CellSpec, partitioning: Partitioning, priority: Int32 | None = None
+    ) -> None:
+        self._priority = priority  # by task; None: schedulers evict their own tasks only
         self._partition = partitioning.of(np.arange(spec.machines, dtype=np.int32))
         self._used = np.zeros_like(spec.capacity)
         self._up = np.ones(spec.machines, np.bool_)
@@ -75,8 +78,8 @@ class CellReplica:
         )
 
     def _end_victims(self, t: Transaction, evicted: Int64) -> None:
-        """Victims of a commit: named by it, running, its scheduler's own. Their versions move with
-        those of the claims."""
+        """Victims of a commit: named by it, running, its scheduler's own or permitted. Their
+        versions move with those of the claims."""
         named = np.zeros(0, np.int64) if t.evict is None else t.evict
         self._require(np.isin(evicted, named), "allocation {} was evicted and not named", evicted)
         self._require_unique(evicted, "allocation {} was evicted twice")
@@ -90,13 +93,32 @@ class CellReplica:
         running = (self._state.values[task] == RUNNING) & (self._allocation.values[task] == evicted)
         self._require(running, "allocation {} was evicted and had ended", evicted)
         self._require(
-            self._owner.values[task] == t.scheduler,
+            (self._owner.values[task] == t.scheduler) | self._may_preempt(t, task),
             "allocation {} was evicted by another scheduler",
             evicted,
         )
         np.subtract.at(self._used, self._machine.values[task], self._request.values[task])
         self._state.values[task] = WAITING
         self._counts["evicted"] += len(evicted)
+
+    def _may_preempt(self, t: Transaction, task: Int64) -> NDArray[np.bool_]:
+        """Whether the cell's policy lets the transaction end each of these running tasks (int64[n])
+        of other schedulers: bool[n]. There are claims on its machine, all of higher priority, and
+        none claims the task itself."""
+        if self._priority is None:
+            return np.zeros(len(task), np.bool_)
+        none = np.iinfo(np.int32).max
+        lowest = np.full(len(self._up), none, np.int64)
+        np.minimum.at(lowest, t.machine, self._priority_of(t.task))
+        of_machine = lowest[self._machine.values[task]]
+        higher = (of_machine != none) & (of_machine > self._priority_of(task))
+        may: NDArray[np.bool_] = higher & ~np.isin(task, t.task)
+        return may
+
+    def _priority_of(self, task: Int64) -> Int64:
+        assert self._priority is not None, "asked under a policy of priorities only"
+        known = task < len(self._priority)
+        return np.where(known, self._priority[np.where(known, task, 0)], 0).astype(np.int64)
 
     def _end(self, ended: Released) -> None:
         task = ended.task

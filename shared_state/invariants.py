@@ -4,7 +4,8 @@ own, in plain numpy.
 It shares no code with the cell: it believes only the events. What it checks: no machine filled
 above its limit by a claim, no allocation or task placed twice, no task lost, versions that move by
 one and only where something changed, views never newer than the cell and deltas that hold exactly
-what changed, rejections that are true, and groups that stand or fall together.
+what changed, rejections that are true, no eviction that the cell's policy forbids, and
+groups that stand or fall together.
 """
 
 from __future__ import annotations
@@ -59,8 +60,11 @@ class CellAudit(CellReplica):
     """Call one method per event, in the order the cell handled them. Each raises
     InvariantViolation."""
 
-    def __init__(self, spec: CellSpec, partitioning: Partitioning) -> None:
-        super().__init__(spec, partitioning)
+    def __init__(
+        self, spec: CellSpec, partitioning: Partitioning, priority: Int32 | None = None
+    ) -> None:
+        """Of a cell with these arguments: see Cell."""
+        super().__init__(spec, partitioning, priority)
         self._limit = spec.limit
         self._partitioning = partitioning
         self._synced: dict[tuple[int, int], int] = {}  # (agent, partition) -> the version it holds

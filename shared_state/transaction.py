@@ -39,6 +39,15 @@ class CommitMode(IntEnum):
     ALL_OR_NOTHING = 1
 
 
+class EvictionPolicy(IntEnum):
+    """Whose tasks a transaction may end."""
+
+    OWN = 0  # the scheduler's
+    # and those of other schedulers, for claims on their machine, all of which are of higher
+    # priority
+    LOWER_PRIORITY = 1
+
+
 class Reason(IntEnum):
     """Why a claim was rejected.
 
@@ -49,7 +58,7 @@ class Reason(IntEnum):
     STALE = 1  # the machine's sequence number moved since the view was synced
     FULL = 2  # the request does not fit what is free
     MACHINE_DOWN = 3
-    EVICTED = 4  # does not fit, and a victim named on its machine is gone or is another scheduler's
+    EVICTED = 4  # does not fit, and a victim named on its machine is gone or may not be ended
     GANG = 5  # fitted, but another claim of its gang did not
     DUPLICATE = 6  # the task is placed already, or has run to its end
 
@@ -73,9 +82,10 @@ class Transaction:
         conflict_check: How conflicts are detected.
         gang: int64[k], or None if all are NO_GANG.
         seqnum: uint32[k], the machine's sequence number as seen; None under RESOURCE_FIT.
-        evict: int64[e], allocations of this scheduler that end first so that the claims fit; None
-            for no eviction. One ends only if a claim that relies on it is accepted: the claim that
-            places its task anew, or else any claim on its machine. If there is none, it ends.
+        evict: int64[e], allocations that end first so that the claims fit: this scheduler's own, or
+            others' where the cell permits it (native/commit.cpp); None for no eviction. One ends
+            only if a claim that relies on it is accepted: the claim that places its task anew, or
+            else any claim on its machine. If there is none, an own one ends.
     """
 
     scheduler: int

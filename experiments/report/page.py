@@ -15,6 +15,7 @@ from experiments.figures import FIGURES, FigureSpec, RenderedFigure, draw_all, s
 from experiments.price_settings import prices_of
 from experiments.report.answer import answer, effective_capacity, question, rests_on, times
 from experiments.report.bound import bound_sentences, bound_table
+from experiments.report.cell_rules import cell_rules
 from experiments.report.data_dictionary import data_dictionary
 from experiments.report.differences import differences, settings
 from experiments.report.live_runs import (
@@ -199,6 +200,7 @@ def _fill(template: str, **values: Any) -> str:
         "titles_of": lambda sets: basis_titles([one.arms[0].basis for one in sets]),
         "basis_explained": basis_explained,
         "place_of": lambda arm: slugs.index(arm.slug),
+        "rules_of": lambda arm: cell_rules(values["summary"].config, arm.name),
     }
     return environment.get_template(template).render(
         css=css, colour=style.colour, same=SAME, **functions, **values

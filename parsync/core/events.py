@@ -342,6 +342,40 @@ class QuotaShares(CoreEvent):
     limit: Int64
 
 
+@static_frozen
+class RunningRequest(CoreEvent):
+    """Agent -> master: which tasks of lower priority run in some partitions?
+
+    Attributes:
+        partition: int32[k].
+        below: Only tasks of priorities below this count.
+    """
+
+    number: ClassVar[int] = 26
+    priority: ClassVar[Priority] = Priority.SYNC
+    agent: int
+    partition: Int32
+    below: int
+
+
+@static_frozen
+class RunningReply(CoreEvent):
+    """Master -> agent: the tasks of any agents that run in the partitions asked for.
+
+    Attributes:
+        partition: int32[k].
+        allocation, task: int64[n].
+        machine: int32[n].
+    """
+
+    number: ClassVar[int] = 27
+    priority: ClassVar[Priority] = Priority.SYNC
+    partition: Int32
+    allocation: Int64
+    task: Int64
+    machine: Int32
+
+
 CORE_EVENTS: tuple[type[Event], ...] = (
     Started,
     TasksSubmitted,
@@ -368,4 +402,6 @@ CORE_EVENTS: tuple[type[Event], ...] = (
     QuotaReport,
     QuotaGrant,
     QuotaShares,
+    RunningRequest,
+    RunningReply,
 )

@@ -17,6 +17,8 @@ from parsync.core.events import (
     CommitRequest,
     MachinesChanged,
     QuotaShares,
+    RunningReply,
+    RunningRequest,
     SampleDue,
     Started,
     SyncReply,
@@ -85,6 +87,8 @@ class MasterCore:
                 return self._commit(now_us, event)
             case SyncRequest():
                 return self._sync(now_us, event)
+            case RunningRequest():
+                return self._show_running(event)
             case TasksFinished():
                 return self._finish(now_us, event)
             case SampleDue(sample):
@@ -108,7 +112,7 @@ class MasterCore:
     def restore(self, state: Any) -> None:
         """Take the state of the same run's master. Errors as Cell.restore."""
         cell, self._epoch, self._running, held = state
-        self.cell = Cell.restore(self.cell.spec, self.cell.partitioning, cell)
+        self.cell = Cell.restore(self.cell.spec, self.cell.partitioning, cell, self.cell.priority)
         self._records.restore(held)
 
     def record_due_ends(self, allocation: Int64, end_us: Int64) -> None:
@@ -207,6 +211,15 @@ class MasterCore:
             )
         )
         return [Send(event.agent, SyncReply(self._epoch, deltas))]
+
+    def _show_running(self, event: RunningRequest) -> list[Effect]:
+        live = self.cell.allocations()
+        wanted = np.isin(self.cell.partitioning.of(live.machine), event.partition)
+        wanted &= self._table.priority[live.task] < event.below
+        reply = RunningReply(
+            event.partition, live.allocation[wanted], live.task[wanted], live.machine[wanted]
+        )
+        return [Send(event.agent, reply)]
 
     def _finish(self, now_us: int, event: TasksFinished) -> list[Effect]:
         released = self.cell.release(event.allocation, event.owner, now_us)

@@ -22,6 +22,10 @@ class ProtocolCapability(StrEnum):
     # no other protocols.
     OBEYS_QUOTAS = "obeys_quotas"
 
+    # Its agents know which tasks of lower priority run (PlanContext.running). Without it,
+    # schedulers cannot preempt.
+    SHOWS_RUNNING = "shows_running"
+
     # The master tells its agents when their tasks finish (TasksEnded). Agents of schedulers that
     # want to know of ends are told in any case.
     WANTS_ENDS = "wants_ends"

@@ -24,6 +24,7 @@ from parsync.runtime.protocol_checks import check_protocols
 from schedulers import registry
 from schedulers.decision_time import Counted, DecisionClock, Measured, Modelled, ModelledByClass
 from shared_state.errors import AgoraError
+from shared_state.transaction import EvictionPolicy
 
 ARM_FILE = "arm.json"
 FORMAT = 2
@@ -80,6 +81,8 @@ def write_arm(directory: Path, arm: ArmFile) -> str:
         }
     if spec["quotas"] is None:  # likewise
         del spec["quotas"]
+    if arm.spec.evictions is EvictionPolicy.OWN:
+        del spec["evictions"]
     content = {
         "format": FORMAT,
         "arm": spec,

@@ -37,6 +37,7 @@ from schedulers.interface import SchedulerEnvironment
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.tasks import Int32, TaskClass
+from shared_state.transaction import EvictionPolicy
 from shared_state.view import StaticCellState
 
 
@@ -87,6 +88,7 @@ class ArmSpec:
         shared_options: Of its protocols as a whole, validated, by protocol. A protocol that is not
             there has its defaults.
         quotas: The quota groups that its schedulers obey; None: they know of none.
+        evictions: Whose tasks its schedulers may end.
     """
 
     name: str
@@ -97,6 +99,7 @@ class ArmSpec:
     seed: int
     shared_options: Mapping[str, BaseModel] = field(default_factory=dict)
     quotas: QuotaSpec | None = None
+    evictions: EvictionPolicy = EvictionPolicy.OWN
 
     @property
     def protocols(self) -> tuple[str, ...]:
@@ -227,7 +230,7 @@ class Assembly:
         wants_ends = [self._wants_ends(self.arm.group_of(i)) for i in range(self.arm.agents)]
         _, initial_owner = self.owners()
         return MasterCore(
-            cell=Cell(workload.cell, self.partitioning),
+            cell=Cell(workload.cell, self.partitioning, self.eviction_priority),
             table=workload.tasks,
             initial_task=workload.initial.task,
             initial_machine=workload.initial.machine,
@@ -237,6 +240,12 @@ class Assembly:
             watchers=self._watchers(),
             quotas=self._observed_quotas,
         )
+
+    @property
+    def eviction_priority(self) -> Int32 | None:
+        """The priorities that evictions go by, as Cell takes them."""
+        by_priority = self.arm.evictions is EvictionPolicy.LOWER_PRIORITY
+        return self.workload.tasks.priority if by_priority else None
 
     def _watchers(self) -> tuple[int, ...]:
         """The addresses that the master notifies of every start, end and machine change."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from parsync.core.quotas import QuotaSpec
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.tables import tables_of
-from parsync.runtime.assembly import ArmSpec, capabilities_of, members_of
+from parsync.runtime.assembly import ArmSpec, GroupSpec, capabilities_of, members_of
 from schedulers.capability import Capability
 from shared_state.errors import AgoraError
+from shared_state.transaction import EvictionPolicy
 
 
 def check_protocols(arm: ArmSpec) -> None:
@@ -28,6 +31,8 @@ def check_protocols(arm: ArmSpec) -> None:
                 f"group '{group.name}': share_demand: protocol {group.protocol.kind!r} does not "
                 "pass demand on"
             )
+        if Capability.PREEMPTS in group.capabilities:
+            _check_preemption(arm, group, capabilities)
         watches = ProtocolCapability.WATCHES_CELL in capabilities
         spec, members = protocols.get(group.protocol.kind), members_of(arm, group.protocol.kind)
         if not spec.has_cell_side(members) and watches:
@@ -41,6 +46,22 @@ def check_protocols(arm: ArmSpec) -> None:
         arm.options_of(kind)
         protocols.get(kind).check(members_of(arm, kind), arm.partitions)
     tables_of(arm.protocols)
+
+
+def _check_preemption(
+    arm: ArmSpec, group: GroupSpec, capabilities: Set[ProtocolCapability]
+) -> None:
+    """Raise AgoraError if a group of schedulers that preempt cannot do so."""
+    if arm.evictions is not EvictionPolicy.LOWER_PRIORITY:
+        raise AgoraError(
+            f"group '{group.name}': a scheduler of kind {group.kind!r} preempts tasks of other "
+            'schedulers: expected evictions = "lower_priority" in the arm'
+        )
+    if ProtocolCapability.SHOWS_RUNNING not in capabilities:
+        raise AgoraError(
+            f"group '{group.name}': a scheduler of kind {group.kind!r} preempts, and protocol "
+            f"{group.protocol.kind!r} does not show it the running tasks"
+        )
 
 
 def _check_quotas(arm: ArmSpec, quotas: QuotaSpec) -> None:

@@ -190,14 +190,21 @@ void bind_cell(nb::module_& module) {
       .def_prop_ro("row_bytes", &Scan::row_bytes)
       .def_prop_ro("used_bytes", &Scan::used_bytes);
   nb::class_<Cell>(module, "Cell")
-      .def("__init__",
-           [](Cell* self, nb::handle limit, nb::handle offsets, size_t dimensions) {
-             const Column<const int64_t> limits(limit, "limit", length_of(limit, "limit"),
-                                                dimensions);
-             const Column<const int64_t> bounds(offsets, "offsets", length_of(offsets, "offsets"));
-             new (self) Cell(limits.size(), dimensions, {limits.data(), limits.size() * dimensions},
-                             bounds.span());
-           })
+      .def(
+          "__init__",
+          [](Cell* self, nb::handle limit, nb::handle offsets, size_t dimensions,
+             nb::handle priority) {
+            const Column<const int64_t> limits(limit, "limit", length_of(limit, "limit"),
+                                               dimensions);
+            const Column<const int64_t> bounds(offsets, "offsets", length_of(offsets, "offsets"));
+            std::optional<Column<const int32_t>> priorities;
+            if (!priority.is_none())
+              priorities.emplace(priority, "priority", length_of(priority, "priority"));
+            new (self)
+                Cell(limits.size(), dimensions, {limits.data(), limits.size() * dimensions},
+                     bounds.span(), priorities ? priorities->span() : std::span<const int32_t>{});
+          },
+          nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("commit", &commit, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
            nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(),
            nb::arg(), nb::arg(), nb::arg(), nb::arg().none())

@@ -40,10 +40,11 @@ bool AllocationSlab::settle() {
 }
 
 Cell::Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit,
-           std::span<const int64_t> offsets)
+           std::span<const int64_t> offsets, std::span<const int32_t> priority)
     : dimensions_(dimensions),
       limit_(limit.begin(), limit.end()),
       offsets_(offsets.begin(), offsets.end()),
+      priority_(priority.begin(), priority.end()),
       slab_(dimensions) {
   if (dimensions < 1 || dimensions > kMaxDimensions)
     throw std::invalid_argument("dimensions: expected 1 to 8");

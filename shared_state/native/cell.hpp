@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "huge_pages.hpp"
@@ -118,10 +119,11 @@ struct DeltaScan {
 
 class Cell {
  public:
-  // limit: [M, R] row-major, 0..kMaxAmount. offsets: P+1 ascending block bounds from 0 to M. Throws
-  // std::invalid_argument.
+  // limit: [M, R] row-major, 0..kMaxAmount. offsets: P+1 ascending block bounds from 0 to M.
+  // priority: of each task from 0 on; if there are any, claims may evict tasks of lower priority,
+  // whoever owns them, else only their own scheduler's. Throws std::invalid_argument.
   Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit,
-       std::span<const int64_t> offsets);
+       std::span<const int64_t> offsets, std::span<const int32_t> priority = {});
 
   size_t machines() const { return rows_.size(); }
   size_t dimensions() const { return dimensions_; }
@@ -183,6 +185,11 @@ class Cell {
     int64_t task;
     bool chosen;  // still to end
   };
+  // The claims of a transaction in the orders in which may_preempt looks them up.
+  struct ClaimOrder {
+    std::vector<std::pair<int32_t, int32_t>> machine_priority;
+    std::vector<int64_t> task;
+  };
   struct Taken {
     uint32_t claim;
     int32_t claimant, previous_claimant;  // of the row, before
@@ -211,6 +218,8 @@ class Cell {
   Reason judge(size_t row, int64_t task, const int64_t* request, bool stale) const;
   void order_by_group(const Claims& claims);
   void find_victims(const Claims& claims);
+  ClaimOrder order_for_preemption(const Claims& claims) const;
+  bool may_preempt(const ClaimOrder& claims, const Allocation& victim) const;
   bool drop_unneeded_victims(const Claims& claims, const Answer& answer);
   int64_t record(const Claims& claims, size_t i);
 
@@ -229,6 +238,10 @@ class Cell {
   void clear_placed(int64_t task) {
     placed_[static_cast<size_t>(task) >> 6] &= ~(uint64_t{1} << (task & 63));
   }
+  int32_t priority_of(int64_t task) const {
+    const auto at = static_cast<size_t>(task);
+    return at < priority_.size() ? priority_[at] : 0;
+  }
   void make_room_for_task(int64_t task);
   template <class Archive>
   void archive(Archive& archive);
@@ -236,6 +249,7 @@ class Cell {
   size_t dimensions_;
   std::vector<int64_t> limit_;  // [M, R]
   std::vector<int64_t> offsets_;
+  std::vector<int32_t> priority_;  // by task; empty: schedulers evict their own tasks only
 
   HugePageVector<int64_t> used_;  // [M, R]
   HugePageVector<RowState> rows_;
@@ -254,7 +268,7 @@ class Cell {
   std::vector<uint32_t> order_;        // claims by group
   std::vector<uint32_t> group_start_;  // bounds of the groups in order_
   std::vector<Victim> victims_;
-  // machines of named victims that are gone or another's, ascending
+  // machines of named victims that are gone or may not end, ascending
   std::vector<int32_t> lost_rows_;
   std::vector<Taken> taken_;
 };

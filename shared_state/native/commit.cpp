@@ -5,15 +5,20 @@
 // it left. Within a group the claims are judged in order on top of one another. Under INCREMENTAL
 // every claim is a group.
 //
-// Victims: all of the scheduler's own named allocations are taken to end first, the groups are
+// Victims: all of the named allocations that may end are taken to end first, the groups are
 // decided, and every victim that nothing accepted needs is dropped: one whose own task is claimed
 // elsewhere but was not accepted there; else one on whose machine claims were made and none was
 // accepted. With a victim dropped the groups are decided anew from the untouched state, so at most
 // e + 1 times, and in the outcome no claim rests on a victim that stays. A claim rejected in the
 // end is told the reason of the first round that rejected it: a move that did not fit is FULL,
-// though its task, having stayed, is placed by then. A victim that is gone or another scheduler's
-// never ends: a claim on its machine that does not fit is EVICTED instead of FULL.
+// though its task, having stayed, is placed by then. A victim that is gone, or that may not end for
+// this scheduler, never does: a claim on its machine that does not fit is EVICTED instead of FULL.
+//
+// Who may evict whom: a scheduler its own tasks. Where the cell knows priorities, also a task of
+// another scheduler for claims on its machine, all of which are of higher priority, unless the
+// transaction claims that very task.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <unordered_map>
@@ -281,18 +286,43 @@ void Cell::order_by_group(const Claims& claims) {
   group_start_.push_back(static_cast<uint32_t>(claims.count));
 }
 
-// victims_: the scheduler's own live allocations among those named, each once, in the order named.
+Cell::ClaimOrder Cell::order_for_preemption(const Claims& claims) const {
+  ClaimOrder order;
+  for (size_t i = 0; i < claims.count; ++i)
+    order.machine_priority.emplace_back(claims.machine[i], priority_of(claims.task[i]));
+  order.task.assign(claims.task, claims.task + claims.count);
+  std::sort(order.machine_priority.begin(), order.machine_priority.end());
+  std::sort(order.task.begin(), order.task.end());
+  return order;
+}
+
+// Whether a task of another scheduler may end for the claims.
+bool Cell::may_preempt(const ClaimOrder& claims, const Allocation& victim) const {
+  const auto& order = claims.machine_priority;
+  // the claim of lowest priority on the victim's machine
+  const auto lowest = std::lower_bound(
+      order.begin(), order.end(), std::pair{victim.machine, std::numeric_limits<int32_t>::min()});
+  return lowest != order.end() && lowest->first == victim.machine &&
+         lowest->second > priority_of(victim.task) &&
+         !std::binary_search(claims.task.begin(), claims.task.end(), victim.task);
+}
+
+// victims_: the live allocations among those named that may end, each once, in the order named.
 // lost_rows_: machines of the others, as far as known (a slot used again has forgotten where its
 // last allocation was).
 void Cell::find_victims(const Claims& claims) {
   victims_.clear();
   lost_rows_.clear();
   std::vector<std::pair<uint32_t, size_t>> by_slot;
+  const bool preempts = !priority_.empty() && !claims.evict.empty();
+  const ClaimOrder order = preempts ? order_for_preemption(claims) : ClaimOrder{};
   for (const int64_t id : claims.evict) {
     const uint32_t slot = slab_.find_recorded(id);
     if (slot == AllocationSlab::kNoSlot) continue;
     const Allocation& record = slab_[slot];
-    if (record.live && record.owner == claims.scheduler) {
+    const bool may_end =
+        record.owner == claims.scheduler || (preempts && may_preempt(order, record));
+    if (record.live && may_end) {
       by_slot.emplace_back(slot, victims_.size());
       victims_.push_back({slot, record.machine, record.task, true});
     } else {

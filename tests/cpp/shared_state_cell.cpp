@@ -35,7 +35,9 @@ class Harness {
     for (int64_t& limit : limit_) limit = draw(8);
     for (size_t p = 0; p <= partitions; ++p)
       offsets_.push_back(static_cast<int64_t>(p * machines / partitions));
-    cell_ = std::make_unique<Cell>(machines, dimensions, limit_, offsets_);
+    std::vector<int32_t> priority(draw(2) ? 64 : 0);
+    for (int32_t& of_task : priority) of_task = static_cast<int32_t>(draw(3));
+    cell_ = std::make_unique<Cell>(machines, dimensions, limit_, offsets_, priority);
     versions_ = cell_->versions();
   }
 

@@ -53,7 +53,8 @@ def test_cell_agrees_with_the_model(data: st.DataObject) -> None:
             max_size=MACHINES,
         )
     )
-    pair = Pair(limits, draw(st.integers(1, len(limits))))
+    priority = draw(st.none() | st.lists(st.integers(-1, 2), min_size=TASKS, max_size=TASKS))
+    pair = Pair(limits, draw(st.integers(1, len(limits))), priority)
     machines = st.integers(0, len(limits) - 1)
     for sequence in range(draw(st.integers(1, 14))):
         match draw(
@@ -88,7 +89,9 @@ def test_cell_agrees_with_the_model(data: st.DataObject) -> None:
                 pair.sync(draw(st.integers(0, pair.partitioning.count - 1)))
             case "restore":
                 digest = pair.cell.state_digest()
-                pair.cell = Cell.restore(pair.spec, pair.partitioning, pair.cell.checkpoint())
+                pair.cell = Cell.restore(
+                    pair.spec, pair.partitioning, pair.cell.checkpoint(), pair.cell.priority
+                )
                 assert pair.cell.machines_up == int(pair.cell.up.sum())
                 assert pair.cell.state_digest() == digest
         pair.check()

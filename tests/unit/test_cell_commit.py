@@ -316,3 +316,47 @@ def test_a_malformed_spec_is_refused(
 ) -> None:
     with pytest.raises(AgoraError, match=message):
         make_cell(capacity, permille=permille)
+
+
+@pytest.mark.parametrize(
+    ("priority", "tasks", "reasons", "evicted"),
+    [
+        (None, [2], [Reason.EVICTED], False),  # own tasks only
+        ([0, 0, 1], [2], [Reason.ACCEPTED], True),
+        ([1, 0, 1], [2], [Reason.EVICTED], False),  # of the same priority
+        # a claim of lower priority on the same machine would use the room, too
+        ([1, 0, 2, 1], [2, 3], [Reason.EVICTED, Reason.EVICTED], False),
+        ([0, 0, 1], [0], [Reason.DUPLICATE], False),  # nobody takes over another's task
+        ([0, 0, 1], [], [], False),  # nor ends it for nothing
+    ],
+)
+def test_tasks_of_others_end_only_for_claims_of_higher_priority(
+    priority: list[int] | None, tasks: list[int], reasons: list[int], evicted: bool
+) -> None:
+    spec = CellSpec(
+        ("slots",),
+        np.full((2, 1), 2, np.int64),
+        np.zeros(2, np.int32),
+        np.zeros(2, np.int64),
+        np.array([1000]),
+    )
+    of_tasks = None if priority is None else np.array(priority, np.int32)
+    cell = Cell(spec, Partitioning.by_topology(spec, 1), of_tasks)
+    one = np.zeros(1, np.int32)
+    running = cell.load(np.array([0]), one, np.array([[2]]), np.array([7], np.int32))
+    k = len(tasks)
+    result = cell.commit(
+        Transaction(
+            scheduler=1,
+            sequence=1,
+            task=np.array(tasks, np.int64),
+            machine=np.zeros(k, np.int32),
+            request=np.ones((k, 1), np.int64),
+            synced_us=np.zeros(k, np.int64),
+            evict=running,
+        ),
+        5,
+    )
+    assert result.reason.tolist() == reasons
+    assert result.evicted.tolist() == (running.tolist() if evicted else [])
+    assert cell.used[0, 0] == (1 if evicted else 2)

@@ -75,6 +75,8 @@ EVENTS = [
     events.QuotaReport(2, 4, I64.reshape(3, 1), I64.reshape(1, 3)),
     events.QuotaGrant(4, I64.reshape(3, 1), I64.reshape(3, 1)),
     events.QuotaShares(4, I64.reshape(3, 1), I64.reshape(3, 1), I64.reshape(3, 1)),
+    events.RunningRequest(2, I32, 9),
+    events.RunningReply(I32, I64, I64, I32),
 ]
 
 

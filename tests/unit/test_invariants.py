@@ -22,15 +22,16 @@ PARTITIONS = 3
 class Audited:
     """A small cell whose every event goes through an audit."""
 
-    def __init__(self) -> None:
+    def __init__(self, priority: list[int] | None = None) -> None:
         rack = (np.arange(MACHINES) // 2).astype(np.int32)
         capacity = np.full((MACHINES, 2), 4, np.int64)
         self.spec = CellSpec(
             ("cpu", "mem"), capacity, rack, np.zeros(MACHINES, np.int64), np.array([1000, 1500])
         )
         self.partitioning = Partitioning.by_topology(self.spec, PARTITIONS)
-        self.cell = Cell(self.spec, self.partitioning)
-        self.audit = CellAudit(self.spec, self.partitioning)
+        of_tasks = None if priority is None else np.array(priority, np.int32)
+        self.cell = Cell(self.spec, self.partitioning, of_tasks)
+        self.audit = CellAudit(self.spec, self.partitioning, of_tasks)
         self.now_us = 0
         self.held = np.zeros((2, PARTITIONS), np.int64)
 
@@ -381,3 +382,24 @@ def test_a_cell_that_differs_is_told() -> None:
         a.audit.matches(a.cell)
     with pytest.raises(InvariantViolation, match="another use of machine 0"):
         a.audit.matches(Cell(a.spec, a.partitioning))
+
+
+def test_an_eviction_that_the_policy_forbids_is_a_violation() -> None:
+    """A cell that lets anybody with priority evict, followed by audits of other policies."""
+    priority = [0, 1, 2, 1]
+    a = Audited(priority)
+    a.submit(0, 1, 2, 3)
+    running = a.commit(a.transaction([0, 1], [4, 4], amount=2)).allocation
+    named = np.array([running[0]])
+    preempting = replace(a.transaction([2], [4], amount=2, evict=named), scheduler=2)
+    strict = [CellAudit(a.spec, a.partitioning, p) for p in (None, np.array([2, 0, 2], np.int32))]
+    for audit in strict:
+        audit.submitted(np.arange(4))
+        first = a.transaction([0, 1], [4, 4], amount=2)
+        fresh = Cell(a.spec, a.partitioning)
+        audit.commit(first, fresh.commit(first, 0), 0)
+    result = a.commit(preempting)
+    assert result.evicted.tolist() == named.tolist() and result.reason.tolist() == [0]
+    for audit in strict:
+        with pytest.raises(InvariantViolation, match="was evicted by another scheduler"):
+            audit.commit(preempting, result, a.now_us)

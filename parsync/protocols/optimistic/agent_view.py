@@ -8,10 +8,12 @@ from parsync.core.addresses import MASTER
 from parsync.core.effects import Effect, Send
 from parsync.core.events import SyncReply, SyncRequest
 from parsync.metrics.agent_log import AgentLog
+from parsync.protocols.optimistic.preemptible import Preemptible
 from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.optimistic.sync.schedule import SyncSchedule
 from parsync.protocols.optimistic.sync.staleness import average_staleness_us, freshness_order
 from parsync.protocols.spec import AgentEnvironment
+from schedulers.capability import Capability
 from shared_state.tasks import Int32, Int64
 from shared_state.transaction import PartitionDelta
 from shared_state.view import ClusterView
@@ -26,6 +28,7 @@ class AgentView:
         order: The partitions from the freshest to the stalest, int32[P].
         changed: Whether the view has changed since the agent last set this to False.
         is_synced: Whether it has ever been synchronised.
+        preemptible: Running tasks that may have to make room; None if the scheduler preempts none.
     """
 
     def __init__(
@@ -37,6 +40,9 @@ class AgentView:
         )
         self.order: Int32 = np.zeros(context.partitions, np.int32)
         self.changed = False
+        self.preemptible = None
+        if Capability.PREEMPTS in environment.member.capabilities:
+            self.preemptible = Preemptible(environment)
         self._agent = environment.index
         only = environment.member.options.only_partitions
         self._visible = np.array(sorted(only or range(context.partitions)), np.int32)
@@ -74,7 +80,11 @@ class AgentView:
 
     def _ask(self, partition: Int32) -> list[Effect]:
         version = self._versions[partition]
-        return [Send(MASTER, SyncRequest(self._agent, partition, version, self._checks_seqnum))]
+        request = Send(MASTER, SyncRequest(self._agent, partition, version, self._checks_seqnum))
+        if self.preemptible is None:
+            return [request]
+        # its answer comes first: a round may begin with that to the other
+        return [*self.preemptible.request(partition), request]
 
     def on_reply(
         self, now_us: int, reply: SyncReply, rounds: int, log: AgentLog, schedule: SyncSchedule

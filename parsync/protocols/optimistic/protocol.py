@@ -105,6 +105,7 @@ def capabilities(options: OptimisticOptions) -> Set[ProtocolCapability]:
         ProtocolCapability.RUNS_SCHEDULERS,
         ProtocolCapability.PASSES_DEMAND,
         ProtocolCapability.OBEYS_QUOTAS,
+        ProtocolCapability.SHOWS_RUNNING,
     } | wants_ends
 
 

@@ -47,17 +47,20 @@ class RoundPlanner:
 
     def plan(self, round_: Round, now_us: int) -> None:
         """Plan the round on the view as it stands, and take its claims out of the view."""
-        view = self._view.cell
+        view, preemptible = self._view.cell, self._view.preemptible
         context = PlanContext(
             now_us,
             stream_key(self._seed, self._name, round_.number),
             round_.ranking,
             self._view.order,
+            None if preemptible is None else preemptible.running,
         )
         plan, round_.synced_us, round_.ticket, round_.in_full = self._scheduler.plan_and_claim(
             round_.offered.task, view, context
         )
         round_.plan = plan
+        if preemptible is not None:
+            preemptible.on_planned(plan)
         if self._checks_seqnum:
             round_.seqnum = view.seqnum[plan.machine]
 

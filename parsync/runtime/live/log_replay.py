@@ -178,7 +178,7 @@ class _Replay:
             range(assembly.arm.agents)
         ):
             raise AgoraError(f"{path}: frame 0: lists the hosts of another run")
-        audit = CellAudit(assembly.workload.cell, assembly.partitioning)
+        audit = CellAudit(assembly.workload.cell, assembly.partitioning, assembly.eviction_priority)
         audit.submitted(assembly.workload.arrival_rows)
         bare = assembly.master()
         cell = bare.cell

@@ -30,7 +30,7 @@ Series = Mapping[str, NDArray[np.generic]]
 class ReproduceScale(StrEnum):
     """The size of the runs.
 
-    SMOKE: a tenth of the paper's cell and shorter phases, to see that a figure can be made.
+    SMOKE: a tenth of the paper's cell, mostly shorter phases, to see that a figure can be made.
     PAPER: the paper's cell and phases.
     """
 

@@ -32,6 +32,12 @@ _NO_VALUES_NOTE = (
     "The paper's plots state no values in the text, so the claims are about shapes. Slots are "
     "drawn with weight exp(score): with the score itself, V has no effect."
 )
+_LOAD_NOTES = {
+    "a": (
+        "At 50,000 tasks/s of 5 s each, the load is 1.25 times the 200,000 slots. Much of S_extra "
+        "there is room for the load, not for conflicts.",
+    )
+}
 _FACTOR_NOTE = (
     "The paper finds the effect of A in agreement with Eq. 4. But by Eq. 4 no A raises the "
     "conflicts of its default setting by more than 5.5 %: see Eq. 2."
@@ -56,7 +62,7 @@ def _fig2(letter: str) -> ModelFigure:
         partial(fig2_runs, axis=axis),
         claims.fig2(letter, axis),
         draw=partial(plots.searches, axis=axis, lines=_FIG2_LINES),
-        notes=(_RATE_NOTE, _NO_VALUES_NOTE, _FACTOR_NOTE),
+        notes=(_RATE_NOTE, _NO_VALUES_NOTE, *_LOAD_NOTES.get(letter, ()), _FACTOR_NOTE),
     )
 
 
@@ -72,6 +78,7 @@ def _fig3(letter: str) -> ModelFigure:
         notes=(
             _RATE_NOTE,
             _NO_VALUES_NOTE,
+            *_LOAD_NOTES.get(letter, ()),
             "Schedulers pick slots from the whole view, as the paper says. There is a partition "
             "for each scheduler; the paper does not state P.",
         ),

@@ -301,8 +301,10 @@ def _mean_times(
 
 def _fewest_scanned(strategy: str, partitions: int) -> int:
     """The fewest partitions that a decision on one task scans; the most are all of them.
-    Latency-first turns to the next partition where the freshest has no room."""
-    return 1 if strategy in ("latency_first", "adaptive") else partitions
+    Latency-first and freshest-preferred turn to the next partition where the freshest has no
+    place."""
+    few = strategy in ("latency_first", "adaptive", "freshest_preferred")
+    return 1 if few else partitions
 
 
 def _part_of_jobs(group: GroupConfig, outline: Outline | None) -> float:

@@ -45,7 +45,7 @@ class ContractBroken(AgoraError):
 
 
 class PartitionRanking(IntEnum):
-    """The order in which a scheduler searches partitions (ParSync section 5.2).
+    """The order in which a scheduler searches partitions (ParSync section 5.2, and one of Agora's).
 
     The agent decides what `adaptive` is at the moment: it arrives as one of these.
     """
@@ -55,6 +55,9 @@ class PartitionRanking(IntEnum):
     QUALITY_FIRST = 1
     # the freshest partition first: preferred machines there, then any there, then the next freshest
     LATENCY_FIRST = 2
+    # preferred machines wherever they are, of equal cost those in the freshest partition that has
+    # one with room; then any in the freshest partition with room
+    FRESHEST_PREFERRED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,9 @@ class Plan:
     the view is one pool, and under QUALITY_FIRST. Under LATENCY_FIRST it is the number of
     partitions with an open machine up
     to the one that takes the task, or of all of them if none does; a partition that had no room for
-    one task of the plan does not count again for another that asks for as much.
+    one task of the plan does not count again for another that asks for as much. Under
+    FRESHEST_PREFERRED it is the same, but a task counts every partition with an open machine up to
+    the last one looked at for it: all of them if no preferred machine has room.
 
     Attributes:
         task: int64[k], the claims: each task at most once.

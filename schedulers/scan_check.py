@@ -125,7 +125,7 @@ def _expected(plan: Plan, case: _Case, ranking: PartitionRanking) -> int | str:
     claims = plan.machine[np.argsort(place[plan.machine // MACHINES_EACH], kind="stable")]
     for machine in [*claims.tolist(), *[None] * (case.tasks - len(claims))]:
         is_open = _by_place(free > 0, case.order)
-        if ranking is PartitionRanking.LATENCY_FIRST:
+        if ranking in (PartitionRanking.LATENCY_FIRST, PartitionRanking.FRESHEST_PREFERRED):
             upto = PARTITIONS
             if machine is not None:
                 upto = int(place[machine // MACHINES_EACH]) + 1

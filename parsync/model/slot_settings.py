@@ -16,7 +16,9 @@ from parsync.protocols.optimistic.choices import (
 from shared_state.errors import AgoraError
 
 LONGEST_S = 1e5  # of any time: far beyond use, far within int64 nanoseconds
-_STRATEGIES, _SYNC_MODES = list(StrategyKind), list(SyncMode)
+# Those of ParSync: slots have scores, but no task prefers machines.
+STRATEGIES = [kind for kind in StrategyKind if kind is not StrategyKind.FRESHEST_PREFERRED]
+_SYNC_MODES = list(SyncMode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +180,10 @@ def _native_group(group: SchedulerGroup) -> _native.GroupSettings:
     native = _native.GroupSettings()
     for name in ("schedulers", "batch_tasks", "average_permille"):
         _set_whole(native, name, getattr(group, name))
-    native.strategy = _STRATEGIES.index(group.strategy)
+    if group.strategy not in STRATEGIES:
+        expected = ", ".join(STRATEGIES)
+        raise AgoraError(f"strategy: expected one of {expected}, got {group.strategy}")
+    native.strategy = STRATEGIES.index(group.strategy)
     native.decision_ns = _to_ns("decision_s", group.decision_s)
     native.tau_ns = _to_ns("tau_s", group.tau_s)
     return native

@@ -51,7 +51,7 @@ nb::tuple placement_cost(In<int64_t> machine_offsets, In<int32_t> machine, In<in
 }
 
 agora::PartitionRanking ranking_of(int ranking) {
-  if (ranking < 0 || ranking > static_cast<int>(agora::PartitionRanking::LatencyFirst))
+  if (ranking < 0 || ranking > static_cast<int>(agora::kRankingNames.size()) - 1)
     throw std::invalid_argument("unknown ranking");
   return static_cast<agora::PartitionRanking>(ranking);
 }

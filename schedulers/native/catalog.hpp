@@ -63,6 +63,7 @@ class Catalog {
 
   size_t sets() const { return level_offsets_.size() - 1; }
   size_t machines() const { return machines_; }
+  size_t levels() const { return levels_.size(); }
   int64_t elsewhere_cost(int32_t set) const { return elsewhere_cost_[static_cast<size_t>(set)]; }
   // Whether tasks of the set may run only on what it lists.
   bool is_constraint(int32_t set) const { return elsewhere_cost(set) == kNowhereElse; }

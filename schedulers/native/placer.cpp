@@ -29,6 +29,8 @@ Placer::Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& re
       stream_(request.stream),
       trial_(view),
       excluded_sum_(view.static_state().partitions()),
+      cursors_(freshest_preferred() ? catalog.levels() : 0),
+      was_open_(freshest_preferred() ? view.static_state().partitions() : 0),
       counted_(request.preferred_first ? request.count : 0),
       ranked_(ranks(request.kind) ? view.static_state().partitions() + 1 : 0) {
   if (request.prices != nullptr) {
@@ -105,14 +107,38 @@ void Placer::count_all_partitions(size_t task) {
   count_partitions(task, view_.static_state().partitions());
 }
 
+void Placer::note_open_partitions() {
+  for (size_t p = 0; p < was_open_.size(); ++p) was_open_[p] = view_.index().count(p) > 0;
+  searched_ = 0;
+}
+
+void Placer::count_searched(size_t task) {
+  if (!counted_.empty()) {
+    if (counted_[task]) return;
+    counted_[task] = true;
+  }
+  size_t partitions = 0;
+  for (size_t at = 0; at < searched_; ++at)
+    partitions += was_open_[static_cast<size_t>(input_.partition_order[at])];
+  count_partitions(task, partitions);
+}
+
 // Within an epoch rows only lose room, and those too small for a request are excluded: a set
 // without room stays without.
 int32_t Placer::find_listed(size_t task) {
   const int32_t set = input_.preference[task];
   const bool by_partition = input_.ranking == PartitionRanking::LatencyFirst;
-  if (!by_partition) count_all_partitions(task);
+  if (freshest_preferred()) {
+    note_open_partitions();
+  } else if (!by_partition) {
+    count_all_partitions(task);
+  }
   const auto known = without_room_.find(set);
-  if (known != without_room_.end() && known->second == epoch_) return kNone;
+  if (known != without_room_.end() && known->second == epoch_) {
+    searched_ = was_open_.size();
+    count_searched(task);
+    return kNone;
+  }
   ++work_.searches;
   int32_t row = kNone;
   if (by_partition) {
@@ -124,6 +150,7 @@ int32_t Placer::find_listed(size_t task) {
     }
   } else {
     row = find_in(set, everything_, Search::ListedMachines);
+    if (freshest_preferred()) count_searched(task);
   }
   if (row == kNone) without_room_[set] = epoch_;
   return row;
@@ -149,6 +176,12 @@ int32_t Placer::find_place(size_t task) {
     case PartitionRanking::QualityFirst:
       count_all_partitions(task);
       return find_in(set, everything_, Search::Anywhere);
+    case PartitionRanking::FreshestPreferred: {
+      note_open_partitions();
+      const int32_t row = find_in(set, everything_, Search::Anywhere);
+      count_searched(task);
+      return row;
+    }
     case PartitionRanking::Optimistic:
       count_all_partitions(task);
       if (draws(input_.kind) && !prices_ && catalog_.first_level(set) == catalog_.end_level(set))
@@ -166,6 +199,7 @@ int32_t Placer::find_in(int32_t set, const Pool& pool, Search search) {
 }
 
 int32_t Placer::choose_elsewhere(const Pool& pool) {
+  if (freshest_preferred()) return choose_freshest();
   const bool by_score =
       input_.ranking == PartitionRanking::QualityFirst && view_.static_state().scored();
   return by_score ? choose_by_score() : choose(pool);
@@ -197,6 +231,21 @@ int32_t Placer::choose_by_score() {
     const int32_t row = choose(pool(best));
     if (row != kNone) return row;
   }
+  return kNone;
+}
+
+int32_t Placer::choose_freshest() {
+  for (size_t at = freshest_; at < input_.partition_order.size(); ++at) {
+    const size_t p = static_cast<size_t>(input_.partition_order[at]);
+    if (view_.index().count(p) == 0) {
+      if (at == freshest_) ++freshest_;
+      continue;
+    }
+    searched_ = std::max(searched_, at + 1);
+    const int32_t row = choose(pool(p));
+    if (row != kNone) return row;
+  }
+  searched_ = input_.partition_order.size();
   return kNone;
 }
 

@@ -7,7 +7,9 @@
 //                  mean score, then the next; where no row differs in score, the whole view as one
 //                  pool. Every partition is looked at;
 //   LATENCY_FIRST  the freshest partition with room: preferred machines in it, then any in it; then
-//                  the next freshest.
+//                  the next freshest;
+//   FRESHEST_PREFERRED  preferred machines anywhere, of equal cost those in the freshest partition
+//                  that has one with room; then any in the freshest partition with room.
 // "Preferred" are the levels of the task's set in ascending cost: listed machines, then listed
 // racks; within a level uniformly among the rows that fit, so that schedulers with the same state
 // spread. LOAD_SPREADING takes the row with the most room there too. Which row of a pool is the
@@ -28,8 +30,9 @@
 // of the lowest cost, and the kind decides between equal prices. Where prices are paid it takes the
 // lowest cost + weight x price over all levels and elsewhere, of the rows that the ranking
 // considers: under LATENCY_FIRST those of the partition, elsewhere under QUALITY_FIRST those of the
-// partition chosen. Prices may be those of placements on other than listed machines alone. Weighted
-// sampling knows no prices.
+// partition chosen, under FRESHEST_PREFERRED those of the freshest partition with room, for each
+// level and elsewhere by itself. Prices may be those of placements on other than listed machines
+// alone. Weighted sampling knows no prices.
 //
 // A task whose set is a constraint (catalog.hpp) takes what the set lists or nothing.
 //
@@ -38,6 +41,9 @@
 // takes one if it can; in the second, the tasks left that do not wait are placed as above. Both
 // passes go in the order given. A task that both passes look for a place counts its partitions
 // once, except under LATENCY_FIRST.
+//
+// Under FRESHEST_PREFERRED a task counts the partitions with an open row up to the last one looked
+// at for it, whether or not an earlier task of the plan has found out that it holds nothing.
 //
 // That nothing fits is certain, and cheap to repeat: a row found open but too small is excluded
 // from the index until a task asks for less than it was refused for (in some dimension), so it is
@@ -66,10 +72,16 @@
 
 namespace agora {
 
-enum class PartitionRanking : int { Optimistic = 0, QualityFirst = 1, LatencyFirst = 2 };
+enum class PartitionRanking : int {
+  Optimistic = 0,
+  QualityFirst = 1,
+  LatencyFirst = 2,
+  FreshestPreferred = 3
+};
 // By value, as schedulers.interface.PartitionRanking names them.
-constexpr std::array kRankingNames{"OPTIMISTIC", "QUALITY_FIRST", "LATENCY_FIRST"};
-static_assert(kRankingNames.size() == static_cast<size_t>(PartitionRanking::LatencyFirst) + 1);
+constexpr std::array kRankingNames{"OPTIMISTIC", "QUALITY_FIRST", "LATENCY_FIRST",
+                                   "FRESHEST_PREFERRED"};
+static_assert(kRankingNames.size() == static_cast<size_t>(PartitionRanking::FreshestPreferred) + 1);
 enum class PlacementKind : int {
   Random = 0,
   RandomizedFirstFit = 1,
@@ -167,6 +179,11 @@ class Placer {
     std::span<const Catalog::RowRange> racks;
     size_t count;
   };
+  // Under FreshestPreferred: partitions before `at` in the order have no row of a level to offer.
+  struct Cursor {
+    uint64_t epoch = 0;
+    size_t at = 0;
+  };
   // A place for a task.
   struct Offer {
     int32_t row = kNone;
@@ -182,7 +199,11 @@ class Placer {
   int32_t find_in(int32_t set, const Pool& pool, Search search);
   void count_partitions(size_t task, size_t partitions);
   void count_all_partitions(size_t task);
+  bool freshest_preferred() const { return input_.ranking == PartitionRanking::FreshestPreferred; }
+  void note_open_partitions();
+  void count_searched(size_t task);
   int32_t prefer(int32_t set, const Pool& pool, Search search);
+  int32_t of_level(uint32_t number, const Pool& pool, bool priced);
   LevelRows rows_of(const Catalog::Level& level, const Pool& pool) const;
   void gather(const LevelRows& rows, const Pool& pool, std::vector<int32_t>& out);
   int32_t prefer_level(uint32_t number, const Pool& pool);
@@ -195,6 +216,7 @@ class Placer {
   int32_t choose(const Pool& pool);
   int32_t choose_ranked(const Pool& pool);
   int32_t choose_by_score();
+  int32_t choose_freshest();
   OpenSum open_sum(size_t partition) const;
   RankedRow ranked(int32_t row, bool priced) const;
   bool has_most_room(int32_t row) const;
@@ -244,7 +266,10 @@ class Placer {
   size_t freshest_ = 0;                // partitions before it in the order have no row to draw
   uint64_t epoch_ = 1;                 // candidates of an earlier one may lack rows
 
-  std::vector<bool> counted_;  // [count] if there are two passes: whose partitions are counted
+  std::vector<Cursor> cursors_;  // [levels] under FreshestPreferred
+  std::vector<bool> was_open_;   // [P] likewise: as the search for the task began
+  size_t searched_ = 0;          // partitions of the order that the search has looked at
+  std::vector<bool> counted_;    // [count] if there are two passes: whose partitions are counted
   std::unordered_map<int32_t, uint64_t> without_room_;  // sets by the epoch in which none was found
   std::unordered_map<uint64_t, Candidates> candidates_;  // by level and partition
   std::vector<int32_t> scratch_;

@@ -7,7 +7,8 @@ namespace agora {
 
 namespace {
 
-// a level of at most so many rows is gathered per task: nothing is kept
+// a level of at most so many rows is gathered per task: nothing is kept (under FreshestPreferred,
+// where a level is searched in parts, the parts are)
 constexpr size_t kGatherAtOnce = 128;
 // uniform draws from a larger level before its open rows are gathered for the plan
 constexpr int kTries = 8;
@@ -17,7 +18,7 @@ constexpr int kTries = 8;
 int32_t Placer::prefer(int32_t set, const Pool& pool, Search search) {
   for (uint32_t level = catalog_.first_level(set); level < catalog_.end_level(set); ++level) {
     if (search == Search::ListedMachines && catalog_.level(level).racks) return kNone;
-    const int32_t row = prefer_level(level, pool);
+    const int32_t row = of_level(level, pool, false);
     if (row != kNone || open_in(pool) == 0) return row;
   }
   return kNone;
@@ -43,6 +44,27 @@ Placer::LevelRows Placer::rows_of(const Catalog::Level& level, const Pool& pool)
   return rows;
 }
 
+// A row of a level within a pool. Under FreshestPreferred it is in the freshest partition that has
+// one with room. Within an epoch a partition without stays without.
+int32_t Placer::of_level(uint32_t number, const Pool& pool, bool priced) {
+  const auto within = [&](const Pool& part) {
+    return priced ? cheapest_of_level(number, part) : prefer_level(number, part);
+  };
+  if (!freshest_preferred()) return within(pool);
+  Cursor& cursor = cursors_[number];
+  if (cursor.epoch != epoch_) cursor = {epoch_, 0};
+  for (; cursor.at < input_.partition_order.size(); ++cursor.at) {
+    const size_t p = static_cast<size_t>(input_.partition_order[cursor.at]);
+    if (view_.index().count(p) == 0) continue;
+    const int32_t row = within(this->pool(p));
+    if (row == kNone) continue;
+    searched_ = std::max(searched_, cursor.at + 1);
+    return row;
+  }
+  searched_ = cursor.at;
+  return kNone;
+}
+
 uint64_t Placer::key_of(uint32_t level, const Pool& pool) const {
   return static_cast<uint64_t>(level) * (everything_.partition + 1) + pool.partition;
 }
@@ -51,7 +73,7 @@ int32_t Placer::prefer_level(uint32_t number, const Pool& pool) {
   const LevelRows rows = rows_of(catalog_.level(number), pool);
   if (rows.count == 0) return kNone;
   const bool spreading = input_.kind == PlacementKind::LoadSpreading;
-  if (rows.count <= kGatherAtOnce && !spreading) {
+  if (rows.count <= kGatherAtOnce && !spreading && !freshest_preferred()) {
     gather(rows, pool, scratch_);
     return draw_candidate(scratch_);
   }

@@ -32,8 +32,7 @@ int32_t Placer::cheapest(int32_t set, const Pool& pool, Search search) {
     if (search == Search::ListedMachines && level.racks) break;
     if (!may_beat(level.cost, best)) continue;
     const bool priced = level.racks || !prices_->rule().elsewhere_only;
-    consider(priced ? cheapest_of_level(number, pool) : prefer_level(number, pool), level.cost,
-             priced);
+    consider(of_level(number, pool, priced), level.cost, priced);
   }
   if (elsewhere && may_beat(catalog_.elsewhere_cost(set), best))
     consider(choose_elsewhere(pool), catalog_.elsewhere_cost(set), true);
@@ -71,7 +70,8 @@ int32_t Placer::cheapest_of_level(uint32_t number, const Pool& pool) {
   if (pool.partition == everything_.partition && !spreading)
     if (PriceTree* tree = prices_->level(number))
       return cheapest_of_tree(*tree, rows.members, candidates_[key_of(number, pool)].ahead);
-  if (rows.count <= PricedRows::kScanned && !spreading) return cheapest_of_few(rows, pool);
+  const bool few = rows.count <= PricedRows::kScanned && !freshest_preferred();
+  if (few && !spreading) return cheapest_of_few(rows, pool);
   Candidates& candidates = candidates_[key_of(number, pool)];
   if (candidates.epoch != epoch_) {
     gather(rows, pool, candidates.rows);

@@ -33,6 +33,11 @@ CHANGED_PER_MILLE = 200
 ROUNDS = 300
 PRICES = 1_000  # different ones
 TARGET_US = {"latency_first": 60, "quality_first, preferred machines": 150}
+RANKINGS = {
+    "latency_first": PartitionRanking.LATENCY_FIRST,
+    "quality_first, preferred machines": PartitionRanking.QUALITY_FIRST,
+    "freshest_preferred, preferred machines": PartitionRanking.FRESHEST_PREFERRED,
+}
 # by number of partitions: the whole cell at once, or one of twenty
 SYNC_TARGET_US = {1: 2_000, PARTITIONS: 60}
 
@@ -189,14 +194,15 @@ class GivenPrices:
 @pytest.mark.parametrize(
     "party", [pytest.param(Native, id="random"), pytest.param(ByPrice, id="by price")]
 )
-@pytest.mark.parametrize("case", list(TARGET_US))
+@pytest.mark.parametrize("case", list(RANKINGS))
 def test_plan_by_price(benchmark: Any, case: str, party: Any) -> None:
-    """A placement by price may cost 10 % more than a random one."""
+    """A placement by price may cost 10 % more than a random one, and freshest-preferred no more
+    than quality-first."""
     benchmark.group = f"place: 100 tasks at random or by price, 200,000 slots, {case}"
     cell = PaperCell(PARTITIONS)
     placer = party(cell, "random")
-    latency = case == "latency_first"
-    ranking = PartitionRanking.LATENCY_FIRST if latency else PartitionRanking.QUALITY_FIRST
+    ranking = RANKINGS[case]
+    latency = ranking is PartitionRanking.LATENCY_FIRST
 
     def plan(turn: int) -> None:
         tasks = batch_of(0 if latency else 1 + turn % SETS)
@@ -217,8 +223,8 @@ def test_plan(benchmark: Any, case: str, party: Any) -> None:
     benchmark.group = f"place: 100 tasks by weight, 200,000 slots, {case}"
     cell = PaperCell(PARTITIONS)
     placer = party(cell, "weighted_sampling")
-    latency = case == "latency_first"
-    ranking = PartitionRanking.LATENCY_FIRST if latency else PartitionRanking.QUALITY_FIRST
+    ranking = RANKINGS[case]
+    latency = ranking is PartitionRanking.LATENCY_FIRST
     turn = 0
     plans: list[tuple[int, Int32]] = []
 

@@ -89,7 +89,7 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
   for (int64_t& u : unit) u = static_cast<int64_t>(stream.below(3));
   const auto prices = std::make_shared<SlotPrices>(price, levels, slots, unit);
   for (int kind = 0; kind < 6; ++kind) {
-    for (int ranking = 0; ranking < 3; ++ranking) {
+    for (int ranking = 0; ranking < static_cast<int>(kRankingNames.size()); ++ranking) {
       const size_t count = 1 + stream.below(3 * rows);
       std::vector<int64_t> request(count * dimensions), gang(count);
       std::vector<int32_t> preference(count), machine(count), again(count);

@@ -55,6 +55,15 @@ class Oracle:
                 ),
                 set(),
             )
+        if self.ranking is PartitionRanking.FRESHEST_PREFERRED:
+            pools = [fitting & self.rows(p) for p in self.order]
+            levels = [*self.levels(preference), None]
+            found = (
+                self.by_kind(pool) if level is None else self.of_level(level & pool)
+                for level in levels
+                for pool in pools
+            )
+            return next(filter(None, found), set())
         preferred = self.preferred(preference, fitting)
         if (
             preferred
@@ -67,17 +76,17 @@ class Oracle:
             set(),
         )
 
-    def preferred(self, preference, fitting):
+    def levels(self, preference):
         machines, racks = self.sets[preference]
         for cost in sorted(set(machines.values())):
-            level = {m for m, c in machines.items() if c == cost} & fitting
-            if level:
-                return self.of_level(level)
+            yield {m for m, c in machines.items() if c == cost}
         for cost in sorted(set(racks.values())):
-            level = {row for row in fitting if racks.get(int(self.spec.rack[row])) == cost}
-            if level:
-                return self.of_level(level)
-        return set()
+            rack_of = enumerate(self.spec.rack.tolist())
+            yield {row for row, rack in rack_of if racks.get(rack) == cost}
+
+    def preferred(self, preference, fitting):
+        levels = (level & fitting for level in self.levels(preference))
+        return self.of_level(next(filter(None, levels), set()))
 
     def of_level(self, level):
         return self.by_kind(level) if self.kind == "load_spreading" else level

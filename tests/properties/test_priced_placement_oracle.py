@@ -62,7 +62,12 @@ class PricedOracle(Oracle):
         best = min((value for value, _ in offers), default=None)
         return set().union(*(rows for value, rows in offers if value == best))
 
+    def freshest(self, rows):
+        return next(filter(None, (rows & self.rows(p) for p in self.order)), set())
+
     def elsewhere(self, fitting):
+        if self.ranking is PartitionRanking.FRESHEST_PREFERRED:
+            return self.freshest(fitting)
         if self.ranking is not PartitionRanking.QUALITY_FIRST or len(set(self.weights())) == 1:
             return fitting
         found = (fitting & self.rows(p) for p in self.by_mean_score())
@@ -71,6 +76,8 @@ class PricedOracle(Oracle):
     def offer(self, cost, rows, priced, by_kind):
         if not rows:
             return []
+        if self.ranking is PartitionRanking.FRESHEST_PREFERRED:
+            rows = self.freshest(rows)
         if not priced:
             return [(self.value(cost, 0), by_kind(rows))]
         lowest = min(map(self.price, rows))

@@ -118,7 +118,7 @@ def test_a_scheduler_that_followed_a_view_plans_as_a_new_one(kind, seed, steps):
             world.rng.integers(0, 4, 30),
             world.rng.choice([-1, -1, -1, 7], 30),
         )
-        ranking = PartitionRanking(int(world.rng.integers(3)))
+        ranking = PartitionRanking(int(world.rng.integers(len(PartitionRanking))))
         context = PlanContext(0, number, ranking, np.array([1, 0], np.int32))
         plan = world.scheduler.plan(tasks, world.view, context)
         new = world.new_scheduler(world.estimator).plan(tasks, world.view, context)

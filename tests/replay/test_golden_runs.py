@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from experiments.arm_config import ArmConfig
+from experiments.presets import SHARED_PRICES
 from experiments.workloads.google2011 import Google2011Options, load
 from parsync.core.codec import CORE
 from parsync.runtime.assembly_files import read_assembly
@@ -99,6 +100,11 @@ VIRTUAL: dict[str, tuple[Callable[[], Workload], ArmConfig, int]] = {
         0,
     ),
     "DiffSyn by single partitions": (synthetic(), arm("diff_single", QUALITY), 0),
+    "DiffSyn, freshest-preferred with shared prices": (
+        synthetic(),
+        arm("diff_block", group(strategy="freshest_preferred", options=SHARED_PRICES)),
+        0,
+    ),
     "SameSyn": (synthetic(), arm("same_block", QUALITY), 0),
     "Omega: sync at every attempt, requeue, sequence numbers": (
         synthetic(),

@@ -16,7 +16,13 @@ import pytest
 from parsync.metrics.histogram import BUCKETS, MIDDLE
 from parsync.model import _native
 from parsync.model.slot_results import Ending, SlotResults
-from parsync.model.slot_settings import Phase, SchedulerGroup, SlotSettings, paper_settings
+from parsync.model.slot_settings import (
+    STRATEGIES,
+    Phase,
+    SchedulerGroup,
+    SlotSettings,
+    paper_settings,
+)
 from parsync.model.slot_simulator import simulate
 from parsync.protocols.optimistic.choices import (
     FinishRule,
@@ -37,7 +43,7 @@ BY_PARTITION = (SyncMode.DIFF_BLOCK, SyncMode.DIFF_SINGLE, SyncMode.SAME_BLOCK)
 def settings_by_name() -> Iterator[tuple[str, SlotSettings]]:
     """One for every sync mode and strategy, with different choices."""
     for i, sync in enumerate(SyncMode):
-        for j, strategy in enumerate(StrategyKind):
+        for j, strategy in enumerate(STRATEGIES):
             name = f"{sync.value} {strategy.value}"
             yield (
                 name,
@@ -230,7 +236,7 @@ def test_adaptive_bounds_the_delay_of_an_overloaded_group() -> None:
 
 
 def test_looking_at_all_partitions_costs_all_but_latency_first() -> None:
-    for strategy in StrategyKind:
+    for strategy in STRATEGIES:
         slower = by_strategy(strategy, scan_cost=0.5).mean_delay_s()
         same = slower == pytest.approx(by_strategy(strategy).mean_delay_s())
         assert same == (strategy is StrategyKind.LATENCY_FIRST)

@@ -51,7 +51,8 @@ class OptimisticOptions(BaseModel):
     strategy: Annotated[StrategyKind, *named(StrategyKind)] = Field(
         StrategyKind.OPTIMISTIC,
         description="how partitions are ranked: optimistic (the whole view is one pool, as in"
-        " Omega), quality_first, latency_first or adaptive (between these two)",
+        " Omega), quality_first, latency_first, adaptive (between these two) or freshest_preferred"
+        " (preferred machines, the freshest of them first)",
     )
     tau_s: float = Field(
         0.8,

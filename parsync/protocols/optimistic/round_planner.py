@@ -41,8 +41,10 @@ class RoundPlanner:
         self._seed = environment.shared.seed
 
     def tasks_within(self, time_us: int, ranking: PartitionRanking) -> int | None:
-        """How many tasks can be decided in this time; None if that is not known beforehand."""
-        scanned = 1 if ranking is PartitionRanking.LATENCY_FIRST else len(self._view.order)
+        """How many tasks can be decided at most in this time; None if that is not known
+        beforehand."""
+        few = ranking in (PartitionRanking.LATENCY_FIRST, PartitionRanking.FRESHEST_PREFERRED)
+        scanned = 1 if few else len(self._view.order)
         return self._clock.tasks_within(max(0, time_us), scanned)
 
     def plan(self, round_: Round, now_us: int) -> None:

@@ -14,6 +14,7 @@ _FIXED = {
     StrategyKind.OPTIMISTIC: PartitionRanking.OPTIMISTIC,
     StrategyKind.QUALITY_FIRST: PartitionRanking.QUALITY_FIRST,
     StrategyKind.LATENCY_FIRST: PartitionRanking.LATENCY_FIRST,
+    StrategyKind.FRESHEST_PREFERRED: PartitionRanking.FRESHEST_PREFERRED,
 }
 
 
@@ -26,7 +27,7 @@ class Strategy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FixedStrategy:
-    """Optimistic, quality-first or latency-first throughout."""
+    """One ranking throughout."""
 
     fixed: PartitionRanking
 

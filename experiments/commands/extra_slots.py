@@ -88,7 +88,7 @@ def extra_slots_command(
     S_extra is the number of slots, beside those that the tasks fill, with which all tasks are
     committed within 110 % of the time in which they arrive. Give several values to one of the
     options from --rate to --service: that is the axis. Otherwise A is. The defaults are ParSync's
-    setting (section 4.3). The results are a table, extra_slots.png and .svg, and extra_slots.csv.
+    setting (section 4.3). The results are a table, a plot (PNG and SVG), and a CSV file.
 
     Every search is kept as soon as it is done. After Ctrl-C or a crash, the same command continues.
 

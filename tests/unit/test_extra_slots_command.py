@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from experiments import extra_slots_points
@@ -192,6 +193,6 @@ def test_a_plot_marks_values_without_an_answer_and_leaves_small_numbers_as_they_
     (axes,) = figure.axes
     labels = axes.get_legend_handles_labels()[1]
     assert labels.count("no answer") == 1
-    crosses = [line for line in axes.get_lines() if line.get_marker() == "x"]
-    assert [[float(x) for x in line.get_xdata()] for line in crosses] == [[0.5], [0.3]]  # type: ignore[union-attr]
+    crosses = [np.asarray(one.get_xdata()) for one in axes.get_lines() if one.get_marker() == "x"]
+    assert [values.tolist() for values in crosses] == [[0.5], [0.3]]
     assert axes.xaxis.get_major_formatter()(0.3) == "0.3"

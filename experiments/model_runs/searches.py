@@ -6,7 +6,7 @@ begins with that of the first one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,6 +67,28 @@ class SearchRun(ModelRun):
         if seed != FIRST_SEED:
             return widened((int(low), int(high)), self.search)
         return int(low) // _NEIGHBOUR, min(_NEIGHBOUR * int(high), self.search.largest)
+
+
+def chained(
+    values: Sequence[float], start: float, make: Callable[[float, SearchRun | None], SearchRun]
+) -> list[SearchRun]:
+    """A search for each value of a parameter. That of `start` begins with nothing; the others begin
+    with its bracket, or with that of their neighbour towards it.
+
+    Args:
+        values: Different ones, `start` among them.
+        make: The search of a value, and the neighbour that it begins with.
+    """
+    first = make(start, None)
+    runs = [first]
+    below = sorted((value for value in values if value < start), reverse=True)
+    above = sorted(value for value in values if value > start)
+    for side in (below, above):
+        neighbour = first
+        for value in side:
+            neighbour = make(value, neighbour)
+            runs.append(neighbour)
+    return runs
 
 
 def extra_slots(arrays: Arrays) -> float | None:

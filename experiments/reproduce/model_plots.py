@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
 
-from experiments.figures import style
+from experiments.figures import extra_slots, style
 from experiments.model_runs.searches import extra_slots_interval
 from experiments.reproduce.figure import ModelResults
 from experiments.reproduce.model_settings import (
@@ -18,6 +17,7 @@ from experiments.reproduce.model_settings import (
     eq2_label,
 )
 from experiments.reproduce.model_statistics import line
+from experiments.statistics import Interval
 
 _WIDE_IN, _PANEL_IN = 9.2, 2.7
 _PAPER_SURGE_S = 4.7  # of group A under quality-first, at the end of phase 2
@@ -51,34 +51,14 @@ def eq2(results: ModelResults) -> Figure:
 
 
 def searches(results: ModelResults, axis: str, lines: tuple[str, ...]) -> Figure:
-    """S_extra over one axis, a line for each of several settings; seeds as an interval. Values
-    without an answer are left out."""
-    with style.drawing() as (figure, axes):
-        for index, name in enumerate(lines):
-            by_value = [line(runs, axis, name) for runs in results.seeds]
-            values, means, errors = [], [], []
-            for value in by_value[0]:
-                found = extra_slots_interval([of[value] for of in by_value])
-                if found.mean is not None:
-                    values.append(value)
-                    means.append(found.mean)
-                    errors.append(0.0 if found.high is None else found.high - found.mean)
-            axes.errorbar(
-                values,
-                means,
-                errors,
-                marker=style.marker(index),
-                ms=5,
-                label=name,
-                **style.line_style(index),
-            )
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel(axis)
-        axes.set_ylabel("Extra slots needed")
-        for one in (axes.xaxis, axes.yaxis):
-            one.set_major_formatter(EngFormatter(sep=""))
-        style.legend(figure, axes)
-    return figure
+    """S_extra over one axis, a line for each of several settings; seeds as an interval."""
+    found: dict[str, dict[float, Interval]] = {}
+    for name in lines:
+        by_value = [line(runs, axis, name) for runs in results.seeds]
+        found[name] = {
+            value: extra_slots_interval([of[value] for of in by_value]) for value in by_value[0]
+        }
+    return extra_slots.draw(axis, found)
 
 
 def fig4(results: ModelResults) -> Figure:

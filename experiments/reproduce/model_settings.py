@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from experiments.model_runs.rounds import RoundsRun
-from experiments.model_runs.searches import SearchRun
+from experiments.model_runs.searches import SearchRun, chained
 from experiments.model_runs.simulations import SimulationRun
 from experiments.reproduce.figure import ReproduceScale
 from parsync.model.extra_slots import ExtraSlotsSearch
@@ -173,27 +173,26 @@ def fig4_runs(scale: ReproduceScale) -> tuple[SimulationRun, ...]:
     )
 
 
-def _line(scale: ReproduceScale, line: str, axis: str, settings: SlotSettings) -> list[SearchRun]:
-    """A search for each value of an axis. The default begins with nothing, so that figures share
-    it; the others begin with its bracket, or with that of their neighbour towards it."""
+def search_at(scale: ReproduceScale) -> ExtraSlotsSearch:
+    """How closely to look for S_extra at a scale."""
     of = part(scale)
-    search = ExtraSlotsSearch(
+    return ExtraSlotsSearch(
         largest=256_000 // of,
         first_step=2_000 // of,
         resolution=_RESOLUTION[scale],
         confirmations=2,
     )
-    default, *others = values(scale, axis)
-    below = sorted((value for value in others if value < default), reverse=True)
-    above = sorted(value for value in others if value > default)
-    start = _search_run(line, axis, default, settings, search, None, of)
-    runs = [start]
-    for side in (below, above):
-        neighbour = start
-        for value in side:
-            neighbour = _search_run(line, axis, value, settings, search, neighbour, of)
-            runs.append(neighbour)
-    return runs
+
+
+def _line(scale: ReproduceScale, line: str, axis: str, settings: SlotSettings) -> list[SearchRun]:
+    """A search for each value of an axis. They begin with the default, so that figures share it."""
+    search, of = search_at(scale), part(scale)
+    points = values(scale, axis)
+
+    def make(value: float, neighbour: SearchRun | None) -> SearchRun:
+        return _search_run(line, axis, value, settings, search, neighbour, of)
+
+    return chained(points, points[0], make)
 
 
 def _search_run(

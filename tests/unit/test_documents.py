@@ -56,6 +56,12 @@ def test_the_example_of_the_conflict_model_has_the_rates_that_it_states() -> Non
     assert rate == pytest.approx([0.349, 0.197, 0.072], abs=0.0005)
 
 
+def test_the_example_of_the_slot_simulator_has_the_results_that_it_states() -> None:
+    names = run("slot_simulator.md")
+    assert names["conflict_rate"] == pytest.approx(0.518, abs=0.0005)
+    assert names["delay_s"] == pytest.approx(0.69, abs=0.005)
+
+
 def test_the_example_of_a_mix_is_valid() -> None:
     [arm] = tomllib.loads(block("run.md", "toml"))["arms"]
     assert ArmConfig.model_validate(arm).shares_permille() == (750, 250)

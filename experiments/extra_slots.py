@@ -1,0 +1,186 @@
+"""The execution of `agora extra-slots`: searches for S_extra over one axis."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from experiments.extra_slots_points import AXES, Axis, Point, Points, PointSetting, points_of
+from experiments.figures import extra_slots as figure_of
+from experiments.figures import style
+from experiments.interruption import Interruption, stop_signals_noted
+from experiments.model_files import writing
+from experiments.model_runs.engine import ModelRuns
+from experiments.model_runs.run import FIRST_SEED, Arrays, number
+from experiments.model_runs.searches import extra_slots_interval
+from experiments.report.extra_slots_terminal import extra_slots_table
+from experiments.reproduce.figure import ReproduceScale
+from experiments.reproduce.model_settings import search_at, slots
+from experiments.statistics import Interval
+from experiments.sweeps.expected_time import on_this_machine_s
+from experiments.sweeps.progress import Progress, time_text
+from experiments.sweeps.shared_directories import locked
+from experiments.whole_files import whole_file
+from parsync.metrics.quantity import counted
+from shared_state.errors import AgoraError
+
+_SEARCHES = "searches"
+_COLUMNS = ("seed", "slots", "extra_slots", "too_few", "reason")
+
+
+_CONSTANTS: dict[str, Callable[[Any], str]] = {
+    "sync": str,
+    "factor": "A = {:g}".format,
+    "rate_per_s": "R = {:,g} tasks/s".format,
+    "gap_s": "G = {:g} s".format,
+    "variance": "V = {:g}".format,
+    "partitions": lambda value: "" if value is None else f"P = {value:g}",
+    "latency_ms": "latency {:g} ms".format,
+    "service_us": "service time {:g} us".format,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraSlotsOptions:
+    """The options of `agora extra-slots`, which `agora extra-slots --help` explains.
+
+    Attributes:
+        texts: By the option of each axis: its values, as they were given; None if not set.
+    """
+
+    sync: str
+    texts: Mapping[str, str | None]
+    scale: ReproduceScale
+    seeds: int
+    out: Path | None
+
+    @property
+    def seed_numbers(self) -> list[int]:
+        """1 to N."""
+        return [FIRST_SEED + place for place in range(self.seeds)]
+
+
+def start(options: ExtraSlotsOptions) -> int:
+    """Do the searches, print the table, draw the plot. Return the exit status.
+
+    Raises:
+        AgoraError: An option is wrong, or nothing can be written.
+    """
+    points = points_of(options.sync, options.texts, options.scale)
+    directory = options.out or Path("runs") / f"extra-slots-{options.scale}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AgoraError(f"--out {directory}: {error.strerror}") from error
+    with stop_signals_noted() as interruption, locked(directory, "search"):
+        interruption.note = (
+            f"searches that are done are kept; --out {quote(str(directory))} continues"
+        )
+        try:
+            _search(options, points, directory, interruption)
+        except KeyboardInterrupt:
+            Console(stderr=True).print(Text(f"Stopped: {interruption.note}."), soft_wrap=True)
+    return interruption.exit_status if interruption.received else 0
+
+
+def _search(
+    options: ExtraSlotsOptions, points: Points, directory: Path, interruption: Interruption
+) -> None:
+    console, seeds = Console(stderr=True), options.seed_numbers
+    engine = ModelRuns(directory / _SEARCHES)
+    work = engine.missing(points.runs, seeds)
+    if work:
+        expected_s = sum(task.run.expected_s for task in work)
+        time = time_text(on_this_machine_s(expected_s, len(work)))
+        console.print(Text(f"{counted(len(work), 'run')}, about {time}."), soft_wrap=True)
+    progress = Progress(len(work))
+    with console.status("searching") as status:
+        engine.run(work, interruption, lambda: status.update(f"searching: {progress.step()}"))
+    results = engine.results(points.runs, seeds)
+    found = {
+        point: [of_seed[point.run.label] for of_seed in results] if point.run else []
+        for point in points.points
+    }
+    lines: dict[str, dict[float, Interval]] = {}
+    for point, arrays in found.items():
+        lines.setdefault(point.line, {})[point.value] = extra_slots_interval(arrays)
+    name = f"extra_slots_{points.axis.option}"
+    _write(directory / f"{name}.csv", found, seeds)
+    figure = figure_of.draw(points.axis.label, lines)
+    with writing(directory):
+        style.save(figure, figure, directory, name)
+    title = _title(points, options.scale, len(seeds))
+    Console().print(
+        extra_slots_table(points.axis.label, lines, title, _reasons(points.axis, found))
+    )
+    console.print(Text(f"plot: {directory / name}.png"), soft_wrap=True)
+
+
+def _title(points: Points, scale: ReproduceScale, seeds: int) -> str:
+    """What is searched, and the parameters that have one value."""
+    search, shrunk = search_at(scale), scale is ReproduceScale.SMOKE
+    texts = [
+        text
+        for field, form in _CONSTANTS.items()
+        if len(values := {getattr(one, field) for one in points.settings}) == 1
+        if (text := form(*values))
+    ]
+    means = f" Means of {seeds} seeds, and their 95 % intervals." if seeds > 1 else ""
+    return (
+        f"Extra slots, besides {slots(scale):,}, with which all tasks are committed within "
+        f"{100 * search.limit_factor:.0f} % of the time in which they arrive, to within "
+        f"{search.resolution:,}. {', '.join(texts)}"
+        f"{'; a tenth of the cell and of R' if shrunk else ''}.{means}"
+    )
+
+
+def _reasons(axis: Axis, found: Mapping[Point, Sequence[Arrays]]) -> list[str]:
+    """Why points have no answer: a text for each line and reason."""
+    values: dict[tuple[str, str], list[str]] = {}
+    for point, seeds in found.items():
+        if reason := _reason(point, seeds):
+            values.setdefault((point.line, reason), []).append(f"{point.value:,g}")
+    return [
+        f"{line}, {axis.label}: {'; '.join(several)}: {reason}"
+        for (line, reason), several in values.items()
+    ]
+
+
+def _reason(point: Point, seeds: Sequence[Arrays]) -> str:
+    """Why a point has no answer; empty if it has one."""
+    reasons = [reason for arrays in seeds if (reason := str(arrays["reason"]))]
+    if point.run is None or not reasons:
+        return point.refused
+    return reasons[0] + ("" if len(reasons) == len(seeds) else f" (in {len(reasons)} of the seeds)")
+
+
+def _write(path: Path, found: Mapping[Point, Sequence[Arrays]], seeds: Sequence[int]) -> None:
+    """A row for each point and seed; one without a seed for a point that is refused."""
+    fields = ("sync", *(axis.field for axis in AXES))
+    with writing(path), whole_file(path) as unfinished, unfinished.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow((*fields, *_COLUMNS))
+        for point, results in found.items():
+            setting = [_plain(point.setting, field) for field in fields]
+            if point.run is None:
+                rows.writerow((*setting, "", "", "", "", point.refused))
+            for seed, arrays in zip(seeds, results, strict=False):
+                counts = [_count(arrays, name) for name in ("slots", "least", "too_few")]
+                rows.writerow((*setting, seed, *counts, str(arrays["reason"])))
+
+
+def _plain(setting: PointSetting, field: str) -> str:
+    value = getattr(setting, field)
+    return "" if value is None else f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def _count(arrays: Arrays, name: str) -> str:
+    value = number(arrays, name)
+    return "" if value is None else f"{value:.0f}"

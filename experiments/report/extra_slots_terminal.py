@@ -1,0 +1,45 @@
+"""Extra slots over one axis for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich import box
+from rich.console import Group
+from rich.text import Text
+
+from experiments.report.fitted_table import FittedTable
+from experiments.statistics import Interval
+
+_NONE = "none"
+
+
+def extra_slots_table(
+    axis: str,
+    lines: Mapping[str, Mapping[float, Interval]],
+    title: str,
+    reasons: Sequence[str],
+) -> Group:
+    """A row for each value of the axis, and a column for each line; below it, why some are empty.
+
+    Args:
+        axis: Its label.
+        lines: By label: S_extra by the value of the axis; without mean if there is no answer.
+        title: What is searched, in a sentence.
+        reasons: A line for each point without an answer.
+    """
+    table = FittedTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column(axis, min_width=len(axis), justify="right")
+    for label in lines:
+        table.add_column(label, justify="right")
+    for value in next(iter(lines.values())):
+        table.add_row(f"{value:,g}", *(_cell(found[value]) for found in lines.values()))
+    return Group(Text(title), table, *(Text(reason) for reason in reasons))
+
+
+def _cell(found: Interval) -> str:
+    if found.mean is None:
+        return _NONE
+    if found.high is None:
+        return f"{found.mean:,.0f}"
+    return f"{found.mean:,.0f} ±{found.high - found.mean:,.0f}"

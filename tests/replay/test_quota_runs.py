@@ -14,14 +14,14 @@ from experiments.arm_config import ArmConfig
 from experiments.quota_config import QuotaConfig, QuotaGroupConfig
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
-from parsync.core import events
+from parsync.core import events, quota_events
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import read_assembly, write_assembly
-from parsync.runtime.audit import CellAuditor
+from parsync.runtime.audit import CellAuditor, quota_audit
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.virtual.run import run_virtual
 from parsync.runtime.virtual.runtime import VirtualRuntime
@@ -87,22 +87,25 @@ class Run:
         assembly = Assembly.of(config.spec(3, 1000, 50_000, live=False), workload)
         assert assembly.quotas is not None
         self.workload, self.quotas = workload, assembly.quotas
+        quotas_audit = quota_audit(assembly)
+        assert quotas_audit is not None
+        self.quotas_audit = quotas_audit
         self.agents = [
-            WatchedAgent(assembly.agent(index), assembly.quotas, workload.tasks)
+            WatchedAgent(assembly.agent(index), index, quotas_audit, assembly.quotas.groups)
             for index in range(assembly.arm.agents)
         ]
         self.master = assembly.master()
         self.audit = CellAudit(workload.cell, assembly.partitioning)
         self.master.cell = ObservedCell(self.master.cell, CellAuditor(self.audit))
         self.audit.submitted(workload.arrival_rows)
-        self.shares: list[tuple[int, events.QuotaShares]] = []
+        self.shares: list[tuple[int, quota_events.QuotaShares]] = []
         self.now_us = 0
         watching = self
 
         class WatchedMaster:
             def handle(self, now_us: int, event: Event) -> list[Effect]:
                 watching.now_us = now_us
-                if isinstance(event, events.QuotaShares):
+                if isinstance(event, quota_events.QuotaShares):
                     watching.shares.append((now_us, event))
                 effects = watching.master.handle(now_us, event)
                 if isinstance(event, events.CommitRequest):
@@ -145,7 +148,7 @@ def test_every_agent_obeys_and_every_task_is_placed(name: str, message_us: int) 
     options = RESOURCES if name == "all or nothing" else GROUPED
     run = Run(with_quotas(ARMS[name]), failing_workload(options), message_us, 6_000_000)
     assert run.waiting == 0
-    assert sum(agent.commits for agent in run.agents) > 50
+    assert run.quotas_audit.commits > 50
     run.audit.finish(waiting=np.zeros(0, np.int64))
     capacity = run.workload.cell.limit.sum(axis=0)
     maximum = np.array([1000, 100, 1000])[:, None] * capacity // 1000

@@ -16,8 +16,6 @@ from parsync.core.event import Event
 from parsync.core.events import (
     CommitReply,
     DecisionDone,
-    QuotaGrant,
-    QuotaRequest,
     RunningReply,
     SampleDue,
     Started,
@@ -27,6 +25,7 @@ from parsync.core.events import (
     TasksSubmitted,
 )
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
+from parsync.core.quota_events import QuotaGrant, QuotaRequest
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.protocols.optimistic.agent_quota import make_quota

@@ -17,7 +17,7 @@ from parsync.core.fair_shares import shares_and_limits
 from parsync.core.quota_account import QuotaAccount
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.runtime import replay
-from parsync.runtime.assembly import ArmSpec
+from parsync.runtime.arm_spec import ArmSpec
 from parsync.workload.workload import QuotaMembership, Workload
 from shared_state.tasks import Int64
 from tests.fixtures.hand_driven_run import write_run

@@ -13,7 +13,7 @@ from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.spec import NoOptions, ProtocolSpec
-from parsync.runtime.assembly import ArmSpec, ProtocolChoice
+from parsync.runtime.arm_spec import ArmSpec, ProtocolChoice
 from parsync.runtime.protocol_checks import check_protocols
 from schedulers import registry as schedulers
 from shared_state.errors import AgoraError

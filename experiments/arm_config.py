@@ -22,7 +22,7 @@ from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.choices import LoserPolicy
 from parsync.protocols.optimistic.options import OptimisticOptions
-from parsync.runtime.assembly import ArmSpec, GroupSpec, ProtocolChoice
+from parsync.runtime.arm_spec import ArmSpec, GroupSpec, ProtocolChoice
 from parsync.runtime.protocol_checks import check_protocols
 from schedulers import registry
 from schedulers.capability import Capability

@@ -4,7 +4,6 @@ telephone."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +25,19 @@ from experiments.report.live_runs import (
 )
 from experiments.report.sensitivity import seeds_text, sensitivity_tables
 from experiments.report.verdict import SAME, Row, is_ranked, unplaced_share, verdict
+from experiments.report.workload_section import (
+    settled,
+    short_settling,
+    start_of,
+    warm_up,
+    workload_facts,
+)
 from experiments.restarts import count, sentence
 from experiments.run_directory import Run, read_run
-from experiments.summary_model import ArmSummary, ComparedArms, RunSummary, Settings, WorkloadFacts
+from experiments.summary_model import ArmSummary, ComparedArms, RunSummary, Settings
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
-from experiments.workloads.registry import ATTRIBUTION, WARM_UP_S
+from experiments.workloads.registry import ATTRIBUTION
 from parsync.metrics.quantity import Quantity, counted, duration, share
 from parsync.metrics.summary import ScopeFigures, StartFigures
 from parsync.protocols.optimistic.choices import StrategyKind
@@ -152,11 +158,11 @@ def render(run: Run, drawn: Sequence[RenderedFigure], to_come: Sequence[str] = (
             if quantity.per_scheduler and _anywhere(summary, quantity.key)
         ],
         dictionary=data_dictionary(summary),
-        workload_facts=_workload_facts(summary),
-        settled=_settled(summary),
-        short_settling=_short_settling(summary),
-        warm_up=_warm_up(summary),
-        start=_start(summary),
+        workload_facts=workload_facts(summary),
+        settled=settled(summary),
+        short_settling=short_settling(summary),
+        warm_up=warm_up(summary),
+        start=start_of(summary),
         attribution=summary.workload.facts.get(ATTRIBUTION, ""),
         config=toml_text(summary.config),
         duration=duration,
@@ -212,68 +218,6 @@ def _text(quantity: Quantity | None, value: float | None, at_least: bool) -> str
     if quantity is None:
         return "–" if value is None else f"{value:,}"
     return quantity.text(value, at_least)
-
-
-def _settled(summary: RunSummary) -> str:
-    """What is left out at the start of each phase, in time and task lengths."""
-    settle_us, length_us = summary.settle_us, summary.workload.mean_duration_us
-    stretch = "of each phase" if len(summary.workload.phases) > 1 else "of the run"
-    lengths = f" ({settle_us / length_us:.2g} mean task lengths)" if length_us else ""
-    return f"the first {duration(settle_us)} {stretch}{lengths}"
-
-
-def _warm_up(summary: RunSummary) -> str:
-    """How long each arm ran before time 0; "" if it did not."""
-    length_us, mean_us = summary.workload.warm_up_us, summary.workload.mean_duration_us
-    if not length_us:
-        return ""
-    lengths = f" ({length_us / mean_us:.2g} mean task lengths)" if mean_us else ""
-    return f"{duration(length_us)}{lengths}"
-
-
-def _short_settling(summary: RunSummary) -> str:
-    """A warning, if a cell that began empty, or with another load, was still filling when counting
-    began. After a warm-up transient phases tell it (_transient)."""
-    settle_us, workload = summary.settle_us, summary.workload
-    length_us = workload.mean_duration_us or 0
-    if workload.initial_tasks or workload.warm_up_us or settle_us >= length_us:
-        return ""
-    return (
-        f"Short warm-up: only {duration(settle_us)} of each phase are left out, "
-        f"{settle_us / length_us:.2g} of a mean task length ({duration(length_us)}), so the "
-        "cell was still filling when counting began: delays and conflicts are lower than in a "
-        "cell that is full."
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Start:
-    """The tasks that wait as a trace begins.
-
-    Attributes:
-        arms: (name, place, figures) of each arm.
-        left_out: Tasks submitted before counting begins, them included.
-        counted: Those submitted later.
-    """
-
-    tasks: int
-    left_out: int
-    counted: int
-    arms: list[tuple[str, int, StartFigures]]
-
-
-def _start(summary: RunSummary) -> _Start | None:
-    tasks = summary.workload.pending_at_start
-    if not tasks or not summary.arms:
-        return None
-    first = summary.arms[0]
-    counted = first.overall.submitted or 0
-    arms = [
-        (arm.name, index, arm.start)
-        for index, arm in enumerate(summary.arms)
-        if arm.start is not None
-    ]
-    return _Start(tasks, (first.totals.submitted or 0) - counted, counted, arms)
 
 
 def _where(summary: RunSummary) -> str:
@@ -362,45 +306,3 @@ def _clock(notes: Settings) -> str:
             text = ", ".join(map(str, value)) if isinstance(value, list) else f"{value}"
             parts.append(f"{name.replace('_', ' ')} {text}")
     return "; ".join(parts) or "exact"
-
-
-def _running_at_start(workload: WorkloadFacts) -> str:
-    if workload.warm_up_us:
-        return "and each arm's own running at the start"
-    return f"{workload.initial_tasks:,} running at the start"
-
-
-def _workload_facts(summary: RunSummary) -> list[tuple[str, str]]:
-    workload = summary.workload
-    rows = [
-        ("Machines", f"{workload.machines:,}"),
-        (
-            "Capacity",
-            ", ".join(
-                f"{c:,} {d}" for d, c in zip(workload.dimensions, workload.capacity, strict=True)
-            ),
-        ),
-        (
-            "Tasks",
-            f"{workload.tasks:,} ({workload.arrivals:,} arriving, {_running_at_start(workload)})",
-        ),
-        (
-            "Run time on a preferred machine",
-            f"{workload.preferred_permille / 10:g} % of that elsewhere",
-        ),
-        ("Length", duration(workload.end_us)),
-    ]
-    if workload.warm_up_us:
-        rows.append(("Warm-up of each arm", duration(workload.warm_up_us)))
-    for name, value in workload.facts.items():
-        if name in (ATTRIBUTION, WARM_UP_S):
-            continue
-        shown = (
-            f"{value:,}"
-            if isinstance(value, int)
-            else f"{value:g}"
-            if isinstance(value, float)
-            else str(value)
-        )
-        rows.append((name.replace("_", " ").capitalize(), shown))
-    return rows

@@ -34,3 +34,10 @@ class Event:
     kind: ClassVar[str]
     number: ClassVar[int]
     priority: ClassVar[Priority]
+
+
+class CoreEvent(Event):
+    """Base class of the events that every protocol shares."""
+
+    __slots__ = ()
+    kind: ClassVar[str] = "core"

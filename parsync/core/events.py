@@ -10,17 +10,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core.event import Event, Priority
+from parsync.core.event import CoreEvent, Event, Priority
+from parsync.core.quota_events import (
+    QuotaGrant,
+    QuotaReport,
+    QuotaRequest,
+    QuotaRoundDue,
+    QuotaShares,
+)
 from shared_state.static_frozen import static_frozen
 from shared_state.tasks import Int32, Int64
 from shared_state.transaction import CommitResult, PartitionDelta, Transaction
-
-
-class CoreEvent(Event):
-    """Base class of these events."""
-
-    __slots__ = ()
-    kind: ClassVar[str] = "core"
 
 
 @static_frozen
@@ -158,7 +158,8 @@ class TasksEnded(CoreEvent):
     schedulers.interface.ChangeKind (FINISHED, EVICTED, LOST).
 
     version: int64[n], the partition version of which the release is part. All columns [n]; request
-    [n, R].
+    [n, R]. A restarted agent is also told, with allocation -1 and request 0, of tasks that lost
+    their place before its start: they have to run again.
     """
 
     number: ClassVar[int] = 11
@@ -270,76 +271,6 @@ class AllocationsEnded(CoreEvent):
     allocation: Int64
     machine: Int32
     owner: Int32
-
-
-@static_frozen
-class QuotaRoundDue(CoreEvent):
-    """Timer of the coordinator: the shares of the quota groups are to be computed anew, for the
-    `round`-th time."""
-
-    number: ClassVar[int] = 21
-    priority: ClassVar[Priority] = Priority.FREE
-    round: int
-
-
-@static_frozen
-class QuotaRequest(CoreEvent):
-    """Coordinator -> agent: what do your tasks hold, and what do they want?"""
-
-    number: ClassVar[int] = 22
-    priority: ClassVar[Priority] = Priority.SYNC
-    round: int
-
-
-@static_frozen
-class QuotaReport(CoreEvent):
-    """Agent -> coordinator: the answer to a QuotaRequest, by quota group and resource.
-
-    Attributes:
-        held: int64[G, R], of tasks that run, are being committed or are being decided on.
-        waiting: int64[G, R], of its other tasks.
-    """
-
-    number: ClassVar[int] = 23
-    priority: ClassVar[Priority] = Priority.SYNC
-    agent: int
-    round: int
-    held: Int64
-    waiting: Int64
-
-
-@static_frozen
-class QuotaGrant(CoreEvent):
-    """Coordinator -> agent: what its tasks may hold, by quota group and resource.
-
-    Attributes:
-        amount: int64[G, R], up to which tasks may hold resources from now on.
-        reclaim: int64[G, R], what the agent is to give back by ending running tasks.
-    """
-
-    number: ClassVar[int] = 24
-    priority: ClassVar[Priority] = Priority.SYNC
-    round: int
-    amount: Int64
-    reclaim: Int64
-
-
-@static_frozen
-class QuotaShares(CoreEvent):
-    """Coordinator -> master: the shares of the quota groups, to be recorded.
-
-    Attributes:
-        wanted: int64[G, R], what all agents' tasks held or waited for.
-        share: int64[G, R], each group's fair share of that.
-        limit: int64[G, R], what the group's agents were granted together.
-    """
-
-    number: ClassVar[int] = 25
-    priority: ClassVar[Priority] = Priority.SYNC
-    round: int
-    wanted: Int64
-    share: Int64
-    limit: Int64
 
 
 @static_frozen

@@ -16,7 +16,6 @@ from parsync.core.events import (
     CommitReply,
     CommitRequest,
     MachinesChanged,
-    QuotaShares,
     RunningReply,
     RunningRequest,
     SampleDue,
@@ -29,6 +28,7 @@ from parsync.core.events import (
     TasksFinished,
     TasksStarted,
 )
+from parsync.core.quota_events import QuotaShares
 from parsync.core.quotas import TaskQuotas
 from parsync.metrics.measurements import Measurements
 from parsync.metrics.record import Record

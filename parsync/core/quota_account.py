@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core.events import QuotaReport
+from parsync.core.quota_events import QuotaReport
 from parsync.core.quotas import TaskQuotas
 from shared_state.tasks import NO_GANG, Int64, TaskBatch
 

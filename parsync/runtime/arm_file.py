@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
-from parsync.runtime.assembly import ArmSpec, GroupSpec, ProtocolChoice
+from parsync.runtime.arm_spec import ArmSpec, GroupSpec, ProtocolChoice
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.json_files import field_of, read_json, write_json
 from parsync.runtime.plain import from_plain, to_plain

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from parsync.runtime.arm_file import ARM_FILE, FORMAT, ArmFile, InVirtualTime, read_arm, write_arm
-from parsync.runtime.assembly import ArmSpec, Assembly
+from parsync.runtime.arm_spec import ArmSpec
+from parsync.runtime.assembly import Assembly
 from parsync.runtime.json_files import field_of, read_json
 from parsync.runtime.run_directory import LEVELS
 from parsync.runtime.workload_files import (

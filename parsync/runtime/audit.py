@@ -1,5 +1,5 @@
 """Whole-system checks over a run's log: an observer that hands an audit everything that a cell is
-asked and answers."""
+asked and answers, and the audit of an arm's quotas."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.events import SyncRequest
 from parsync.core.master import MasterCore
+from parsync.core.quota_audit import QuotaAudit
+from parsync.core.quotas import Capacity
+from parsync.runtime.assembly import Assembly
 from shared_state.cell import Cell, Released
 from shared_state.invariants import CellAudit
 from shared_state.observed_cell import CellObserver, ObservedCell
@@ -55,6 +58,21 @@ class CellAuditor(CellObserver):
 
     def on_delta(self, cell: Cell, delta: PartitionDelta, now_us: int) -> None:
         self._audit.delta(self.agent, delta)
+
+
+def quota_audit(assembly: Assembly) -> QuotaAudit | None:
+    """The audit of an arm's quotas; None if it has none. AgoraError as Assembly.quotas."""
+    if assembly.arm.quotas is None or assembly.quotas is None:
+        return None
+    workload = assembly.workload
+    return QuotaAudit(
+        assembly.arm.quotas,
+        assembly.quotas,
+        Capacity.of(workload),
+        workload.tasks,
+        workload.cell.dimensions,
+        assembly.arm.agent_name,
+    )
 
 
 class AuditedMaster:

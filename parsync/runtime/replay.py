@@ -56,8 +56,8 @@ def command(
 
     Live arms: each log is compared with ended.json and summary.json, which record its number of
     events and its digest. Then the logged events are fed to the same participants, created from
-    arm.json and the run's workload tables. Every effect must equal the logged one, and no invariant
-    of the cell may break.
+    arm.json and the run's workload tables. Every effect must equal the logged one, no invariant of
+    the cell may break, and quotas must have been kept.
 
     Arms in virtual time keep no log. They are run again, which takes as long as the first time, and
     the digest of their events is compared. Paired seeds are not run again.
@@ -132,9 +132,11 @@ def _print_live(arm: Arm, found: Replayed) -> Status:
         return Status.INCOMPLETE
     events = f"{sum(found.events.values()):,} events of {len(found.events)} other actors"
     epochs = f"{found.epochs} {'epoch' if found.epochs == 1 else 'epochs'} of the cell"
-    what = f"{found.steps:,} steps, {epochs}, {events}"
     claims = f"{found.counts.accepted:,} of {found.counts.claims:,} claims accepted"
-    return _print_outcome(arm, not gaps, f"{what}, {claims}")
+    what = f"{found.steps:,} steps, {epochs}, {events}, {claims}"
+    if found.quota_rounds:
+        what += f", quotas kept in {found.quota_rounds:,} rounds"
+    return _print_outcome(arm, not gaps, what)
 
 
 def _print_virtual(arm: Arm, found: Repeated) -> Status:

@@ -30,7 +30,8 @@ from experiments.presets import greedy_group, paper_scale
 from experiments.running import make_metrics, make_workload
 from experiments.workload_config import WorkloadConfig
 from parsync.metrics.record import Record
-from parsync.runtime.assembly import ArmSpec, Assembly
+from parsync.runtime.arm_spec import ArmSpec
+from parsync.runtime.assembly import Assembly
 from parsync.runtime.records import RecordSink
 from parsync.runtime.virtual.run import run_virtual
 from parsync.workload.workload import Workload

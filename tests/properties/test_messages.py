@@ -226,10 +226,10 @@ def test_the_log_of_a_host_replays_and_a_changed_one_does_not(directory: Path, h
         for number, payload in enumerate(frames):
             entry = actor.entry(payload, str(number))
             try:
-                equal = actor.effects_of(entry.address, entry.at_us, entry.event) == entry.digest
+                _, digest = actor.effects_of(entry.address, entry.at_us, entry.event)
             except AssertionError:  # the counter misses a message
                 return number
-            if not equal:
+            if digest != entry.digest:
                 return number
         return None
 

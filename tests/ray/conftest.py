@@ -13,7 +13,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 if TYPE_CHECKING:
-    from parsync.runtime.assembly import ArmSpec
+    from parsync.runtime.arm_spec import ArmSpec
     from parsync.runtime.live.run import LiveOutcome
     from parsync.workload.workload import Workload
 

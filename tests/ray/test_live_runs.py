@@ -16,7 +16,7 @@ import ray
 
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime import replay
-from parsync.runtime.assembly import ArmSpec
+from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.monitor import RunStatus
 from parsync.runtime.live.plan import LiveOptions

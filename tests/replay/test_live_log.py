@@ -18,7 +18,7 @@ from parsync.protocols import registry as protocols
 from parsync.protocols.spec import NoOptions
 from parsync.runtime import replay
 from parsync.runtime.arm_file import OLD_FILE
-from parsync.runtime.assembly import ProtocolChoice
+from parsync.runtime.arm_spec import ProtocolChoice
 from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.event_logs import ENDED_FILE, write_end
 from parsync.runtime.live.cell_log import CELL_LOG, Frame

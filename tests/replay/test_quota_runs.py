@@ -14,20 +14,21 @@ from experiments.arm_config import ArmConfig
 from experiments.quota_config import QuotaConfig, QuotaGroupConfig
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
-from parsync.core import events
+from parsync.core import events, quota_events
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import read_assembly, write_assembly
-from parsync.runtime.audit import CellAuditor
+from parsync.runtime.audit import CellAuditor, quota_audit
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.virtual.run import run_virtual
 from parsync.runtime.virtual.runtime import VirtualRuntime
 from parsync.workload.workload import Workload
 from shared_state.invariants import CellAudit
 from shared_state.observed_cell import ObservedCell
+from shared_state.transaction import Transaction
 from tests.fixtures.overloaded_cell import OPTIONS, arm, failing_workload, group
 from tests.fixtures.quota_oracle import WatchedAgent
 
@@ -87,23 +88,28 @@ class Run:
         assembly = Assembly.of(config.spec(3, 1000, 50_000, live=False), workload)
         assert assembly.quotas is not None
         self.workload, self.quotas = workload, assembly.quotas
+        quotas_audit = quota_audit(assembly)
+        assert quotas_audit is not None
+        self.quotas_audit = quotas_audit
         self.agents = [
-            WatchedAgent(assembly.agent(index), assembly.quotas, workload.tasks)
+            WatchedAgent(assembly.agent(index), index, quotas_audit, assembly.quotas.groups)
             for index in range(assembly.arm.agents)
         ]
         self.master = assembly.master()
         self.audit = CellAudit(workload.cell, assembly.partitioning)
         self.master.cell = ObservedCell(self.master.cell, CellAuditor(self.audit))
         self.audit.submitted(workload.arrival_rows)
-        self.shares: list[tuple[int, events.QuotaShares]] = []
+        self.shares: list[tuple[int, quota_events.QuotaShares]] = []
         self.now_us = 0
         watching = self
 
         class WatchedMaster:
             def handle(self, now_us: int, event: Event) -> list[Effect]:
                 watching.now_us = now_us
-                if isinstance(event, events.QuotaShares):
+                if isinstance(event, quota_events.QuotaShares):
                     watching.shares.append((now_us, event))
+                if isinstance(event, events.CommitRequest):
+                    watching.on_request(event.transaction)
                 effects = watching.master.handle(now_us, event)
                 if isinstance(event, events.CommitRequest):
                     watching.on_commit(effects)
@@ -113,7 +119,8 @@ class Run:
                 return watching.master.finish(now_us)
 
         self.message_us = message_us
-        self.groups_over = 0
+        self.reclaimed = 0  # tasks that agents ended to give back
+        self.spared = 0  # tasks of higher priority than these that ran on, each time
         participants: dict[int, Any] = dict(enumerate(self.agents))
         participants |= {
             MASTER: WatchedMaster(),
@@ -126,6 +133,21 @@ class Run:
         )
         runtime.run_until(until_us)
         self.waiting = sum(agent.agent.queued for agent in self.agents)
+
+    def on_request(self, transaction: Transaction) -> None:
+        """Of each group an agent ends tasks of lowest priority before others that it runs."""
+        if transaction.evict is None or self.message_us:
+            return
+        running = self.master.cell.allocations(transaction.scheduler)
+        ends = np.isin(running.allocation, transaction.evict)
+        of_task, priority = self.quotas.of_task[running.task], self.workload.tasks.priority
+        for present in np.unique(of_task[ends]):
+            mine = of_task == present
+            ended = priority[running.task[mine & ends]]
+            others = priority[running.task[mine & ~ends]]
+            assert len(others) == 0 or ended.max() <= others.min()
+            self.reclaimed += len(ended)
+            self.spared += int((others > ended.min()).sum())
 
     def on_commit(self, effects: list[Effect]) -> None:
         """What a group holds on the cell is within what its agents may come to hold together."""
@@ -145,7 +167,7 @@ def test_every_agent_obeys_and_every_task_is_placed(name: str, message_us: int) 
     options = RESOURCES if name == "all or nothing" else GROUPED
     run = Run(with_quotas(ARMS[name]), failing_workload(options), message_us, 6_000_000)
     assert run.waiting == 0
-    assert sum(agent.commits for agent in run.agents) > 50
+    assert run.quotas_audit.commits > 50
     run.audit.finish(waiting=np.zeros(0, np.int64))
     capacity = run.workload.cell.limit.sum(axis=0)
     maximum = np.array([1000, 100, 1000])[:, None] * capacity // 1000
@@ -295,10 +317,24 @@ def test_reclaiming_brings_a_group_its_share_while_tasks_of_others_run(name: str
         live = run.master.cell.allocations()
         held[after_s] = int(run.quotas.held(live.task, live.request)[1, 0])
         counts = run.audit.finish()  # tasks are ended by their own schedulers only
-        assert (counts.evicted > 0) == (after_s is not None)
+        assert counts.evicted == run.reclaimed and (counts.evicted > 0) == (after_s is not None)
         share = run.shares[-1][1].share[1, 0]
         assert share > 60
     assert held[None] < 0.5 * share and held[0.1] > 0.8 * share
+
+
+def test_reclaiming_ends_tasks_of_low_priority_before_others_of_their_group() -> None:
+    """Both run when the other group comes. Run.on_request() checks each reclaim."""
+    jobs = [{"name": "long", "share": (1.0, 0.5)}, {"name": "late", "share": (0.0, 0.5)}]
+    options = SyntheticOptions.model_validate(
+        {**GROUPED.model_dump(), "quota_groups": jobs, "load_percent": (200, 400)}
+        | {"phase_s": 1.0, "mean_duration_s": 3.0, "duration_sigma": 0.3}
+        | {"batch_tasks": 2, "production_permille": 300}
+    )
+    groups = tuple(QuotaGroupConfig(name=job["name"]) for job in jobs)
+    quotas = QuotaConfig(interval_s=0.02, groups=groups, reclaim_after_s=0.1)
+    run = Run(with_quotas(ARMS["parsync adaptive"], quotas), generate(options, 3), 0, 2_000_000)
+    assert run.reclaimed > 30 and run.spared > 100
 
 
 def test_a_group_of_small_weight_uses_what_is_idle_and_goes_first() -> None:

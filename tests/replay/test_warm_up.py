@@ -23,7 +23,7 @@ from experiments.workloads.steady_state import warm_up
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.record import Record
 from parsync.metrics.summary import PhaseFigures
-from parsync.runtime.assembly import ArmSpec
+from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.live.run import LiveOutcome
 from parsync.runtime.virtual.repeat import repeat
 from parsync.runtime.virtual.run import run_virtual

@@ -23,7 +23,8 @@ from parsync.protocols.base_agent import BaseAgent
 from parsync.protocols.base_cell_side import BaseCellSide
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.spec import Environment, NoOptions, ProtocolSpec
-from parsync.runtime.assembly import ArmSpec, Assembly, ProtocolChoice
+from parsync.runtime.arm_spec import ArmSpec, ProtocolChoice
+from parsync.runtime.assembly import Assembly
 from parsync.runtime.live import log_replay
 from parsync.runtime.live.cell import CellRuntime
 from parsync.runtime.protocol_checks import check_protocols

@@ -12,7 +12,7 @@ import pytest
 
 from parsync.core.addresses import CELL_SIDE
 from parsync.protocols.optimistic.shared_demand.ledger import DemandLedger
-from parsync.runtime.assembly import ArmSpec
+from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.live import log_replay
 from parsync.runtime.live.plan import CELL
 from parsync.runtime.replay import replay

@@ -18,7 +18,8 @@ from experiments.commands.replay import app as replay_app
 from experiments.commands.run import app
 from experiments.config import load_config
 from parsync.runtime.arm_file import ARM_FILE, ArmFile, read_arm, write_arm
-from parsync.runtime.assembly import ArmSpec, Assembly
+from parsync.runtime.arm_spec import ArmSpec
+from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.log_replay import replay
 from shared_state.errors import AgoraError
 from tests.fixtures.hand_driven_run import write_run

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 
 from parsync.core.effects import Send
-from parsync.core.events import QuotaGrant, QuotaReport
+from parsync.core.events import TasksAdopted, TasksEnded
+from parsync.core.quota_events import QuotaGrant, QuotaReport
 from parsync.core.quota_reclaim import Reclaimer
 from parsync.core.quota_rounds import QuotaRounds
 from parsync.core.quotas import Capacity, QuotaGroup, QuotaSpec, TaskQuotas
+from parsync.protocols.optimistic.agent_quota import AgentQuota
+from parsync.protocols.spec import AgentEnvironment
 from tests.unit.agent_bench import make_table
 
 GROUPS = (QuotaGroup("a", 0, 1000, 1), QuotaGroup("b", 0, 1000, 1))
@@ -90,3 +95,17 @@ def test_low_priority_first_then_the_last_submitted_until_it_is_enough() -> None
     assert ended(1, 0) == [2]
     reclaimer.on_ended(np.array([102, 101]))
     assert ended(1, 0) == []
+
+
+def test_tasks_that_lost_their_machines_before_a_restart_hold_nothing() -> None:
+    """A restarted agent is told of them, to run them again, but never held anything for them."""
+    quotas = TaskQuotas(1, np.zeros(10, np.int32))
+    shared = SimpleNamespace(quotas=quotas, table=make_table(10))
+    quota = AgentQuota(cast(AgentEnvironment, SimpleNamespace(shared=shared, index=0)))
+    quota.on_adopted(TasksAdopted(np.array([1, 2]), np.array([5, 6]), np.zeros(2, np.int32)))
+    for task, allocation, held in (([7, 8], -1, 2), ([1], 5, 1)):
+        rows = np.array(task)
+        ended = np.full(len(rows), allocation)
+        request = np.ones((len(rows), 1), np.int64)
+        quota.on_ended(TasksEnded(2, rows, ended, ended.astype(np.int32), request, ended))
+        assert quota.account.held.tolist() == [[held]]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from parsync.metrics.record import Record
-from parsync.runtime.assembly import ArmSpec
+from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.calibration import (
     ENTRIES,
     Calibration,

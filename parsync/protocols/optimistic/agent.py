@@ -16,8 +16,6 @@ from parsync.core.event import Event
 from parsync.core.events import (
     CommitReply,
     DecisionDone,
-    QuotaGrant,
-    QuotaRequest,
     RunningReply,
     SampleDue,
     Started,
@@ -27,6 +25,7 @@ from parsync.core.events import (
     TasksSubmitted,
 )
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
+from parsync.core.quota_events import QuotaGrant, QuotaRequest
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.protocols.optimistic.agent_quota import make_quota
@@ -40,6 +39,7 @@ from parsync.protocols.optimistic.pending_queue import (
     QueueExits,
 )
 from parsync.protocols.optimistic.queues import make_queue
+from parsync.protocols.optimistic.retries import RetryTimer
 from parsync.protocols.optimistic.round_planner import RoundPlanner
 from parsync.protocols.optimistic.rounds import Activity, Round
 from parsync.protocols.optimistic.shared_demand.events import DemandReply
@@ -112,9 +112,8 @@ class OptimisticAgent:
         self._round: Round | None = None  # being decided
         self._rounds = 0
         self._view_may_have_changed = False  # a round may begin though the view shows no change
-        self._retry_at_us: int | None = None  # when the scheduler wants to be called again
         self._begun_us = -policy.min_retry_interval_us  # the last round
-        self._retry_timer = (0, 0)  # the round and the time of the last one set
+        self._retries = RetryTimer(sync)
         self._commits = Commits(
             environment,
             policy,
@@ -262,7 +261,7 @@ class OptimisticAgent:
         if not self._view.is_synced:
             self._activity = Activity.BLOCKED_ON_CAPACITY
             return []
-        asked = self._retry_at_us is not None and self._retry_at_us <= now_us
+        asked = self._retries.is_due(now_us)
         self._view_may_have_changed = self._view_may_have_changed or may_have_changed or asked
         if not self._queue.has_next(self._view.changed or self._view_may_have_changed):
             if self._queue.has_waiting:
@@ -272,7 +271,7 @@ class OptimisticAgent:
         may_begin_us = self._begun_us + self._policy.min_retry_interval_us
         if may_begin_us > now_us and self._queue.has_waiting and not self._queue.has_new:
             self._activity = Activity.BLOCKED_ON_CAPACITY
-            return self._retry(may_begin_us)
+            return self._retries.at(may_begin_us, self._rounds)
         self._activity = Activity.STARTING
         return [SetTimer(now_us, RoundDue())]
 
@@ -299,7 +298,7 @@ class OptimisticAgent:
         offered = self._queue.take(limit)
         self._rounds += 1
         self._begun_us = now_us
-        self._retry_at_us = None
+        self._retries.wanted_us = None
         self._round = Round(self._rounds, now_us, self._ranking, offered, self._batch_size)
         self._activity = Activity.DECIDING
         self._view.changed = False
@@ -309,7 +308,7 @@ class OptimisticAgent:
         round_ = self._round
         assert round_ is not None and round_.plan is not None, "DecisionDone follows decide()"
         plan = round_.plan
-        self._retry_at_us = plan.retry_at_us
+        self._retries.wanted_us = plan.retry_at_us
         self._log.round(now_us, plan, round_.decision_us)
         self._round = None
         exits = self._queue.on_planned(round_)
@@ -363,21 +362,9 @@ class OptimisticAgent:
         return self._next(now_us)
 
     def _block_on_capacity(self, now_us: int) -> list[Effect]:
-        """Wait for the view to change; where nothing would tell of that, for a while; and until the
-        scheduler wants to be called again."""
+        """Wait for the view to change, and for the time to decide again in any case."""
         self._activity = Activity.BLOCKED_ON_CAPACITY
-        retry_us = self._sync.policy.retry_us
-        times_us = [] if retry_us is None else [now_us + retry_us]
-        if self._retry_at_us is not None:
-            times_us.append(max(now_us, self._retry_at_us))
-        return self._retry(min(times_us)) if times_us else []
-
-    def _retry(self, at_us: int) -> list[Effect]:
-        """Decide again at that time, unless a round has begun by then."""
-        if self._retry_timer == (self._rounds, at_us):
-            return []
-        self._retry_timer = (self._rounds, at_us)
-        return [SetTimer(at_us, RetryDue(self._rounds))]
+        return self._retries.after(now_us, self._rounds)
 
     def _rejoin(self, now_us: int, key: int) -> list[Effect]:
         self._queue.on_requeue_due(key)

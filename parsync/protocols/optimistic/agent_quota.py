@@ -6,8 +6,9 @@ import numpy as np
 
 from parsync.core.addresses import COORDINATOR
 from parsync.core.effects import Effect, Send
-from parsync.core.events import QuotaGrant, TasksAdopted, TasksEnded
+from parsync.core.events import TasksAdopted, TasksEnded
 from parsync.core.quota_account import QuotaAccount
+from parsync.core.quota_events import QuotaGrant
 from parsync.core.quota_reclaim import Reclaimer
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.interface import Plan
@@ -76,7 +77,8 @@ class AgentQuota:
 
     def on_ended(self, event: TasksEnded) -> None:
         """Tasks of the agent ended."""
-        self.account.end(event.task)
+        # of tasks without an allocation a restarted agent learns only that they have to run again
+        self.account.end(event.task[event.allocation >= 0])
         if self._reclaimer is not None:
             self._reclaimer.on_ended(event.allocation)
 

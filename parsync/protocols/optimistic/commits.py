@@ -7,8 +7,9 @@ import numpy as np
 
 from parsync.core.addresses import MASTER
 from parsync.core.effects import Send
-from parsync.core.events import CommitReply, CommitRequest, QuotaGrant
+from parsync.core.events import CommitReply, CommitRequest
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
+from parsync.core.quota_events import QuotaGrant
 from parsync.metrics.agent_log import AgentLog
 from parsync.protocols.optimistic.agent_quota import AgentQuota, NoQuota
 from parsync.protocols.optimistic.agent_view import AgentView

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parsync.core.codec import Codec, decode
-from parsync.core.effects import StartDecision
+from parsync.core.effects import Effect, StartDecision
 from parsync.core.event import Event
 from parsync.core.events import DecisionDone
 from parsync.core.participant import Decider, Participant
@@ -80,8 +80,8 @@ class ReplayedActor:
             raise AgoraError(f"{where}: not an event of an actor's log")
         return Entry(address, at_us, event, digest)
 
-    def effects_of(self, address: int, at_us: int, event: Event) -> bytes:
-        """Let a participant handle an event; the digest of its effects.
+    def effects_of(self, address: int, at_us: int, event: Event) -> tuple[list[Effect], bytes]:
+        """Let a participant handle an event. Return its effects and their digest.
 
         A decision that it starts is computed as it was: at once, and with the decision time that
         was measured then. Exceptions of the participant pass through.
@@ -95,7 +95,7 @@ class ReplayedActor:
             for effect in effects:
                 if isinstance(effect, StartDecision):
                     self._decide(decider, effect.decision, at_us)
-        return digest
+        return effects, digest
 
     @staticmethod
     def _decide(decider: Decider, decision: int, at_us: int) -> None:

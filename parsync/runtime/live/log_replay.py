@@ -4,8 +4,9 @@ found.
 First the cell's log is fed to a new master and the other participants beside the cell. An audit of
 its own checks the cell's invariants meanwhile (shared_state.invariants). Then every other log is
 fed to new participants of its actor: agents, worker pool, workload source, coordinator
-(actor_replay.py). Sync replies are logged without their payload, which is taken from the replayed
-master. Effects are compared by digest.
+(actor_replay.py), and another audit checks that they kept their quotas (parsync.core.quota_audit).
+Sync replies are logged without their payload, which is taken from the replayed master. Effects are
+compared by digest.
 
 Before that, every log is compared with what it was when the arm ended (event_logs.py). Otherwise a
 log without its last events would go unnoticed: it replays well as far as it goes.
@@ -27,7 +28,7 @@ from parsync.core.participant import Participant
 from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import read_assembly
-from parsync.runtime.audit import AuditedMaster
+from parsync.runtime.audit import AuditedMaster, quota_audit
 from parsync.runtime.event_logs import ArmEnd, LogEnd, read_end, shortfall
 from parsync.runtime.json_files import digest_of, read_bytes
 from parsync.runtime.live.actor_replay import ReplayedActor
@@ -68,6 +69,7 @@ class Replayed:
         end: How the arm ended; None if it was killed or still runs. Then it is unknown whether
             events are missing at the end of a log.
         cell_log: The cell's log as it is.
+        quota_rounds: Of the coordinator, whose grants were found correct and obeyed.
     """
 
     steps: int = 0
@@ -78,6 +80,7 @@ class Replayed:
     gaps: tuple[str, ...] = ()
     end: ArmEnd | None = None
     cell_log: LogEnd | None = None
+    quota_rounds: int = 0
 
 
 def replay(directory: Path, on_progress: Progress = no_progress) -> Replayed:
@@ -90,7 +93,7 @@ def replay(directory: Path, on_progress: Progress = no_progress) -> Replayed:
     Raises:
         AgoraError: A file is missing without which nothing can be replayed, is corrupt, or is not
             what its name says.
-        InvariantViolation: The run broke an invariant of the cell.
+        InvariantViolation: The run broke an invariant of the cell, or a quota.
     """
     assembly, _ = read_assembly(directory)
     end = read_end(directory)
@@ -154,6 +157,7 @@ class _Replay:
         self._events: dict[str, int] = {}
         self._divergence: str | None = None
         self._counts: AuditCounts | None = None
+        self._quotas = quota_audit(assembly)
 
     def result(self, gaps: list[str]) -> Replayed:
         """What was found."""
@@ -166,6 +170,7 @@ class _Replay:
             tuple(gaps),
             self._end,
             self._cell_log,
+            0 if self._quotas is None else self._quotas.rounds,
         )
 
     def cell(self) -> bool:
@@ -246,13 +251,15 @@ class _Replay:
                     return False
             self._events[name] = self._events.get(name, 0) + 1
             try:
-                equal = actor.effects_of(address, entry.at_us, event) == entry.digest
+                effects, digest = actor.effects_of(address, entry.at_us, event)
             except Exception as error:  # the live core had none, or its log would end before
                 self._divergence = f"{where}: {type(error).__name__}: {error}"
                 return False
-            if not equal:
+            if digest != entry.digest:
                 self._divergence = f"{where}: {type(event).__name__} has other effects than logged"
                 return False
+            if self._quotas is not None:
+                self._quotas.handled(address, entry.at_us, event, effects)
         return True
 
     def _keep_syncs(self, runtime: CellRuntime, step: Step) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.runtime.assembly import ArmSpec, Assembly
+from parsync.runtime.arm_spec import ArmSpec
+from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.timing import COORDINATOR_TICK_US
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from schedulers.capability import Capability

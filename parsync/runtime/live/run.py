@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.runtime.assembly import ArmSpec, Assembly
+from parsync.runtime.arm_spec import ArmSpec
+from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.calibration import MeasuredTimes
 from parsync.runtime.live.actors import SchedulerHost, WorkerHost, WorkloadSource

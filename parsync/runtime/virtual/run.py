@@ -13,7 +13,8 @@ from parsync.core.events import TasksCancelled, TasksFinished, TasksStarted, Tas
 from parsync.core.master import MasterCore
 from parsync.core.participant import Participant
 from parsync.core.workers import WorkerPool
-from parsync.runtime.assembly import ArmSpec, Assembly
+from parsync.runtime.arm_spec import ArmSpec
+from parsync.runtime.assembly import Assembly
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.effects import RecordListener
 from parsync.runtime.gathered_records import GatheredRecords

@@ -134,7 +134,7 @@ def _title(points: Points, scale: ReproduceScale, seeds: int) -> str:
     ]
     means = f" Means of {seeds} seeds, and their 95 % intervals." if seeds > 1 else ""
     return (
-        f"Extra slots, besides {slots(scale):,}, with which all tasks are committed within "
+        f"Extra slots, beyond {slots(scale):,}, with which all tasks are committed within "
         f"{100 * search.limit_factor:.0f} % of the time in which they arrive, to within "
         f"{search.resolution:,}. {', '.join(texts)}"
         f"{'; a tenth of the cell and of R' if shrunk else ''}.{means}"
@@ -158,7 +158,8 @@ def _reason(point: Point, seeds: Sequence[Arrays]) -> str:
     reasons = [reason for arrays in seeds if (reason := str(arrays["reason"]))]
     if point.run is None or not reasons:
         return point.refused
-    return reasons[0] + ("" if len(reasons) == len(seeds) else f" (in {len(reasons)} of the seeds)")
+    some = "" if len(reasons) == len(seeds) else f" (in {len(reasons)} of {len(seeds)} seeds)"
+    return reasons[0] + some
 
 
 def _write(path: Path, found: Mapping[Point, Sequence[Arrays]], seeds: Sequence[int]) -> None:

@@ -218,7 +218,7 @@ class PlanCheck:
             assert running is not None, "else all are its own"
             unknown = others[~np.isin(others, running.allocation)]
             if len(unknown):
-                return f"plan.evict: allocation {unknown[0]} is none of context.running"
+                return f"plan.evict: allocation {unknown[0]} is not in context.running"
             victims = running.take(np.isin(running.allocation, others))
             highest = int(np.iinfo(np.int32).max)
             lowest = np.full(int(victims.machine.max()) + 1, highest, np.int64)

@@ -33,7 +33,7 @@ def extra_slots_command(
         str,
         typer.Option(
             metavar="A,...",
-            help="How many times 10 schedulers share the tasks. Each A is a line, or a point of "
+            help="A times 10 schedulers share the tasks. Each A is a line, or a point of "
             "the axis if no other option has several values.",
         ),
     ] = "2,4,8",
@@ -61,7 +61,7 @@ def extra_slots_command(
         str,
         typer.Option(
             metavar="US,...",
-            help="Time of the master per claim, at the slot's partition, in the paper's cell.",
+            help="The master's time per claim, at the slot's partition, in the paper's cell.",
         ),
     ] = "0",
     scale: Annotated[
@@ -78,21 +78,21 @@ def extra_slots_command(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Directory for the results. Searches that it holds already are not done again. "
+            help="Directory for the results. Searches that it already holds are not repeated. "
             "Default: runs/extra-slots-SCALE.",
         ),
     ] = None,
 ) -> None:
-    """Search how many extra slots ParSync's schedulers need.
+    """Find how many extra slots ParSync's schedulers need.
 
-    S_extra is the number of slots, beside those that the tasks fill, with which all tasks are
-    committed within 110 % of the time in which they arrive. Give several values to one of the
-    options from --rate to --service: that is the axis. Otherwise A is. The defaults are ParSync's
+    S_extra is the least number of slots, beyond those that the tasks fill, with which all tasks are
+    committed within 110 % of the time in which they arrive. If one of the options from --rate to
+    --service has several values, it is the axis; otherwise A is. The defaults are ParSync's
     setting (section 4.3). The results are a table, a plot (PNG and SVG), and a CSV file.
 
     Every search is kept as soon as it is done. After Ctrl-C or a crash, the same command continues.
 
-    Exit status 0 if everything ran, also where no number of slots suffices; 2 for bad input; 130
+    Exit status 0 if everything ran, even where no number of slots suffices; 2 for bad input; 130
     after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
     """
     from experiments.extra_slots import ExtraSlotsOptions, start

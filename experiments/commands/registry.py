@@ -32,7 +32,7 @@ COMMANDS = {
     "model": ("experiments.commands.model", "Print how many conflicts ParSync's model expects."),
     "extra-slots": (
         "experiments.commands.extra_slots",
-        "Search how many extra slots ParSync's schedulers need.",
+        "Find how many extra slots ParSync's schedulers need.",
     ),
     "solve": ("experiments.commands.solve", "Solve min-cost-flow problems."),
 }

@@ -24,13 +24,13 @@ from experiments.reproduce.model_settings import (
 )
 
 _RATE_NOTE = (
-    "The paper gives each of 10 schedulers 10 batches of 100 tasks a second, 10,000 tasks a second "
-    "in all, and states a rate of 40,000. These runs have the rate. Axes show the paper's values; "
-    "at smoke scale the rate, the cell and S_extra are a tenth."
+    "In the paper each of 10 schedulers gets 10 batches of 100 tasks a second. That is 10,000 "
+    "tasks a second in all, but the stated rate is 40,000. These runs have the stated rate. Axes "
+    "show the paper's values; at smoke scale the rate, the cell and S_extra are a tenth."
 )
 _NO_VALUES_NOTE = (
-    "The paper's plots state no values in the text, so the claims are about shapes. Slots are "
-    "drawn with weight exp(score): with the score itself, V has no effect."
+    "The paper's text states no values of these plots, so the claims are about shapes. Slots are "
+    "drawn with weight exp(score): with the score itself as weight, V has no effect."
 )
 _LOAD_NOTES = {
     "a": (
@@ -39,7 +39,7 @@ _LOAD_NOTES = {
     )
 }
 _FACTOR_NOTE = (
-    "The paper finds the effect of A in agreement with Eq. 4. But by Eq. 4 no A raises the "
+    "The paper finds that the effect of A agrees with Eq. 4. But by Eq. 4 no A raises the "
     "conflicts of its default setting by more than 5.5 %: see Eq. 2."
 )
 _AXES = {"a": RATE_PER_S, "b": GAP_S, "c": VARIANCE, "d": PARTITIONS}
@@ -94,7 +94,7 @@ FIGURES = (
         claims.eq2(),
         draw=plots.eq2,
         notes=(
-            "Eq. 1 needs sampling without replacement, which the paper does not say; the sum of "
+            "Eq. 1 needs sampling without replacement, which the paper does not say. The sum of "
             "Eq. 2 runs to S_idle, not to S.",
             "f(A) stays below a limit, which the paper does not say. Here it is 5.5 % above A = 1.",
         ),
@@ -112,10 +112,10 @@ FIGURES = (
             "The paper does not state A, P and S_extra of this figure. These runs have 6 "
             "schedulers in group A and 7 in group B, 13 partitions and 15,000 extra slots (smoke: "
             "1,500). The number of schedulers and S_extra were chosen beforehand to come near "
-            "the paper's delays and utilisation, so these are no independent checks.",
+            "the paper's delays and utilisation, so these are not independent checks.",
             "Quality-first ranks partitions by the mean score of idle slots, as in the paper. The "
             "platform's placer ranks them by the mean of exp(score).",
-            "The full capacity of the groups is taken as the rate of 40,000 tasks/s.",
+            "The full capacity of the groups is taken to be the rate of 40,000 tasks/s.",
         ),
     ),
 )

@@ -1,14 +1,14 @@
 """Whether a run kept its quotas: an audit of what the coordinator granted and what agents claimed.
 
-It keeps accounts of its own, from messages alone, and holds of any run exactly:
+It keeps its own accounts, from messages alone. In every run these rules hold exactly:
 
 - In each round of the coordinator no quota group's limit exceeds the group's maximum, the limits of
   all groups sum to at most the capacity of the machines that are up, and what the agents are
   granted of a group sums to at most its limit.
 - No agent reports that its tasks hold less than they do.
 - After a commit request an agent's tasks hold, of each group that it claims for, at most what the
-  agent was granted when the round began that the claims were decided in. Claims that the cell has
-  not answered count as held.
+  agent was granted when the round of these claims began. Claims that the cell has not answered
+  count as held.
 
 What the tasks of a group hold on the cell may be above its limit for a while all the same, because
 grants rest on reports that are a message old (docs/quotas.md).
@@ -133,7 +133,7 @@ class QuotaAudit:
         name: str,
         groups: Sequence[str] | None = None,
     ) -> None:
-        """Raise InvariantViolation unless amounts, int64[G, R], are at most others."""
+        """Raise InvariantViolation unless each amount, int64[G, R], is at most its limit."""
         over = np.argwhere(amount > most)
         if len(over):
             group, resource = over[0].tolist()

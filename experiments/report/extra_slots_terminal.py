@@ -11,7 +11,7 @@ from rich.text import Text
 from experiments.report.fitted_table import FittedTable
 from experiments.statistics import Interval
 
-_NONE = "none"
+_NONE = "no answer"
 
 
 def extra_slots_table(

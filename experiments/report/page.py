@@ -165,6 +165,7 @@ def render(run: Run, drawn: Sequence[RenderedFigure], to_come: Sequence[str] = (
         start=start_of(summary),
         attribution=summary.workload.facts.get(ATTRIBUTION, ""),
         config=toml_text(summary.config),
+        rules_of=lambda arm: cell_rules(summary.config, arm.name),
         duration=duration,
         text=text,
         phase_name=phase_name,
@@ -186,7 +187,14 @@ def render(run: Run, drawn: Sequence[RenderedFigure], to_come: Sequence[str] = (
 
 def verdict_page(summary: ComparedArms, rows: Sequence[Row], title: str, caption: str) -> str:
     """A page with nothing but a verdict table."""
-    return _fill("compare.html.j2", summary=summary, rows=rows, title=title, caption=caption)
+    return _fill(
+        "compare.html.j2",
+        summary=summary,
+        rows=rows,
+        title=title,
+        caption=caption,
+        rules_of=lambda arm: (),  # arms of several runs, whose rules their own reports state
+    )
 
 
 def _fill(template: str, **values: Any) -> str:
@@ -206,7 +214,6 @@ def _fill(template: str, **values: Any) -> str:
         "titles_of": lambda sets: basis_titles([one.arms[0].basis for one in sets]),
         "basis_explained": basis_explained,
         "place_of": lambda arm: slugs.index(arm.slug),
-        "rules_of": lambda arm: cell_rules(values["summary"].config, arm.name),
     }
     return environment.get_template(template).render(
         css=css, colour=style.colour, same=SAME, **functions, **values

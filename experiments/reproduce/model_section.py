@@ -111,8 +111,8 @@ FIGURES = (
         notes=(
             "The paper does not state A, P and S_extra of this figure. These runs have 6 "
             "schedulers in group A and 7 in group B, 13 partitions and 15,000 extra slots (smoke: "
-            "1,500). The number of schedulers and S_extra were chosen beforehand to come near "
-            "the paper's delays and utilisation, so these are not independent checks.",
+            "1,500). The number of schedulers and S_extra are those with which an earlier model "
+            "came near the paper's delays and utilisation, so these are not independent checks.",
             "Quality-first ranks partitions by the mean score of idle slots, as in the paper. The "
             "platform's placer ranks them by the mean of exp(score).",
             "The full capacity of the groups is taken to be the rate of 40,000 tasks/s.",

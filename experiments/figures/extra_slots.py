@@ -23,6 +23,7 @@ def draw(axis: str, lines: Mapping[str, Mapping[float, Interval]]) -> Figure:
         lines: By label: S_extra by the value of the axis; without mean if there is no answer.
     """
     with style.drawing() as (figure, axes):
+        figure.set_size_inches(2 * style.WIDTH_IN, style.HEIGHT_IN)  # it fills the width of a page
         for index, (label, found) in enumerate(lines.items()):
             _draw_line(axes, index, label, found)
         _mark_missing(axes, list(lines.values()))

@@ -6,19 +6,19 @@ import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
+from experiments.continued import run_continued
 from experiments.extra_slots_points import AXES, Axis, Point, Points, PointSetting, points_of
 from experiments.figures import extra_slots as figure_of
 from experiments.figures import style
-from experiments.interruption import Interruption, stop_signals_noted
+from experiments.interruption import Interruption
 from experiments.model_files import writing
 from experiments.model_runs.engine import ModelRuns
-from experiments.model_runs.run import FIRST_SEED, Arrays, number
+from experiments.model_runs.run import Arrays, number, numbered_seeds
 from experiments.model_runs.searches import extra_slots_interval
 from experiments.report.extra_slots_terminal import extra_slots_table
 from experiments.reproduce.figure import ReproduceScale
@@ -26,10 +26,8 @@ from experiments.reproduce.model_settings import search_at, slots
 from experiments.statistics import Interval
 from experiments.sweeps.expected_time import on_this_machine_s
 from experiments.sweeps.progress import Progress, time_text
-from experiments.sweeps.shared_directories import locked
 from experiments.whole_files import whole_file
 from parsync.metrics.quantity import counted
-from shared_state.errors import AgoraError
 
 _SEARCHES = "searches"
 _COLUMNS = ("seed", "slots", "extra_slots", "too_few", "reason")
@@ -64,7 +62,7 @@ class ExtraSlotsOptions:
     @property
     def seed_numbers(self) -> list[int]:
         """1 to N."""
-        return [FIRST_SEED + place for place in range(self.seeds)]
+        return numbered_seeds(self.seeds)
 
 
 def start(options: ExtraSlotsOptions) -> int:
@@ -75,19 +73,12 @@ def start(options: ExtraSlotsOptions) -> int:
     """
     points = points_of(options.sync, options.texts, options.scale)
     directory = options.out or Path("runs") / f"extra-slots-{options.scale}"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AgoraError(f"--out {directory}: {error.strerror}") from error
-    with stop_signals_noted() as interruption, locked(directory, "search"):
-        interruption.note = (
-            f"searches that are done are kept; --out {quote(str(directory))} continues"
-        )
-        try:
-            _search(options, points, directory, interruption)
-        except KeyboardInterrupt:
-            Console(stderr=True).print(Text(f"Stopped: {interruption.note}."), soft_wrap=True)
-    return interruption.exit_status if interruption.received else 0
+    return run_continued(
+        directory,
+        "search",
+        "searches",
+        lambda interruption: _search(options, points, directory, interruption),
+    )
 
 
 def _search(

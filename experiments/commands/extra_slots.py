@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.shared_options import SeedCount
 from experiments.reproduce.figure import ReproduceScale
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -71,9 +72,7 @@ def extra_slots_command(
             "master take ten times as long. paper: 200,000 slots, arrivals for 90 s."
         ),
     ] = ReproduceScale.SMOKE,
-    seeds: Annotated[
-        int, typer.Option(min=1, max=1000, metavar="N", help="Number of seeds; they are 1 to N.")
-    ] = 1,
+    seeds: SeedCount = 1,
     out: Annotated[
         Path | None,
         typer.Option(

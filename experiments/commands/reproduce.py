@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.shared_options import SeedCount
 from experiments.reproduce.figure import ReproduceScale
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -29,9 +30,7 @@ def reproduce_command(
             "paper: the paper's cell and phases."
         ),
     ] = ReproduceScale.SMOKE,
-    seeds: Annotated[
-        int, typer.Option(min=1, max=1000, metavar="N", help="Number of seeds; they are 1 to N.")
-    ] = 1,
+    seeds: SeedCount = 1,
     out: Annotated[
         Path | None,
         typer.Option(

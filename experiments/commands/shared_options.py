@@ -14,3 +14,6 @@ ClusterAddress = Annotated[
         "Default: processes of this machine.",
     ),
 ]
+SeedCount = Annotated[
+    int, typer.Option(min=1, max=1000, metavar="N", help="Number of seeds; they are 1 to N.")
+]

@@ -23,6 +23,11 @@ Arrays = Mapping[str, NDArray[Any]]
 FIRST_SEED = 1
 
 
+def numbered_seeds(count: int) -> list[int]:
+    """The first seeds, as the option --seeds counts them: 1 to N."""
+    return list(range(FIRST_SEED, FIRST_SEED + count))
+
+
 @dataclass(frozen=True)
 class ModelRun(ABC):
     """One run of a model, whatever its seed.

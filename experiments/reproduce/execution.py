@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import TypeVar
 
 from rich.console import Console
@@ -13,14 +12,15 @@ from rich.status import Status
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from experiments.interruption import Interruption, stop_signals_noted
+from experiments.continued import run_continued
+from experiments.interruption import Interruption
 from experiments.model_runs.engine import ModelRuns
-from experiments.model_runs.run import FIRST_SEED, ModelTask
+from experiments.model_runs.run import ModelRun, ModelTask, numbered_seeds
 from experiments.reproduce.claims import ClaimResult, Verdict, judge
 from experiments.reproduce.figure import (
     AnyFigure,
     FigureOf,
-    ModelFigure,
+    FigureRun,
     ModelResults,
     PaperFigure,
     ReproduceScale,
@@ -39,10 +39,8 @@ from experiments.reproduce.platform_runs import PlatformRuns, Work
 from experiments.reproduce.registry import chosen
 from experiments.sweeps.expected_time import expected_run_s, on_this_machine_s
 from experiments.sweeps.progress import Progress, time_text
-from experiments.sweeps.shared_directories import locked
 from experiments.version import version_text
 from parsync.metrics.quantity import counted
-from shared_state.errors import AgoraError
 
 RUNS, MODELS = "runs", "models"
 R = TypeVar("R")
@@ -63,7 +61,7 @@ class ReproduceOptions:
     @property
     def seed_numbers(self) -> list[int]:
         """1 to N."""
-        return [FIRST_SEED + place for place in range(self.seeds)]
+        return numbered_seeds(self.seeds)
 
 
 def start(options: ReproduceOptions) -> int:
@@ -74,17 +72,12 @@ def start(options: ReproduceOptions) -> int:
     """
     figures = chosen(options.paper, options.figures)
     directory = options.out or Path("runs") / f"reproduce-{options.paper}-{options.scale}"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AgoraError(f"--out {directory}: {error.strerror}") from error
-    with stop_signals_noted() as interruption, locked(directory, "reproduction"):
-        interruption.note = f"runs that are done are kept; --out {quote(str(directory))} continues"
-        try:
-            _reproduce(options, figures, directory, interruption)
-        except KeyboardInterrupt:
-            Console(stderr=True).print(Text(f"Stopped: {interruption.note}."), soft_wrap=True)
-    return interruption.exit_status if interruption.received else 0
+    return run_continued(
+        directory,
+        "reproduction",
+        "runs",
+        lambda interruption: _reproduce(options, figures, directory, interruption),
+    )
 
 
 class _Runs:
@@ -97,23 +90,12 @@ class _Runs:
         self._seeds = options.seed_numbers
         self._platform = PlatformRuns(directory / RUNS)
         self._models = ModelRuns(directory / MODELS)
+        runs = [run for figure in figures for run in figure.runs(self._scale)]
         self.work = self._platform.missing(
-            [
-                run
-                for figure in figures
-                if isinstance(figure, PaperFigure)
-                for run in figure.runs(self._scale)
-            ],
-            self._seeds,
+            [run for run in runs if isinstance(run, FigureRun)], self._seeds
         )
         self.model_work = self._models.missing(
-            [
-                run
-                for figure in figures
-                if isinstance(figure, ModelFigure)
-                for run in figure.runs(self._scale)
-            ],
-            self._seeds,
+            [run for run in runs if isinstance(run, ModelRun)], self._seeds
         )
 
     def run(self, interruption: Interruption, progress: Progress, status: Status) -> None:

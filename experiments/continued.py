@@ -1,0 +1,44 @@
+"""Commands that keep each result as soon as it is done: run again, they continue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from shlex import quote
+
+from rich.console import Console
+from rich.text import Text
+
+from experiments.interruption import Interruption, stop_signals_noted
+from experiments.sweeps.shared_directories import locked
+from shared_state.errors import AgoraError
+
+
+def run_continued(
+    directory: Path, what: str, kept: str, work: Callable[[Interruption], None]
+) -> int:
+    """Do the work in a directory where nobody else works, until a stop signal. Return the exit
+    status.
+
+    Args:
+        directory: Is made if it does not exist.
+        what: Runs there, for the error if it is in use: reproduction.
+        kept: What a stopped command leaves: runs.
+        work: Raises KeyboardInterrupt after a stop signal.
+
+    Raises:
+        AgoraError: The directory cannot be made or is in use.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AgoraError(f"--out {directory}: {error.strerror}") from error
+    with stop_signals_noted() as interruption, locked(directory, what):
+        interruption.note = (
+            f"{kept} that are done are kept; --out {quote(str(directory))} continues"
+        )
+        try:
+            work(interruption)
+        except KeyboardInterrupt:
+            Console(stderr=True).print(Text(f"Stopped: {interruption.note}."), soft_wrap=True)
+    return interruption.exit_status if interruption.received else 0

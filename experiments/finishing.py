@@ -11,11 +11,11 @@ from rich.text import Text
 
 from experiments.arm_config import decision_clock
 from experiments.calibration import write_calibration
+from experiments.cell_watch import settle_us
 from experiments.config import RunConfig
 from experiments.decision_basis import decision_basis, decision_capacity
 from experiments.interruption import Interruption
 from experiments.live_validity import live_validity
-from experiments.regret import settle_us
 from experiments.report.page import write_report, write_report_so_far
 from experiments.report.terminal import comparison_table
 from experiments.run_directory import Run, write_run
@@ -141,7 +141,7 @@ def arm_result(
         series=series(run.metrics),
         digest=run.digest,
         seeds=results,
-        regret=run.regret,
+        watched=run.watched,
         partial=bool(run.stopped),
         restarts=run.restarts,
         decision_capacity=capacity,

@@ -22,13 +22,13 @@ from shlex import quote
 from typing import Any
 
 from experiments.arm_config import ArmConfig
+from experiments.cell_watch import Watched, settle_us
 from experiments.config import RunConfig, load_config
 from experiments.finishing import arm_result
 from experiments.fluid_bound import phase_bounds
 from experiments.kept_arms import kept_arm
 from experiments.model_files import read_model, write_model
 from experiments.preconditions import CONFIG_FILE
-from experiments.regret import settle_us
 from experiments.restarts import Restart
 from experiments.run_directory import SUMMARY, write_series
 from experiments.running import ArmRun, make_metrics
@@ -44,7 +44,6 @@ from experiments.summary_model import (
 )
 from experiments.version import version_text
 from parsync.metrics.quantity import Quantity, duration
-from parsync.metrics.regret import Regret
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.event_logs import VIRTUAL_LOG, read_end
@@ -238,7 +237,7 @@ class _Found:
             measured.notes,
             measured.stopped,
             wall_s=0.0,
-            regret=Regret(),
+            watched=Watched(),
             restarts=measured.restarts,
         )
         result = arm_result(self._config, run, {}, _ran_live(folder))

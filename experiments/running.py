@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from experiments.arm_config import ArmConfig
+from experiments.cell_watch import CellWatch, Watched, settle_us
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
 from experiments.placement_values import placement_values
-from experiments.regret import regret_watch, settle_us
 from experiments.restarts import Restart
 from experiments.summary_model import SeedFigures
 from experiments.warm_up import warmed_up
@@ -22,7 +22,6 @@ from experiments.workloads.inspection import digest
 from parsync.metrics.job_times import NOT_IN_JOB
 from parsync.metrics.live import Snapshot
 from parsync.metrics.record import Record
-from parsync.metrics.regret import Regret
 from parsync.metrics.run_frame import BUCKET_US, Group, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
@@ -54,7 +53,7 @@ class ArmRun:
         interrupted: It was stopped by Ctrl-C.
         broken: It was ended by one of its schedulers, which broke its contract; other arms still
             run.
-        regret: See parsync.metrics.regret.
+        watched: What the cell tells of it: regret and the causes of conflicts.
         restarts: Restarts of live actors.
         times: What a calibration is made of; of a live run.
         live: It ran on Ray.
@@ -66,7 +65,7 @@ class ArmRun:
     notes: Mapping[str, Any]
     stopped: str
     wall_s: float
-    regret: Regret
+    watched: Watched
     interrupted: bool = False
     broken: bool = False
     restarts: Sequence[Restart] = ()
@@ -173,7 +172,7 @@ def run_arm_virtual(
 
     begun_s = time.monotonic()
     outcome: VirtualOutcome | None = None
-    regret = Regret()
+    watched = Watched()
     stopped, interrupted, broken, wall_s = "", False, False, 0.0
     spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=False)
     drain_us = round(config.drain_s * 1e6)
@@ -182,7 +181,7 @@ def run_arm_virtual(
     try:
         begins = warmed_up(config, arm, workload, seed, lambda _: interruption.check())
         metrics = make_metrics(config, arm, begins)
-        watch = regret_watch(config, begins, seed)
+        watch = CellWatch(config, begins, seed)
         if directory is not None:
             virtual = InVirtualTime(drain_us, message_us, calibration)
             shared = workload_folder(directory) if begins is workload else None
@@ -204,7 +203,7 @@ def run_arm_virtual(
             log = LogEnd(outcome.events, outcome.digest, 0, outcome.ended_us)
             write_end(directory, {VIRTUAL_LOG: log}, "")
         wall_s = time.monotonic() - begun_s
-        regret = watch.regret(outcome.ended_us)
+        watched = watch.watched(outcome.ended_us)
     except KeyboardInterrupt:
         stopped, interrupted = "interrupted", True
     except ContractBroken as error:
@@ -227,7 +226,7 @@ def run_arm_virtual(
     )
     digest = "" if outcome is None else outcome.digest
     notes["wall_s"] = round(wall_s, 3)
-    return ArmRun(arm, metrics, digest, notes, stopped, wall_s, regret, interrupted, broken)
+    return ArmRun(arm, metrics, digest, notes, stopped, wall_s, watched, interrupted, broken)
 
 
 def seed_figures(
@@ -255,7 +254,7 @@ def figures_of_run(run: ArmRun, workload: Workload) -> SeedFigures:
     return SeedFigures(
         digest=run.digest,
         workload=digest(workload),
-        overall=figures.overall.model_copy(update=run.regret.means().model_dump()),
+        overall=figures.overall.model_copy(update=run.watched.figures()),
         phases=figures.phases,
         groups=figures.groups,
         totals=figures.totals,

@@ -12,15 +12,14 @@ from pathlib import Path
 import numpy as np
 
 from experiments.arm_config import ArmConfig
+from experiments.cell_watch import CellWatch, Watched, observe_log
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
-from experiments.regret import regret_of_log, regret_watch
 from experiments.restarts import Restart
 from experiments.running import ArmRun, make_metrics, workload_folder
 from experiments.warm_up import warmed_up
 from parsync.metrics.delay import DelayMetric
 from parsync.metrics.live import Snapshot
-from parsync.metrics.regret import Regret
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.cluster import RunActors, connect, disconnect
@@ -69,7 +68,7 @@ def run_arm_live(
         begins = warmed_up(config, arm, workload, seed, lambda _: interruption.check())
     except ContractBroken as error:
         empty = make_metrics(config, arm, workload)
-        return ArmRun(arm, empty, "", {}, str(error), 0.0, Regret(), broken=True, live=True)
+        return ArmRun(arm, empty, "", {}, str(error), 0.0, Watched(), broken=True, live=True)
     options = LiveOptions(
         journal_dir=directory / "log",
         records_dir=directory,
@@ -99,13 +98,14 @@ def run_arm_live(
         held.append(outcome.held)
     stopped = _brief(outcome.notes) if outcome.partial else ""
     log = directory / "log" / CELL_LOG
-    regret = Regret()
+    watched = Watched()
     try:
         merge_parts(directory, outcome.metrics.tables)
         if not stopped:
             assembly = Assembly.of(spec, begins)
-            watch = regret_watch(config, begins, seed)
-            regret = regret_of_log(assembly, log, watch, outcome.ended_us)
+            watch = CellWatch(config, begins, seed)
+            observe_log(assembly, log, watch)
+            watched = watch.watched(outcome.ended_us)
     except AgoraError as error:  # the figures are kept
         stopped = stopped or str(error)
     trips = outcome.round_trip_us
@@ -129,7 +129,7 @@ def run_arm_live(
         notes,
         stopped,
         wall_s,
-        regret,
+        watched,
         outcome.interrupted,
         outcome.broken,
         [Restart(**asdict(restart)) for restart in outcome.restarts],

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from experiments import restarts
 from experiments.arm_config import ArmConfig
+from experiments.cell_watch import settle_us
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
 from experiments.finishing import arm_result, finish_run, preview, report_so_far
@@ -28,7 +29,6 @@ from experiments.live_table import live_table
 from experiments.live_validity import live_validity
 from experiments.preconditions import runs_at_a_time
 from experiments.predictions import prediction_points, predictions_of
-from experiments.regret import settle_us
 from experiments.run_directory import write_seed
 from experiments.running import ArmRun, ArmRunner, figures_of_run
 from experiments.sensitivity import Choice, changed_points, sensitivity

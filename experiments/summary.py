@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.cell_watch import Watched
 from experiments.decision_basis import Capacity, DecisionBasis
 from experiments.fluid_bound_model import PhaseBound
 from experiments.restarts import Restart
@@ -31,7 +32,6 @@ from experiments.summary_model import (
 )
 from experiments.workloads.inspection import digest
 from parsync.metrics.quantity import Quantity
-from parsync.metrics.regret import Regret
 from parsync.metrics.summary import ArmFigures
 from parsync.metrics.validity import Validity
 from parsync.workload.workload import Workload
@@ -65,7 +65,7 @@ class ArmResult:
     series: Mapping[str, NDArray[Any]]
     digest: str
     seeds: Mapping[int, SeedFigures] = field(default_factory=dict)
-    regret: Regret = field(default_factory=Regret)
+    watched: Watched = field(default_factory=Watched)
     partial: bool = False
     decision_capacity: Sequence[Capacity] = ()
     restarts: Sequence[Restart] = ()
@@ -259,7 +259,7 @@ def paired(
 def describe(arm: ArmResult, slug: str) -> ArmSummary:
     """An arm as the summary has it."""
     figures = arm.figures
-    overall = figures.overall.model_copy(update=arm.regret.means().model_dump())
+    overall = figures.overall.model_copy(update=arm.watched.figures())
     return ArmSummary(
         name=arm.name,
         runtime=arm.runtime,
@@ -284,7 +284,7 @@ def describe(arm: ArmResult, slug: str) -> ArmSummary:
         start=figures.start,
         rivals=figures.rivals,
         staleness=figures.staleness,
-        regret=arm.regret,
+        regret=arm.watched.regret,
         seeds=[
             SeedSummary(
                 seed=seed,

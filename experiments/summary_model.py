@@ -27,8 +27,8 @@ from parsync.metrics.summary import (
 )
 from parsync.metrics.validity import Validity
 
-Version = Literal[6]
-VERSION: Version = 6
+Version = Literal[7]
+VERSION: Version = 7
 
 Settings = dict[str, JsonValue]  # of a configuration, by name
 

@@ -61,6 +61,57 @@ class CellObserver:
         """Called when the changes of a partition were read, for a synchronisation."""
 
 
+class CellObservers(CellObserver):
+    """Several observers as one; each hears of every call, in the order given."""
+
+    def __init__(self, *observers: CellObserver) -> None:
+        self._observers = observers
+
+    def on_attach(self, cell: Cell) -> None:
+        for one in self._observers:
+            one.on_attach(cell)
+
+    def before_change(self, cell: Cell, now_us: int) -> None:
+        for one in self._observers:
+            one.before_change(cell, now_us)
+
+    def before_commit(self, cell: Cell, transaction: Transaction, now_us: int) -> None:
+        for one in self._observers:
+            one.before_commit(cell, transaction, now_us)
+
+    def on_commit(
+        self, cell: Cell, transaction: Transaction, result: CommitResult, now_us: int
+    ) -> None:
+        for one in self._observers:
+            one.on_commit(cell, transaction, result, now_us)
+
+    def on_release(self, cell: Cell, released: Released, now_us: int) -> None:
+        for one in self._observers:
+            one.on_release(cell, released, now_us)
+
+    def on_load(
+        self,
+        cell: Cell,
+        task: Int64,
+        machine: Int32,
+        request: Int64,
+        owner: Int32,
+        allocation: Int64,
+    ) -> None:
+        for one in self._observers:
+            one.on_load(cell, task, machine, request, owner, allocation)
+
+    def on_machines(
+        self, cell: Cell, machine: Int32, up: NDArray[Any], lost: Released, now_us: int
+    ) -> None:
+        for one in self._observers:
+            one.on_machines(cell, machine, up, lost, now_us)
+
+    def on_delta(self, cell: Cell, delta: PartitionDelta, now_us: int) -> None:
+        for one in self._observers:
+            one.on_delta(cell, delta, now_us)
+
+
 class ObservedCell(Cell):
     """The cell it is made of, with an observer: both stand for one state."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from experiments.cell_watch import settle_us
 from experiments.fluid_bound import phase_bounds
 from experiments.fluid_bound_model import PhaseBound, bound_over
 from experiments.frontiers.grid import Grid
-from experiments.regret import settle_us
 from experiments.running import make_workload
 from parsync.workload.workload import Workload
 

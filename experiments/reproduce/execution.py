@@ -16,6 +16,7 @@ from experiments.continued import run_continued
 from experiments.interruption import Interruption
 from experiments.model_runs.engine import ModelRuns
 from experiments.model_runs.run import ModelRun, ModelTask, numbered_seeds
+from experiments.reproduce.beyond_the_paper import beyond_the_paper
 from experiments.reproduce.claims import ClaimResult, Verdict, judge
 from experiments.reproduce.figure import (
     AnyFigure,
@@ -25,6 +26,7 @@ from experiments.reproduce.figure import (
     PaperFigure,
     ReproduceScale,
     ResultsOf,
+    Table,
 )
 from experiments.reproduce.page import (
     PAGE,
@@ -110,17 +112,22 @@ class _Runs:
     def show(self, figure: AnyFigure, folder: Path) -> Shown:
         """Judge the claims of a figure, and draw it."""
         if isinstance(figure, PaperFigure):
-            return self._shown(
-                figure, self._platform.results(figure.runs(self._scale), self._seeds), folder
-            )
+            on_platform = self._platform.results(figure.runs(self._scale), self._seeds)
+            return self._shown(figure, on_platform, beyond_the_paper(on_platform), folder)
         runs = figure.runs(self._scale)
         results = ModelResults(runs, self._models.results(runs, self._seeds), {})
-        return self._shown(figure, results, folder)
+        return self._shown(figure, results, None, folder)
 
-    def _shown(self, figure: FigureOf[R, M], results: ResultsOf[R, M], folder: Path) -> Shown:
+    def _shown(
+        self,
+        figure: FigureOf[R, M],
+        results: ResultsOf[R, M],
+        beyond: Table | None,
+        folder: Path,
+    ) -> Shown:
         at_paper_scale = self._scale is ReproduceScale.PAPER
         claims = [judge(claim, results.seeds, at_paper_scale) for claim in figure.claims]
-        return show(figure, results, claims, folder)
+        return show(figure, results, claims, beyond, folder)
 
 
 def _reproduce(

@@ -58,6 +58,7 @@ class Shown:
     Attributes:
         id, source, title, notes: Of the figure.
         svg: Its drawing; None for a table.
+        beyond: What the paper does not tell of its runs; None for runs of a model.
     """
 
     id: str
@@ -67,10 +68,15 @@ class Shown:
     claims: list[ClaimResult]
     svg: str | None
     table: Table | None
+    beyond: Table | None
 
 
 def show(
-    figure: FigureOf[R, M], results: ResultsOf[R, M], claims: list[ClaimResult], folder: Path
+    figure: FigureOf[R, M],
+    results: ResultsOf[R, M],
+    claims: list[ClaimResult],
+    beyond: Table | None,
+    folder: Path,
 ) -> Shown:
     """Draw a figure, as <id>.png and <id>.svg in a folder, or make its table.
 
@@ -87,7 +93,7 @@ def show(
         except OSError as error:
             raise AgoraError(f"{folder}: cannot write {figure.id}: {error.strerror}") from error
     table = None if figure.table is None else figure.table(results)
-    return Shown(figure.id, figure.source, figure.title, figure.notes, claims, svg, table)
+    return Shown(figure.id, figure.source, figure.title, figure.notes, claims, svg, table, beyond)
 
 
 def write_claims(directory: Path, reproduction: Reproduction) -> None:

@@ -13,6 +13,7 @@ from pydantic import Field
 from parsync.metrics import registry
 from parsync.metrics.backlog import BacklogFigures
 from parsync.metrics.busyness import BusynessFigures
+from parsync.metrics.conflict_causes import ConflictCauses
 from parsync.metrics.conflicts import ConflictFigures, ConflictMetric
 from parsync.metrics.cost import CostFigures
 from parsync.metrics.delay import DelayFigures, DelayMetric
@@ -44,9 +45,12 @@ SERIES = (
     "claims",
     "conflicts",
 )
+# Figures of a whole run that are made of what the cell did, and not by a metric.
+OBSERVED = (*RegretMeans.model_fields, *ConflictCauses.model_fields)
 
 
 class ScopeFigures(
+    ConflictCauses,
     RegretMeans,
     SolverRoundFigures,
     BusynessFigures,
@@ -228,7 +232,7 @@ class _FigureMaker:
     def figures(self, agents: Sequence[int], slots: Sequence[int] | None = None) -> dict[str, Any]:
         """The fields of ScopeFigures."""
         scope = self._metrics.scope(agents, slots, self.kept)
-        fields: dict[str, Any] = dict.fromkeys(RegretMeans.model_fields)
+        fields: dict[str, Any] = dict.fromkeys(OBSERVED)
         others: dict[str, Any] = {}
         at_least: dict[str, float | None] = {}
         for name, metric in self._metrics.metrics.items():
@@ -247,7 +251,8 @@ class _FigureMaker:
 def quantities(metrics: RunMetrics) -> list[Quantity]:
     """The quantities among the figures of this run, in the order of the report's tables."""
     every = [one for metric in metrics.metrics.values() for one in metric.run_quantities()]
-    return [*every, *quantities_of(RegretMeans, "regret")]
+    causes = quantities_of(ConflictCauses, ConflictMetric.kind)
+    return [*every, *causes, *quantities_of(RegretMeans, "regret")]
 
 
 def _start(metrics: RunMetrics, kept: dict[str, KeptRows]) -> StartFigures | None:

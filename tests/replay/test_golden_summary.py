@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from experiments.cell_watch import settle_us
 from experiments.config import ArmConfig, RunConfig
 from experiments.finishing import arm_result
 from experiments.interruption import Interruption
-from experiments.regret import settle_us
 from experiments.running import make_workload, run_arm_virtual, seed_figures
 from experiments.summary import RunFacts, build_summary
 from experiments.workload_config import WorkloadConfig

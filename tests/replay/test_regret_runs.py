@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from experiments.arm_config import ArmConfig
-from experiments.regret import regret_of_log
+from experiments.cell_watch import observe_log
 from parsync.core import events
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.codec import CORE
@@ -226,5 +226,5 @@ def test_the_log_of_a_cell_tells_the_same(tmp_path: Path) -> None:
         cell.step(Step(0, 1, number, ((MASTER, event),)).to_bytes(CORE), at_us)
     cell.close()
     again = RegretWatch(workload, SETTLE_US, SEED)
-    regret = regret_of_log(assembly, log, again, workload.end_us)
-    assert regret == books.watch.regret(workload.end_us)
+    observe_log(assembly, log, again)
+    assert again.regret(workload.end_us) == books.watch.regret(workload.end_us)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from experiments.placement_values import SLOT_SCORE
 from experiments.workloads.input_data import INPUT_IN_RACK, INPUT_ON_MACHINE
 from parsync.metrics import registry
+from parsync.metrics.conflict_causes import ConflictCauses
 from parsync.metrics.quantity import quantities_of
 from parsync.metrics.regret import RegretMeans
 
@@ -15,6 +16,7 @@ QUANTITIES = {
         SLOT_SCORE,
         INPUT_ON_MACHINE,
         INPUT_IN_RACK,
+        *quantities_of(ConflictCauses),
         *quantities_of(RegretMeans),
     )
 }

@@ -8,11 +8,13 @@ from typing import TypeVar
 
 import numpy as np
 
+from experiments.cell_watch import Watched
 from experiments.decision_basis import BasisKind, DecisionBasis
 from experiments.frontiers.files import FRONTIER, write_frontier
 from experiments.run_directory import write_run
 from experiments.summary import ArmResult, RunFacts, build_summary
 from experiments.summary_model import ComparedArms, SeedFigures
+from parsync.metrics.conflict_causes import ConflictCauses
 from parsync.metrics.regret import DecisionRegret, Regret, SystemRegret
 from parsync.metrics.run_frame import Group
 from parsync.metrics.run_metrics import RunMetrics
@@ -103,33 +105,36 @@ def arm_result(name: str, seed: int, seeds: Sequence[int], step_us: int) -> ArmR
             s: seed_figures(f"digest of {name} {s}", summarise(measured(s, character, step_us)))
             for s in seeds
         },
-        regret=Regret(
-            decision=[
-                DecisionRegret(
-                    at_us=int(at),
-                    agent=0,
-                    sequence=number,
-                    tasks=10,
-                    losers=0,
-                    regret=int(rng.exponential(1e4 * (1 - character.preferred))),
-                    exact=True,
-                )
-                for number, at in enumerate(np.linspace(0, PHASES[-1].end_us, 40))
-            ],
-            system=[
-                SystemRegret(
-                    at_us=int(at),
-                    running=0,
-                    waiting=0,
-                    cost=0,
-                    without_migration=(900 + 50 * k) * character.conflicts,
-                    with_migration=(1900 + 60 * k) * character.conflicts,
-                    exact=True,
-                )
-                for k, at in enumerate(
-                    np.linspace(0, PHASES[-1].end_us, 10) + 3 * character.capacity
-                )
-            ],
+        watched=Watched(
+            Regret(
+                decision=[
+                    DecisionRegret(
+                        at_us=int(at),
+                        agent=0,
+                        sequence=number,
+                        tasks=10,
+                        losers=0,
+                        regret=int(rng.exponential(1e4 * (1 - character.preferred))),
+                        exact=True,
+                    )
+                    for number, at in enumerate(np.linspace(0, PHASES[-1].end_us, 40))
+                ],
+                system=[
+                    SystemRegret(
+                        at_us=int(at),
+                        running=0,
+                        waiting=0,
+                        cost=0,
+                        without_migration=(900 + 50 * k) * character.conflicts,
+                        with_migration=(1900 + 60 * k) * character.conflicts,
+                        exact=True,
+                    )
+                    for k, at in enumerate(
+                        np.linspace(0, PHASES[-1].end_us, 10) + 3 * character.capacity
+                    )
+                ],
+            ),
+            ConflictCauses.of(1, 5 + int(10 * character.conflicts), 9),
         ),
     )
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from experiments.cell_watch import Watched
 from experiments.config import RunConfig, load_config, validated
 from experiments.predictions import calibrated_on, prediction_points, predictions_of
 from experiments.running import ArmRun, make_metrics, make_workload
 from experiments.sweeps.work import PointFailed, figures_of
-from parsync.metrics.regret import Regret
 from parsync.runtime.calibration import MeasuredTimes
 from tests.fixtures.small_run import SMALL_RUN
 from tests.unit.test_validity import change, rows
@@ -31,7 +31,7 @@ def live_run(config: RunConfig, name: str, step_us: int, disturbed: bool = False
         change(table, 0, [3, 4, 5], late_p95_us=50_000)
     metrics.add("actors", table)
     times = MeasuredTimes([step_us], [500], [400], [100])
-    return ArmRun(arm, metrics, "", {}, "", 0.0, Regret(), live=True, times=times)
+    return ArmRun(arm, metrics, "", {}, "", 0.0, Watched(), live=True, times=times)
 
 
 def on(config: RunConfig, *runs: ArmRun) -> dict[str, list[str]]:

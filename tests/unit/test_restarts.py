@@ -10,12 +10,12 @@ import pytest
 from rich.console import Console
 
 from experiments.arm_config import ArmConfig
+from experiments.cell_watch import Watched
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
 from experiments.restarts import Restart, count, sentence
 from experiments.running import ArmRun
 from experiments.stages import Job, run_and_show
-from parsync.metrics.regret import Regret
 from parsync.metrics.run_metrics import RunMetrics
 from tests.fixtures.live_runs import small_workload
 
@@ -45,7 +45,7 @@ def test_each_is_told_as_its_arm_ends(tmp_path: Path) -> None:
     metrics = RunMetrics(workload.phases, 1, partitions=1)
 
     def run_arm(*_: object) -> ArmRun:
-        return ArmRun(arm, metrics, "", {}, "", 3.0, Regret(), restarts=[BACK, GONE])
+        return ArmRun(arm, metrics, "", {}, "", 3.0, Watched(), restarts=[BACK, GONE])
 
     with (tmp_path / "terminal").open("w") as terminal:
         console = Console(record=True, file=terminal)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.cell_watch import Watched
 from experiments.model_files import read_model
 from experiments.run_directory import read_run, read_summary, write_run
 from experiments.summary import BASELINE, ArmResult, RunFacts, build_summary, paired, slugs
@@ -118,7 +119,7 @@ def test_regret_enters_the_figures_as_its_mean() -> None:
         DecisionRegret(at_us=1, tasks=1, regret=5, **common),
         DecisionRegret(at_us=2, tasks=9, regret=15, **common),
     ]
-    arm = replace(arm, regret=Regret(decision=decisions))
+    arm = replace(arm, watched=Watched(Regret(decision=decisions)))
     overall = build_summary(FACTS, workload(), [arm]).arms[0].overall
     assert overall.decision_regret == 2.0
     assert overall.system_regret is None

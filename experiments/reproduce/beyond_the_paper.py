@@ -1,0 +1,51 @@
+"""What papers do not tell of their figures: why claims conflicted in each run, and how far its
+placements were from the best possible."""
+
+from __future__ import annotations
+
+from experiments.reproduce.figure import Results, Table
+from experiments.statistics import mean_interval
+from experiments.sweeps.wording import interval_text
+from parsync.metrics.conflict_causes import ConflictCauses
+from parsync.metrics.conflicts import ConflictFigures
+from parsync.metrics.quantity import quantities_of
+from parsync.metrics.regret import RegretMeans
+
+_NOTE = (
+    "Beyond the paper. Conflicts: in the same tick, the other claim was decided at the same time; "
+    "over preferred machines, both tasks prefer the machine; by staleness alone, all others. "
+    "System regret: how much the placements of all tasks of the cell cost above the least "
+    "possible, at random instants."
+)
+_KEYS = (
+    "conflict_rate",
+    *ConflictCauses.model_fields,
+    "system_regret",
+    "system_regret_moving",
+)
+_QUANTITIES = {
+    one.key: one
+    for model in (ConflictFigures, ConflictCauses, RegretMeans)
+    for one in quantities_of(model)
+}
+
+
+def beyond_the_paper(results: Results) -> Table:
+    """A row for each run: means over the seeds, with half the width of their 95 % interval."""
+    columns = [_QUANTITIES[key] for key in _KEYS]
+    rows = tuple(
+        (
+            run.label,
+            *(
+                interval_text(
+                    column,
+                    mean_interval(
+                        [getattr(one.overall, column.key) for one in results.of(run.label)]
+                    ),
+                )
+                for column in columns
+            ),
+        )
+        for run in results.runs
+    )
+    return Table(("", *(column.label for column in columns)), rows, _NOTE)

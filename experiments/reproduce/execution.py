@@ -127,7 +127,7 @@ class _Runs:
     ) -> Shown:
         at_paper_scale = self._scale is ReproduceScale.PAPER
         claims = [judge(claim, results.seeds, at_paper_scale) for claim in figure.claims]
-        return show(figure, results, claims, beyond, folder)
+        return show(figure, results, claims, folder, beyond)
 
 
 def _reproduce(

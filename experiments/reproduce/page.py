@@ -75,10 +75,13 @@ def show(
     figure: FigureOf[R, M],
     results: ResultsOf[R, M],
     claims: list[ClaimResult],
-    beyond: Table | None,
     folder: Path,
+    beyond: Table | None = None,
 ) -> Shown:
     """Draw a figure, as <id>.png and <id>.svg in a folder, or make its table.
+
+    Args:
+        beyond: What the paper does not tell of its runs, if there is anything.
 
     Raises:
         AgoraError: It cannot be written.

@@ -19,6 +19,7 @@ from experiments.model_runs.run import ModelRun
 from experiments.model_runs.searches import SearchRun
 from experiments.model_runs.simulations import SimulationRun
 from experiments.reproduce import execution
+from experiments.reproduce.beyond_the_paper import beyond_the_paper
 from experiments.reproduce.claims import Claim, Limits, Verdict, judge
 from experiments.reproduce.figure import (
     FigureRun,
@@ -39,6 +40,7 @@ from experiments.reproduce.section6_tables import JCT_S, JSD_S, STET_S
 from experiments.summary_model import SeedFigures
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.synthetic_options import SyntheticOptions
+from parsync.metrics.conflict_causes import ConflictCauses
 from parsync.model.slot_settings import Phase, SchedulerGroup
 from shared_state.errors import AgoraError
 from tests.unit.slot_cells import small_settings
@@ -86,6 +88,26 @@ def test_a_figure_has_all_that_its_claims_and_its_drawing_need(
     assert (shown.svg is None) == (figure.draw is None)
     if shown.table is not None:
         assert all(len(row) == len(shown.table.header) for row in shown.table.rows)
+
+
+def test_below_a_figure_stand_causes_of_conflicts_and_regret(
+    measured: tuple[SeedFigures, Series],
+) -> None:
+    figures, series = measured
+    known = {
+        "conflict_rate": 0.0246,
+        **ConflictCauses.of(1, 2, 5).model_dump(),
+        "system_regret": 1.0,
+        "system_regret_moving": None,
+    }
+    overall = figures.overall.model_copy(update=known)
+    [figure] = [one for one in EVERY if one.id == "fig6"]
+    of_run = everything(figure, (figures.model_copy(update={"overall": overall}), series))
+    table = beyond_the_paper(of_run)
+    assert len(table.header) == 7
+    [row] = table.rows
+    means = [text.split(" \u00b1 ")[0] for text in row]
+    assert means == ["Latency-first", "2.46 %", "12.5 %", "25 %", "62.5 %", "1", "\u2013"]
 
 
 def arrays_of(run: ModelRun) -> dict[str, NDArray[Any]]:

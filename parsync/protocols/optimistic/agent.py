@@ -47,8 +47,8 @@ from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange, 
 from parsync.protocols.optimistic.strategies import Strategy
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
 from parsync.protocols.optimistic.sync.schedule import SyncSchedule
-from parsync.protocols.optimistic.task_observer import TaskObserver
 from parsync.protocols.spec import AgentEnvironment
+from parsync.protocols.task_observer import TaskObserver
 from schedulers.capability import Capability, observes_changes
 from schedulers.interface import (
     ChangeKind,

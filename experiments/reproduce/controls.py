@@ -214,8 +214,8 @@ FIGURES = (
         draw=draw,
         table=table,
         notes=(
-            "The paper has no figure of these. It names no conflicts, under-utilisation and blocked "
-            "schedulers in one paragraph of section 5. The other statements follow from the "
+            "The paper has no figure of these. One paragraph of section 5 names no conflicts, "
+            "under-utilisation and blocked schedulers. The other statements follow from the "
             "setting. All limits are ours.",
             "The paper speaks of locks on resource slots. A scheduler has to lock what it looks at "
             "before it decides, and it looks at whole partitions.",

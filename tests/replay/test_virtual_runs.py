@@ -98,7 +98,7 @@ ARMS = {
         group("quincy", 1, min_retry_interval_s=0.005, options={"patience_s": 0.02}),
     ),
     "flow": arm("state_aligned", group("quincy", 1)),
-    "locks on two partitions": locking_arm(locking_group(locked_partitions=2)),
+    "locks on two partitions": locking_arm(locking_group(locked_partitions=2, hold_s=0.001)),
     "locks on all partitions": locking_arm(locking_group("preferred_first", 3)),
     "locks beside optimists": locking_arm(
         locking_group(count=2, locked_partitions=1), group(count=2)

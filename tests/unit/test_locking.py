@@ -83,6 +83,17 @@ def test_a_round_claims_in_locked_partitions_only(count: int) -> None:
     assert set().union(*by_round.values()) == set(range(PARTITIONS))
 
 
+def test_a_round_has_as_many_tasks_as_can_be_decided_while_locks_are_held() -> None:
+    """A round takes 500 ms, and 20 ms for each task: the fifth begins within 600 ms."""
+    protocol = {"kind": "locking", "locked_partitions": 1, "hold_s": 0.6}
+    groups = [group("locks", protocol, count=SCHEDULERS, decision=SLOW)]
+    workload = made(CONTENDED)
+    found = recorded(workload, groups, PARTITIONS, message_us=500)
+    assert found["commits"]["decision_us"].max() == 500_000 + 5 * 20_000
+    assert len(np.unique(found["tasks"]["task"])) == len(workload.arrival_rows)
+    assert (found["commits"]["accepted"] == found["commits"]["claims"]).all()
+
+
 def test_schedulers_that_find_no_room_pause() -> None:
     """In a full cell they look at each partition, and then again after retry_s."""
     full = {**CONTENDED, "initial_fill_percent": 100, "duration_s": 30.0}
@@ -125,7 +136,10 @@ def test_what_locks_cannot_serve_is_refused(options: dict[str, Any], kind: str, 
     [
         ({"locked_partitions": 0}, "option 'locked_partitions': .*greater than or equal to 1"),
         ({"retry_s": 0.0}, "option 'retry_s': .*greater than or equal to 0.000001"),
-        ({"sync": "diff_block"}, "has no option 'sync'; its options: locked_partitions, retry_s"),
+        (
+            {"sync": "diff_block"},
+            "has no option 'sync'; its options: hold_s, locked_partitions, retry_s",
+        ),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], says: str) -> None:

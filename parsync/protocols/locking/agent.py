@@ -2,9 +2,9 @@
 scheduler.
 
 One decision round: ask for locks on some partitions; once they are granted, synchronise just these;
-let the scheduler plan one batch on them; wait for the decision time; commit; release the locks when
-the answer has come. Tasks that found no room come first in the next round, which locks other
-partitions if some are free.
+let the scheduler plan one batch on them, or as much of it as hold_s allows; wait for the decision
+time; commit; release the locks when the answer has come. Tasks that found no room come first in the
+next round, which locks other partitions if some are free.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from parsync.core.events import (
     TasksEnded,
     TasksSubmitted,
 )
-from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
+from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, split_batch
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.protocols.locking.events import LockRequest, LocksGranted, LocksReleased, RetryDue
@@ -47,7 +47,7 @@ from schedulers.interface import (
     PlanContext,
 )
 from shared_state.random import stream_key
-from shared_state.tasks import Int32, Int64
+from shared_state.tasks import NO_GANG, Int32, Int64
 from shared_state.transaction import CommitMode, ConflictCheck, Reason, Transaction
 from shared_state.view import ClusterView
 
@@ -95,13 +95,18 @@ class LockingAgent:
         self._partitions = shared.partitioning.count
         self._wanted = options.locked_partitions or self._partitions
         self._retry_us = round(options.retry_s * 1e6)
+        self._round_tasks: int | None = None
+        if options.hold_s is not None:
+            hold_us = round(options.hold_s * 1e6)
+            self._round_tasks = self._clock.tasks_within(hold_us, self._wanted)
+        self._gang = None if (shared.table.gang == NO_GANG).all() else shared.table.gang
         self._view = ClusterView(shared.cell, shared.partitioning, False, environment.static_state)
         self._order: Int32 = np.arange(self._partitions, dtype=np.int32)
         self._seen_us = np.zeros(self._partitions, np.int64)  # when each was synchronised last
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
         self._offers_all = Capability.PLANS_WHOLE_QUEUE in capabilities
         self._queue: deque[QueuedTasks] = deque()
-        self._left = NO_TASKS  # what the last round did not place
+        self._left = NO_TASKS  # what the rounds before have left of a batch
         self._round: _Round | None = None
         self._rounds = 0
         self._in_vain = 0  # partitions looked at since a task was placed
@@ -224,13 +229,15 @@ class LockingAgent:
         return [StartDecision(self._rounds)]
 
     def _next_tasks(self) -> QueuedTasks:
-        """What was left, or else the next batch; with everything queued if the kind wants that."""
+        """What is left of a batch, or else the next batch: as much as a round may have. Everything
+        queued if the kind wants that."""
         if self._offers_all:
             tasks = QueuedTasks.join([self._left, *self._queue])
             self._queue.clear()
-        else:
-            tasks = self._left if len(self._left) else self._queue.popleft()
-        self._left = NO_TASKS
+            self._left = NO_TASKS
+            return tasks
+        batch = self._left if len(self._left) else self._queue.popleft()
+        tasks, self._left = split_batch(batch, self._round_tasks, self._gang)
         return tasks
 
     def _decided(self, now_us: int) -> list[Effect]:
@@ -299,8 +306,9 @@ class LockingAgent:
         round_ = self._round
         assert round_ is not None
         self._round = None
-        self._left = round_.tasks.take(~np.isin(round_.tasks.task, gone))
-        self._in_vain = 0 if placed or not len(self._left) else self._in_vain + self._wanted
+        unplaced = round_.tasks.take(~np.isin(round_.tasks.task, gone))
+        self._left = QueuedTasks.join([unplaced, self._left])
+        self._in_vain = 0 if placed or not len(unplaced) else self._in_vain + self._wanted
         if self._in_vain < self._partitions:
             return [self._release(), *self._ask()]
         self._in_vain = 0

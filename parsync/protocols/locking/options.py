@@ -18,6 +18,15 @@ class LockingOptions(BaseModel):
         description="how many partitions a scheduler locks, and looks at, in a decision round;"
         " unset: all, so that schedulers decide one after the other",
     )
+    hold_s: float | None = Field(
+        None,
+        ge=1e-6,
+        le=LONGEST_S,
+        description="a round has only as many tasks of a batch as can be decided in this time in"
+        " seconds, so that locks are not held for longer; without effect where the decision time"
+        " is not known beforehand (counted, measured), and for kinds that plan the whole queue;"
+        " unset: a round has a whole batch",
+    )
     retry_s: float = Field(
         0.1,
         ge=1e-6,

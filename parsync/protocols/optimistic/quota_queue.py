@@ -14,10 +14,10 @@ import heapq
 
 import numpy as np
 
-from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
+from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, split_batch
 from parsync.core.quota_account import QuotaAccount
 from parsync.protocols.optimistic.choices import LoserPolicy
-from parsync.protocols.optimistic.pending_queue import AgentQueue, QueueExits, split_batch
+from parsync.protocols.optimistic.pending_queue import AgentQueue, QueueExits
 from parsync.protocols.optimistic.rounds import Round
 from shared_state.tasks import Int32, Int64
 

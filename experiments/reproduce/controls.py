@@ -182,7 +182,7 @@ def claims() -> tuple[Claim, ...]:
         ),
         _claim(
             "short_locks_delay",
-            "Short locks cost more delay than ParSync's latency-first: there is a request for each.",
+            "Short locks cost more delay than latency-first, as there is a request for each.",
             "",
             "mean delay over that of latency-first, in phase 3",
             Limits(low=MORE),

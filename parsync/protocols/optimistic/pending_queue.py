@@ -70,6 +70,10 @@ class PendingQueue(Protocol):
         """
         ...
 
+    def current(self) -> QueuedTasks:
+        """The tasks of the current batch that take() can take, in order."""
+        ...
+
     def take(self, limit: int | None) -> QueuedTasks:
         """Take at most `limit` tasks of the current batch."""
         ...
@@ -150,6 +154,9 @@ class AgentQueue:
             return None
         self._current = self._queue.popleft()
         return len(self._current)
+
+    def current(self) -> QueuedTasks:
+        return self._current
 
     def take(self, limit: int | None) -> QueuedTasks:
         offered, self._current = split_batch(self._current, limit, self._gang)
@@ -251,6 +258,9 @@ class SchedulerQueue:
         if not len(self._current) and not (self._kept and view_changed):
             return None
         return max(1, len(self._current))
+
+    def current(self) -> QueuedTasks:
+        return self._current
 
     def take(self, limit: int | None) -> QueuedTasks:
         offered, self._current = split_batch(self._current, limit, self._gang)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from experiments.reproduce.controls import FIGURES as CONTROLS
 from experiments.reproduce.figure import AnyFigure
+from experiments.reproduce.figure1 import FIGURES as FIGURE1
 from experiments.reproduce.model_section import FIGURES as MODELS
 from experiments.reproduce.section6 import FIGURES as SECTION6
+from experiments.reproduce.section51 import FIGURES as SECTION51
 from shared_state.errors import AgoraError
 
-PAPERS: dict[str, tuple[AnyFigure, ...]] = {"parsync": (*MODELS, *SECTION6)}
+PAPERS: dict[str, tuple[AnyFigure, ...]] = {
+    "parsync": (*FIGURE1, *MODELS, *SECTION51, *SECTION6, *CONTROLS)
+}
 
 
 def chosen(paper: str, ids: list[str]) -> tuple[AnyFigure, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shared_state.tasks import Int32, Int64
+from shared_state.tasks import NO_GANG, Int32, Int64
 
 
 @dataclass(slots=True)
@@ -104,3 +104,20 @@ class DelegatedTasks:
 
 
 NO_TASKS = QueuedTasks.new(np.zeros(0, np.int64), 1)
+
+
+def split_batch(
+    work: QueuedTasks, limit: int | None, gang: Int64 | None
+) -> tuple[QueuedTasks, QueuedTasks]:
+    """The first `limit` tasks and the rest: fewer where that would part a gang (gang int64[tasks],
+    of each task id), and more if the first gang is larger."""
+    if limit is None or limit >= len(work):
+        return work, NO_TASKS
+    if gang is None:
+        return work.split(limit)
+    gang = gang[work.task]
+    places = 1 + np.flatnonzero((gang[1:] != gang[:-1]) | (gang[1:] == NO_GANG))
+    after = int(np.searchsorted(places, limit, side="right"))
+    if after:
+        return work.split(int(places[after - 1]))
+    return work.split(int(places[0]) if len(places) else len(gang))

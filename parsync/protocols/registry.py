@@ -21,7 +21,10 @@ from schedulers.entry_points import EntryPointGroup, is_model, wrong_field
 ENTRY_POINTS = "agora.protocols"
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
-    {"optimistic": "parsync.protocols.optimistic.protocol:SPEC"}
+    {
+        "locking": "parsync.protocols.locking.protocol:SPEC",
+        "optimistic": "parsync.protocols.optimistic.protocol:SPEC",
+    }
 )
 
 

@@ -25,13 +25,21 @@ from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.core.participant import Participant
 from parsync.metrics.record import Record
+from parsync.protocols.optimistic.agent import OptimisticAgent
 from parsync.protocols.optimistic.sync import registry as sync_policies
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.runtime.virtual.runtime import VirtualRuntime
 from parsync.workload.workload import Workload
 from schedulers.interface import ChangeKind
-from tests.fixtures.overloaded_cell import OPTIONS, arm, failing_workload, group
+from tests.fixtures.overloaded_cell import (
+    OPTIONS,
+    arm,
+    failing_workload,
+    group,
+    locking_arm,
+    locking_group,
+)
 
 SHARED = {"prices": "implied", "share_demand": True}
 ARMS = {
@@ -90,6 +98,11 @@ ARMS = {
         group("quincy", 1, min_retry_interval_s=0.005, options={"patience_s": 0.02}),
     ),
     "flow": arm("state_aligned", group("quincy", 1)),
+    "locks on two partitions": locking_arm(locking_group(locked_partitions=2, hold_s=0.001)),
+    "locks on all partitions": locking_arm(locking_group("preferred_first", 3)),
+    "locks beside optimists": locking_arm(
+        locking_group(count=2, locked_partitions=1), group(count=2)
+    ),
     "mix with flow": arm(
         "diff_block", group(strategy="adaptive", share=0.75), group("quincy", 1, share=0.25)
     ),
@@ -212,6 +225,7 @@ class Witness:
         self.claims = 0
         self.answered = 0
         self.synced: dict[tuple[int, int], int] = {}
+        self.snapshots: Counter[tuple[int, int]] = Counter()
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
         effects = self.master.handle(now_us, event)
@@ -228,7 +242,9 @@ class Witness:
             if isinstance(effect, Send) and isinstance(effect.event, events.SyncReply):
                 for delta in effect.event.deltas:
                     key = (effect.to, delta.partition)
-                    assert delta.from_version == self.synced.get(key, 0) <= delta.to_version
+                    held = self.synced.get(key, 0)
+                    assert delta.from_version in (0, held) and held <= delta.to_version
+                    self.snapshots[key] += delta.from_version == 0 < delta.to_version
                     self.synced[key] = delta.to_version
         return effects
 
@@ -308,6 +324,9 @@ def test_no_task_is_lost_or_doubled_and_no_machine_overfilled(name: str, message
     assert sum(agent.queued for agent in agents) == 0
     assert set(witness.ended) == set(range(len(workload.tasks))), "every task ran to its end"
     assert max(witness.ended.values()) == 1, "and only once"
+    optimists = {i for i, agent in enumerate(agents) if isinstance(agent, OptimisticAgent)}
+    again = [key for key, count in witness.snapshots.items() if count > 1 and key[0] in optimists]
+    assert not again, "a partition that a view holds is not sent whole again"
     assert not witness.running and witness.claims == witness.answered > 0
     firsts = np.concatenate(
         [r.columns["task"][r.columns["first"] == 1] for r in records if r.table == "tasks"]

@@ -178,7 +178,7 @@ def test_a_mix_lists_the_protocols_that_stand_alone(
 def test_unknown_protocols_and_options_are_named(
     example_site: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(AgoraError, match="unknown protocol 'lottery'; known: optimistic"):
+    with pytest.raises(AgoraError, match="unknown protocol 'lottery'; known: locking, optimistic"):
         registry.get("lottery")
     monkeypatch.syspath_prepend(example_site("protocols"))
     with pytest.raises(AgoraError, match="protocol 'lottery' has no option 'price'"):

@@ -139,7 +139,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "protocol": (
         group(lambda g: g["protocol"].update(kind="telepathy")),
-        "arm.groups[0].protocol: unknown protocol 'telepathy'; known: optimistic",
+        "arm.groups[0].protocol: unknown protocol 'telepathy'; known: locking, optimistic",
     ),
     "no kind": (group(lambda g: g.update(kind=None)), "groups[0].kind: expected a kind of"),
     "gap": (

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
-from parsync.protocols.spec import NoOptions, ProtocolSpec
+from parsync.protocols.spec import ProtocolSpec
 from parsync.runtime.arm_spec import ArmSpec, ProtocolChoice
 from parsync.runtime.protocol_checks import check_protocols
 from schedulers import registry as schedulers
@@ -58,7 +58,7 @@ def test_every_protocol_that_cannot_obey_quotas_is_refused() -> None:
     for kind in protocols.kinds():
         arm = small_arm()
         if kind not in OBEYING_PROTOCOLS:
-            choice = ProtocolChoice(kind, NoOptions())
+            choice = ProtocolChoice(kind, protocols.get(kind).parse_options({}))
             arm = replace(arm, groups=(replace(arm.groups[0], kind=None, protocol=choice),))
         check_protocols(arm)
         obeying = replace(arm, quotas=QUOTAS)

@@ -103,14 +103,16 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_protocols_of_packages_stand_beside_ours_in_order(whole: Any) -> None:
-    assert registry.kinds() == ("broken", "optimistic")
+    assert registry.kinds() == ("broken", "locking", "optimistic")
     assert registry.get("optimistic").kind == "optimistic"
     assert [event.__name__ for event in whole.events] == ["A", "B"]
     assert whole.parse_options({"tickets": 3}).tickets == 3
 
 
 def test_an_unknown_protocol_is_named_and_the_known_ones_listed() -> None:
-    with pytest.raises(AgoraError, match=r"^unknown protocol 'optimist'; known: optimistic$"):
+    with pytest.raises(
+        AgoraError, match=r"^unknown protocol 'optimist'; known: locking, optimistic$"
+    ):
         registry.get("optimist")
 
 

@@ -18,6 +18,7 @@ from experiments.model_runs.rounds import RoundsRun
 from experiments.model_runs.run import ModelRun
 from experiments.model_runs.searches import SearchRun
 from experiments.model_runs.simulations import SimulationRun
+from experiments.model_runs.workload_counts import WorkloadRun
 from experiments.reproduce import execution
 from experiments.reproduce.beyond_the_paper import beyond_the_paper
 from experiments.reproduce.claims import Claim, Limits, Verdict, judge
@@ -114,6 +115,9 @@ def arrays_of(run: ModelRun) -> dict[str, NDArray[Any]]:
     """Results in the form of a run's, with numbers that mean nothing."""
     if isinstance(run, SearchRun):
         return {"slots": np.array(run.settings.slots), "least": np.array(1_000.0)}
+    if isinstance(run, WorkloadRun):
+        options = run.workload.options.model_copy(update=TINY)
+        return WorkloadRun("tiny", WorkloadConfig.of("synthetic", options)).measure(1, None)
     if isinstance(run, SimulationRun):
         tiny = small_settings(
             groups=(SchedulerGroup(schedulers=4, batch_tasks=5),) * 2,
@@ -133,7 +137,10 @@ def test_a_figure_of_a_model_has_all_that_its_claims_and_its_drawing_need(
     results = ModelResults(runs, ({run.label: arrays_of(run) for run in runs},) * 2, {})
     claims = [judge(claim, results.seeds, True) for claim in figure.claims]
     assert all(claim.id.startswith(f"{figure.id}.") for claim in claims)
-    assert show(figure, results, claims, tmp_path).svg is not None
+    shown = show(figure, results, claims, tmp_path)
+    assert (shown.svg is None) == (figure.draw is None)
+    if shown.table is not None:
+        assert all(len(row) == len(shown.table.header) for row in shown.table.rows)
 
 
 def test_at_smoke_scale_schedulers_claim_the_same_shares_of_slots() -> None:
@@ -315,7 +322,7 @@ def test_arms_that_two_figures_share_run_once(tmp_path: Path) -> None:
     ("paper", "figures", "message"),
     [
         ("borg", [], "PAPER 'borg': expected one of parsync"),
-        ("parsync", ["fig99"], "FIGURE 'fig99': expected some of eq2"),
+        ("parsync", ["fig99"], "FIGURE 'fig99': expected some of fig1a"),
     ],
 )
 def test_an_unknown_paper_or_figure_is_refused(
@@ -323,3 +330,12 @@ def test_an_unknown_paper_or_figure_is_refused(
 ) -> None:
     with pytest.raises(AgoraError, match=message):
         chosen(paper, figures)
+
+
+def test_a_claim_that_no_run_can_show_is_not_judged(
+    measured: tuple[SeedFigures, Series],
+) -> None:
+    claim = replace(a_claim(Limits(high=2.0)), why_not="There is no trace.")
+    result = judge(claim, seeds_with(measured, 1.0), True)
+    assert (result.verdict, result.reason) == ("not_comparable", "There is no trace.")
+    assert result.values == [1.0]

@@ -44,11 +44,11 @@ from parsync.protocols.optimistic.round_planner import RoundPlanner
 from parsync.protocols.optimistic.rounds import Activity, Round
 from parsync.protocols.optimistic.shared_demand.events import DemandReply
 from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange, NoExchange
-from parsync.protocols.optimistic.strategies import Strategy
+from parsync.protocols.optimistic.strategies import RoundRankings, Strategy
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
 from parsync.protocols.optimistic.sync.schedule import SyncSchedule
-from parsync.protocols.optimistic.task_observer import TaskObserver
 from parsync.protocols.spec import AgentEnvironment
+from parsync.protocols.task_observer import TaskObserver
 from schedulers.capability import Capability, observes_changes
 from schedulers.interface import (
     ChangeKind,
@@ -94,7 +94,9 @@ class OptimisticAgent:
         self._sync = SyncSchedule(sync, context.partitions)
         self._syncs_at_every_attempt = sync.at_every_attempt
         self._sample_us = shared.sample_us
-        self._strategy = strategy
+        self._rankings = RoundRankings(
+            strategy, environment.member.options.make_long_strategy(), shared.table.task_class
+        )
         self._policy = policy
         # A sync at every attempt has to show the last attempt's outcome, so it waits for that.
         waits = Capability.WAITS_FOR_OUTCOME in capabilities or sync.at_every_attempt
@@ -108,7 +110,7 @@ class OptimisticAgent:
         )
         # size of the current batch when it was begun, the unit of the delay average
         self._batch_size = 1
-        self._ranking = strategy.ranking(0)
+        self._ranking = self._rankings.ranking  # of the last round
         self._round: Round | None = None  # being decided
         self._rounds = 0
         self._view_may_have_changed = False  # a round may begin though the view shows no change
@@ -291,10 +293,15 @@ class OptimisticAgent:
             return []
         if begun:
             self._batch_size = begun
-            self._ranking = self._strategy.ranking(self._average.us)
+            self._rankings.begin_batch(self._average.us)
+        self._ranking = self._rankings.ranking
         limit: int | None = None
+        if self._rankings.tells_lengths:
+            self._ranking, limit = self._rankings.of(self._queue.current().task)
         if self._cuts and self._sync.next_us is not None:
-            limit = self._planner.tasks_within(self._sync.next_us - now_us, self._ranking)
+            within = self._planner.tasks_within(self._sync.next_us - now_us, self._ranking)
+            if within is not None:
+                limit = within if limit is None else min(limit, within)
         offered = self._queue.take(limit)
         self._rounds += 1
         self._begun_us = now_us

@@ -18,8 +18,8 @@ from parsync.protocols.optimistic.pending_queue import PendingQueue
 from parsync.protocols.optimistic.rounds import Round
 from parsync.protocols.optimistic.strategies import DelayAverage
 from parsync.protocols.optimistic.sync.schedule import SyncSchedule
-from parsync.protocols.optimistic.task_observer import TaskObserver
 from parsync.protocols.spec import AgentEnvironment
+from parsync.protocols.task_observer import TaskObserver
 from shared_state.transaction import CONFLICTS, ConflictCheck, Reason
 
 # numpy compares with plain numbers three times as fast as with enums

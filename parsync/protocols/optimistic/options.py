@@ -54,6 +54,12 @@ class OptimisticOptions(BaseModel):
         " Omega), quality_first, latency_first, adaptive (between these two) or freshest_preferred"
         " (preferred machines, the freshest of them first)",
     )
+    long_strategy: Annotated[StrategyKind, *named(StrategyKind)] | None = Field(
+        None,
+        description="the strategy for long jobs, which are those of services: a round is about"
+        " tasks of short or of long jobs; unset: the same as for others; not for kinds that keep"
+        " waiting tasks themselves (flow schedulers, patience_s)",
+    )
     tau_s: float = Field(
         0.8,
         ge=1e-6,
@@ -152,6 +158,12 @@ class OptimisticOptions(BaseModel):
     def make_strategy(self) -> Strategy:
         """The strategy of one agent."""
         return make_strategy(self.strategy, round(self.tau_s * 1e6))
+
+    def make_long_strategy(self) -> Strategy | None:
+        """The strategy of one agent for long jobs; None: the same as for others."""
+        if self.long_strategy is None:
+            return None
+        return make_strategy(self.long_strategy, round(self.tau_s * 1e6))
 
     def policy(self) -> AgentPolicy:
         """How the group's agents behave."""

@@ -13,11 +13,11 @@ from typing import Protocol
 
 import numpy as np
 
-from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
+from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, split_batch
 from parsync.protocols.optimistic.choices import LoserPolicy
 from parsync.protocols.optimistic.rounds import Round
 from schedulers.interface import PendingReason, Plan
-from shared_state.tasks import NO_GANG, Int64
+from shared_state.tasks import Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,10 @@ class PendingQueue(Protocol):
             The size of a batch begun now; 0 if the current batch continues; None if there is
             nothing to decide.
         """
+        ...
+
+    def current(self) -> QueuedTasks:
+        """The tasks of the current batch that take() can take, in order."""
         ...
 
     def take(self, limit: int | None) -> QueuedTasks:
@@ -150,6 +154,9 @@ class AgentQueue:
             return None
         self._current = self._queue.popleft()
         return len(self._current)
+
+    def current(self) -> QueuedTasks:
+        return self._current
 
     def take(self, limit: int | None) -> QueuedTasks:
         offered, self._current = split_batch(self._current, limit, self._gang)
@@ -252,6 +259,9 @@ class SchedulerQueue:
             return None
         return max(1, len(self._current))
 
+    def current(self) -> QueuedTasks:
+        return self._current
+
     def take(self, limit: int | None) -> QueuedTasks:
         offered, self._current = split_batch(self._current, limit, self._gang)
         return offered
@@ -287,23 +297,6 @@ class SchedulerQueue:
         raise AssertionError(
             "losers of a scheduler that remembers what waits are offered again at once"
         )
-
-
-def split_batch(
-    work: QueuedTasks, limit: int | None, gang: Int64 | None
-) -> tuple[QueuedTasks, QueuedTasks]:
-    """The first `limit` tasks and the rest: fewer where that would part a gang (gang int64[tasks],
-    of each task id), and more if the first gang is larger."""
-    if limit is None or limit >= len(work):
-        return work, NO_TASKS
-    if gang is None:
-        return work.split(limit)
-    gang = gang[work.task]
-    places = 1 + np.flatnonzero((gang[1:] != gang[:-1]) | (gang[1:] == NO_GANG))
-    after = int(np.searchsorted(places, limit, side="right"))
-    if after:
-        return work.split(int(places[after - 1]))
-    return work.split(int(places[0]) if len(places) else len(gang))
 
 
 def _rows(task: Int64, wanted: Int64) -> Int64:

@@ -70,6 +70,11 @@ def check(members: tuple[Member, ...], partitions: int) -> None:
     for member in members:
         own = member.options
         _check_partitions(member, partitions)
+        if own.long_strategy is not None and Capability.KEEPS_PENDING in member.capabilities:
+            raise AgoraError(
+                f"group '{member.name}': long_strategy: not for a scheduler that keeps the tasks "
+                "that wait, because it plans short and long ones together"
+            )
         if own.sync_set and gap_s.setdefault(own.sync_set, own.gap_s) != own.gap_s:
             raise AgoraError(
                 f"group '{member.name}': gap_s: expected {gap_s[own.sync_set]:g}, that of the sync "

@@ -14,10 +14,10 @@ import heapq
 
 import numpy as np
 
-from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
+from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, split_batch
 from parsync.core.quota_account import QuotaAccount
 from parsync.protocols.optimistic.choices import LoserPolicy
-from parsync.protocols.optimistic.pending_queue import AgentQueue, QueueExits, split_batch
+from parsync.protocols.optimistic.pending_queue import AgentQueue, QueueExits
 from parsync.protocols.optimistic.rounds import Round
 from shared_state.tasks import Int32, Int64
 
@@ -75,12 +75,15 @@ class QuotaQueue(AgentQueue):
         self._current = heapq.heappop(self._lines[group])[2]
         return len(self._current)
 
-    def take(self, limit: int | None) -> QueuedTasks:
+    def current(self) -> QueuedTasks:
         fits = self._account.within(self._current.task)
         if not fits.all():
             self._put_back(self._current.take(~fits))
             self._current = self._current.take(fits)
-        offered, self._current = split_batch(self._current, limit, self._gang)
+        return self._current
+
+    def take(self, limit: int | None) -> QueuedTasks:
+        offered, self._current = split_batch(self.current(), limit, self._gang)
         self._account.offer(offered.task)
         return offered
 

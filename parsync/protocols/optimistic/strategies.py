@@ -6,9 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from parsync.protocols.optimistic.choices import StrategyKind
 from schedulers.interface import PartitionRanking
 from shared_state.errors import AgoraError
+from shared_state.tasks import Int64, TaskClass
 
 _FIXED = {
     StrategyKind.OPTIMISTIC: PartitionRanking.OPTIMISTIC,
@@ -59,6 +63,51 @@ def make_strategy(kind: StrategyKind, tau_us: int) -> Strategy:
             f"tau_us: {tau_us} is not positive; adaptive switches when the average delay reaches it"
         )
     return AdaptiveStrategy(tau_us)
+
+
+class RoundRankings:
+    """The ranking of each decision round of an agent.
+
+    With a strategy of their own, long jobs are ranked apart from others: ParSync's supplement B
+    keeps short jobs within a partition, and lets long ones resort to a global view. Run times are
+    not known beforehand, so long jobs are those of TaskClass.SERVICE. A round is about tasks of one
+    length then.
+
+    Args:
+        strategy: Of all jobs, or of those that are not long.
+        long_strategy: Of long jobs; None: as the others.
+        task_class: int8[tasks], the TaskClass of every task.
+    """
+
+    def __init__(
+        self, strategy: Strategy, long_strategy: Strategy | None, task_class: NDArray[np.int8]
+    ) -> None:
+        self._strategy = strategy
+        self._long_strategy = long_strategy
+        self._task_class = task_class
+        self._long = PartitionRanking.OPTIMISTIC
+        self.begin_batch(0)
+
+    def begin_batch(self, delay_average_us: int) -> None:
+        """A batch begins; `delay_average_us` is the agent's average scheduling delay."""
+        self.ranking = self._strategy.ranking(delay_average_us)
+        if self._long_strategy is not None:
+            self._long = self._long_strategy.ranking(delay_average_us)
+
+    @property
+    def tells_lengths(self) -> bool:
+        """Whether the ranking of a round depends on its tasks."""
+        return self._long_strategy is not None
+
+    def of(self, task: Int64) -> tuple[PartitionRanking, int]:
+        """The ranking of a round about the first of these tasks, int64[n], and how many of them
+        share it."""
+        is_long = self._task_class[task] == TaskClass.SERVICE
+        if not len(task):
+            return self.ranking, 0
+        others = np.flatnonzero(is_long != is_long[0])
+        count = int(others[0]) if len(others) else len(task)
+        return (self._long if is_long[0] else self.ranking), count
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Whole-system checks over a run's log: an observer that hands an audit everything that a cell is
+"""Whole-system checks over a run's log: an observer that hands audits everything that a cell is
 asked and answers, and the audit of an arm's quotas."""
 
 from __future__ import annotations
@@ -14,31 +14,44 @@ from parsync.core.master import MasterCore
 from parsync.core.quota_audit import QuotaAudit
 from parsync.core.quotas import Capacity
 from parsync.runtime.assembly import Assembly
+from schedulers.mapreduce.audit import MapReduceAudit
+from schedulers.mapreduce.jobs import MapReduceJobs
 from shared_state.cell import Cell, Released
 from shared_state.invariants import CellAudit
 from shared_state.observed_cell import CellObserver, ObservedCell
 from shared_state.tasks import Int32, Int64
-from shared_state.transaction import CommitResult, PartitionDelta, Transaction
+from shared_state.transaction import CommitResult, PartitionDelta, Reason, Transaction
+
+_ACCEPTED = int(Reason.ACCEPTED)
 
 
 class CellAuditor(CellObserver):
     """Raises InvariantViolation at the first call that breaks an invariant.
 
+    Args:
+        audit: Of the cell.
+        mapreduce: The MapReduce jobs of the workload; None if it has none.
+
     Attributes:
         agent: The agent that asked for the deltas that are being read.
     """
 
-    def __init__(self, audit: CellAudit) -> None:
+    def __init__(self, audit: CellAudit, mapreduce: MapReduceJobs | None = None) -> None:
         self._audit = audit
+        self._mapreduce = None if mapreduce is None else MapReduceAudit(mapreduce)
         self.agent = -1
 
     def on_commit(
         self, cell: Cell, transaction: Transaction, result: CommitResult, now_us: int
     ) -> None:
         self._audit.commit(transaction, result, now_us)
+        if self._mapreduce is not None:
+            self._mapreduce.accepted(transaction.task[result.reason == _ACCEPTED], now_us)
 
     def on_release(self, cell: Cell, released: Released, now_us: int) -> None:
         self._audit.released(released, now_us)
+        if self._mapreduce is not None:
+            self._mapreduce.finished(released.task)
 
     def on_load(
         self,
@@ -78,8 +91,10 @@ def quota_audit(assembly: Assembly) -> QuotaAudit | None:
 class AuditedMaster:
     """A master whose cell is audited; it notes which agent asks for a sync."""
 
-    def __init__(self, master: MasterCore, audit: CellAudit) -> None:
-        self._auditor = CellAuditor(audit)
+    def __init__(
+        self, master: MasterCore, audit: CellAudit, mapreduce: MapReduceJobs | None = None
+    ) -> None:
+        self._auditor = CellAuditor(audit, mapreduce)
         self._master = master
         master.cell = ObservedCell(master.cell, self._auditor)
         self.cell = master.cell

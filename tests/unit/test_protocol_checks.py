@@ -22,7 +22,7 @@ from tests.fixtures.live_runs import small_arm
 
 QUOTAS = QuotaSpec((QuotaGroup("a", 0, 1000, 1),), 100_000)
 OBEYING_PROTOCOLS = {"optimistic"}
-DISOBEYING_SCHEDULERS = {"quincy", "flow_load_spreading"}
+DISOBEYING_SCHEDULERS = {"quincy", "flow_load_spreading", "mapreduce"}
 
 
 def arm_of(kind: str, options: dict[str, Any]) -> ArmSpec:

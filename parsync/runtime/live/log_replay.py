@@ -189,7 +189,7 @@ class _Replay:
         cell = bare.cell
         runtime = CellRuntime(
             assembly.codec,
-            cast(MasterCore, AuditedMaster(bare, audit)),
+            cast(MasterCore, AuditedMaster(bare, audit, assembly.workload.mapreduce)),
             hosts_of(agents_of),
             len(assembly.workload.tasks),
             ignore_record,

@@ -1,5 +1,5 @@
 """Whole-system checks over a run's log: an observer that hands audits everything that a cell is
-asked and answers, and the audit of an arm's quotas."""
+asked and answers, and the audits of an arm's quotas and of its schedulers' own limits."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.events import SyncRequest
+from parsync.core.limit_audit import LimitAudit
+from parsync.core.limits import SchedulerLimits
 from parsync.core.master import MasterCore
 from parsync.core.quota_audit import QuotaAudit
 from parsync.core.quotas import Capacity
+from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.runtime.assembly import Assembly
 from schedulers.mapreduce.audit import MapReduceAudit
 from schedulers.mapreduce.jobs import MapReduceJobs
@@ -86,6 +89,20 @@ def quota_audit(assembly: Assembly) -> QuotaAudit | None:
         workload.cell.dimensions,
         assembly.arm.agent_name,
     )
+
+
+def limit_audit(assembly: Assembly) -> LimitAudit | None:
+    """The audit of the limits that the schedulers of an arm set themselves; None if they have
+    none."""
+    limits: dict[int, SchedulerLimits] = {}
+    for agent in range(assembly.arm.agents):
+        options = assembly.arm.group_of(agent).protocol.options
+        if isinstance(options, OptimisticOptions) and options.limits.has_any:
+            limits[agent] = options.limits
+    if not limits:
+        return None
+    workload = assembly.workload
+    return LimitAudit(limits, workload.cell, workload.tasks, assembly.arm.agent_name)
 
 
 class AuditedMaster:

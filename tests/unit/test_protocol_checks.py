@@ -68,7 +68,7 @@ def test_every_protocol_that_cannot_obey_quotas_is_refused() -> None:
         with pytest.raises(AgoraError) as refusal:
             check_protocols(obeying)
         assert str(refusal.value) == (
-            f"group 'random': quotas: protocol '{kind}' does not obey them"
+            f"group 'random': quotas: protocol '{kind}' with these options does not obey them"
         )
 
 

@@ -83,7 +83,7 @@ class GroupConfig(Strict):
         description="of the jobs (of task_class, if given); unset: in proportion to count of what"
         " the other groups leave",
     )
-    task_class: Literal["batch", "service"] | None = None
+    task_class: Literal["batch", "service", "mapreduce"] | None = None
     decision: DecisionTime | None = Field(
         None,
         description="unset: the kind's own; that of flow schedulers is measured when live",

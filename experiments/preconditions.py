@@ -86,6 +86,7 @@ def check_arms(config: RunConfig, workload: Workload) -> None:
             assembly = Assembly.of(spec, workload)
             assembly.owners()
             assembly.check_quotas()
+            assembly.check_mapreduce()
             for metric in metrics.metrics():
                 metrics.check_tables(metric, assembly.tables)
             with plan_limit(config.plan_limit_s, lambda: 0):

@@ -39,6 +39,10 @@ class Capability(StrEnum):
     # a round is about one batch of submitted tasks, or the part that there is time for.
     PLANS_WHOLE_QUEUE = "plans_whole_queue"
 
+    # Starts no reduce of a MapReduce job before all maps of the job have ended
+    # (SchedulerEnvironment.mapreduce). Other kinds are given no MapReduce jobs.
+    ORDERS_MAPREDUCE = "orders_mapreduce"
+
     # Its slot prices rest on the tasks of all schedulers that have this capability
     # (interface.SharingScheduler). It needs a protocol that passes demand on.
     SHARES_DEMAND = "shares_demand"

@@ -28,6 +28,7 @@ from schedulers.interface import (
     TaskChanges,
     claims_in_one_step,
 )
+from schedulers.mapreduce.jobs import MapReduceJobs
 from schedulers.plan_check import PlanCheck, shortened
 from schedulers.prices.interface import DemandCounts, SharesDemand
 from schedulers.registry import SchedulerSpec
@@ -107,8 +108,9 @@ class CheckedScheduler:
         table: TaskBatch,
     ) -> CheckedScheduler:
         """A new scheduler. Raises ContractBroken if its constructor raises."""
-        for shared in (environment.cell, environment.catalog):
-            _freeze(shared)
+        for shared in (environment.cell, environment.catalog, environment.mapreduce):
+            if shared is not None:
+                _freeze(shared)
         try:
             scheduler = spec.build(options, environment)
         except MemoryError:
@@ -264,7 +266,7 @@ class CheckedScheduler:
             raise self.broken(_raised(calling, error)) from error
 
 
-def _freeze(columns: CellSpec | PreferenceCatalog | TaskBatch) -> None:
+def _freeze(columns: CellSpec | PreferenceCatalog | TaskBatch | MapReduceJobs) -> None:
     """Make the arrays read-only, so that a scheduler which writes to what all share fails."""
     for field in fields(columns):
         column = getattr(columns, field.name)

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from schedulers.mapreduce.jobs import MapReduceJobs
 from schedulers.prices.interface import SharesDemand
 from schedulers.running_tasks import RunningTasks
 from shared_state.errors import AgoraError
@@ -93,6 +94,7 @@ class PendingReason(IntEnum):
     WAITS_FOR_PREFERRED = 3  # none of its preferred machines has room, and its patience lasts
     # Some place costs less than waiting, but none does with the price of its slot.
     SLOTS_TOO_DEAR = 4
+    HELD_BACK = 5  # not tried: its job runs as many tasks as it should, or an earlier part of it
 
 
 _INT32 = np.dtype(np.int32)
@@ -290,12 +292,14 @@ class SchedulerEnvironment:
         cell: The machines.
         partition_offsets: int64[P+1]; partition p is machine rows [offsets[p], offsets[p+1]).
         catalog: What placements cost.
+        mapreduce: The MapReduce jobs of the workload; None if it has none.
     """
 
     name: str
     cell: CellSpec
     partition_offsets: Int64
     catalog: PreferenceCatalog
+    mapreduce: MapReduceJobs | None = None
 
 
 class Scheduler(Protocol):

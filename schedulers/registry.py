@@ -35,6 +35,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "first_fit": "schedulers.greedy.first_fit:SPEC",
         "flow_load_spreading": "schedulers.flow.kinds:LOAD_SPREADING",
         "load_spreading": "schedulers.greedy.load_spreading:SPEC",
+        "mapreduce": "schedulers.mapreduce.scheduler:SPEC",
         "preempting": "schedulers.greedy.preempting:SPEC",
         "preferred_first": "schedulers.greedy.preferred_first:SPEC",
         "quincy": "schedulers.flow.kinds:QUINCY",

@@ -21,10 +21,12 @@ NOWHERE_ELSE = 1 << 38
 
 class TaskClass(IntEnum):
     """Batch tasks end; service tasks run until the end of the trace (Firmament section 7.1), or
-    long (Omega section 2)."""
+    long (Omega section 2). Activities of MapReduce jobs are a class of their own, so that a
+    scheduler for them can be given these jobs (Omega section 6)."""
 
     BATCH = 0
     SERVICE = 1
+    MAPREDUCE = 2
 
 
 @dataclass(frozen=True)

@@ -162,7 +162,8 @@ def shade_phases(axes: Axes, phases: Sequence[Phase], settle_us: int) -> None:
     for phase in phases:
         start, end = phase.start_us / 1e6, phase.end_us / 1e6
         load = phase.load_percent or 0
-        axes.axvspan(start, end, color=INK, alpha=0.02 + 0.1 * (load / 100) ** 2, linewidth=0)
+        shade = min(0.5, 0.02 + 0.1 * (load / 100) ** 2)  # a workload may offer any load
+        axes.axvspan(start, end, color=INK, alpha=shade, linewidth=0)
         axes.annotate(
             f"{load} %",
             ((start + end) / 2, 1),

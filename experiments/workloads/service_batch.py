@@ -14,17 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
 
 from experiments.workloads.building import equal_machines
 from experiments.workloads.equilibrium import NOT_RUNNING, running_machines
+from experiments.workloads.job_draws import geometric, poisson_times
+from experiments.workloads.mapreduce_jobs import DrawnMapReduceJobs
+from experiments.workloads.mapreduce_jobs import draw as draw_mapreduce
 from experiments.workloads.registry import WorkloadSpec
 from experiments.workloads.service_batch_options import JobClass, ServiceBatchOptions
 from parsync.workload.start import joined_tasks
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
+from schedulers.mapreduce.jobs import MapReduceJobs
 from shared_state.errors import AgoraError
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import (
@@ -41,8 +44,13 @@ from shared_state.tasks import (
 
 UNSCHEDULED_COST = 1_000
 _MOST_TASKS = 1 << 31
-_CLASS_OF = {"batch": TaskClass.BATCH, "service": TaskClass.SERVICE}
-_PRIORITY = {"batch": 0, "service": 1}
+MAPREDUCE = "mapreduce"
+_CLASS_OF = {
+    "batch": TaskClass.BATCH,
+    "service": TaskClass.SERVICE,
+    MAPREDUCE: TaskClass.MAPREDUCE,
+}
+_PRIORITY = {"batch": 0, "service": 1, MAPREDUCE: 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,7 @@ class _Jobs:
         name: Of the class.
         arrival_us: int64[j], ascending.
         tasks: int64[j], how many tasks each has.
-        run_us: int64[j], how long each of these runs.
+        run_us: int64[j], how long each of these runs; of a MapReduce job each of its maps.
         preference: int32[j], the preference set.
         request: int64[R], of each task.
     """
@@ -79,6 +87,11 @@ def generate(options: ServiceBatchOptions, seed: int) -> Workload:
         _draw_jobs(options, name, jobs, number, end_us, cell, seed)
         for number, (name, jobs) in enumerate(options.classes)
     ]
+    drawn = None
+    if options.mapreduce is not None:
+        drawn = draw_mapreduce(options.mapreduce, end_us, seed)
+        request = [options.mapreduce.request[dimension] for dimension in cell.dimensions]
+        by_class.append(_mapreduce_jobs(drawn, np.array(request, np.int64)))
     arrival_us = np.concatenate([jobs.arrival_us for jobs in by_class])
     if not len(arrival_us):
         raise AgoraError("workload: duration_s: no job arrives in a time this short")
@@ -88,6 +101,12 @@ def generate(options: ServiceBatchOptions, seed: int) -> Workload:
     n, jobs = len(arriving), len(order)
     running = replace(running, task=running.task + n, job=running.job + jobs)
     size = np.concatenate([jobs.tasks for jobs in by_class])[order]
+    offsets = np.concatenate([[0], np.cumsum(size)])
+    mapreduce = None
+    if drawn is not None:
+        is_mapreduce = order >= jobs - len(drawn.workers)
+        mapreduce = drawn.from_task(offsets[:-1][is_mapreduce])
+        duration_us[_reduces(mapreduce)] = np.repeat(mapreduce.reduce_us, mapreduce.reduces)
     return Workload(
         name="service_batch",
         cell=cell,
@@ -96,7 +115,7 @@ def generate(options: ServiceBatchOptions, seed: int) -> Workload:
         duration_us=np.concatenate([duration_us, np.full(len(running), -1, np.int64)]),
         preferred_permille=1000,
         arrival_us=arrival_us[order],
-        arrival_offsets=np.concatenate([[0], np.cumsum(size)]),
+        arrival_offsets=offsets,
         arrival_rows=np.arange(n, dtype=np.int64),
         initial=InitialPlacement(running.task, machine),
         machine_events=MachineEvents(
@@ -111,7 +130,23 @@ def generate(options: ServiceBatchOptions, seed: int) -> Workload:
             "initial_tasks": len(running),
             "tasks_larger_than_every_machine": 0,
         },
+        mapreduce=mapreduce,
     )
+
+
+def _mapreduce_jobs(drawn: DrawnMapReduceJobs, request: Int64) -> _Jobs:
+    """MapReduce jobs as a class of jobs, whose activities ask for int64[R]."""
+    none = np.full(len(drawn.workers), NO_PREFERENCE, np.int32)
+    activities = drawn.maps + drawn.reduces
+    return _Jobs(MAPREDUCE, drawn.arrival_us, activities, drawn.map_us, none, request)
+
+
+def _reduces(jobs: MapReduceJobs) -> Int64:
+    """The tasks that are reduces: int64[n], ascending."""
+    before = np.cumsum(jobs.reduces) - jobs.reduces
+    first = np.repeat(jobs.first_task + jobs.maps - before, jobs.reduces)
+    reduces: Int64 = first + np.arange(len(first))
+    return reduces
 
 
 def _draw_jobs(
@@ -131,7 +166,7 @@ def _draw_jobs(
     interarrival_us = options.interarrival_s(name) * 1e6
     if end_us / interarrival_us * jobs.tasks_per_job >= _MOST_TASKS:
         raise AgoraError(f"workload: {name}: more than 2^31 tasks; shorten duration_s")
-    arrival_us = _poisson(stream("arrivals"), interarrival_us, end_us)
+    arrival_us = poisson_times(stream("arrivals"), interarrival_us, end_us)
     count = len(arrival_us)
     constrained = stream("constrained").integers(count, 1000) < jobs.constrained_permille
     own_set = number + 1 if jobs.pickiness else NO_PREFERENCE
@@ -139,36 +174,11 @@ def _draw_jobs(
     return _Jobs(
         name,
         arrival_us,
-        _geometric(stream("tasks"), count, jobs.tasks_per_job),
+        geometric(stream("tasks"), count, jobs.tasks_per_job),
         np.maximum(run_us, 1),
         np.where(constrained, own_set, NO_PREFERENCE).astype(np.int32),
         np.array([jobs.request[dimension] for dimension in cell.dimensions], np.int64),
     )
-
-
-def _poisson(stream: Stream, mean_us: float, end_us: int) -> Int64:
-    """The times in [0, end_us) of a Poisson process: int64[n], ascending."""
-    chunks = [np.zeros(0, np.int64)]
-    reached = 0
-    while reached < end_us:
-        missing = int((end_us - reached) / mean_us) + 64
-        gap_us = (stream.exponential(missing) * mean_us).astype(np.int64)
-        chunks.append(reached + np.cumsum(gap_us))
-        reached = int(chunks[-1][-1])
-    times: Int64 = np.concatenate(chunks)
-    return times[times < end_us]
-
-
-def _geometric(stream: Stream, n: int, mean: float) -> Int64:
-    """Draw from the geometric distribution on 1, 2, ... with this mean, at least 1: int64[n]. It is
-    an exponential variable rounded up."""
-    if mean == 1:
-        return np.ones(n, np.int64)
-    context = Context(prec=28)
-    stay = context.subtract(Decimal(1), context.divide(Decimal(1), Decimal(repr(mean))))
-    scale = float(context.divide(Decimal(-1), stay.ln(context)))
-    drawn: Int64 = np.maximum(np.ceil(stream.exponential(n) * scale).astype(np.int64), 1)
-    return drawn
 
 
 def _tasks(by_class: list[_Jobs], order: Int64, gangs: bool) -> tuple[TaskBatch, Int64]:
@@ -190,6 +200,7 @@ def _tasks(by_class: list[_Jobs], order: Int64, gangs: bool) -> tuple[TaskBatch,
 
     n = int(size.sum())
     job = np.repeat(np.arange(len(size), dtype=np.int64), size)
+    is_mapreduce = alike([np.bool_(jobs.name == MAPREDUCE) for jobs in by_class])
     tasks = TaskBatch(
         task=np.arange(n, dtype=np.int64),
         job=job,
@@ -197,7 +208,9 @@ def _tasks(by_class: list[_Jobs], order: Int64, gangs: bool) -> tuple[TaskBatch,
         priority=alike([np.int32(_PRIORITY[jobs.name]) for jobs in by_class]),
         submit_us=per_task([jobs.arrival_us for jobs in by_class]),
         preference=per_task([jobs.preference for jobs in by_class]),
-        gang=job if gangs else np.broadcast_to(np.int64(NO_GANG), n),
+        gang=np.where(is_mapreduce, NO_GANG, job)
+        if gangs
+        else np.broadcast_to(np.int64(NO_GANG), n),
         task_class=alike([np.int8(_CLASS_OF[jobs.name]) for jobs in by_class]),
     )
     return tasks, per_task([jobs.run_us for jobs in by_class])

@@ -9,6 +9,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from experiments.strict_model import Strict
+from experiments.workloads.mapreduce_jobs import MapReduceJobClass
 from experiments.workloads.registry import Outline
 from experiments.workloads.resources import Amount, Dimension, MachineType, Resources, TaskShape
 
@@ -75,6 +76,11 @@ class ServiceBatchOptions(Strict):
     batch_rate: float = Field(
         1.0, gt=0, le=1e6, description="how many times as often batch jobs arrive"
     )
+    mapreduce: MapReduceJobClass | None = Field(
+        None,
+        description="MapReduce jobs besides (Omega section 6), for schedulers of kind mapreduce;"
+        " unset: none",
+    )
     initial_fill_percent: int = Field(
         0,
         ge=0,
@@ -84,13 +90,13 @@ class ServiceBatchOptions(Strict):
     )
     gangs: bool = Field(
         False,
-        description="each job is a gang: planned whole, and placed whole where commits are"
-        " all_or_nothing",
+        description="each job, but for MapReduce jobs, is a gang: planned whole, and placed whole"
+        " where commits are all_or_nothing",
     )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for name, jobs in self.classes:
+        for name, jobs in self._all_classes:
             try:
                 self._resources(jobs)
             except ValueError as error:
@@ -104,16 +110,23 @@ class ServiceBatchOptions(Strict):
         """The classes of jobs by name, in the order in which they count."""
         return (("batch", self.batch), ("service", self.service))
 
+    @property
+    def _all_classes(self) -> tuple[tuple[str, JobClass | MapReduceJobClass], ...]:
+        """The classes of jobs by name, MapReduce jobs with them if there are any."""
+        if self.mapreduce is None:
+            return self.classes
+        return (*self.classes, ("mapreduce", self.mapreduce))
+
     def interarrival_s(self, name: str) -> float:
         """The mean time between two jobs of a class, batch_rate included."""
-        jobs = dict(self.classes)[name]
+        jobs = dict(self._all_classes)[name]
         return jobs.interarrival_s / (self.batch_rate if name == "batch" else 1.0)
 
     def usable_machines(self, jobs: JobClass) -> int:
         """On how many machines constrained jobs of a class may run: at least one."""
         return self.machines - int(Decimal(repr(jobs.pickiness)) * self.machines)
 
-    def tasks_at_once(self, jobs: JobClass) -> Fraction:
+    def tasks_at_once(self, jobs: JobClass | MapReduceJobClass) -> Fraction:
         """How many tasks of a class the cell holds of its tightest resource."""
         return self._resources(jobs).tasks_at_once()[1]
 
@@ -126,7 +139,7 @@ class ServiceBatchOptions(Strict):
             * jobs.run_s
             / self.interarrival_s(name)
             / float(self.tasks_at_once(jobs))
-            for name, jobs in self.classes
+            for name, jobs in self._all_classes
         )
 
     @property
@@ -136,8 +149,8 @@ class ServiceBatchOptions(Strict):
 
     def outline(self) -> Outline:
         """What is known before any job is drawn."""
-        rate = {name: 1 / self.interarrival_s(name) for name, _ in self.classes}
-        tasks_per_s = sum(rate[name] * jobs.tasks_per_job for name, jobs in self.classes)
+        rate = {name: 1 / self.interarrival_s(name) for name, _ in self._all_classes}
+        tasks_per_s = sum(rate[name] * jobs.tasks_per_job for name, jobs in self._all_classes)
         jobs_per_s = sum(rate.values())
         return Outline(
             machines=self.machines,
@@ -148,7 +161,7 @@ class ServiceBatchOptions(Strict):
             service_share=rate["service"] / jobs_per_s,
         )
 
-    def _resources(self, jobs: JobClass) -> Resources:
+    def _resources(self, jobs: JobClass | MapReduceJobClass) -> Resources:
         """The cell, as tasks of a class see it. ValueError if they do not fit it."""
         shape = TaskShape.model_validate({"request": dict(jobs.request)})
         return Resources.of(self.machines, (MachineType(capacity=self.capacity),), (shape,))

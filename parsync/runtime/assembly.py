@@ -33,8 +33,9 @@ from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.interface import SchedulerEnvironment
 from shared_state.cell import Cell
+from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
-from shared_state.tasks import Int32
+from shared_state.tasks import Int32, TaskClass
 from shared_state.transaction import EvictionPolicy
 from shared_state.view import StaticCellState
 
@@ -110,7 +111,11 @@ class Assembly:
         assert group.kind is not None, "the group's protocol runs schedulers"
         spec = registry.get(group.kind)
         environment = SchedulerEnvironment(
-            self.arm.agent_name(index), workload.cell, self.partitioning.offsets, workload.catalog
+            self.arm.agent_name(index),
+            workload.cell,
+            self.partitioning.offsets,
+            workload.catalog,
+            workload.mapreduce,
         )
         options = spec.parse_options(group.options)
         return CheckedScheduler.build(spec, options, environment, workload.tasks)
@@ -204,6 +209,19 @@ class Assembly:
         if self.arm.quotas is not None:
             groups = self.workload.quotas
             self.arm.quotas.check_names(() if groups is None else groups.names)
+
+    def check_mapreduce(self) -> None:
+        """Raise AgoraError if MapReduce jobs may come to schedulers that would start their reduces
+        before their maps have ended."""
+        if self.workload.mapreduce is None:
+            return
+        for group in self.arm.groups:
+            takes = group.task_class in (None, TaskClass.MAPREDUCE)
+            if takes and Capability.ORDERS_MAPREDUCE not in group.capabilities:
+                raise AgoraError(
+                    f"group '{group.name}': a scheduler of kind {group.kind!r} cannot take "
+                    "MapReduce jobs: expected kind 'mapreduce', or another task_class"
+                )
 
     @cached_property
     def protocols(self) -> tuple[str, ...]:

@@ -55,6 +55,7 @@ def read_assembly(directory: Path) -> tuple[Assembly, InVirtualTime | None]:
         assembly = Assembly.of(arm.spec, workload)
         assembly.owners()
         assembly.check_quotas()
+        assembly.check_mapreduce()
     except AgoraError as error:
         raise AgoraError(f"{directory / ARM_FILE}: {error}") from error
     return assembly, arm.virtual

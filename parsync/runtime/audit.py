@@ -1,5 +1,5 @@
-"""Whole-system checks over a run's log: an observer that hands an audit everything that a cell is
-asked and answers, and the audit of an arm's quotas."""
+"""Whole-system checks over a run's log: an observer that hands audits everything that a cell is
+asked and answers, and the audits of an arm's quotas and of its schedulers' own limits."""
 
 from __future__ import annotations
 
@@ -10,35 +10,51 @@ from numpy.typing import NDArray
 from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.events import SyncRequest
+from parsync.core.limit_audit import LimitAudit
+from parsync.core.limits import SchedulerLimits
 from parsync.core.master import MasterCore
 from parsync.core.quota_audit import QuotaAudit
 from parsync.core.quotas import Capacity
+from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.runtime.assembly import Assembly
+from schedulers.mapreduce.audit import MapReduceAudit
+from schedulers.mapreduce.jobs import MapReduceJobs
 from shared_state.cell import Cell, Released
 from shared_state.invariants import CellAudit
 from shared_state.observed_cell import CellObserver, ObservedCell
 from shared_state.tasks import Int32, Int64
-from shared_state.transaction import CommitResult, PartitionDelta, Transaction
+from shared_state.transaction import CommitResult, PartitionDelta, Reason, Transaction
+
+_ACCEPTED = int(Reason.ACCEPTED)
 
 
 class CellAuditor(CellObserver):
     """Raises InvariantViolation at the first call that breaks an invariant.
 
+    Args:
+        audit: Of the cell.
+        mapreduce: The MapReduce jobs of the workload; None if it has none.
+
     Attributes:
         agent: The agent that asked for the deltas that are being read.
     """
 
-    def __init__(self, audit: CellAudit) -> None:
+    def __init__(self, audit: CellAudit, mapreduce: MapReduceJobs | None = None) -> None:
         self._audit = audit
+        self._mapreduce = None if mapreduce is None else MapReduceAudit(mapreduce)
         self.agent = -1
 
     def on_commit(
         self, cell: Cell, transaction: Transaction, result: CommitResult, now_us: int
     ) -> None:
         self._audit.commit(transaction, result, now_us)
+        if self._mapreduce is not None:
+            self._mapreduce.accepted(transaction.task[result.reason == _ACCEPTED], now_us)
 
     def on_release(self, cell: Cell, released: Released, now_us: int) -> None:
         self._audit.released(released, now_us)
+        if self._mapreduce is not None:
+            self._mapreduce.finished(released.task)
 
     def on_load(
         self,
@@ -75,11 +91,27 @@ def quota_audit(assembly: Assembly) -> QuotaAudit | None:
     )
 
 
+def limit_audit(assembly: Assembly) -> LimitAudit | None:
+    """The audit of the limits that the schedulers of an arm set themselves; None if they have
+    none."""
+    limits: dict[int, SchedulerLimits] = {}
+    for agent in range(assembly.arm.agents):
+        options = assembly.arm.group_of(agent).protocol.options
+        if isinstance(options, OptimisticOptions) and options.limits.has_any:
+            limits[agent] = options.limits
+    if not limits:
+        return None
+    workload = assembly.workload
+    return LimitAudit(limits, workload.cell, workload.tasks, assembly.arm.agent_name)
+
+
 class AuditedMaster:
     """A master whose cell is audited; it notes which agent asks for a sync."""
 
-    def __init__(self, master: MasterCore, audit: CellAudit) -> None:
-        self._auditor = CellAuditor(audit)
+    def __init__(
+        self, master: MasterCore, audit: CellAudit, mapreduce: MapReduceJobs | None = None
+    ) -> None:
+        self._auditor = CellAuditor(audit, mapreduce)
         self._master = master
         master.cell = ObservedCell(master.cell, self._auditor)
         self.cell = master.cell

@@ -70,7 +70,8 @@ def _check_quotas(arm: ArmSpec, quotas: QuotaSpec) -> None:
     for group in arm.groups:
         if ProtocolCapability.OBEYS_QUOTAS not in capabilities_of(group):
             raise AgoraError(
-                f"group '{group.name}': quotas: protocol {group.protocol.kind!r} does not obey them"
+                f"group '{group.name}': quotas: protocol {group.protocol.kind!r} with these "
+                "options does not obey them"
             )
         if Capability.KEEPS_PENDING in group.capabilities:
             raise AgoraError(

@@ -57,7 +57,7 @@ def command(
     Live arms: each log is compared with ended.json and summary.json, which record its number of
     events and its digest. Then the logged events are fed to the same participants, created from
     arm.json and the run's workload tables. Every effect must equal the logged one, no invariant of
-    the cell may break, and quotas must have been kept.
+    the cell may break, and quotas and limits must have been kept.
 
     Arms in virtual time keep no log. They are run again, which takes as long as the first time, and
     the digest of their events is compared. Paired seeds are not run again.
@@ -136,6 +136,8 @@ def _print_live(arm: Arm, found: Replayed) -> Status:
     what = f"{found.steps:,} steps, {epochs}, {events}, {claims}"
     if found.quota_rounds:
         what += f", quotas kept in {found.quota_rounds:,} rounds"
+    if found.limited_commits:
+        what += f", limits kept in {found.limited_commits:,} commits"
     return _print_outcome(arm, not gaps, what)
 
 

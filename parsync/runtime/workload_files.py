@@ -20,6 +20,7 @@ from parsync.runtime.json_files import digest_of, read_bytes, write_json
 from parsync.runtime.parquet_schema import arrow_schema
 from parsync.workload.checks import check_order
 from parsync.workload.tables import (
+    MAPREDUCE,
     NO_BATCH,
     NO_MACHINE,
     QUOTA_GROUP,
@@ -30,6 +31,7 @@ from parsync.workload.tables import (
     workload_schemas,
 )
 from parsync.workload.workload import Phase, Workload
+from schedulers.mapreduce.jobs import MapReduceJobs
 from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from shared_state.tasks import Int32, Int64
@@ -66,7 +68,8 @@ def write_workload(directory: Path, workload: Workload, partitions: Sequence[int
     check_order(workload)
     counts = sorted(set(partitions))
     quota_groups = () if workload.quotas is None else workload.quotas.names
-    schemas = workload_schemas(workload.cell.dimensions, counts, quota_groups)
+    has_mapreduce = workload.mapreduce is not None
+    schemas = workload_schemas(workload.cell.dimensions, counts, quota_groups, has_mapreduce)
     try:
         directory.mkdir(parents=True)
     except OSError as error:
@@ -142,6 +145,14 @@ def _tables(workload: Workload, partitions: Sequence[int]) -> Iterator[tuple[str
             "cost": catalog.rack_cost,
         },
     )
+    if workload.mapreduce is not None:
+        yield (
+            MAPREDUCE,
+            {
+                name: getattr(workload.mapreduce, name)
+                for name in MapReduceJobs.__dataclass_fields__
+            },
+        )
 
 
 def _task_columns(workload: Workload) -> Columns:

@@ -7,6 +7,7 @@ them is code.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from parsync.runtime.parquet_schema import arrow_schema
 from parsync.runtime.workload_files import FORMAT, WORKLOAD_FILE
 from parsync.workload.checks import validate
 from parsync.workload.tables import (
+    MAPREDUCE,
     NO_BATCH,
     NO_MACHINE,
     QUOTA_GROUP,
@@ -39,6 +41,7 @@ from parsync.workload.workload import (
     QuotaMembership,
     Workload,
 )
+from schedulers.mapreduce.jobs import MapReduceJobs
 from shared_state.cell import MAX_DIMENSIONS
 from shared_state.errors import AgoraError
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
@@ -63,14 +66,17 @@ def read_workload(directory: Path) -> Workload:
             f"{path}: field dimensions: expected 1 to {MAX_DIMENSIONS} names and as many factors"
         )
     digests = field_of(path, content, "files", dict)
+    has_mapreduce = f"{MAPREDUCE}.parquet" in digests
 
     def table(name: str) -> Columns:
         file = directory / f"{name}.parquet"
         return _read_table(file, arrow_schema(schemas[name], False), digests.get(file.name))
 
     try:
-        schemas = workload_schemas(dimensions, partitions, quota_groups)
+        schemas = workload_schemas(dimensions, partitions, quota_groups, has_mapreduce)
         workload = _workload(path, content, dimensions, permille, quota_groups, table)
+        if has_mapreduce:
+            workload = replace(workload, mapreduce=MapReduceJobs(**table(MAPREDUCE)))
         validate(workload)
     except (ValueError, OverflowError) as error:
         raise AgoraError(f"{directory}: not a workload: {error}") from error

@@ -47,6 +47,9 @@ def validate(workload: Workload) -> None:
     _validate_machines(workload)
     _validate_phases(workload)
     _validate_quotas(workload)
+    if workload.mapreduce is not None:
+        wrong = workload.mapreduce.broken_rule(workload.tasks)
+        _require(not wrong, wrong)
     too_large = int(
         np.count_nonzero(larger_than_every_machine(workload.cell, workload.tasks.request))
     )

@@ -17,6 +17,19 @@ NO_END = -1
 AT_THE_START = "runs as the run begins"
 QUOTA_GROUP = "quota_group"  # a column of tasks, where a workload has quota groups
 
+MAPREDUCE = "mapreduce"  # a table, where a workload has MapReduce jobs
+_MAPREDUCE = TableSchema(
+    "One row per MapReduce job. Its maps are consecutive tasks; its reduces come behind them.",
+    {
+        "first_task": Column("int64", "id", "its first map, a task"),
+        "workers": Column("int64", "workers", "how many its user asked for"),
+        "maps": Column("int64", "tasks", "map activities"),
+        "reduces": Column("int64", "tasks", "reduce activities, which start after all maps"),
+        "map_us": Column("int64", "us", "average run time of its maps, as known from earlier runs"),
+        "reduce_us": Column("int64", "us", "the same of its reduces"),
+    },
+)
+
 _PREFERENCE = Column("int32", "id", "the preference set")
 _COST = "cost of a place"
 _AT_US = Column("int64", "us", "when")
@@ -47,7 +60,10 @@ def partition_column(partitions: int, counts: Sequence[int]) -> str:
 
 
 def workload_schemas(
-    dimensions: Sequence[str], partitions: Sequence[int], quota_groups: Sequence[str] = ()
+    dimensions: Sequence[str],
+    partitions: Sequence[int],
+    quota_groups: Sequence[str] = (),
+    has_mapreduce: bool = False,
 ) -> dict[str, TableSchema]:
     """The tables by name.
 
@@ -55,8 +71,9 @@ def workload_schemas(
         dimensions: Names of the cell's resource dimensions.
         partitions: The different numbers of partitions of the run's arms.
         quota_groups: The names of the quota groups; without any, no table has a column of them.
+        has_mapreduce: Whether there is a table of MapReduce jobs.
     """
-    return {
+    schemas = {
         "tasks": TableSchema(
             "One row per task of the workload, in the order of their ids.",
             _tasks(dimensions) | _quota_group(quota_groups),
@@ -114,6 +131,7 @@ def workload_schemas(
             },
         ),
     }
+    return schemas | {MAPREDUCE: _MAPREDUCE} if has_mapreduce else schemas
 
 
 def _tasks(dimensions: Sequence[str]) -> dict[str, Column]:
@@ -144,7 +162,10 @@ def _tasks(dimensions: Sequence[str]) -> dict[str, Column]:
             {NO_GANG: "no gang"},
         ),
         "task_class": Column(
-            "int8", "code", "batch tasks end, services run on", names_of(TaskClass)
+            "int8",
+            "code",
+            "batch tasks and activities of MapReduce jobs end, services run on",
+            names_of(TaskClass),
         ),
         "priority": Column("int32", "level", "higher is more important"),
         "preference": Column(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from schedulers.mapreduce.jobs import MapReduceJobs
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
 
 
@@ -66,6 +67,7 @@ class Workload:
         facts: Counts and notes about how it came to be (trace rows dropped, tasks too large, ...),
             for the report.
         quotas: The quota groups of the tasks; None if there are none.
+        mapreduce: The MapReduce jobs among the jobs; None if there are none.
     """
 
     name: str
@@ -83,3 +85,4 @@ class Workload:
     end_us: int
     facts: dict[str, int | float | str]
     quotas: QuotaMembership | None = None
+    mapreduce: MapReduceJobs | None = None

@@ -6,15 +6,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 from experiments.config import load_config
+from experiments.parsync_vs_flow import app
+from experiments.results import load_run
+from experiments.results.mapreduce import run_times_of, speedups
 from experiments.running import make_workload
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.service_batch import SPEC
+from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
+from tests.fixtures.commands import exit_status
 from tests.replay.test_mixed_cell import Watched
 
 EXAMPLES = Path("examples/omega")
@@ -67,3 +73,81 @@ def test_the_picture_is_drawn_of_a_sweep(tmp_path: Path) -> None:
     command = [sys.executable, str(EXAMPLES / "figure.py"), str(tmp_path), str(png)]
     subprocess.run(command, check=True)
     assert png.read_bytes().startswith(b"\x89PNG")
+
+
+MAPREDUCE = load_config(EXAMPLES / "mapreduce.toml")
+
+
+def run_status(folder: Path) -> int:
+    """Run the configuration in a folder. The status of the command."""
+    config, out = str(folder / "run.toml"), str(folder / "out")
+    return exit_status(app, "--config", config, "--out", out)
+
+
+@pytest.fixture(scope="module")
+def mapreduce_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example on a small cell, for a short time."""
+    folder = tmp_path_factory.mktemp("mapreduce")
+    text = (EXAMPLES / "mapreduce.toml").read_text()
+    for given, small in (
+        ("machines = 500", "machines = 60"),
+        ("duration_s = 7_200.0", "duration_s = 300.0"),
+        ("workers = [5, 11, 100]", "workers = [3, 10]"),
+        ("map_s = 20.0", "map_s = 4.0"),
+        ("reduce_s = 40.0", "reduce_s = 4.0"),
+    ):
+        assert given in text
+        text = text.replace(given, small)
+    (folder / "run.toml").write_text(text)
+    assert run_status(folder) == 0
+    return folder / "out"
+
+
+def test_the_mapreduce_example_compares_the_policies_of_the_paper() -> None:
+    policies = [arm.groups[-1].options["policy"] for arm in MAPREDUCE.arms]
+    assert policies == ["requested", "max_parallelism", "global_cap", "relative_job_size"]
+
+
+def test_speed_ups_are_read_from_a_run(mapreduce_run: Path) -> None:
+    requested, most, _, relative = load_run(mapreduce_run).arms
+    run_us = run_times_of(requested)
+    assert requested.workload.mapreduce is not None
+    assert len(run_us) == len(requested.workload.mapreduce) > 5
+    assert (speedups(requested, requested) == 1).all()
+    assert np.median(speedups(most, requested)) > 1.2
+    assert np.median(speedups(relative, requested)) > 1.2
+
+
+def test_the_picture_of_the_speed_ups_is_drawn(mapreduce_run: Path, tmp_path: Path) -> None:
+    png = tmp_path / "mapreduce.png"
+    script = [sys.executable, str(EXAMPLES / "mapreduce_figure.py"), str(mapreduce_run), str(png)]
+    done = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert "Max parallelism: " in done.stdout
+
+
+def test_a_run_without_mapreduce_jobs_has_no_speed_ups(tmp_path: Path) -> None:
+    """It is offered many times what its cell holds, too, and still has a report."""
+    text = """
+name = "none"
+seeds = 1
+[workload]
+kind = "service_batch"
+machines = 10
+duration_s = 20.0
+batch = { interarrival_s = 1.0, tasks_per_job = 2.0, run_s = 1.0 }
+[[arms]]
+name = "all"
+partitions = 1
+[[arms.groups]]
+name = "all"
+kind = "random"
+count = 1
+protocol = { kind = "optimistic", sync = "every_attempt", gap_s = 1.0 }
+"""
+    (tmp_path / "run.toml").write_text(text)
+    assert run_status(tmp_path) == 0
+    (arm,) = load_run(tmp_path / "out").arms
+    with pytest.raises(AgoraError, match="has no MapReduce jobs"):
+        run_times_of(arm)

@@ -22,7 +22,7 @@ from tests.fixtures.live_runs import small_arm
 
 QUOTAS = QuotaSpec((QuotaGroup("a", 0, 1000, 1),), 100_000)
 OBEYING_PROTOCOLS = {"optimistic"}
-DISOBEYING_SCHEDULERS = {"quincy", "flow_load_spreading"}
+DISOBEYING_SCHEDULERS = {"quincy", "flow_load_spreading", "mapreduce"}
 
 
 def arm_of(kind: str, options: dict[str, Any]) -> ArmSpec:
@@ -68,7 +68,7 @@ def test_every_protocol_that_cannot_obey_quotas_is_refused() -> None:
         with pytest.raises(AgoraError) as refusal:
             check_protocols(obeying)
         assert str(refusal.value) == (
-            f"group 'random': quotas: protocol '{kind}' does not obey them"
+            f"group 'random': quotas: protocol '{kind}' with these options does not obey them"
         )
 
 

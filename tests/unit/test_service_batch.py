@@ -160,3 +160,59 @@ def test_jobs_are_gangs_if_asked() -> None:
 def test_bad_options_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(AgoraError, match=message.replace("^", r"\^")):
         made(**options)
+
+
+MAPREDUCE: dict[str, Any] = {"interarrival_s": 5.0, "workers": [2, 9]}
+
+
+def test_mapreduce_jobs_change_no_other_job() -> None:
+    plain, both = made(), made(mapreduce=MAPREDUCE)
+    assert plain.mapreduce is None
+    for of in (TaskClass.BATCH, TaskClass.SERVICE):
+        for mine, theirs in zip(jobs_of(plain, of), jobs_of(both, of), strict=True):
+            assert np.array_equal(mine, theirs)
+
+
+def test_activities_of_a_mapreduce_job_run_as_its_scheduler_is_told() -> None:
+    check_workload(SPEC, SMALL | {"mapreduce": MAPREDUCE, "gangs": True, "initial_fill_percent": 9})
+    workload = made(mapreduce=MAPREDUCE, gangs=True)
+    jobs, tasks = workload.mapreduce, workload.tasks
+    assert jobs is not None and len(jobs) > 50
+    assert set(jobs.workers.tolist()) == {2, 9}
+    is_activity = tasks.task_class == TaskClass.MAPREDUCE
+    assert np.array_equal(jobs.of(tasks.task) >= 0, is_activity)
+    assert (tasks.gang[is_activity] == NO_GANG).all()
+    for row in range(len(jobs)):
+        first, maps = int(jobs.first_task[row]), int(jobs.maps[row])
+        middle, end = first + maps, first + maps + int(jobs.reduces[row])
+        assert (workload.duration_us[first:middle] == jobs.map_us[row]).all()
+        assert (workload.duration_us[middle:end] == jobs.reduce_us[row]).all()
+        assert len(np.unique(tasks.job[first:end])) == 1
+
+
+def test_means_of_mapreduce_jobs_are_those_of_the_options() -> None:
+    """Within four standard errors, as above."""
+    options = {"interarrival_s": 20.0, "workers": [2, 9], "map_s": 3.0, "reduce_s": 7.0}
+    jobs = made(duration_s=60_000.0, mapreduce=options).mapreduce
+    assert jobs is not None
+    assert abs(len(jobs) - 3000) < 4 * 3000**0.5
+    for workers in (2, 9):
+        rows = jobs.workers == workers
+        error = 4 / np.count_nonzero(rows) ** 0.5
+        assert abs(np.mean(rows) - 0.5) < error
+        for drawn, mean in ((jobs.maps, 10 * workers), (jobs.reduces, 2 * workers)):
+            assert abs(drawn[rows].mean() - mean) < error * mean
+    error = 4 / len(jobs) ** 0.5
+    assert abs(jobs.map_us.mean() / 1e6 - 3) < error * 3
+    assert abs(jobs.reduce_us.mean() / 1e6 - 7) < error * 7
+    of_options = SPEC.parse_options(SMALL | {"mapreduce": options})
+    # 66 activities of (10 * 3 + 2 * 7) / 12 s every 20 s, of 400 cores
+    more = 66 * 44 / 12 / 20 / 400
+    assert of_options.arriving_share == pytest.approx(
+        SPEC.parse_options(SMALL).arriving_share + more
+    )
+
+
+def test_requests_of_activities_that_fit_no_machine_are_refused() -> None:
+    with pytest.raises(AgoraError, match=r"mapreduce\.request"):
+        made(mapreduce=MAPREDUCE | {"request": {"gpu": 1}})

@@ -17,6 +17,7 @@ import pytest
 
 from experiments.workloads.google2011 import Google2011Options, load
 from experiments.workloads.inspection import digest
+from experiments.workloads.service_batch import SPEC as SERVICE_BATCH
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.runtime.json_files import digest_of
@@ -349,4 +350,38 @@ def test_faults_of_its_json_file_are_named(folder: Path, change: dict[str, Any],
 def test_what_is_no_json_is_refused(folder: Path, text: str) -> None:
     (folder / WORKLOAD_FILE).write_bytes(text.encode("latin-1"))
     with pytest.raises(AgoraError, match=WORKLOAD_FILE):
+        read_workload(folder)
+
+
+def with_mapreduce(folder: Path) -> Workload:
+    options = {"machines": 50, "duration_s": 100.0, "mapreduce": {"workers": [3]}}
+    workload = SERVICE_BATCH.make(SERVICE_BATCH.parse_options(options), 1)
+    assert workload.mapreduce is not None and len(workload.mapreduce)
+    write_workload(folder, workload, (1,))
+    return workload
+
+
+def test_mapreduce_jobs_come_back(tmp_path: Path) -> None:
+    workload = with_mapreduce(tmp_path / "workload")
+    assert_equal(read_workload(tmp_path / "workload"), workload)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("maps", 0, "mapreduce.maps: expected at least 1"),
+        ("workers", 0, "mapreduce.workers: expected at least 1"),
+        ("first_task", 1 << 40, "mapreduce.first_task: no such task"),
+        ("first_task", 0, "mapreduce"),
+        ("reduces", -1, "mapreduce.reduces: expected at least 0"),
+    ],
+)
+def test_mapreduce_jobs_that_make_no_sense_are_refused(
+    tmp_path: Path, name: str, value: int, says: str
+) -> None:
+    folder = tmp_path / "workload"
+    with_mapreduce(folder)
+    table = pq.read_table(folder / "mapreduce.parquet")
+    put_table(folder, "mapreduce", with_value(name, table.num_rows - 1, value)(table))
+    with pytest.raises(AgoraError, match=f"not a workload: {says}"):
         read_workload(folder)

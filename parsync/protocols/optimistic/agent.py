@@ -104,7 +104,7 @@ class OptimisticAgent:
         self._cuts = policy.cut_at_sync and Capability.PLANS_WHOLE_QUEUE not in capabilities
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
         self._activity = Activity.BLOCKED_ON_CAPACITY
-        self._quota = make_quota(environment)
+        self._quota = make_quota(environment, policy.limits)
         self._queue: PendingQueue = make_queue(
             policy, capabilities, shared.table, self._quota.account
         )
@@ -180,6 +180,7 @@ class OptimisticAgent:
             case TasksAdopted():
                 self._observer.on_adopted(now_us, event)
                 self._quota.on_adopted(event)
+                self._queue.on_adopted(event.task)
                 return []
             case RunningReply() if self._view.preemptible is not None:
                 self._view.preemptible.on_reply(event)
@@ -245,6 +246,10 @@ class OptimisticAgent:
     def _submitted(self, now_us: int, work: QueuedTasks) -> list[Effect]:
         self._queue.add(work)
         self.queued += len(work)
+        return self._look_again(now_us)
+
+    def _look_again(self, now_us: int) -> list[Effect]:
+        """Begin the next round because of new tasks, unless one is under way."""
         # What is new is a reason to look again only for those to whom that may show more than the
         # last look did.
         looks = self._queue.has_new or self._syncs_at_every_attempt
@@ -386,12 +391,13 @@ class OptimisticAgent:
     def _ended(self, now_us: int, event: TasksEnded) -> list[Effect]:
         self._quota.on_ended(event)
         if self._observer.on_ended(now_us, event) is ChangeKind.FINISHED:
+            admits = self._queue.on_finished(event.task)
             if self._policy.freed_at_once:
                 self.view.released(event.machine, event.request, event.version)
                 self._view.changed = True
                 if self._activity is Activity.BLOCKED_ON_CAPACITY:
                     return self._next(now_us)
-            return []
+            return self._look_again(now_us) if admits else []
         return self._submitted(now_us, QueuedTasks.new(event.task, 0))
 
     def _log_sample(self, now_us: int) -> None:

@@ -1,4 +1,5 @@
-"""An agent's part in quotas: its account, its answers to the coordinator, what it gives back."""
+"""An agent's part in quotas: its account, its answers to the coordinator, what it gives back; and
+the account of a scheduler that limits itself."""
 
 from __future__ import annotations
 
@@ -7,9 +8,11 @@ import numpy as np
 from parsync.core.addresses import COORDINATOR
 from parsync.core.effects import Effect, Send
 from parsync.core.events import TasksAdopted, TasksEnded
+from parsync.core.limits import SchedulerLimits
 from parsync.core.quota_account import QuotaAccount
 from parsync.core.quota_events import QuotaGrant
 from parsync.core.quota_reclaim import Reclaimer
+from parsync.core.quotas import TaskQuotas
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.interface import Plan
 from shared_state.transaction import CommitResult, Reason, Transaction
@@ -20,7 +23,7 @@ _ACCEPTED, _DUPLICATE = int(Reason.ACCEPTED), int(Reason.DUPLICATE)
 class NoQuota:
     """Of an agent whose arm has no quotas."""
 
-    account = None
+    account: QuotaAccount | None = None
 
     def on_adopted(self, event: TasksAdopted) -> None:
         """Tasks of the agent run already."""
@@ -41,6 +44,36 @@ class NoQuota:
     def on_grant(self, grant: QuotaGrant, sequence: int) -> Transaction | None:
         """Refuse a grant."""
         raise TypeError("an agent without quotas cannot handle QuotaGrant")
+
+
+class AgentLimit(NoQuota):
+    """The limit of one scheduler on the resources that its tasks hold: a grant that never changes,
+    for all of its tasks.
+
+    Args:
+        environment: The agent's.
+        limits: The scheduler's.
+    """
+
+    account: QuotaAccount
+
+    def __init__(self, environment: AgentEnvironment, limits: SchedulerLimits) -> None:
+        shared = environment.shared
+        one_group = TaskQuotas(1, np.zeros(len(shared.table), np.int32))
+        self.account = QuotaAccount(one_group, shared.table)
+        self.account.granted = limits.amount(shared.cell)[None]
+
+    def on_adopted(self, event: TasksAdopted) -> None:
+        self.account.adopt(event.task)
+
+    def on_outcome(self, plan: Plan, result: CommitResult) -> None:
+        self.account.end(plan.task[result.reason == _DUPLICATE])
+
+    def on_ended(self, event: TasksEnded) -> None:
+        self.account.end(event.task[event.allocation >= 0])
+
+    def on_synced(self) -> None:
+        self.account.look()
 
 
 class AgentQuota:
@@ -107,6 +140,9 @@ class AgentQuota:
         return self._reclaimer.transaction(self._agent, sequence, grant.reclaim)
 
 
-def make_quota(environment: AgentEnvironment) -> AgentQuota | NoQuota:
-    """The quota of an agent."""
-    return NoQuota() if environment.shared.quotas is None else AgentQuota(environment)
+def make_quota(environment: AgentEnvironment, limits: SchedulerLimits) -> AgentQuota | NoQuota:
+    """The quota of an agent, or what stands for it where its scheduler limits itself: an arm has
+    one or the other."""
+    if environment.shared.quotas is not None:
+        return AgentQuota(environment)
+    return NoQuota() if limits.hold_permille is None else AgentLimit(environment, limits)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from parsync.core.limits import ENTIRE, SchedulerLimits
 from parsync.protocols.optimistic.choices import (
     AtomicUnit,
     LoserPolicy,
@@ -115,6 +116,21 @@ class OptimisticOptions(BaseModel):
         le=1_000_000,
         description="the same where no task submitted with them got a place either (Omega's 100)",
     )
+    hold_max: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="share of the cell, in each resource, that the tasks of one scheduler may hold"
+        " together (a limit of Omega's schedulers; not beside quotas, nor for kinds that keep"
+        " waiting tasks themselves); unset: no limit",
+    )
+    jobs_max: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000_000,
+        description="how many of its jobs a scheduler admits at a time; others wait until one has"
+        " ended (not beside quotas); unset: no limit",
+    )
     conflict_check: Annotated[ConflictCheck, *named(ConflictCheck)] = Field(
         ConflictCheck.RESOURCE_FIT,
         description="what the cell checks of a claim: that it fits, or also that nobody has claimed"
@@ -155,6 +171,13 @@ class OptimisticOptions(BaseModel):
     def gap_us(self) -> int:
         return round(self.gap_s * 1e6)
 
+    @property
+    def limits(self) -> SchedulerLimits:
+        """What each scheduler of the group limits itself to."""
+        share = self.hold_max
+        permille = None if share is None else max(1, round(share * ENTIRE))
+        return SchedulerLimits(permille, self.jobs_max)
+
     def make_strategy(self) -> Strategy:
         """The strategy of one agent."""
         return make_strategy(self.strategy, round(self.tau_s * 1e6))
@@ -180,6 +203,7 @@ class OptimisticOptions(BaseModel):
             attempts_max=self.attempts_max,
             attempts_max_unplaced=self.attempts_max_unplaced,
             min_retry_interval_us=round(self.min_retry_interval_s * 1e6),
+            limits=self.limits,
         )
 
 
@@ -202,6 +226,7 @@ class AgentPolicy:
             (Omega's simulator abandons jobs so).
         min_retry_interval_us: From the start of a round to that of the next one that is about
             tasks only which the scheduler kept.
+        limits: What the scheduler limits itself to.
     """
 
     cut_at_sync: bool
@@ -216,3 +241,4 @@ class AgentPolicy:
     attempts_max: int
     attempts_max_unplaced: int
     min_retry_interval_us: int
+    limits: SchedulerLimits

@@ -96,6 +96,15 @@ class PendingQueue(Protocol):
         """The pause of QueueExits.retry is over."""
         ...
 
+    def on_adopted(self, task: Int64) -> None:
+        """Tasks of the agent, int64[n], ran before it began."""
+        ...
+
+    def on_finished(self, task: Int64) -> bool:
+        """Tasks of the agent, int64[n], ran to their end. Whether there is more to decide
+        therefore."""
+        ...
+
 
 class AgentQueue:
     """The queue of an agent that itself offers waiting tasks again. Batches are offered in order of
@@ -111,8 +120,6 @@ class AgentQueue:
         whole_queue: All new tasks join the next round (Capability.PLANS_WHOLE_QUEUE), instead of
             one batch at a time; a requeued batch stays by itself, because its rounds are counted.
     """
-
-    has_waiting = False
 
     def __init__(
         self,
@@ -135,6 +142,10 @@ class AgentQueue:
     @property
     def has_new(self) -> bool:
         return self._whole_queue and len(self._queue) > 0 and not self._queue[0].rounds
+
+    @property
+    def has_waiting(self) -> bool:
+        return False
 
     def has_next(self, view_changed: bool) -> bool:
         return len(self._current) > 0 or len(self._queue) > 0
@@ -195,6 +206,12 @@ class AgentQueue:
 
     def on_requeue_due(self, key: int) -> None:
         self._queue.append(self._paused.pop(key))
+
+    def on_adopted(self, task: Int64) -> None:
+        """Ignore them: they are not in the queue."""
+
+    def on_finished(self, task: Int64) -> bool:
+        return False
 
     def _requeue(self, round_: Round, unplaced: QueuedTasks) -> QueueExits:
         """The tasks that the round left without a place pause together, unless they have had their
@@ -297,6 +314,12 @@ class SchedulerQueue:
         raise AssertionError(
             "losers of a scheduler that remembers what waits are offered again at once"
         )
+
+    def on_adopted(self, task: Int64) -> None:
+        """Ignore them: they are not in the queue."""
+
+    def on_finished(self, task: Int64) -> bool:
+        return False
 
 
 def _rows(task: Int64, wanted: Int64) -> Int64:

@@ -63,9 +63,13 @@ def sync_context(
 
 
 def check(members: tuple[Member, ...], partitions: int) -> None:
-    """Raise AgoraError if a group's sync policy cannot work with its gap and the partitions, if a
-    group is given partitions that the arm has not, or if groups of one sync set have different
-    gaps: their synchronisations interlock."""
+    """Check the groups of an arm.
+
+    Raises:
+        AgoraError: A group's sync policy cannot work with its gap and the partitions; a group is
+            given partitions that the arm has not; a scheduler cannot keep its limit; or groups of
+            one sync set have different gaps, although their synchronisations interlock.
+    """
     gap_s: dict[str, float] = {}
     for member in members:
         own = member.options
@@ -74,6 +78,11 @@ def check(members: tuple[Member, ...], partitions: int) -> None:
             raise AgoraError(
                 f"group '{member.name}': long_strategy: not for a scheduler that keeps the tasks "
                 "that wait, because it plans short and long ones together"
+            )
+        if own.hold_max is not None and Capability.KEEPS_PENDING in member.capabilities:
+            raise AgoraError(
+                f"group '{member.name}': hold_max: its kind of scheduler, with these options, "
+                "keeps the tasks that wait, so it may place them above its limit"
             )
         if own.sync_set and gap_s.setdefault(own.sync_set, own.gap_s) != own.gap_s:
             raise AgoraError(
@@ -104,14 +113,17 @@ def _check_partitions(member: Member, partitions: int) -> None:
 
 def capabilities(options: OptimisticOptions) -> Set[ProtocolCapability]:
     """The capabilities of a group. Agents that see the room of their ended tasks at once are sent
-    every end."""
-    wants_ends = {ProtocolCapability.WANTS_ENDS} if options.freed_at_once else set()
+    every end, and so are those with limits of their own. These do not obey quotas besides."""
+    limited = options.limits.has_any
+    wants_ends = {ProtocolCapability.WANTS_ENDS} if options.freed_at_once or limited else set()
+    obeys = set() if limited else {ProtocolCapability.OBEYS_QUOTAS}
     return {
         ProtocolCapability.RUNS_SCHEDULERS,
         ProtocolCapability.PASSES_DEMAND,
-        ProtocolCapability.OBEYS_QUOTAS,
         ProtocolCapability.SHOWS_RUNNING,
-    } | wants_ends
+        *obeys,
+        *wants_ends,
+    }
 
 
 def shares_demand(members: tuple[Member, ...]) -> bool:

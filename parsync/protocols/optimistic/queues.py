@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Set
 
 from parsync.core.quota_account import QuotaAccount
+from parsync.protocols.optimistic.admission import AdmittingQueue
+from parsync.protocols.optimistic.limit_queue import LimitQueue
 from parsync.protocols.optimistic.options import AgentPolicy
 from parsync.protocols.optimistic.pending_queue import AgentQueue, PendingQueue, SchedulerQueue
 from parsync.protocols.optimistic.quota_queue import QuotaQueue
@@ -24,15 +26,29 @@ def make_queue(
         policy: How the agent behaves.
         capabilities: Of its scheduler.
         table: Every task (row = id).
-        account: Of the agent's quota, if the arm has quota groups; its scheduler does not remember
-            waiting tasks then.
+        account: Of the agent's quota, if the arm has quota groups, or of the limit on what its
+            tasks hold; its scheduler does not remember waiting tasks then.
     """
+    queue = _make(policy, capabilities, table, account)
+    jobs_max = policy.limits.jobs_max
+    return queue if jobs_max is None else AdmittingQueue(queue, table.job, jobs_max)
+
+
+def _make(
+    policy: AgentPolicy,
+    capabilities: Set[Capability],
+    table: TaskBatch,
+    account: QuotaAccount | None,
+) -> PendingQueue:
+    """The queue of an agent that admits all jobs."""
     whole_queue = Capability.PLANS_WHOLE_QUEUE in capabilities
     gangs = table.gang if (table.gang != NO_GANG).any() else None
     if Capability.KEEPS_PENDING in capabilities:
         assert account is None, "check_protocols() refuses such a scheduler under quotas"
         return SchedulerQueue(whole_queue, gangs)
     chances = policy.losers, policy.attempts_max, policy.attempts_max_unplaced
+    if account is not None and policy.limits.hold_permille is not None:
+        return LimitQueue(account, len(table), *chances, gangs, whole_queue)
     if account is not None:
         return QuotaQueue(account, table.priority, *chances, gangs, whole_queue)
     return AgentQueue(*chances, gangs, whole_queue)

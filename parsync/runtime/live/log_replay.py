@@ -4,7 +4,8 @@ found.
 First the cell's log is fed to a new master and the other participants beside the cell. An audit of
 its own checks the cell's invariants meanwhile (shared_state.invariants). Then every other log is
 fed to new participants of its actor: agents, worker pool, workload source, coordinator
-(actor_replay.py), and another audit checks that they kept their quotas (parsync.core.quota_audit).
+(actor_replay.py). Other audits check that they kept their quotas (parsync.core.quota_audit) and
+their schedulers' own limits (parsync.core.limit_audit).
 Sync replies are logged without their payload, which is taken from the replayed master. Effects are
 compared by digest.
 
@@ -28,7 +29,7 @@ from parsync.core.participant import Participant
 from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import read_assembly
-from parsync.runtime.audit import AuditedMaster, quota_audit
+from parsync.runtime.audit import AuditedMaster, limit_audit, quota_audit
 from parsync.runtime.event_logs import ArmEnd, LogEnd, read_end, shortfall
 from parsync.runtime.json_files import digest_of, read_bytes
 from parsync.runtime.live.actor_replay import ReplayedActor
@@ -70,6 +71,7 @@ class Replayed:
             events are missing at the end of a log.
         cell_log: The cell's log as it is.
         quota_rounds: Of the coordinator, whose grants were found correct and obeyed.
+        limited_commits: Requests of schedulers that limit themselves, found to keep the limits.
     """
 
     steps: int = 0
@@ -81,6 +83,7 @@ class Replayed:
     end: ArmEnd | None = None
     cell_log: LogEnd | None = None
     quota_rounds: int = 0
+    limited_commits: int = 0
 
 
 def replay(directory: Path, on_progress: Progress = no_progress) -> Replayed:
@@ -93,7 +96,7 @@ def replay(directory: Path, on_progress: Progress = no_progress) -> Replayed:
     Raises:
         AgoraError: A file is missing without which nothing can be replayed, is corrupt, or is not
             what its name says.
-        InvariantViolation: The run broke an invariant of the cell, or a quota.
+        InvariantViolation: The run broke an invariant of the cell, a quota or a limit.
     """
     assembly, _ = read_assembly(directory)
     end = read_end(directory)
@@ -158,6 +161,7 @@ class _Replay:
         self._divergence: str | None = None
         self._counts: AuditCounts | None = None
         self._quotas = quota_audit(assembly)
+        self._limits = limit_audit(assembly)
 
     def result(self, gaps: list[str]) -> Replayed:
         """What was found."""
@@ -171,6 +175,7 @@ class _Replay:
             self._end,
             self._cell_log,
             0 if self._quotas is None else self._quotas.rounds,
+            0 if self._limits is None else self._limits.commits,
         )
 
     def cell(self) -> bool:
@@ -189,7 +194,7 @@ class _Replay:
         cell = bare.cell
         runtime = CellRuntime(
             assembly.codec,
-            cast(MasterCore, AuditedMaster(bare, audit)),
+            cast(MasterCore, AuditedMaster(bare, audit, assembly.workload.mapreduce)),
             hosts_of(agents_of),
             len(assembly.workload.tasks),
             ignore_record,
@@ -260,6 +265,8 @@ class _Replay:
                 return False
             if self._quotas is not None:
                 self._quotas.handled(address, entry.at_us, event, effects)
+            if self._limits is not None:
+                self._limits.handled(address, entry.at_us, event, effects)
         return True
 
     def _keep_syncs(self, runtime: CellRuntime, step: Step) -> None:

@@ -18,15 +18,13 @@ def reproduce_command(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="The paper: parsync.")],
     figures: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[FIGURE]...", help="For example fig5 table1. Default: all of the paper."
-        ),
+        typer.Argument(metavar="[FIGURE]...", help="For example fig5. Default: all of the paper."),
     ] = None,
     scale: Annotated[
         ReproduceScale,
         typer.Option(
-            help="smoke: a tenth of the paper's cell and shorter phases. "
-            "paper: the paper's cell and phases."
+            help="smoke: a small cell and short runs. paper: the paper's cell at full length; "
+            "where that is not public, what stands in for it."
         ),
     ] = ReproduceScale.SMOKE,
     seeds: Annotated[

@@ -82,6 +82,7 @@ class ClaimOf(Generic[M]):
         value: Computes the statistic from what a seed's runs measured, by label; None if it has no
             value.
         only_at_paper_scale: A smaller cell cannot show it, since it is about an absolute number.
+        incomparable: Why no run here can show it, in one sentence; "" if one can.
     """
 
     id: str
@@ -92,6 +93,7 @@ class ClaimOf(Generic[M]):
     limits: Limits
     value: Callable[[Mapping[str, M]], float | None]
     only_at_paper_scale: bool = False
+    incomparable: str = ""
 
 
 Claim = ClaimOf[SeedFigures]
@@ -143,6 +145,8 @@ def judge(claim: ClaimOf[M], seeds: Sequence[Mapping[str, M]], at_paper_scale: b
 
 
 def _verdict(claim: ClaimOf[M], ours: Interval, at_paper_scale: bool) -> tuple[Verdict, str]:
+    if claim.incomparable:
+        return Verdict.NOT_COMPARABLE, claim.incomparable
     if claim.only_at_paper_scale and not at_paper_scale:
         return Verdict.NOT_COMPARABLE, "It is about an absolute number, and the cell is smaller."
     if ours.mean is None:

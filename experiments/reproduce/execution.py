@@ -22,6 +22,7 @@ from experiments.reproduce.figure import (
     FigureOf,
     ModelFigure,
     ModelResults,
+    Paper,
     PaperFigure,
     ReproduceScale,
     ResultsOf,
@@ -36,7 +37,7 @@ from experiments.reproduce.page import (
     write_page,
 )
 from experiments.reproduce.platform_runs import PlatformRuns, Work
-from experiments.reproduce.registry import chosen
+from experiments.reproduce.registry import paper_of
 from experiments.sweeps.expected_time import expected_run_s, on_this_machine_s
 from experiments.sweeps.progress import Progress, time_text
 from experiments.sweeps.shared_directories import locked
@@ -72,7 +73,8 @@ def start(options: ReproduceOptions) -> int:
     Raises:
         AgoraError: An option is wrong, a run does not finish, or nothing can be written.
     """
-    figures = chosen(options.paper, options.figures)
+    paper = paper_of(options.paper)
+    figures = paper.chosen(options.figures)
     directory = options.out or Path("runs") / f"reproduce-{options.paper}-{options.scale}"
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -81,7 +83,7 @@ def start(options: ReproduceOptions) -> int:
     with stop_signals_noted() as interruption, locked(directory, "reproduction"):
         interruption.note = f"runs that are done are kept; --out {quote(str(directory))} continues"
         try:
-            _reproduce(options, figures, directory, interruption)
+            _reproduce(options, paper, figures, directory, interruption)
         except KeyboardInterrupt:
             Console(stderr=True).print(Text(f"Stopped: {interruption.note}."), soft_wrap=True)
     return interruption.exit_status if interruption.received else 0
@@ -143,6 +145,7 @@ class _Runs:
 
 def _reproduce(
     options: ReproduceOptions,
+    paper: Paper,
     figures: tuple[AnyFigure, ...],
     directory: Path,
     interruption: Interruption,
@@ -161,14 +164,14 @@ def _reproduce(
     claims = [claim for one in shown for claim in one.claims]
     reproduction = Reproduction(
         version=version_text(),
-        paper=options.paper,
+        paper=paper.id,
         scale=options.scale.value,
         seeds=options.seed_numbers,
         figures=[figure.id for figure in figures],
         claims=claims,
     )
     write_claims(directory, reproduction)
-    write_page(directory, reproduction, shown)
+    write_page(directory, paper, reproduction, shown)
     Console().print(_table(claims))
     console.print(Text(f"page: {directory / PAGE}"), soft_wrap=True)
 

@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 @app.command()
 def reproduce_command(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="The paper: parsync.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="The paper: parsync or omega.")],
     figures: Annotated[
         list[str] | None,
         typer.Argument(metavar="[FIGURE]...", help="For example fig5. Default: all of the paper."),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from experiments.reproduce import omega_statistics as statistic
 from experiments.reproduce.claims import Claim, Limits
-from experiments.reproduce.omega_claims import MORE, SATURATED, SLO_US
+from experiments.reproduce.omega_claims import MORE, SATURATED, SLO_S
 from experiments.reproduce.omega_runs import (
     COARSE_GANG,
     COARSE_INCREMENTAL,
@@ -128,12 +128,12 @@ def fig13() -> tuple[Claim, ...]:
             "Fig. 13b, section 5.1",
             "All schedulers meet the SLO for job wait times until the saturation point.",
             "30 s",
-            "largest mean wait of a class, us, with one scheduler and with three, at the last "
+            "largest mean wait of a class, s, with one scheduler and with three, at the last "
             "t_job(batch) at which they keep up",
-            Limits(high=SLO_US),
+            Limits(high=SLO_S),
             statistic.most(
                 [
-                    statistic.of(wait, at_load(schedulers, load))
+                    statistic.of_s(wait, at_load(schedulers, load))
                     for wait in (BATCH_WAIT, SERVICE_WAIT)
                     for schedulers, load in KEEPS_UP.items()
                 ]

@@ -83,6 +83,11 @@ def of(read: Reader, label: str) -> Value:
     return lambda arms: read(arms[label])
 
 
+def of_s(read: Reader, label: str) -> Value:
+    """What is read of one run in microseconds, in seconds."""
+    return lambda arms: quotient(read(arms[label]), 1e6)
+
+
 def ratio(read: Reader, label: str, other: str, read_other: Reader | None = None) -> Value:
     """What is read of a run over what is read, or read otherwise, of another one."""
     whole = read if read_other is None else read_other

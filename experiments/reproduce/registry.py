@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from experiments.reproduce.figure import Paper
 from experiments.reproduce.model_section import FIGURES as MODELS
+from experiments.reproduce.omega import FIGURES as OMEGA_FIGURES
 from experiments.reproduce.section6 import FIGURES as SECTION6
 from shared_state.errors import AgoraError
 
@@ -14,7 +15,13 @@ PARSYNC = Paper(
     "These runs have a tenth of the paper’s cell, and most have shorter phases.",
     (*MODELS, *SECTION6),
 )
-PAPERS: dict[str, Paper] = {paper.id: paper for paper in (PARSYNC,)}
+OMEGA = Paper(
+    "omega",
+    "Omega",
+    "These runs have a cell of 1,000 machines, and one or two hours in place of days.",
+    OMEGA_FIGURES,
+)
+PAPERS: dict[str, Paper] = {paper.id: paper for paper in (PARSYNC, OMEGA)}
 
 
 def paper_of(name: str) -> Paper:

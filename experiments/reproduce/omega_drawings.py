@@ -294,7 +294,7 @@ def fig14(results: Results) -> Figure:
                 "Conflict fraction",
                 lines(figure(f"{SERVICE}_conflict_fraction")),
                 plots.durations_x,
-                plots.from_zero_y,
+                plots.logarithmic_y,
             ),
         ],
     )

@@ -84,7 +84,8 @@ def draw(results: Results, panels: Sequence[Panel], *, same_y: bool = False) -> 
             if same_y and axes is not every[0]:
                 axes.sharey(every[0])
             for line in panel.lines:
-                drawn = _line(axes, results, line, above_zero=panel.y_axis is durations_y)
+                above_zero = panel.y_axis in (durations_y, logarithmic_y)
+                drawn = _line(axes, results, line, above_zero)
                 entries.setdefault(line.name, drawn)
             if panel.level is not None:
                 _level(axes, panel.level, panel.level_name)
@@ -108,6 +109,12 @@ def durations_x(axes: Axes) -> None:
 def durations_y(axes: Axes) -> None:
     """The y axis is in microseconds, logarithmic."""
     style.duration_axis(axes, "y", log=True)
+
+
+def logarithmic_y(axes: Axes) -> None:
+    """The y axis is a plain number, logarithmic."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def times_x(values: Sequence[float]) -> Axis:

@@ -16,8 +16,9 @@ from experiments.reproduce.omega_runs import (
 )
 
 _CELL_NOTE = (
-    "The workloads of the paper’s cells A, B and C are not public. The example of Omega’s "
-    "simulator stands in for them, on 10,000 machines of which 60 % are taken from the start."
+    "The workloads of the paper’s cells A, B and C are not public. At paper scale the example of "
+    "Omega’s simulator stands in for them, on 10,000 machines of which 60 % are taken from the "
+    "start."
 )
 _TRACE_NOTE = (
     "The paper’s figure rests on a trace of Google’s cells and on Google’s placement algorithm. "

@@ -16,18 +16,16 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 @app.command()
 def reproduce_command(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="The paper: parsync.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="The paper: parsync or omega.")],
     figures: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[FIGURE]...", help="For example fig5 table1. Default: all of the paper."
-        ),
+        typer.Argument(metavar="[FIGURE]...", help="For example fig5. Default: all of the paper."),
     ] = None,
     scale: Annotated[
         ReproduceScale,
         typer.Option(
-            help="smoke: a tenth of the paper's cell and shorter phases. "
-            "paper: the paper's cell and phases."
+            help="smoke: a small cell and short runs. paper: the paper's cell at full length; "
+            "where that is not public, what stands in for it."
         ),
     ] = ReproduceScale.SMOKE,
     seeds: SeedCount = 1,

@@ -82,8 +82,8 @@ class ClaimOf(Generic[M]):
         value: Computes the statistic from what a seed's runs measured, by label; None if it has no
             value.
         only_at_paper_scale: A smaller cell cannot show it, since it is about an absolute number.
-        why_not: Why no run can show it, in one sentence; "" if runs can. The statistic is then that
-            of what stands in.
+        incomparable: Why no run can show it, in one sentence; "" if runs can. The statistic is then
+            that of what stands in.
     """
 
     id: str
@@ -94,7 +94,7 @@ class ClaimOf(Generic[M]):
     limits: Limits
     value: Callable[[Mapping[str, M]], float | None]
     only_at_paper_scale: bool = False
-    why_not: str = ""
+    incomparable: str = ""
 
 
 Claim = ClaimOf[SeedFigures]
@@ -146,8 +146,8 @@ def judge(claim: ClaimOf[M], seeds: Sequence[Mapping[str, M]], at_paper_scale: b
 
 
 def _verdict(claim: ClaimOf[M], ours: Interval, at_paper_scale: bool) -> tuple[Verdict, str]:
-    if claim.why_not:
-        return Verdict.NOT_COMPARABLE, claim.why_not
+    if claim.incomparable:
+        return Verdict.NOT_COMPARABLE, claim.incomparable
     if claim.only_at_paper_scale and not at_paper_scale:
         return Verdict.NOT_COMPARABLE, "It is about an absolute number, and the cell is smaller."
     if ours.mean is None:

@@ -23,6 +23,7 @@ from experiments.reproduce.figure import (
     FigureOf,
     FigureRun,
     ModelResults,
+    Paper,
     PaperFigure,
     ReproduceScale,
     ResultsOf,
@@ -38,7 +39,7 @@ from experiments.reproduce.page import (
     write_page,
 )
 from experiments.reproduce.platform_runs import PlatformRuns, Work
-from experiments.reproduce.registry import chosen
+from experiments.reproduce.registry import paper_of
 from experiments.sweeps.expected_time import expected_run_s, on_this_machine_s
 from experiments.sweeps.progress import Progress, time_text
 from experiments.version import version_text
@@ -72,13 +73,14 @@ def start(options: ReproduceOptions) -> int:
     Raises:
         AgoraError: An option is wrong, a run does not finish, or nothing can be written.
     """
-    figures = chosen(options.paper, options.figures)
+    paper = paper_of(options.paper)
+    figures = paper.chosen(options.figures)
     directory = options.out or Path("runs") / f"reproduce-{options.paper}-{options.scale}"
     return run_continued(
         directory,
         "reproduction",
         "runs",
-        lambda interruption: _reproduce(options, figures, directory, interruption),
+        lambda interruption: _reproduce(options, paper, figures, directory, interruption),
     )
 
 
@@ -132,6 +134,7 @@ class _Runs:
 
 def _reproduce(
     options: ReproduceOptions,
+    paper: Paper,
     figures: tuple[AnyFigure, ...],
     directory: Path,
     interruption: Interruption,
@@ -150,14 +153,14 @@ def _reproduce(
     claims = [claim for one in shown for claim in one.claims]
     reproduction = Reproduction(
         version=version_text(),
-        paper=options.paper,
+        paper=paper.id,
         scale=options.scale.value,
         seeds=options.seed_numbers,
         figures=[figure.id for figure in figures],
         claims=claims,
     )
     write_claims(directory, reproduction)
-    write_page(directory, reproduction, shown)
+    write_page(directory, paper, reproduction, shown)
     Console().print(_table(claims))
     console.print(Text(f"page: {directory / PAGE}"), soft_wrap=True)
 

@@ -6,7 +6,7 @@ module of its section, and a place in registry.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
@@ -20,6 +20,7 @@ from experiments.config import RunConfig
 from experiments.model_runs.run import Arrays, ModelRun
 from experiments.reproduce.claims import ClaimOf
 from experiments.summary_model import SeedFigures
+from shared_state.errors import AgoraError
 
 R = TypeVar("R")  # what has to run
 M = TypeVar("M")  # what it measures
@@ -30,8 +31,8 @@ Series = Mapping[str, NDArray[np.generic]]
 class ReproduceScale(StrEnum):
     """The size of the runs.
 
-    SMOKE: a tenth of the paper's cell, mostly shorter phases, to see that a figure can be made.
-    PAPER: the paper's cell and phases.
+    SMOKE: a small cell and short runs, to see that a figure can be made.
+    PAPER: the paper's cell and phases; where these are not public, what stands in for them.
     """
 
     SMOKE = "smoke"
@@ -134,3 +135,32 @@ class ModelFigure(FigureOf[ModelRun, Arrays]):
 
 
 AnyFigure = PaperFigure | ModelFigure
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A paper whose figures can be reproduced.
+
+    Attributes:
+        id: As the command takes it.
+        title: How the page calls it.
+        smoke_note: What the runs at smoke scale are, in one sentence.
+        figures: In the paper's order; their claims have ids of their own.
+    """
+
+    id: str
+    title: str
+    smoke_note: str
+    figures: tuple[AnyFigure, ...]
+
+    def chosen(self, ids: Sequence[str]) -> tuple[AnyFigure, ...]:
+        """Some figures, in the paper's order; all of them if no ids are given.
+
+        Raises:
+            AgoraError: There is no such figure.
+        """
+        known = [figure.id for figure in self.figures]
+        for one in ids:
+            if one not in known:
+                raise AgoraError(f"FIGURE {one!r}: expected some of {', '.join(known)}")
+        return tuple(figure for figure in self.figures if not ids or figure.id in ids)

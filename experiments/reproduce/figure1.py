@@ -104,7 +104,7 @@ FIGURES = (
                 "jobs that arrive, in a day of the mean rate",
                 Limits(3.34e6, 4.36e6),
                 lambda runs: _per_day("jobs", runs),
-                why_not=_NOT_PUBLIC,
+                incomparable=_NOT_PUBLIC,
             ),
             ModelClaim(
                 "fig1a.tasks_per_day",
@@ -114,7 +114,7 @@ FIGURES = (
                 "tasks that arrive, in a day of the mean rate",
                 Limits(3.1e9, 4.4e9),
                 lambda runs: _per_day("tasks", runs),
-                why_not=_NOT_PUBLIC,
+                incomparable=_NOT_PUBLIC,
             ),
             ModelClaim(
                 "fig1a.peak",
@@ -124,7 +124,7 @@ FIGURES = (
                 "tasks of the busiest second over the mean",
                 Limits(1.4, 1.7),
                 _peak,
-                why_not=_NOT_PUBLIC,
+                incomparable=_NOT_PUBLIC,
             ),
             ModelClaim(
                 "fig1a.tasks_per_job",

@@ -12,7 +12,7 @@ import jinja2
 from experiments.figures import style
 from experiments.model_files import write_model, writing
 from experiments.reproduce.claims import ClaimResult, Verdict
-from experiments.reproduce.figure import FigureOf, ReproduceScale, ResultsOf, Table
+from experiments.reproduce.figure import FigureOf, Paper, ReproduceScale, ResultsOf, Table
 from experiments.summary_model import VERSION, Version
 from experiments.whole_files import whole_file
 from parsync.metrics.figures import Figures
@@ -24,7 +24,6 @@ M = TypeVar("M")
 
 CLAIMS, PAGE = "claims.json", "reproduce.html"
 _TEMPLATES = Path(__file__).parents[1] / "report" / "templates"
-_TITLES = {"parsync": "ParSync"}
 _WORDS = {
     Verdict.HOLDS: "holds",
     Verdict.DOES_NOT_HOLD: "does not hold",
@@ -104,7 +103,9 @@ def write_claims(directory: Path, reproduction: Reproduction) -> None:
     write_model(directory / CLAIMS, reproduction)
 
 
-def write_page(directory: Path, reproduction: Reproduction, shown: Sequence[Shown]) -> Path:
+def write_page(
+    directory: Path, paper: Paper, reproduction: Reproduction, shown: Sequence[Shown]
+) -> Path:
     """Write the page with all figures. Returns its path; raises AgoraError if it cannot be
     written."""
     path = directory / PAGE
@@ -121,7 +122,7 @@ def write_page(directory: Path, reproduction: Reproduction, shown: Sequence[Show
         reproduction=reproduction,
         shown=shown,
         at_paper_scale=reproduction.scale == ReproduceScale.PAPER.value,
-        title=_TITLES.get(reproduction.paper, reproduction.paper),
+        paper=paper,
         counts=[
             (verdict, sum(claim.verdict == verdict for claim in reproduction.claims))
             for verdict in Verdict

@@ -1,31 +1,34 @@
-"""The papers whose figures can be reproduced. A new figure has a place here."""
+"""The papers whose figures can be reproduced. A new paper has a place here, a new figure one in its
+paper's module."""
 
 from __future__ import annotations
 
 from experiments.reproduce.controls import FIGURES as CONTROLS
-from experiments.reproduce.figure import AnyFigure
+from experiments.reproduce.figure import Paper
 from experiments.reproduce.figure1 import FIGURES as FIGURE1
 from experiments.reproduce.model_section import FIGURES as MODELS
+from experiments.reproduce.omega import FIGURES as OMEGA_FIGURES
 from experiments.reproduce.section6 import FIGURES as SECTION6
 from experiments.reproduce.section51 import FIGURES as SECTION51
 from shared_state.errors import AgoraError
 
-PAPERS: dict[str, tuple[AnyFigure, ...]] = {
-    "parsync": (*FIGURE1, *MODELS, *SECTION51, *SECTION6, *CONTROLS)
-}
+PARSYNC = Paper(
+    "parsync",
+    "ParSync",
+    "These runs have a tenth of the paper’s cell, and most have shorter phases.",
+    (*FIGURE1, *MODELS, *SECTION51, *SECTION6, *CONTROLS),
+)
+OMEGA = Paper(
+    "omega",
+    "Omega",
+    "These runs have a cell of 1,000 machines, and one or two hours in place of days.",
+    OMEGA_FIGURES,
+)
+PAPERS: dict[str, Paper] = {paper.id: paper for paper in (PARSYNC, OMEGA)}
 
 
-def chosen(paper: str, ids: list[str]) -> tuple[AnyFigure, ...]:
-    """Some figures of a paper, in its order; all of them if no ids are given.
-
-    Raises:
-        AgoraError: There is no such paper or figure.
-    """
-    if paper not in PAPERS:
-        raise AgoraError(f"PAPER {paper!r}: expected one of {', '.join(PAPERS)}")
-    figures = PAPERS[paper]
-    known = {figure.id: figure for figure in figures}
-    for one in ids:
-        if one not in known:
-            raise AgoraError(f"FIGURE {one!r}: expected some of {', '.join(known)}")
-    return tuple(figure for figure in figures if not ids or figure.id in ids)
+def paper_of(name: str) -> Paper:
+    """The paper of an id. AgoraError if there is none."""
+    if name not in PAPERS:
+        raise AgoraError(f"PAPER {name!r}: expected one of {', '.join(PAPERS)}")
+    return PAPERS[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from experiments.reproduce.arithmetic import difference, over, quotient
 from experiments.reproduce.claims import ArmsOfSeed
 from parsync.metrics.summary import PhaseFigures
 
@@ -20,7 +21,7 @@ def in_phase(label: str, phase: int, key: str) -> Value:
 
 def highest(label: str, key: str) -> Value:
     """The largest value of a figure over the phases."""
-    return lambda arms: _over(max, [_of(arms, label, phase, key) for phase in PHASES])
+    return lambda arms: over(max, [_of(arms, label, phase, key) for phase in PHASES])
 
 
 def least_ratio(
@@ -32,10 +33,10 @@ def least_ratio(
     """
 
     def value(arms: ArmsOfSeed) -> float | None:
-        return _over(
+        return over(
             min,
             [
-                _quotient(_of(arms, other, phase, key), _of(arms, label, phase, key))
+                quotient(_of(arms, other, phase, key), _of(arms, label, phase, key))
                 for other in others
                 for phase in phases
             ],
@@ -48,10 +49,10 @@ def least_difference(label: str, other: str, key: str, phases: Sequence[int] = P
     """The smallest difference, over some phases, of an arm's figure less another arm's."""
 
     def value(arms: ArmsOfSeed) -> float | None:
-        return _over(
+        return over(
             min,
             [
-                _difference(_of(arms, label, phase, key), _of(arms, other, phase, key))
+                difference(_of(arms, label, phase, key), _of(arms, other, phase, key))
                 for phase in phases
             ],
         )
@@ -64,10 +65,9 @@ def largest_gap(one: str, other: str, key: str) -> Value:
 
     def value(arms: ArmsOfSeed) -> float | None:
         gaps = [
-            _difference(_of(arms, one, phase, key), _of(arms, other, phase, key))
-            for phase in PHASES
+            difference(_of(arms, one, phase, key), _of(arms, other, phase, key)) for phase in PHASES
         ]
-        return _over(max, [None if gap is None else abs(gap) for gap in gaps])
+        return over(max, [None if gap is None else abs(gap) for gap in gaps])
 
     return value
 
@@ -77,10 +77,10 @@ def least_growth(label: str, key: str, phases: Sequence[int]) -> Value:
     order. Above 1: it grows from each to the next."""
 
     def value(arms: ArmsOfSeed) -> float | None:
-        return _over(
+        return over(
             min,
             [
-                _quotient(_of(arms, label, after, key), _of(arms, label, before, key))
+                quotient(_of(arms, label, after, key), _of(arms, label, before, key))
                 for before, after in pairwise(phases)
             ],
         )
@@ -93,15 +93,15 @@ def ratio(label: str, other: str, key: str, phase: int | None = None) -> Value:
 
     def value(arms: ArmsOfSeed) -> float | None:
         if phase is None:
-            return _quotient(arms[label].overall.value(key), arms[other].overall.value(key))
-        return _quotient(_of(arms, label, phase, key), _of(arms, other, phase, key))
+            return quotient(arms[label].overall.value(key), arms[other].overall.value(key))
+        return quotient(_of(arms, label, phase, key), _of(arms, other, phase, key))
 
     return value
 
 
 def phase_ratio(label: str, key: str, phase: int, other_phase: int) -> Value:
     """The ratio of a figure in one phase to that in another."""
-    return lambda arms: _quotient(_of(arms, label, phase, key), _of(arms, label, other_phase, key))
+    return lambda arms: quotient(_of(arms, label, phase, key), _of(arms, label, other_phase, key))
 
 
 def committed_share(label: str, settle_s: float, phases: Sequence[int] = PHASES) -> Value:
@@ -110,10 +110,10 @@ def committed_share(label: str, settle_s: float, phases: Sequence[int] = PHASES)
 
     def value(arms: ArmsOfSeed) -> float | None:
         of = arms[label].phases
-        return _over(
+        return over(
             min,
             [
-                _quotient(of[phase].throughput_per_s, submitted_per_s(of[phase], settle_s))
+                quotient(of[phase].throughput_per_s, submitted_per_s(of[phase], settle_s))
                 for phase in phases
             ],
         )
@@ -137,8 +137,8 @@ def edge_conflicts(label: str) -> Value:
 
     def value(arms: ArmsOfSeed) -> float | None:
         rates = [_of(arms, label, phase, "conflict_rate") for phase in PHASES]
-        edge = _over(min, [rates[0], rates[-1]])
-        return _quotient(edge, _over(max, rates[1:-1]))
+        edge = over(min, [rates[0], rates[-1]])
+        return quotient(edge, over(max, rates[1:-1]))
 
     return value
 
@@ -150,17 +150,3 @@ def submitted_per_s(phase: PhaseFigures, settle_s: float) -> float:
 
 def _of(arms: ArmsOfSeed, label: str, phase: int, key: str) -> float | None:
     return arms[label].phases[phase].value(key)
-
-
-def _over(choose: Callable[[list[float]], float], values: Sequence[float | None]) -> float | None:
-    """The least or the largest of some values; None if one is not known."""
-    known = [value for value in values if value is not None]
-    return choose(known) if known and len(known) == len(values) else None
-
-
-def _quotient(part: float | None, whole: float | None) -> float | None:
-    return None if part is None or not whole else part / whole
-
-
-def _difference(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one - other

@@ -8,13 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from parsync.metrics.busyness import growth
+from parsync.metrics.days import Days
 from parsync.metrics.figures import Figures, Number
 from parsync.metrics.metric import Metric, Scope, TableColumns
 from parsync.metrics.quantity import Better, Unit, quantity
-
-DAY_US = 86_400_000_000
-# Runs of less than two days are divided into so many parts, which stand for days.
-PARTS = 10
 
 
 class DailyBusynessFigures(Figures):
@@ -53,9 +50,7 @@ class DailyBusynessMetric(Metric):
         rows, inside = scope.rows("agents")
         if not inside.any():
             return _NOTHING
-        end_us = max(end for _, end, _ in self.run.phases)
-        day_us = DAY_US if end_us >= 2 * DAY_US else max(1, end_us // PARTS)
-        days = -(-end_us // day_us)
+        days = Days(self.run)
         at_us, busy_us = rows["at_us"], rows["busy_us"]
         shares = []
         for agent in scope.agents:
@@ -63,11 +58,10 @@ class DailyBusynessMetric(Metric):
             slot, within, times_us = rows.slot[mine], inside[mine], at_us[mine]
             paired = within[1:] & (slot[1:] == slot[:-1])
             # what was decided between two samples counts on the day of the first
-            day = times_us[:-1][paired] // day_us
-            elapsed = np.bincount(day, np.diff(times_us)[paired], minlength=days)
-            decided = np.bincount(day, growth(busy_us[mine])[paired], minlength=days)
-            # days of which the windows hold little say little
-            whole = elapsed >= day_us / 2
+            day = days.of(times_us[:-1][paired])
+            elapsed = np.bincount(day, np.diff(times_us)[paired], minlength=days.count)
+            decided = np.bincount(day, growth(busy_us[mine])[paired], minlength=days.count)
+            whole = days.is_whole(elapsed)
             shares.append(decided[whole] / elapsed[whole])
         every = np.concatenate(shares)
         if not len(every):

@@ -38,6 +38,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "jobs": "parsync.metrics.jobs:JobMetric",
         "job_waits": "parsync.metrics.job_waits:JobWaitMetric",
         "job_classes": "parsync.metrics.job_classes:JobClassMetric",
+        "daily_conflicts": "parsync.metrics.daily_conflicts:DailyConflictMetric",
         "throughput": "parsync.metrics.throughput:ThroughputMetric",
         "unplaceable": "parsync.metrics.unplaceable:UnplaceableMetric",
         "utilisation": "parsync.metrics.utilisation:UtilisationMetric",

@@ -26,6 +26,7 @@ from experiments.reproduce.figure import (
     FigureRun,
     ModelFigure,
     ModelResults,
+    Paper,
     PaperFigure,
     ReproduceScale,
     Results,
@@ -34,7 +35,7 @@ from experiments.reproduce.figure import (
 from experiments.reproduce.model_settings import default_settings
 from experiments.reproduce.page import CLAIMS, PAGE, Reproduction, show
 from experiments.reproduce.platform_runs import PlatformRuns
-from experiments.reproduce.registry import PAPERS, chosen
+from experiments.reproduce.registry import PAPERS, PARSYNC, paper_of
 from experiments.reproduce.section6_plots import binned, waiting
 from experiments.reproduce.section6_runs import arms, arms_of_scale
 from experiments.reproduce.section6_tables import JCT_S, JSD_S, STET_S
@@ -46,9 +47,8 @@ from parsync.model.slot_settings import Phase, SchedulerGroup
 from shared_state.errors import AgoraError
 from tests.unit.slot_cells import small_settings
 
-EVERY_KIND = [figure for figures in PAPERS.values() for figure in figures]
-EVERY = [figure for figure in EVERY_KIND if isinstance(figure, PaperFigure)]
-MODELS = [figure for figure in EVERY_KIND if isinstance(figure, ModelFigure)]
+EVERY = [figure for figure in PARSYNC.figures if isinstance(figure, PaperFigure)]
+MODELS = [figure for figure in PARSYNC.figures if isinstance(figure, ModelFigure)]
 TINY = {"machines": 60, "phase_s": 6.0, "preference_groups": 4, "preferred_fraction": 0.2}
 
 
@@ -155,8 +155,9 @@ def test_at_smoke_scale_schedulers_claim_the_same_shares_of_slots() -> None:
             assert decided == pytest.approx(0.01)
 
 
-def test_claims_have_ids_of_their_own_that_programs_can_use() -> None:
-    ids = [claim.id for figure in EVERY_KIND for claim in figure.claims]
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=lambda paper: paper.id)
+def test_claims_have_ids_of_their_own_that_programs_can_use(paper: Paper) -> None:
+    ids = [claim.id for figure in paper.figures for claim in figure.claims]
     assert len(set(ids)) == len(ids)
     assert all(re.fullmatch(r"[a-z0-9]+\.[a-z0-9_]+", one) for one in ids)
 
@@ -221,6 +222,15 @@ def test_an_absolute_number_is_not_judged_on_a_smaller_cell(
     assert judge(claim, seeds, True).verdict == Verdict.HOLDS.value
 
 
+def test_a_claim_that_no_run_can_show_is_not_judged(
+    measured: tuple[SeedFigures, Series],
+) -> None:
+    claim = replace(a_claim(Limits(high=2.0)), incomparable="Its trace is not public.")
+    result = judge(claim, seeds_with(measured, 1.0), True)
+    assert (result.verdict, result.reason) == ("not_comparable", "Its trace is not public.")
+    assert result.values == [1.0]
+
+
 def test_limits_need_a_side_and_an_order() -> None:
     with pytest.raises(ValueError, match="expected at least one"):
         Limits()
@@ -268,10 +278,10 @@ def test_bins_of_a_second_keep_every_count() -> None:
 @pytest.fixture
 def small_paper(monkeypatch: pytest.MonkeyPatch) -> Iterator[PaperFigure]:
     """Fig. 6 on a cell of 60 machines, in place of all figures."""
-    (figure,) = chosen("parsync", ["fig6"])
+    (figure,) = PARSYNC.chosen(["fig6"])
     assert isinstance(figure, PaperFigure)
     small = replace(figure, runs=lambda scale: tuple(map(shrunk, figure.runs(scale))))
-    monkeypatch.setitem(PAPERS, "parsync", (small,))
+    monkeypatch.setitem(PAPERS, "parsync", replace(PARSYNC, figures=(small,)))
     yield small
 
 
@@ -285,6 +295,7 @@ def test_the_command_leaves_a_page_and_claims_and_does_nothing_twice(
     assert (found.scale, found.seeds, found.figures) == ("smoke", [1, 2], ["fig6"])
     page = (tmp_path / "out" / PAGE).read_text("utf-8")
     assert "<svg" in page
+    assert PARSYNC.smoke_note in page
     assert all(claim.statement in page for claim in small_paper.claims)
     assert (tmp_path / "out" / "figures" / "fig6.png").is_file()
     before = (tmp_path / "out" / CLAIMS).read_bytes()
@@ -329,13 +340,4 @@ def test_an_unknown_paper_or_figure_is_refused(
     paper: str, figures: list[str], message: str
 ) -> None:
     with pytest.raises(AgoraError, match=message):
-        chosen(paper, figures)
-
-
-def test_a_claim_that_no_run_can_show_is_not_judged(
-    measured: tuple[SeedFigures, Series],
-) -> None:
-    claim = replace(a_claim(Limits(high=2.0)), why_not="There is no trace.")
-    result = judge(claim, seeds_with(measured, 1.0), True)
-    assert (result.verdict, result.reason) == ("not_comparable", "There is no trace.")
-    assert result.values == [1.0]
+        paper_of(paper).chosen(figures)

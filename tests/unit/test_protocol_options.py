@@ -141,7 +141,10 @@ def test_an_arm_made_without_them_has_defaults() -> None:
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [
-        ("[arms.protocols.raffle]", "unknown protocol 'raffle'; known: locking, lottery, optimistic"),
+        (
+            "[arms.protocols.raffle]",
+            "unknown protocol 'raffle'; known: locking, lottery, optimistic",
+        ),
         ("[arms.protocols.optimistic]", "no group of the arm uses protocol 'optimistic'"),
         (
             "[arms.protocols.lottery]\nmachine = 7",

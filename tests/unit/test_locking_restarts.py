@@ -12,7 +12,6 @@ from tests.fixtures.killed_actors import cell_and_tasks, events_of, make_run, to
 from tests.fixtures.live_runs import locking_arm
 from tests.fixtures.run_oracle import truth
 
-
 BOTH = ("schedulers-0", "schedulers-1")
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from experiments.arm_config import ArmConfig
 from experiments.config import first_error
 from parsync.core.events import Started, TasksSubmitted
-from parsync.protocols.locking.events import LocksGranted
+from parsync.protocols.locking.events import LocksGranted, LocksReleased
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.protocol_checks import check_protocols
 from shared_state.errors import AgoraError
@@ -110,7 +110,8 @@ def test_a_lock_for_the_agent_before_a_restart_is_dropped() -> None:
     workload = failing_workload()
     assembly = Assembly.of(locking_arm(locking_group()).spec(3, 1000, 50_000, False), workload)
     agent = assembly.agent(0)
-    agent.handle(0, Started(7))
+    first, *_ = agent.handle(0, Started(7))
+    assert first.event == LocksReleased(0, 7), "what the agent before it held is free"
     [asked] = agent.handle(0, TasksSubmitted(np.arange(3)))
     assert asked.event.epoch == 7
     partition = np.arange(6, dtype=np.int32)

@@ -1,0 +1,51 @@
+"""Locks in live runs whose scheduler hosts are killed: what a killed scheduler held is free again,
+and claims still never conflict. Without Ray, on a hand-driven clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from parsync.runtime import replay
+from tests.fixtures.killed_actors import cell_and_tasks, events_of, make_run, to_the_end
+from tests.fixtures.live_runs import locking_arm
+from tests.fixtures.run_oracle import truth
+
+BOTH = ("schedulers-0", "schedulers-1")
+
+
+@pytest.mark.parametrize(
+    ("locked_partitions", "hosts", "in_step"),
+    [(1, BOTH, True), (None, BOTH[:1], False), (None, BOTH[:1], True)],
+)
+def test_a_restarted_scheduler_has_no_locks_and_nobody_waits_for_ever(
+    locked_partitions: int | None,
+    hosts: tuple[str, ...],
+    in_step: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arm, workload = locking_arm(locked_partitions), cell_and_tasks()
+    ray = make_run(monkeypatch, tmp_path, arm, workload)
+    for at_us in (300_000, 900_000, 1_700_000):
+        ray.pass_time(at_us)
+        for host in hosts:
+            if in_step:
+                ray.dies_in_step = host
+                while host in ray.actors:
+                    ray.pass_time(ray.clock.us + 1_000)
+            else:
+                ray.kill(host)
+        ray.pass_time(ray.clock.us + 100_000)
+        for host in hosts:
+            ray.restart(host)
+    outcome = to_the_end(ray)
+    count = {name: int(counts.sum()) for name, counts in outcome.metrics.count.items()}
+    assert not outcome.partial
+    assert count["committed"] == len(workload.arrival_rows)
+    assert count["stale"] + count["full"] + count["evicted"] == 0
+    told = truth(tmp_path / "log", events_of(arm))
+    assert len(told.commit_us) == len(workload.arrival_rows)
+    assert told.claims == len(told.commit_us) + told.duplicates
+    assert replay.replay(tmp_path / "log").divergence is None

@@ -16,6 +16,7 @@ from experiments.summary_model import Phase
 
 BIN_S = 1.0
 _WIDE_IN, _PANEL_IN = 9.2, 3.0
+_BANDS_MAX = 5  # more of them hide the lines
 
 Lines = Callable[[Series, float], tuple[Floats, Floats]]  # times in s, values [schedulers, bins]
 
@@ -33,7 +34,8 @@ def over_time(results: Results, labels: Mapping[str, str], panels: Sequence[str]
         for axes, key in zip(row, panels, strict=True):
             values, title, finish = PANELS[key]
             for index, (label, name) in enumerate(labels.items()):
-                _line(axes, index, name, *values(results.series[label], _end_s(results)))
+                time, of_schedulers = values(results.series[label], _end_s(results))
+                _line(axes, index, name, time, of_schedulers, len(labels) <= _BANDS_MAX)
             _finish(axes, results, title, finish)
         style.legend(figure, row[0])
     return figure
@@ -48,7 +50,7 @@ def in_detail(results: Results, label: str) -> Figure:
         figure.set_size_inches(_WIDE_IN, 2 * _PANEL_IN)
         for axes, key in zip(made.flat, ("throughput", "delay", "conflicts", "share"), strict=True):
             values, title, finish = PANELS[key]
-            _line(axes, 0, title, *values(series, end_s))
+            _line(axes, 0, title, *values(series, end_s), True)
             _finish(axes, results, title, finish)
         _utilisation(made.flat[0], series)
         _rate(made.flat[2], series, end_s)
@@ -135,12 +137,13 @@ PANELS: dict[str, tuple[Lines, str, Callable[[Axes], None]]] = {
 }
 
 
-def _line(axes: Axes, index: int, name: str, time: Floats, values: Floats) -> None:
+def _line(axes: Axes, index: int, name: str, time: Floats, values: Floats, has_band: bool) -> None:
     low, median, high = band(values)
     axes.plot(time, median, label=name, **style.line_style(index))
-    axes.fill_between(
-        time, low, high, color=style.colour(index), alpha=2 * style.BAND_ALPHA, linewidth=0
-    )
+    if has_band:
+        axes.fill_between(
+            time, low, high, color=style.colour(index), alpha=2 * style.BAND_ALPHA, linewidth=0
+        )
 
 
 def _finish(axes: Axes, results: Results, title: str, finish: Callable[[Axes], None]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from experiments.workloads.conformance import check_workload
+from experiments.workloads.inspection import digest
 from experiments.workloads.service_batch import SPEC
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
@@ -188,6 +190,14 @@ def test_activities_of_a_mapreduce_job_run_as_its_scheduler_is_told() -> None:
         assert (workload.duration_us[first:middle] == jobs.map_us[row]).all()
         assert (workload.duration_us[middle:end] == jobs.reduce_us[row]).all()
         assert len(np.unique(tasks.job[first:end])) == 1
+
+
+def test_what_users_ask_for_is_part_of_the_digest() -> None:
+    workload = made(mapreduce=MAPREDUCE)
+    jobs = workload.mapreduce
+    assert jobs is not None
+    more = replace(workload, mapreduce=replace(jobs, workers=jobs.workers + 1))
+    assert digest(more) != digest(workload) == digest(made(mapreduce=MAPREDUCE))
 
 
 def test_means_of_mapreduce_jobs_are_those_of_the_options() -> None:

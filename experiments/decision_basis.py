@@ -311,4 +311,9 @@ def _part_of_jobs(group: GroupConfig, outline: Outline | None) -> float:
     """The part of the jobs that is of the group's class."""
     if group.task_class is None or outline is None:
         return 1.0
-    return outline.service_share if group.task_class == "service" else 1 - outline.service_share
+    match group.task_class:
+        case "service":
+            return outline.service_share
+        case "mapreduce":
+            return outline.mapreduce_share
+    return 1 - outline.service_share - outline.mapreduce_share

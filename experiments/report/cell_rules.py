@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from parsync.metrics.quantity import counted
+
 
 def cell_rules(config: Mapping[str, Any], name: str) -> list[str]:
-    """The quotas of an arm and its policy of evictions; none of those that every arm has.
+    """The quotas of an arm, the limits of its schedulers and its policy of evictions; none of those
+    that every arm has.
 
     Args:
         config: Of the run, as its summary keeps it.
@@ -21,9 +24,22 @@ def cell_rules(config: Mapping[str, Any], name: str) -> list[str]:
         after_s = quotas.get("reclaim_after_s")
         reclaims = "" if after_s is None else f"; tasks above a grant end after {after_s:g} s"
         rules.append(f"quotas: {groups}{reclaims}")
+    rules += [rule for group in arm.get("groups", ()) if (rule := _limits(group))]
     if arm.get("evictions", "own") != "own":
         rules.append("evicts tasks of lower priority, of any scheduler")
     return rules
+
+
+def _limits(group: Mapping[str, Any]) -> str:
+    """What each scheduler of a group limits itself to, "" if to nothing: e.g. `each scheduler
+    of batch holds at most 25 % of the cell, admits at most 50 jobs at a time`."""
+    hold, jobs = group["protocol"].get("hold_max"), group["protocol"].get("jobs_max")
+    said = [
+        "" if hold is None else f"holds at most {round(hold * 100, 1):g} % of the cell",
+        "" if jobs is None else f"admits at most {counted(jobs, 'job')} at a time",
+    ]
+    limits = ", ".join(filter(None, said))
+    return f"each scheduler of {group['name']} {limits}" if limits else ""
 
 
 def _group(group: Mapping[str, Any]) -> str:

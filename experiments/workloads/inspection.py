@@ -107,7 +107,8 @@ def _phases(workload: Workload) -> list[dict[str, object]]:
 
 def digest(workload: Workload) -> str:
     """The digest of every column: cell, costs, tasks with their true durations, arrivals, machine
-    events, phases, quota groups. It is the same on any machine; name and facts do not count."""
+    events, phases, quota groups, MapReduce jobs. It is the same on any machine; name and
+    facts do not count."""
     state = hashlib.blake2b(digest_size=16)
     for part in (
         workload.cell,
@@ -131,4 +132,7 @@ def digest(workload: Workload) -> str:
     if workload.quotas is not None:
         state.update(repr(workload.quotas.names).encode())
         state.update(np.ascontiguousarray(workload.quotas.group).data)
+    if workload.mapreduce is not None:
+        for field in dataclasses.fields(workload.mapreduce):
+            state.update(np.ascontiguousarray(getattr(workload.mapreduce, field.name)).data)
     return state.hexdigest()

@@ -58,6 +58,7 @@ class Outline:
         service_share: share of the jobs that are services, in [0, 1].
         quota_groups: the names of the quota groups that jobs belong to, () if to none; None if only
             reading the workload tells.
+        mapreduce_share: share of the jobs that are MapReduce jobs, in [0, 1].
     """
 
     machines: int
@@ -67,6 +68,7 @@ class Outline:
     batch_tasks: float
     service_share: float
     quota_groups: tuple[str, ...] | None = None
+    mapreduce_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

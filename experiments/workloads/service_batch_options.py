@@ -159,6 +159,7 @@ class ServiceBatchOptions(Strict):
             tasks_per_s=tasks_per_s / self.arriving_share,
             batch_tasks=tasks_per_s / jobs_per_s,
             service_share=rate["service"] / jobs_per_s,
+            mapreduce_share=rate.get("mapreduce", 0.0) / jobs_per_s,
         )
 
     def _resources(self, jobs: JobClass | MapReduceJobClass) -> Resources:

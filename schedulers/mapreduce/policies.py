@@ -63,12 +63,20 @@ class WorkerPolicy:
         return int(np.count_nonzero(fits))  # what is taken only grows: these are the first
 
 
+def _policy_kind(given: object) -> object:
+    """A policy by its name."""
+    names = [str(kind) for kind in PolicyKind]
+    if given not in names:
+        raise ValueError(f"expected one of {', '.join(names)}, got {given!r}")
+    return PolicyKind(str(given))
+
+
 class MapReduceOptions(BaseModel):
     """Options of the kind `mapreduce`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    policy: Annotated[PolicyKind, BeforeValidator(PolicyKind)] = Field(
+    policy: Annotated[PolicyKind, BeforeValidator(_policy_kind)] = Field(
         PolicyKind.MAX_PARALLELISM,
         description="which extra workers jobs get: requested (none), max_parallelism (as many as"
         " the model finds useful), global_cap (while at most target_utilization of the cell is in"

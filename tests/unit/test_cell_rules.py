@@ -19,3 +19,16 @@ def test_quotas_are_named_in_words() -> None:
     quotas, evictions = cell_rules(config, "quotas")
     assert quotas.endswith("batch (up to 80 %); tasks above a grant end after 0.5 s")
     assert evictions == "evicts tasks of lower priority, of any scheduler"
+
+
+def test_limits_of_schedulers_are_named_in_words() -> None:
+    config = load_config(Path("examples/omega/run.toml")).model_dump(mode="json")
+    arm = next(arm for arm in config["arms"] if len(arm["groups"]) == 2)
+    batch, service = arm["groups"]
+    batch["protocol"] |= {"hold_max": 0.25, "jobs_max": 50}
+    service["protocol"] |= {"jobs_max": 1}
+    assert cell_rules(config, arm["name"]) == [
+        f"each scheduler of {batch['name']} holds at most 25 % of the cell, admits at most 50 jobs"
+        " at a time",
+        f"each scheduler of {service['name']} admits at most 1 job at a time",
+    ]

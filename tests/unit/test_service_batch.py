@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from experiments.arm_config import GroupConfig
+from experiments.decision_basis import _part_of_jobs
 from experiments.workloads.conformance import check_workload
+from experiments.workloads.inspection import digest
 from experiments.workloads.service_batch import SPEC
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 from shared_state.tasks import NO_GANG, NO_PREFERENCE, NOWHERE_ELSE, TaskClass
+from tests.fixtures.service_batch_runs import OMEGA, group
 
 SMALL: dict[str, Any] = {"machines": 100, "duration_s": 600.0}
 
@@ -190,6 +195,14 @@ def test_activities_of_a_mapreduce_job_run_as_its_scheduler_is_told() -> None:
         assert len(np.unique(tasks.job[first:end])) == 1
 
 
+def test_what_users_ask_for_is_part_of_the_digest() -> None:
+    workload = made(mapreduce=MAPREDUCE)
+    jobs = workload.mapreduce
+    assert jobs is not None
+    more = replace(workload, mapreduce=replace(jobs, workers=jobs.workers + 1))
+    assert digest(more) != digest(workload) == digest(made(mapreduce=MAPREDUCE))
+
+
 def test_means_of_mapreduce_jobs_are_those_of_the_options() -> None:
     """Within four standard errors, as above."""
     options = {"interarrival_s": 20.0, "workers": [2, 9], "map_s": 3.0, "reduce_s": 7.0}
@@ -211,6 +224,19 @@ def test_means_of_mapreduce_jobs_are_those_of_the_options() -> None:
     assert of_options.arriving_share == pytest.approx(
         SPEC.parse_options(SMALL).arriving_share + more
     )
+
+
+def test_each_class_has_its_share_of_the_jobs() -> None:
+    """Batch jobs arrive every 10 s, service and MapReduce jobs every 20 s."""
+    options = {"interarrival_s": 20.0, "workers": [4]}
+    outline = SPEC.outline(SPEC.parse_options(SMALL | {"mapreduce": options}))
+    assert outline is not None
+    assert outline.service_share == outline.mapreduce_share == pytest.approx(0.25)
+    assert outline.batch_tasks == pytest.approx(100 / 2 + 10 / 4 + 48 / 4)
+    assert SPEC.outline(SPEC.parse_options(SMALL)).mapreduce_share == 0  # type: ignore[union-attr]
+    both = [group(name, OMEGA, task_class=name) for name in ("batch", "service", "mapreduce")]
+    parts = [_part_of_jobs(GroupConfig.model_validate(one), outline) for one in both]
+    assert parts == pytest.approx([0.5, 0.25, 0.25])
 
 
 def test_requests_of_activities_that_fit_no_machine_are_refused() -> None:

@@ -86,7 +86,13 @@ class OptimisticAgent:
         self._view = AgentView(environment, context, checks_seqnum)
         capabilities = environment.member.capabilities
         self._observer = TaskObserver(self.scheduler, observes_changes(capabilities))
-        self._planner = RoundPlanner(environment, self.scheduler, self._view, checks_seqnum)
+        whole_queue = Capability.PLANS_WHOLE_QUEUE in capabilities
+        longest_us: int | None = None
+        if strategy.rounds_per_sync is not None and not whole_queue:
+            longest_us = context.gap_us // (context.agents * strategy.rounds_per_sync)
+        self._planner = RoundPlanner(
+            environment, self.scheduler, self._view, checks_seqnum, longest_us
+        )
         self.view = self._view.cell
         self._demand: DemandExchange | NoExchange = NoExchange()
         if Capability.SHARES_DEMAND in capabilities:
@@ -99,7 +105,7 @@ class OptimisticAgent:
         # A sync at every attempt has to show the last attempt's outcome, so it waits for that.
         waits = Capability.WAITS_FOR_OUTCOME in capabilities or sync.at_every_attempt
         self._pipelines = policy.commit_pipelining and not waits
-        self._cuts = policy.cut_at_sync and Capability.PLANS_WHOLE_QUEUE not in capabilities
+        self._cuts = policy.cut_at_sync and not whole_queue
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
         self._activity = Activity.BLOCKED_ON_CAPACITY
         self._quota = make_quota(environment)
@@ -292,10 +298,8 @@ class OptimisticAgent:
         if begun:
             self._batch_size = begun
             self._ranking = self._strategy.ranking(self._average.us)
-        limit: int | None = None
-        if self._cuts and self._sync.next_us is not None:
-            limit = self._planner.tasks_within(self._sync.next_us - now_us, self._ranking)
-        offered = self._queue.take(limit)
+        end_us = self._sync.next_us if self._cuts else None
+        offered = self._queue.take(self._planner.most_tasks(now_us, end_us, self._ranking))
         self._rounds += 1
         self._begun_us = now_us
         self._retries.wanted_us = None

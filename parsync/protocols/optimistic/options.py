@@ -51,8 +51,9 @@ class OptimisticOptions(BaseModel):
     strategy: Annotated[StrategyKind, *named(StrategyKind)] = Field(
         StrategyKind.OPTIMISTIC,
         description="how partitions are ranked: optimistic (the whole view is one pool, as in"
-        " Omega), quality_first, latency_first, adaptive (between these two) or freshest_preferred"
-        " (preferred machines, the freshest of them first)",
+        " Omega), quality_first, latency_first, adaptive (between these two), freshest_preferred"
+        " (preferred machines, the freshest of them first) or prompt (as quality_first, in rounds"
+        " of at most an eighth of G/N, where the decision time is known beforehand)",
     )
     tau_s: float = Field(
         0.8,

@@ -28,9 +28,9 @@ def run_command(
             help="Run one arm with these schedulers: [PROTOCOL:]KIND=COUNT,... For example "
             '"latency_first=8,firmament=1". KIND is a kind of scheduler, or a strategy by which '
             "random placement ranks partitions: optimistic (not at all), quality_first, "
-            "latency_first, adaptive or freshest_preferred. PROTOCOL is how they get places on the "
-            "cell; default: the optimistic protocol. Default without --mix: several arms to "
-            "compare.",
+            "latency_first, adaptive, freshest_preferred or prompt. PROTOCOL is how they get "
+            "places on the cell; default: the optimistic protocol. Default without --mix: several "
+            "arms to compare.",
         ),
     ] = None,
     scale: Annotated[

@@ -17,7 +17,8 @@ from shared_state.errors import AgoraError
 
 LONGEST_S = 1e5  # of any time: far beyond use, far within int64 nanoseconds
 # Those of ParSync: slots have scores, but no task prefers machines.
-STRATEGIES = [kind for kind in StrategyKind if kind is not StrategyKind.FRESHEST_PREFERRED]
+_OF_AGORA = (StrategyKind.FRESHEST_PREFERRED, StrategyKind.PROMPT)
+STRATEGIES = [kind for kind in StrategyKind if kind not in _OF_AGORA]
 _SYNC_MODES = list(SyncMode)
 
 

@@ -105,6 +105,7 @@ VIRTUAL: dict[str, tuple[Callable[[], Workload], ArmConfig, int]] = {
         arm("diff_block", group(strategy="freshest_preferred", options=SHARED_PRICES)),
         0,
     ),
+    "DiffSyn, prompt": (synthetic(), arm("diff_block", group(strategy="prompt")), 0),
     "SameSyn": (synthetic(), arm("same_block", QUALITY), 0),
     "Omega: sync at every attempt, requeue, sequence numbers": (
         synthetic(),

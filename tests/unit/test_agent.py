@@ -264,6 +264,23 @@ def test_adaptive_turns_to_latency_first_when_delays_reach_tau() -> None:
     ]
 
 
+def test_a_prompt_round_has_time_for_what_is_decided_within_an_eighth_of_the_gap() -> None:
+    bench = Bench(machines=40, strategy="prompt")
+    bench.submit(0, *range(16))
+    for now_us in (0, 1_000, 2_000):
+        bench.decide(now_us)
+        bench.commit(now_us + 800)
+    # G/N is 5 ms. The 7th decision of 0.1 ms begins within the first 625 us.
+    assert bench.scheduler.offered == [[*range(7)], [*range(7, 14)], [14, 15]]
+
+
+def test_a_prompt_round_ends_at_the_next_sync_as_others_do() -> None:
+    bench = Bench(machines=40, strategy="prompt", policy=replace(POLICY, cut_at_sync=True))
+    bench.submit(9_700, *range(10))
+    bench.decide(9_700)
+    assert bench.scheduler.offered == [[0, 1, 2]], "300 us are left"
+
+
 def test_sequence_number_checks_send_what_the_plan_saw() -> None:
     bench = Bench(policy=replace(POLICY, conflict_check=ConflictCheck.SEQUENCE_NUMBER))
     bench.submit(100, 1)

@@ -47,6 +47,17 @@ def test_only_a_scheduler_that_plans_the_whole_queue_gets_all_batches_in_one_rou
 
 
 @pytest.mark.parametrize("capability", Capability)
+def test_only_a_scheduler_that_plans_the_whole_queue_has_no_prompt_rounds(
+    capability: Capability,
+) -> None:
+    bench = Bench(machines=40, strategy="prompt", capabilities=[capability])
+    bench.submit(100, *range(20))
+    bench.decide(100)
+    whole = capability is Capability.PLANS_WHOLE_QUEUE
+    assert bench.scheduler.offered == [[*range(20 if whole else 7)]]
+
+
+@pytest.mark.parametrize("capability", Capability)
 def test_only_a_scheduler_that_keeps_what_waits_is_not_offered_it_again(
     capability: Capability,
 ) -> None:

@@ -108,3 +108,10 @@ def test_the_option_is_written_and_read_again() -> None:
     assert one.protocol["long_strategy"] == "optimistic"
     arm["groups"] = [one.model_dump(mode="json", exclude_none=True)]
     assert ArmConfig.model_validate(arm).groups[0].protocol == one.protocol
+
+
+def test_short_rounds_are_for_all_tasks_or_for_none() -> None:
+    one = group("both", {**BY_LENGTH, "long_strategy": "prompt"})
+    with pytest.raises(ValidationError) as refused:
+        ArmConfig.model_validate({"name": "arm", "partitions": 8, "groups": [one]})
+    assert "long_strategy: 'prompt' is quality_first in short rounds" in str(refused.value)

@@ -74,6 +74,7 @@ def with_rates(*rates: float, duration_s: float = 10.0) -> dict[str, Any]:
         (with_group(average_permille=0), "average_permille: expected 1 to"),
         (with_group(strategy=StrategyKind.ADAPTIVE, tau_s=0.0), "tau_s: expected"),
         (with_group(strategy=StrategyKind.FRESHEST_PREFERRED), "strategy: expected one of"),
+        (with_group(strategy=StrategyKind.PROMPT), "strategy: expected one of"),
         (with_group(schedulers=10_001), "schedulers: expected 1 to"),
         ({"slots": 90_000_000, **with_group(schedulers=1_000)}, "schedulers: 1000 views of"),
         ({"phases": ()}, "phases: expected at least one"),

@@ -86,7 +86,13 @@ class OptimisticAgent:
         self._view = AgentView(environment, context, checks_seqnum)
         capabilities = environment.member.capabilities
         self._observer = TaskObserver(self.scheduler, observes_changes(capabilities))
-        self._planner = RoundPlanner(environment, self.scheduler, self._view, checks_seqnum)
+        whole_queue = Capability.PLANS_WHOLE_QUEUE in capabilities
+        longest_us: int | None = None
+        if strategy.rounds_per_sync is not None and not whole_queue:
+            longest_us = context.gap_us // (context.agents * strategy.rounds_per_sync)
+        self._planner = RoundPlanner(
+            environment, self.scheduler, self._view, checks_seqnum, longest_us
+        )
         self.view = self._view.cell
         self._demand: DemandExchange | NoExchange = NoExchange()
         if Capability.SHARES_DEMAND in capabilities:
@@ -101,7 +107,7 @@ class OptimisticAgent:
         # A sync at every attempt has to show the last attempt's outcome, so it waits for that.
         waits = Capability.WAITS_FOR_OUTCOME in capabilities or sync.at_every_attempt
         self._pipelines = policy.commit_pipelining and not waits
-        self._cuts = policy.cut_at_sync and Capability.PLANS_WHOLE_QUEUE not in capabilities
+        self._cuts = policy.cut_at_sync and not whole_queue
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
         self._activity = Activity.BLOCKED_ON_CAPACITY
         self._quota = make_quota(environment, policy.limits)
@@ -300,14 +306,13 @@ class OptimisticAgent:
             self._batch_size = begun
             self._rankings.begin_batch(self._average.us)
         self._ranking = self._rankings.ranking
-        limit: int | None = None
+        alike: int | None = None
         if self._rankings.tells_lengths:
-            self._ranking, limit = self._rankings.of(self._queue.current().task)
-        if self._cuts and self._sync.next_us is not None:
-            within = self._planner.tasks_within(self._sync.next_us - now_us, self._ranking)
-            if within is not None:
-                limit = within if limit is None else min(limit, within)
-        offered = self._queue.take(limit)
+            self._ranking, alike = self._rankings.of(self._queue.current().task)
+        end_us = self._sync.next_us if self._cuts else None
+        in_time = self._planner.most_tasks(now_us, end_us, self._ranking)
+        limits = [limit for limit in (alike, in_time) if limit is not None]
+        offered = self._queue.take(min(limits, default=None))
         self._rounds += 1
         self._begun_us = now_us
         self._retries.wanted_us = None

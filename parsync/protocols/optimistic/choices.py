@@ -26,13 +26,14 @@ class AtomicUnit(IntEnum):
 
 
 class StrategyKind(StrEnum):
-    """How an agent ranks partitions: those of ParSync section 5.2, and one of Agora's."""
+    """How an agent ranks partitions: those of ParSync section 5.2, and two of Agora's."""
 
     OPTIMISTIC = "optimistic"  # not at all: the whole view is one pool
     QUALITY_FIRST = "quality_first"
     LATENCY_FIRST = "latency_first"
     ADAPTIVE = "adaptive"
     FRESHEST_PREFERRED = "freshest_preferred"  # preferred machines, the freshest of them first
+    PROMPT = "prompt"  # as quality-first, in rounds of a fraction of G/N
 
 
 class SyncMode(StrEnum):

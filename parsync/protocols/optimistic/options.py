@@ -52,8 +52,9 @@ class OptimisticOptions(BaseModel):
     strategy: Annotated[StrategyKind, *named(StrategyKind)] = Field(
         StrategyKind.OPTIMISTIC,
         description="how partitions are ranked: optimistic (the whole view is one pool, as in"
-        " Omega), quality_first, latency_first, adaptive (between these two) or freshest_preferred"
-        " (preferred machines, the freshest of them first)",
+        " Omega), quality_first, latency_first, adaptive (between these two), freshest_preferred"
+        " (preferred machines, the freshest of them first) or prompt (as quality_first, in rounds"
+        " of at most an eighth of G/N, where the decision time is known beforehand)",
     )
     long_strategy: Annotated[StrategyKind, *named(StrategyKind)] | None = Field(
         None,
@@ -164,6 +165,16 @@ class OptimisticOptions(BaseModel):
             raise ValueError(
                 "atomic_unit: has no effect unless commit_mode is 'all_or_nothing', got "
                 f"{self.commit_mode.name.lower()!r}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _one_length_of_rounds(self) -> Self:
+        if self.long_strategy is StrategyKind.PROMPT:
+            raise ValueError(
+                "long_strategy: 'prompt' is quality_first in short rounds, which a scheduler has "
+                "for all its tasks or for none; expected 'quality_first' here, and 'prompt' as "
+                "strategy for short rounds"
             )
         return self
 

@@ -23,6 +23,7 @@ class RoundPlanner:
         scheduler: The agent's scheduler.
         view: The agent's view.
         checks_seqnum: Whether claims carry the sequence numbers of their machines.
+        longest_us: How long a round may last, but for its last task; None: any time.
     """
 
     def __init__(
@@ -31,21 +32,32 @@ class RoundPlanner:
         scheduler: CheckedScheduler,
         view: AgentView,
         checks_seqnum: bool,
+        longest_us: int | None,
     ) -> None:
         self._scheduler = scheduler
         self._view = view
         self._checks_seqnum = checks_seqnum
+        self._longest_us = longest_us
         self._clock = environment.clock
         self._task_class = environment.shared.table.task_class
         self._name = environment.name
         self._seed = environment.shared.seed
 
-    def tasks_within(self, time_us: int, ranking: PartitionRanking) -> int | None:
-        """How many tasks can be decided at most in this time; None if that is not known
-        beforehand."""
+    def most_tasks(self, now_us: int, end_us: int | None, ranking: PartitionRanking) -> int | None:
+        """The most tasks that a round may be about that begins now; None: any number, or the
+        decision time is not known beforehand.
+
+        Args:
+            end_us: When the round has to end, but for its last task; None: at any time.
+        """
+        times_us = [] if end_us is None else [max(0, end_us - now_us)]
+        if self._longest_us is not None:
+            times_us.append(self._longest_us)
+        if not times_us:
+            return None
         few = ranking in (PartitionRanking.LATENCY_FIRST, PartitionRanking.FRESHEST_PREFERRED)
         scanned = 1 if few else len(self._view.order)
-        return self._clock.tasks_within(max(0, time_us), scanned)
+        return self._clock.tasks_within(min(times_us), scanned)
 
     def plan(self, round_: Round, now_us: int) -> None:
         """Plan the round on the view as it stands, and take its claims out of the view."""

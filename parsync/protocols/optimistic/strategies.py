@@ -1,5 +1,5 @@
 """Strategies: how an agent ranks partitions from one decision round to the next (ParSync section
-5.2)."""
+5.2), and how long its rounds last."""
 
 from __future__ import annotations
 
@@ -14,15 +14,25 @@ from schedulers.interface import PartitionRanking
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64, TaskClass
 
+# How many rounds a prompt scheduler has time for from one synchronisation of DiffSyn to the next.
+PROMPT_ROUNDS = 8
+
 _FIXED = {
     StrategyKind.OPTIMISTIC: PartitionRanking.OPTIMISTIC,
     StrategyKind.QUALITY_FIRST: PartitionRanking.QUALITY_FIRST,
     StrategyKind.LATENCY_FIRST: PartitionRanking.LATENCY_FIRST,
     StrategyKind.FRESHEST_PREFERRED: PartitionRanking.FRESHEST_PREFERRED,
+    StrategyKind.PROMPT: PartitionRanking.QUALITY_FIRST,
 }
 
 
 class Strategy(Protocol):
+    @property
+    def rounds_per_sync(self) -> int | None:
+        """How many rounds fit at least into G/N, the time between two synchronisations of DiffSyn
+        (ParSync section 5.1); None: a round may be longer."""
+        ...
+
     def ranking(self, delay_average_us: int) -> PartitionRanking:
         """The ranking for a batch begun when the agent's average scheduling delay is
         `delay_average_us`."""
@@ -34,6 +44,7 @@ class FixedStrategy:
     """One ranking throughout."""
 
     fixed: PartitionRanking
+    rounds_per_sync: int | None = None
 
     def ranking(self, delay_average_us: int) -> PartitionRanking:
         return self.fixed
@@ -44,6 +55,10 @@ class AdaptiveStrategy:
     """Quality-first while the average delay is below tau, else latency-first."""
 
     tau_us: int
+
+    @property
+    def rounds_per_sync(self) -> int | None:
+        return None
 
     def ranking(self, delay_average_us: int) -> PartitionRanking:
         return (
@@ -57,7 +72,7 @@ def make_strategy(kind: StrategyKind, tau_us: int) -> Strategy:
     """The strategy that a configuration names. Raises AgoraError if adaptive has no positive
     threshold tau."""
     if kind != StrategyKind.ADAPTIVE:
-        return FixedStrategy(_FIXED[kind])
+        return FixedStrategy(_FIXED[kind], PROMPT_ROUNDS if kind == StrategyKind.PROMPT else None)
     if tau_us <= 0:
         raise AgoraError(
             f"tau_us: {tau_us} is not positive; adaptive switches when the average delay reaches it"

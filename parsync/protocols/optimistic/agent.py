@@ -86,7 +86,7 @@ class OptimisticAgent:
         self._view = AgentView(environment, context, checks_seqnum)
         capabilities = environment.member.capabilities
         self._observer = TaskObserver(self.scheduler, observes_changes(capabilities))
-        self._planner = RoundPlanner(environment, self.scheduler, self._view, checks_seqnum)
+        self._planner = RoundPlanner(environment, self.scheduler, self._view, policy)
         self.view = self._view.cell
         self._demand: DemandExchange | NoExchange = NoExchange()
         if Capability.SHARES_DEMAND in capabilities:

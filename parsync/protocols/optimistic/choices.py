@@ -34,6 +34,11 @@ class StrategyKind(StrEnum):
     ADAPTIVE = "adaptive"
     FRESHEST_PREFERRED = "freshest_preferred"  # preferred machines, the freshest of them first
 
+    @property
+    def ranks_by_quality(self) -> bool:
+        """Whether some of its batches look for the best partition."""
+        return self in (StrategyKind.QUALITY_FIRST, StrategyKind.ADAPTIVE)
+
 
 class SyncMode(StrEnum):
     """The sync policies of the papers, by their names in the registry of sync policies. A
@@ -52,14 +57,6 @@ class SlotWeighting(IntEnum):
 
     SCORE = 0
     EXP_SCORE = 1
-
-
-class PartitionQuality(IntEnum):
-    """What quality-first calls the best partition: the highest mean score of its idle slots
-    (ParSync section 5.2), or the highest mean weight, which the greedy placer compares."""
-
-    MEAN_SCORE = 0
-    MEAN_WEIGHT = 1
 
 
 class FinishRule(IntEnum):

@@ -15,6 +15,7 @@ from parsync.protocols.optimistic.choices import (
 )
 from parsync.protocols.optimistic.strategies import Strategy, make_strategy
 from parsync.protocols.optimistic.sync import registry as sync_policies
+from schedulers.interface import PartitionQuality
 from shared_state.errors import AgoraError
 from shared_state.transaction import CommitMode, ConflictCheck
 
@@ -53,6 +54,12 @@ class OptimisticOptions(BaseModel):
         description="how partitions are ranked: optimistic (the whole view is one pool, as in"
         " Omega), quality_first, latency_first, adaptive (between these two) or freshest_preferred"
         " (preferred machines, the freshest of them first)",
+    )
+    quality: Annotated[PartitionQuality, *named(PartitionQuality)] = Field(
+        PartitionQuality.MEAN_WEIGHT,
+        description="quality_first and adaptive, in a cell whose slots have scores: the best"
+        " partition has the highest mean_score of its open slots (ParSync), or the highest"
+        " mean_weight, which is exp(score)",
     )
     tau_s: float = Field(
         0.8,
@@ -134,6 +141,15 @@ class OptimisticOptions(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _ranks_by_quality(self) -> Self:
+        if self.quality is not PartitionQuality.MEAN_WEIGHT and not self.strategy.ranks_by_quality:
+            raise ValueError(
+                "quality: has no effect unless strategy is 'quality_first' or 'adaptive', got "
+                f"{self.strategy.value!r}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _has_units(self) -> Self:
         if (
             self.atomic_unit is not AtomicUnit.GANG
@@ -168,6 +184,7 @@ class OptimisticOptions(BaseModel):
             attempts_max=self.attempts_max,
             attempts_max_unplaced=self.attempts_max_unplaced,
             min_retry_interval_us=round(self.min_retry_interval_s * 1e6),
+            quality=self.quality,
         )
 
 
@@ -190,6 +207,7 @@ class AgentPolicy:
             (Omega's simulator abandons jobs so).
         min_retry_interval_us: From the start of a round to that of the next one that is about
             tasks only which the scheduler kept.
+        quality: Which partition the scheduler is told is the best.
     """
 
     cut_at_sync: bool
@@ -204,3 +222,4 @@ class AgentPolicy:
     attempts_max: int
     attempts_max_unplaced: int
     min_retry_interval_us: int
+    quality: PartitionQuality

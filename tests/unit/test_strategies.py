@@ -64,7 +64,7 @@ def test_only_strategies_that_look_for_the_best_partition_choose_what_that_is(
     kind: StrategyKind,
 ) -> None:
     chosen = {"strategy": kind.value, "quality": "mean_score"}
-    if kind in (StrategyKind.QUALITY_FIRST, StrategyKind.ADAPTIVE):
+    if kind in (StrategyKind.QUALITY_FIRST, StrategyKind.ADAPTIVE, StrategyKind.PROMPT):
         assert options(**chosen).policy().quality is PartitionQuality.MEAN_SCORE
     else:
         with pytest.raises(ValidationError, match=f"quality: has no effect.*'{kind.value}'"):

@@ -65,8 +65,8 @@ class OptimisticOptions(BaseModel):
     )
     quality: Annotated[PartitionQuality, *named(PartitionQuality)] = Field(
         PartitionQuality.MEAN_WEIGHT,
-        description="quality_first, adaptive and prompt, in a cell whose slots have scores: the best"
-        " partition has the highest mean_score of its open slots (ParSync), or the highest"
+        description="quality_first, adaptive and prompt, in a cell whose slots have scores: the"
+        " best partition has the highest mean_score of its open slots (ParSync), or the highest"
         " mean_weight, which is exp(score)",
     )
     tau_s: float = Field(

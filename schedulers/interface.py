@@ -61,6 +61,14 @@ class PartitionRanking(IntEnum):
     FRESHEST_PREFERRED = 3
 
 
+class PartitionQuality(IntEnum):
+    """What quality-first calls the best partition. A slot's weight is e**score: its slot score as
+    CellSpec has it, at least 1."""
+
+    MEAN_SCORE = 0  # the highest mean score of its open slots (ParSync section 5.2)
+    MEAN_WEIGHT = 1  # the highest mean weight: few slots of a high score count for more
+
+
 @dataclass(frozen=True, slots=True)
 class PlanContext:
     """What a plan may depend on besides tasks and view.
@@ -74,6 +82,7 @@ class PlanContext:
             the last sync round first.
         running: What is known of running tasks of lower priority than the highest, of all
             schedulers; None unless the kind has Capability.PREEMPTS.
+        quality: Under QUALITY_FIRST, which partition is the best.
     """
 
     now_us: int
@@ -81,6 +90,7 @@ class PlanContext:
     ranking: PartitionRanking
     partition_order: Int32
     running: RunningTasks | None = None
+    quality: PartitionQuality = PartitionQuality.MEAN_WEIGHT
 
 
 class PendingReason(IntEnum):

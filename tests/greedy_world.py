@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from schedulers import registry
-from schedulers.interface import PartitionRanking, Plan, PlanContext, SchedulerEnvironment
+from schedulers.interface import (
+    PartitionQuality,
+    PartitionRanking,
+    Plan,
+    PlanContext,
+    SchedulerEnvironment,
+)
 from shared_state.partition import Partitioning
 from shared_state.random import stream_key
 from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
@@ -84,8 +90,15 @@ class Greedy:
         self.scheduler = found.build(found.parse_options({}), environment)
         self.order = np.arange(partitions, dtype=np.int32)[::-1].copy()
 
-    def plan(self, tasks, ranking=PartitionRanking.OPTIMISTIC, stream=0, order=None) -> Plan:
+    def plan(
+        self,
+        tasks,
+        ranking=PartitionRanking.OPTIMISTIC,
+        stream=0,
+        order=None,
+        quality=PartitionQuality.MEAN_WEIGHT,
+    ) -> Plan:
         order = self.order if order is None else np.array(order, np.int32)
-        return self.scheduler.plan(
-            tasks, self.view, PlanContext(0, stream_key(1, "greedy", stream), ranking, order)
-        )
+        key = stream_key(1, "greedy", stream)
+        context = PlanContext(0, key, ranking, order, quality=quality)
+        return self.scheduler.plan(tasks, self.view, context)

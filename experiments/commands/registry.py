@@ -30,6 +30,10 @@ COMMANDS = {
     "explain": ("experiments.commands.explain", "Tell what became of tasks and their conflicts."),
     "actors": ("experiments.commands.actors", "Show what the actors of live runs are doing."),
     "model": ("experiments.commands.model", "Print how many conflicts ParSync's model expects."),
+    "slots": (
+        "experiments.commands.slots",
+        "Simulate schedulers that share the slots of a cell.",
+    ),
     "extra-slots": (
         "experiments.commands.extra_slots",
         "Find how many extra slots ParSync's schedulers need.",

@@ -30,7 +30,8 @@ _RATE_NOTE = (
 )
 _NO_VALUES_NOTE = (
     "The paper's text states no values of these plots, so the claims are about shapes. Slots are "
-    "drawn with weight exp(score): with the score itself as weight, V has no effect."
+    "drawn with weight exp(score): with the score itself as weight, V has no effect. They are "
+    "drawn from the whole view, so partitions are not ranked by quality."
 )
 _LOAD_NOTES = {
     "a": (
@@ -113,8 +114,8 @@ FIGURES = (
             "schedulers in group A and 7 in group B, 13 partitions and 15,000 extra slots (smoke: "
             "1,500). The number of schedulers and S_extra are those with which an earlier model "
             "came near the paper's delays and utilisation, so these are not independent checks.",
-            "Quality-first ranks partitions by the mean score of idle slots, as in the paper. The "
-            "platform's placer ranks them by the mean of exp(score).",
+            "Quality-first ranks partitions by the mean score of idle slots, as in the paper. On "
+            "the platform that is quality = mean_score; its default is the mean of exp(score).",
             "The full capacity of the groups is taken to be the rate of 40,000 tasks/s.",
         ),
     ),

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from parsync.model import _native
 from parsync.protocols.optimistic.choices import (
     LoserPolicy,
-    PartitionQuality,
     SlotWeighting,
     StrategyKind,
     SyncMode,
 )
+from schedulers.interface import PartitionQuality
 from shared_state.errors import AgoraError
 
 LONGEST_S = 1e5  # of any time: far beyond use, far within int64 nanoseconds

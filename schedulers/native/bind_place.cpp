@@ -56,6 +56,12 @@ agora::PartitionRanking ranking_of(int ranking) {
   return static_cast<agora::PartitionRanking>(ranking);
 }
 
+agora::PartitionQuality quality_of(int quality) {
+  if (quality < 0 || quality > static_cast<int>(agora::kQualityNames.size()) - 1)
+    throw std::invalid_argument("unknown quality");
+  return static_cast<agora::PartitionQuality>(quality);
+}
+
 agora::PlacementKind kind_of(int kind) {
   if (kind < 0 || kind > static_cast<int>(agora::PlacementKind::WeightedSampling))
     throw std::invalid_argument("unknown placement kind");
@@ -78,8 +84,8 @@ struct BoundPricedRows {
 
 nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> request,
                 In<int32_t> preference, In<int64_t> gang, In<int32_t> partition_order, int ranking,
-                int kind, uint64_t stream, bool preferred_first, In<bool> waits, In<bool> kept,
-                BoundPricedRows* prices) {
+                int quality, int kind, uint64_t stream, bool preferred_first, In<bool> waits,
+                In<bool> kept, BoundPricedRows* prices) {
   const size_t count = preference.size();
   if (request.shape(0) != count || request.shape(1) != view.static_state().dimensions() ||
       gang.size() != count)
@@ -98,7 +104,8 @@ nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> 
                                   preferred_first,
                                   span_of(waits),
                                   span_of(kept),
-                                  prices == nullptr ? nullptr : &prices->rows};
+                                  prices == nullptr ? nullptr : &prices->rows,
+                                  quality_of(quality)};
   agora::PlaceWork work;
   {
     nb::gil_scoped_release release;
@@ -157,8 +164,9 @@ nb::tuple columns_of(const TaskColumns& table, nb::handle task) {
 }
 
 nb::tuple place_and_claim(ClusterView& view, const BoundCatalog& catalog, const TaskColumns& table,
-                          nb::object task, nb::handle partition_order, int ranking, int kind,
-                          uint64_t stream, bool preferred_first, BoundPricedRows* prices) {
+                          nb::object task, nb::handle partition_order, int ranking, int quality,
+                          int kind, uint64_t stream, bool preferred_first,
+                          BoundPricedRows* prices) {
   const size_t count = agora::length_of(task, "task"), width = table.dimensions();
   const Column<const int64_t> ids(task, "task", count);
   const Column<const int32_t> order(partition_order, "partition_order",
@@ -171,6 +179,7 @@ nb::tuple place_and_claim(ClusterView& view, const BoundCatalog& catalog, const 
                             order.span(),   ranking_of(ranking),  kind_of(kind),    stream,
                             preferred_first};
   if (prices != nullptr) input.prices = &prices->rows;
+  input.quality = quality_of(quality);
   const agora::PlaceWork work = agora::place(view, catalog.catalog, input, found.data());
 
   const auto placed = static_cast<size_t>(
@@ -249,17 +258,18 @@ void bind_place(nb::module_& module) {
            nb::arg("unit"));
   module.def("place", &place, nb::arg("view"), nb::arg("catalog"), nb::arg("request"),
              nb::arg("preference"), nb::arg("gang"), nb::arg("partition_order"), nb::arg("ranking"),
-             nb::arg("kind"), nb::arg("stream"), nb::arg("preferred_first"), nb::arg("waits"),
-             nb::arg("kept"), nb::arg("prices").none());
+             nb::arg("quality"), nb::arg("kind"), nb::arg("stream"), nb::arg("preferred_first"),
+             nb::arg("waits"), nb::arg("kept"), nb::arg("prices").none());
   nb::class_<TaskColumns>(module, "TaskColumns")
       .def(nb::init<InAnyOrder<int64_t, 2>, InAnyOrder<int32_t, 1>, InAnyOrder<int64_t, 1>>(),
            nb::arg("request"), nb::arg("preference"), nb::arg("gang"))
       .def("columns_of", &columns_of);
   module.def("place_and_claim", &place_and_claim, nb::arg("view"), nb::arg("catalog"),
              nb::arg("table"), nb::arg("task"), nb::arg("partition_order"), nb::arg("ranking"),
-             nb::arg("kind"), nb::arg("stream"), nb::arg("preferred_first"),
+             nb::arg("quality"), nb::arg("kind"), nb::arg("stream"), nb::arg("preferred_first"),
              nb::arg("prices").none(), place_and_claim_doc);
   module.def("may_be_placed", &may_be_placed);
   module.attr("RANKING_NAMES") = agora::bound_names(agora::kRankingNames);
+  module.attr("QUALITY_NAMES") = agora::bound_names(agora::kQualityNames);
   module.attr("PLACEMENT_KIND_NAMES") = agora::bound_names(agora::kPlacementKindNames);
 }

@@ -33,6 +33,7 @@ Placer::Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& re
       was_open_(freshest_preferred() ? view.static_state().partitions() : 0),
       counted_(request.preferred_first ? request.count : 0),
       ranked_(ranks(request.kind) ? view.static_state().partitions() + 1 : 0) {
+  if (by_score()) view.sum_scores();
   if (request.prices != nullptr) {
     prices_.emplace(*request.prices, view);
     draws_.emplace(*prices_, stream_,
@@ -200,20 +201,19 @@ int32_t Placer::find_in(int32_t set, const Pool& pool, Search search) {
 
 int32_t Placer::choose_elsewhere(const Pool& pool) {
   if (freshest_preferred()) return choose_freshest();
-  const bool by_score =
-      input_.ranking == PartitionRanking::QualityFirst && view_.static_state().scored();
-  return by_score ? choose_by_score() : choose(pool);
+  return by_quality() ? choose_by_quality() : choose(pool);
 }
 
 Placer::OpenSum Placer::open_sum(size_t partition) const {
+  const WeightedIndex& index = view_.index();
   const OpenSum& excluded = excluded_sum_[partition];
-  return {view_.index().count(partition) + excluded.count,
-          view_.index().weight(partition) + excluded.weight};
+  const int64_t quality = by_score() ? index.score(partition) : index.weight(partition);
+  return {index.count(partition) + excluded.count, quality + excluded.quality};
 }
 
 // Means are over all open rows, those too small for this request included. A partition that has
 // none to offer has all its rows excluded by the attempt, so each is tried at most once.
-int32_t Placer::choose_by_score() {
+int32_t Placer::choose_by_quality() {
   const WeightedIndex& index = view_.index();
   while (index.count() > 0) {
     size_t best = everything_.partition;
@@ -222,8 +222,8 @@ int32_t Placer::choose_by_score() {
       const size_t p = static_cast<size_t>(candidate);
       if (index.count(p) == 0) continue;
       const OpenSum sum = open_sum(p);
-      if (best != everything_.partition && static_cast<Int128>(sum.weight) * of_best.count <=
-                                               static_cast<Int128>(of_best.weight) * sum.count)
+      if (best != everything_.partition && static_cast<Int128>(sum.quality) * of_best.count <=
+                                               static_cast<Int128>(of_best.quality) * sum.count)
         continue;
       best = p;
       of_best = sum;
@@ -342,7 +342,8 @@ void Placer::exclude(int32_t row) {
   OpenSum& sum = excluded_sum_[static_cast<size_t>(
       view_.static_state().index.partition[static_cast<size_t>(row)])];
   ++sum.count;
-  sum.weight += view_.static_state().index.weight[static_cast<size_t>(row)];
+  const int64_t weight = view_.static_state().index.weight[static_cast<size_t>(row)];
+  sum.quality += by_score() ? score_of(weight) : weight;
   refused_ = request_;
 }
 

@@ -4,8 +4,9 @@
 // left it. The ranking says where to look (ParSync, sections 5.2 and 6), for each task:
 //   OPTIMISTIC     preferred machines anywhere, then the whole view as one pool;
 //   QUALITY_FIRST  preferred machines anywhere, then the partition whose open rows have the highest
-//                  mean score, then the next; where no row differs in score, the whole view as one
-//                  pool. Every partition is looked at;
+//                  mean quality, then the next; where no row differs in score, the whole view as
+//                  one pool. Every partition is looked at. The quality of a row is its weight, or
+//                  its score (PartitionQuality);
 //   LATENCY_FIRST  the freshest partition with room: preferred machines in it, then any in it; then
 //                  the next freshest;
 //   FRESHEST_PREFERRED  preferred machines anywhere, of equal cost those in the freshest partition
@@ -82,6 +83,14 @@ enum class PartitionRanking : int {
 constexpr std::array kRankingNames{"OPTIMISTIC", "QUALITY_FIRST", "LATENCY_FIRST",
                                    "FRESHEST_PREFERRED"};
 static_assert(kRankingNames.size() == static_cast<size_t>(PartitionRanking::FreshestPreferred) + 1);
+// What QUALITY_FIRST calls the best partition.
+enum class PartitionQuality : int {
+  MeanScore = 0,  // the highest mean score ln(weight) of open rows (ParSync section 5.2)
+  MeanWeight = 1  // their highest mean weight
+};
+// By value, as schedulers.interface.PartitionQuality names them.
+constexpr std::array kQualityNames{"MEAN_SCORE", "MEAN_WEIGHT"};
+static_assert(kQualityNames.size() == static_cast<size_t>(PartitionQuality::MeanWeight) + 1);
 enum class PlacementKind : int {
   Random = 0,
   RandomizedFirstFit = 1,
@@ -110,6 +119,7 @@ struct PlaceRequest {
   // [count], those of earlier calls, whose partitions do not count again; empty: none
   std::span<const bool> kept = {};
   PricedRows* prices = nullptr;  // none: no placement has a price
+  PartitionQuality quality = PartitionQuality::MeanWeight;
 };
 
 struct PlaceWork {
@@ -151,7 +161,7 @@ class Placer {
   };
   struct OpenSum {
     int64_t count = 0;
-    int64_t weight = 0;
+    int64_t quality = 0;
   };
   // The cheapest rows of a pool or level, drawn ahead in ascending order of price and out of their
   // trees, so that the memory of several is asked for together.
@@ -215,9 +225,13 @@ class Placer {
   int32_t choose_elsewhere(const Pool& pool);
   int32_t choose(const Pool& pool);
   int32_t choose_ranked(const Pool& pool);
-  int32_t choose_by_score();
+  int32_t choose_by_quality();
   int32_t choose_freshest();
   OpenSum open_sum(size_t partition) const;
+  bool by_quality() const {
+    return input_.ranking == PartitionRanking::QualityFirst && view_.static_state().scored();
+  }
+  bool by_score() const { return by_quality() && input_.quality == PartitionQuality::MeanScore; }
   RankedRow ranked(int32_t row, bool priced) const;
   bool has_most_room(int32_t row) const;
   void push_ranked(int32_t row);

@@ -86,6 +86,8 @@ class ClusterView {
 
   const StaticCellState& static_state() const { return *static_state_; }
   const WeightedIndex& index() const { return index_; }
+  // The index keeps the sums of scores from now on.
+  void sum_scores() { index_.sum_scores(); }
   const int64_t* free(int32_t row) const {
     return free_.data() + static_cast<size_t>(row) * dimensions_;
   }

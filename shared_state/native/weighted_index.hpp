@@ -10,6 +10,9 @@
 // average but for the lightest class. Erasing what was drawn and drawing again is sampling without
 // replacement. Weights are integers, so the sums never drift.
 //
+// A weight w stands for a score of ln w. An index that is asked to also keeps the sum of scores of
+// each partition, in fixed point, so that it never drifts either.
+//
 // insert, erase: O(1). Draws: O(P / 8 + 8 + 32). next_open: a bitmap scan. Undoing insertions and
 // erasures in the reverse order restores the very same lists, and so the very same later draws.
 #pragma once
@@ -28,6 +31,12 @@
 namespace agora {
 
 constexpr size_t kWeightClasses = 32;
+constexpr double kScoreOne = 0x1p20;  // the unit of fixed-point scores
+
+// ln(weight) in units of 1 / kScoreOne. Requires: weight >= 1. A sum over 2^31 rows fits 58 bits.
+inline int64_t score_of(int64_t weight) {
+  return static_cast<int64_t>(portable_log(static_cast<double>(weight)) * kScoreOne + 0.5);
+}
 
 // What never changes about the rows; shared by all indexes over them.
 struct IndexLayout {
@@ -128,6 +137,17 @@ class WeightedIndex {
   int64_t count() const { return total_.count; }
   int64_t count(size_t partition) const { return partitions_[partition].count; }
   int64_t weight(size_t partition) const { return partitions_[partition].weight; }
+  // The sum of the scores of open rows, in units of 1 / kScoreOne. Requires: sum_scores().
+  int64_t score(size_t partition) const { return scores_[partition]; }
+
+  // Keeps the sums of scores from now on. The first call looks at all rows.
+  void sum_scores() {
+    if (!scores_.empty()) return;
+    scores_.resize(layout_->partitions());
+    const int64_t end = static_cast<int64_t>(layout_->rows());
+    for (int32_t row = next_open(0, end); row != kNone; row = next_open(row + 1, end))
+      scores_[partition_of(row)] += score_of(layout_->weight[index(row)]);
+  }
 
   // Requires: not contained.
   void insert(int32_t row) {
@@ -198,6 +218,7 @@ class WeightedIndex {
     groups_.assign(groups_.size(), Sum{});
     partitions_.assign(partitions_.size(), Sum{});
     blocks_.assign(blocks_.size(), Sum{});
+    scores_.assign(scores_.size(), 0);
     total_ = Sum{};
   }
 
@@ -260,9 +281,11 @@ class WeightedIndex {
 
   void add_to_group(size_t i, uint32_t g, int64_t sign) {
     Sum& group = groups_[g];
+    const int64_t weight = layout_->weight_of(i, g);
     group.count += sign;
-    group.weight += sign * layout_->weight_of(i, g);
+    group.weight += sign * weight;
     open_[i / 64] ^= uint64_t{1} << (i % 64);
+    if (!scores_.empty()) scores_[g / kWeightClasses] += sign * score_of(weight);
   }
 
   void add(size_t i, int64_t sign) {
@@ -313,6 +336,7 @@ class WeightedIndex {
   std::vector<Sum> groups_;           // [P*32]
   std::vector<Sum> partitions_;       // [P]
   std::vector<Sum> blocks_;           // [P/8]
+  std::vector<int64_t> scores_;       // [P], or empty unless they are kept
   Sum total_;
 };
 

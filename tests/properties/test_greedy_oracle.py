@@ -1,12 +1,15 @@
 """Greedy plans against an oracle that says, for each pick, which rows the ranking and the kind
 allow."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedulers.interface import PartitionRanking, PendingReason
+from schedulers.interface import PartitionQuality, PartitionRanking, PendingReason
 from tests.greedy_world import Greedy, catalog_of, cell_of, tasks_of
 
 KINDS = [
@@ -23,14 +26,9 @@ class Oracle:
     """The view's rows, recomputed from scratch at each pick. Partitions, order and sets are as the
     scheduler has them."""
 
-    def __init__(self, kind, spec, offsets, order, ranking, sets, free, up):
-        self.kind, self.spec, self.offsets, self.order, self.ranking = (
-            kind,
-            spec,
-            offsets,
-            order,
-            ranking,
-        )
+    def __init__(self, kind, spec, offsets, order, ranking, quality, sets, free, up):
+        self.kind, self.spec, self.offsets, self.order = kind, spec, offsets, order
+        self.ranking, self.quality = ranking, quality
         self.sets = [({}, {}), *sets]
         self.free, self.up = free, up
 
@@ -72,7 +70,7 @@ class Oracle:
         ):
             return preferred or self.by_kind(fitting & everything)
         return next(
-            filter(None, (self.by_kind(fitting & self.rows(p)) for p in self.by_mean_score())),
+            filter(None, (self.by_kind(fitting & self.rows(p)) for p in self.by_quality())),
             set(),
         )
 
@@ -94,11 +92,14 @@ class Oracle:
     def weights(self):
         return np.maximum(self.spec.slot_score, 1).tolist()
 
-    def by_mean_score(self):
-        opened, weight = set(np.flatnonzero(self.open()).tolist()), self.weights()
-        means = {p: [weight[row] for row in opened & self.rows(p)] for p in self.order}
+    def by_quality(self):
+        """The partitions with open rows, the best first, of equal ones the freshest."""
+        opened, quality = set(np.flatnonzero(self.open()).tolist()), self.weights()
+        if self.quality is PartitionQuality.MEAN_SCORE:
+            quality = [round(math.log(weight) * 2**20) for weight in quality]
+        of = {p: [quality[row] for row in opened & self.rows(p)] for p in self.order}
         return sorted(
-            (p for p in self.order if means[p]), key=lambda p: -sum(means[p]) / len(means[p])
+            (p for p in self.order if of[p]), key=lambda p: -Fraction(sum(of[p]), len(of[p]))
         )
 
     def by_kind(self, fitting):
@@ -162,14 +163,20 @@ def worlds(draw):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("ranking", list(PartitionRanking))
+@pytest.mark.parametrize(
+    ("ranking", "quality"),
+    [
+        *((ranking, PartitionQuality.MEAN_WEIGHT) for ranking in PartitionRanking),
+        (PartitionRanking.QUALITY_FIRST, PartitionQuality.MEAN_SCORE),
+    ],
+)
 @settings(max_examples=60, deadline=None)
 @given(world=worlds(), stream=st.integers(0, 1000))
-def test_every_pick_is_one_the_oracle_allows(kind, ranking, world, stream):
+def test_every_pick_is_one_the_oracle_allows(kind, ranking, quality, world, stream):
     spec, partitions, used, up, sets, tasks, order = world
     greedy = Greedy(kind, spec, partitions, used, up, catalog_of(*sets))
     batch = tasks_of([t[0] for t in tasks], [t[1] for t in tasks], [t[2] for t in tasks])
-    plan = greedy.plan(batch, ranking, stream, order)
+    plan = greedy.plan(batch, ranking, stream, order, quality)
     machine = np.full(len(tasks), -1)
     machine[plan.task] = plan.machine
     oracle = Oracle(
@@ -178,6 +185,7 @@ def test_every_pick_is_one_the_oracle_allows(kind, ranking, world, stream):
         greedy.partitioning.offsets,
         order,
         ranking,
+        quality,
         sets,
         greedy.view.free.copy(),
         greedy.view.up,

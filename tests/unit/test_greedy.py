@@ -8,7 +8,8 @@ from scipy import stats
 
 from schedulers import registry
 from schedulers.greedy.base import PlacementKind
-from schedulers.interface import PartitionRanking, PendingReason
+from schedulers.interface import PartitionQuality, PartitionRanking, PendingReason
+from shared_state.transaction import PartitionDelta
 from tests.greedy_world import Greedy, catalog_of, cell_of, tasks_of
 
 KINDS = [kind.name.lower() for kind in PlacementKind]
@@ -17,6 +18,7 @@ QUALITY, LATENCY, OPTIMISTIC = (
     PartitionRanking.LATENCY_FIRST,
     PartitionRanking.OPTIMISTIC,
 )
+MEAN_SCORE, MEAN_WEIGHT = PartitionQuality.MEAN_SCORE, PartitionQuality.MEAN_WEIGHT
 SIGNIFICANCE = 1e-4  # seeds are fixed: a run passes always or never
 
 
@@ -175,7 +177,7 @@ def test_latency_first_takes_any_machine_of_a_fresh_partition_before_a_preferred
     assert sorted(greedy.plan(batch, QUALITY, order=[1, 0]).machine.tolist()[:2]) == [1, 5]
 
 
-def test_quality_first_looks_at_every_partition_and_ranks_them_by_mean_open_score():
+def test_quality_first_looks_at_every_partition_and_ranks_them_by_mean_open_weight():
     score = [1, 1, 9, 5, 6, 6, 4, 4, 4]
     used = [0, 0, 1, 0, 0, 0, 0, 0, 0]
     greedy = Greedy("weighted_sampling", cell_of([1] * 9, score), 3, used=used)
@@ -183,6 +185,43 @@ def test_quality_first_looks_at_every_partition_and_ranks_them_by_mean_open_scor
     assert sorted(plan.machine[:3].tolist()) == [3, 4, 5]
     assert sorted(plan.machine[3:6].tolist()) == [6, 7, 8]
     assert plan.partitions_scanned == 8 * 3
+
+
+def test_the_best_partition_has_the_highest_mean_weight_or_the_highest_mean_score():
+    weight = [100, 1, 20, 20]
+    greedy = Greedy("weighted_sampling", cell_of([1] * 4, weight), 2)
+    for quality, best in ((MEAN_WEIGHT, [0, 1]), (MEAN_SCORE, [2, 3])):
+        plan = greedy.plan(tasks_of([1]), QUALITY, quality=quality)
+        assert plan.machine[0] in best
+
+
+def test_mean_scores_follow_a_view_that_changes():
+    rng = np.random.default_rng(3)
+    weight = rng.integers(1, 2_000, 60)
+    spec = cell_of([2] * 60, weight)
+    greedy = Greedy("weighted_sampling", spec, 6)
+    tickets = []
+    for turn in range(1, 60):
+        if turn == 30:
+            greedy.view.reset()
+        snapshot = (
+            np.arange(10, dtype=np.uint32),
+            rng.integers(0, 3, (10, 1)),
+            rng.random(10) < 0.9,
+        )
+        greedy.view.apply(PartitionDelta(int(rng.integers(6)), 0, turn + 1, 9, *snapshot, None))
+        plan = greedy.plan(tasks_of([1] * 8), QUALITY, stream=turn, quality=MEAN_SCORE)
+        tickets.append(greedy.view.claim(plan.machine, plan.request))
+        if len(tickets) > 2:
+            greedy.view.withdraw(tickets.pop(0))
+        once = greedy.plan(tasks_of([1]), QUALITY, stream=turn, quality=MEAN_SCORE)
+        opened = (greedy.view.free[:, 0] > 0) & greedy.view.up
+        means = [
+            np.log(weight[q][opened[q]]).mean() if opened[q].any() else -np.inf
+            for q in map(greedy.partitioning.rows, range(6))
+        ]
+        if opened.any():
+            assert greedy.partitioning.of(once.machine).tolist() == [int(np.argmax(means))]
 
 
 @pytest.mark.parametrize("kind", KINDS)

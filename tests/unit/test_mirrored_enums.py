@@ -8,7 +8,7 @@ import pytest
 
 from schedulers import _native as schedulers_native
 from schedulers.greedy.base import PlacementKind
-from schedulers.interface import PartitionRanking
+from schedulers.interface import PartitionQuality, PartitionRanking
 from shared_state import _native as state_native
 from shared_state.cell import MAX_CAPACITY, MAX_DIMENSIONS, MAX_OVERCOMMIT_PERMILLE
 from shared_state.transaction import Reason
@@ -19,6 +19,7 @@ from shared_state.transaction import Reason
     [
         (Reason, state_native.REASON_NAMES),
         (PartitionRanking, schedulers_native.RANKING_NAMES),
+        (PartitionQuality, schedulers_native.QUALITY_NAMES),
         (PlacementKind, schedulers_native.PLACEMENT_KIND_NAMES),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -27,13 +27,13 @@ from parsync.model.slot_simulator import simulate
 from parsync.protocols.optimistic.choices import (
     FinishRule,
     LoserPolicy,
-    PartitionQuality,
     SlotWeighting,
     StrategyKind,
     SyncMode,
 )
 from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.optimistic.sync.registry import make_sync_policy
+from schedulers.interface import PartitionQuality
 from tests.unit.slot_cells import SLOTS, TASKS_PER_S, small_settings
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "slot_simulator.json"

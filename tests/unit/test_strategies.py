@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from parsync.protocols.optimistic.choices import LoserPolicy, StrategyKind
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.protocols.optimistic.strategies import DelayAverage, make_strategy
-from schedulers.interface import PartitionRanking
+from schedulers.interface import PartitionQuality, PartitionRanking
 from shared_state.errors import AgoraError
 from shared_state.transaction import CommitMode, ConflictCheck
 
@@ -57,6 +57,18 @@ def test_a_choice_is_written_as_the_name_of_its_enum(field: str, enum: type[Enum
     for wrong in ("hope", next(iter(enum)).name, 0, True, None, ["block"]):
         with pytest.raises(ValidationError, match=f"Input should be .*{' or '.join(names[-2:])}"):
             options(**{field: wrong})
+
+
+@pytest.mark.parametrize("kind", StrategyKind)
+def test_only_strategies_that_look_for_the_best_partition_choose_what_that_is(
+    kind: StrategyKind,
+) -> None:
+    chosen = {"strategy": kind.value, "quality": "mean_score"}
+    if kind in (StrategyKind.QUALITY_FIRST, StrategyKind.ADAPTIVE):
+        assert options(**chosen).policy().quality is PartitionQuality.MEAN_SCORE
+    else:
+        with pytest.raises(ValidationError, match=f"quality: has no effect.*'{kind.value}'"):
+            options(**chosen)
 
 
 @given(

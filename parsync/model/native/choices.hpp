@@ -1,5 +1,6 @@
 // The modelling choices of a slot simulation. The agent of the optimistic protocol makes the same
-// ones; their Python twins are in parsync/protocols/optimistic/choices.py.
+// ones; their Python twins are in parsync/protocols/optimistic/choices.py, and PartitionQuality in
+// schedulers/interface.py.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@ inline constexpr std::array kSlotWeightingNames{"SCORE", "EXP_SCORE"};
 // What quality-first calls the best partition.
 enum class PartitionQuality : int {
   MeanScore = 0,  // the highest mean score of idle slots (ParSync section 5.2)
-  MeanWeight = 1  // the highest mean weight of idle slots, which the platform's placer compares
+  MeanWeight = 1  // their highest mean weight, by default that of the platform's placer
 };
 inline constexpr std::array kPartitionQualityNames{"MEAN_SCORE", "MEAN_WEIGHT"};
 

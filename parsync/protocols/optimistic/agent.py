@@ -90,9 +90,7 @@ class OptimisticAgent:
         longest_us: int | None = None
         if strategy.rounds_per_sync is not None and not whole_queue:
             longest_us = context.gap_us // (context.agents * strategy.rounds_per_sync)
-        self._planner = RoundPlanner(
-            environment, self.scheduler, self._view, checks_seqnum, longest_us
-        )
+        self._planner = RoundPlanner(environment, self.scheduler, self._view, policy, longest_us)
         self.view = self._view.cell
         self._demand: DemandExchange | NoExchange = NoExchange()
         if Capability.SHARES_DEMAND in capabilities:

@@ -35,6 +35,11 @@ class StrategyKind(StrEnum):
     FRESHEST_PREFERRED = "freshest_preferred"  # preferred machines, the freshest of them first
     PROMPT = "prompt"  # as quality-first, in rounds of a fraction of G/N
 
+    @property
+    def ranks_by_quality(self) -> bool:
+        """Whether some of its batches look for the best partition."""
+        return self in (StrategyKind.QUALITY_FIRST, StrategyKind.ADAPTIVE, StrategyKind.PROMPT)
+
 
 class SyncMode(StrEnum):
     """The sync policies of the papers, by their names in the registry of sync policies. A
@@ -53,14 +58,6 @@ class SlotWeighting(IntEnum):
 
     SCORE = 0
     EXP_SCORE = 1
-
-
-class PartitionQuality(IntEnum):
-    """What quality-first calls the best partition: the highest mean score of its idle slots
-    (ParSync section 5.2), or the highest mean weight, which the greedy placer compares."""
-
-    MEAN_SCORE = 0
-    MEAN_WEIGHT = 1
 
 
 class FinishRule(IntEnum):

@@ -16,6 +16,7 @@ from parsync.protocols.optimistic.choices import (
 )
 from parsync.protocols.optimistic.strategies import Strategy, make_strategy
 from parsync.protocols.optimistic.sync import registry as sync_policies
+from schedulers.interface import PartitionQuality
 from shared_state.errors import AgoraError
 from shared_state.transaction import CommitMode, ConflictCheck
 
@@ -61,6 +62,12 @@ class OptimisticOptions(BaseModel):
         description="the strategy for long jobs, which are those of services: a round is about"
         " tasks of short or of long jobs; unset: the same as for others; not for kinds that keep"
         " waiting tasks themselves (flow schedulers, patience_s)",
+    )
+    quality: Annotated[PartitionQuality, *named(PartitionQuality)] = Field(
+        PartitionQuality.MEAN_WEIGHT,
+        description="quality_first, adaptive and prompt, in a cell whose slots have scores: the best"
+        " partition has the highest mean_score of its open slots (ParSync), or the highest"
+        " mean_weight, which is exp(score)",
     )
     tau_s: float = Field(
         0.8,
@@ -157,6 +164,15 @@ class OptimisticOptions(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _ranks_by_quality(self) -> Self:
+        if self.quality is not PartitionQuality.MEAN_WEIGHT and not self.strategy.ranks_by_quality:
+            raise ValueError(
+                "quality: has no effect unless strategy is quality_first, adaptive or prompt, got "
+                f"{self.strategy.value!r}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _has_units(self) -> Self:
         if (
             self.atomic_unit is not AtomicUnit.GANG
@@ -215,6 +231,7 @@ class OptimisticOptions(BaseModel):
             attempts_max_unplaced=self.attempts_max_unplaced,
             min_retry_interval_us=round(self.min_retry_interval_s * 1e6),
             limits=self.limits,
+            quality=self.quality,
         )
 
 
@@ -238,6 +255,7 @@ class AgentPolicy:
         min_retry_interval_us: From the start of a round to that of the next one that is about
             tasks only which the scheduler kept.
         limits: What the scheduler limits itself to.
+        quality: Which partition the scheduler is told is the best.
     """
 
     cut_at_sync: bool
@@ -253,3 +271,4 @@ class AgentPolicy:
     attempts_max_unplaced: int
     min_retry_interval_us: int
     limits: SchedulerLimits
+    quality: PartitionQuality

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from parsync.protocols.optimistic.agent_view import AgentView
+from parsync.protocols.optimistic.options import AgentPolicy
 from parsync.protocols.optimistic.rounds import Round
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.checked import CheckedScheduler
@@ -13,6 +14,7 @@ from schedulers.decision_time import ModelledByClass
 from schedulers.interface import PartitionRanking, PendingReason, PlanContext
 from shared_state.random import stream_key
 from shared_state.tasks import TaskClass
+from shared_state.transaction import ConflictCheck
 
 
 class RoundPlanner:
@@ -22,7 +24,7 @@ class RoundPlanner:
         environment: The agent's environment.
         scheduler: The agent's scheduler.
         view: The agent's view.
-        checks_seqnum: Whether claims carry the sequence numbers of their machines.
+        policy: How the agent behaves.
         longest_us: How long a round may last, but for its last task; None: any time.
     """
 
@@ -31,12 +33,13 @@ class RoundPlanner:
         environment: AgentEnvironment,
         scheduler: CheckedScheduler,
         view: AgentView,
-        checks_seqnum: bool,
+        policy: AgentPolicy,
         longest_us: int | None,
     ) -> None:
         self._scheduler = scheduler
         self._view = view
-        self._checks_seqnum = checks_seqnum
+        self._checks_seqnum = policy.conflict_check is ConflictCheck.SEQUENCE_NUMBER
+        self._quality = policy.quality
         self._longest_us = longest_us
         self._clock = environment.clock
         self._task_class = environment.shared.table.task_class
@@ -68,6 +71,7 @@ class RoundPlanner:
             round_.ranking,
             self._view.order,
             None if preemptible is None else preemptible.running,
+            self._quality,
         )
         plan, round_.synced_us, round_.ticket, round_.in_full = self._scheduler.plan_and_claim(
             round_.offered.task, view, context

@@ -21,9 +21,9 @@ def run_continued(
     status.
 
     Args:
-        directory: Is made if it does not exist.
-        what: Runs there, for the error if it is in use: reproduction.
-        kept: What a stopped command leaves: runs.
+        directory: Where the results are kept. It is made if it does not exist.
+        what: What runs there, such as "reproduction", for the error if the directory is in use.
+        kept: What a stopped command leaves, such as "runs".
         work: Raises KeyboardInterrupt after a stop signal.
 
     Raises:

@@ -12,10 +12,10 @@ from parsync.metrics.quantity import quantities_of
 from parsync.metrics.regret import RegretMeans
 
 _NOTE = (
-    "Beyond the paper. Conflicts: in the same tick, the other claim was decided at the same time; "
-    "over preferred machines, both tasks prefer the machine; by staleness alone, all others. "
-    "System regret: how much the placements of all tasks of the cell cost above the least "
-    "possible, at random instants."
+    "Beyond the paper. Conflicts in the same tick: the other claim was decided at the same "
+    "microsecond. Over preferred machines: both tasks prefer the machine. By staleness alone: all "
+    "others. System regret: how much more the placements of all tasks of the cell cost than the "
+    "best possible ones, at random instants."
 )
 _KEYS = (
     "conflict_rate",

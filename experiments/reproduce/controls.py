@@ -5,7 +5,7 @@ no figure of them. So this figure is one of ours; it stands on section 6's cell 
 
 Static partitions: each of the 20 schedulers has a partition of its own. Locks: a scheduler locks
 the partitions that it looks at (parsync.protocols.locking), one, four or all of them, while it
-decides on a batch. "Short locks" are given back after G / N, the time after which ParSync's
+decides on a batch. "Short locks" are released after G / N, the time after which ParSync's
 schedulers turn to another partition.
 """
 
@@ -238,9 +238,9 @@ FIGURES = (
         draw=draw,
         table=table,
         notes=(
-            "The paper has no figure of these. One paragraph of section 5 names no conflicts, "
-            "under-utilisation and blocked schedulers. The other statements follow from the "
-            "setting. All limits are ours.",
+            "The paper has no figure of these. One paragraph of section 5 names three effects: no "
+            "conflicts, under-utilisation and blocked schedulers. The other statements follow from "
+            "the setting. All limits are ours.",
             "The paper speaks of locks on resource slots. A scheduler has to lock what it looks at "
             "before it decides, and it looks at whole partitions.",
             "Schedulers under locks pay the scan cost for the partitions that they lock.",

@@ -26,7 +26,8 @@ _TRACE_NOTE = (
     "judged."
 )
 _WAIT_NOTE = (
-    "Rings are lower bounds: jobs still waited at the end of the run. Waits of zero are not drawn."
+    "Rings are lower bounds: jobs were still waiting at the end of the run. Waits of zero are not "
+    "drawn."
 )
 _SERVICE_NOTE = "Batch and service schedulers have t_job = 0.1 s and t_task = 5 ms."
 

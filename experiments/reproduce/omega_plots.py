@@ -1,7 +1,7 @@
 """Figures of Omega in the paper's form: lines over a parameter, one panel beside another.
 
-Lines are means over the seeds. A ring in place of a filled mark is a lower bound: jobs still waited
-at the end of the run. Error bars are the median absolute deviation of the daily values.
+Lines are means over the seeds. A ring in place of a filled mark is a lower bound: jobs were still
+waiting at the end of the run. Error bars are the median absolute deviation of the daily values.
 """
 
 from __future__ import annotations

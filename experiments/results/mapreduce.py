@@ -41,8 +41,8 @@ def run_times_us(
 
 
 def run_times_of(arm: LoadedArm) -> Int64:
-    """The run times of the MapReduce jobs of an arm, as run_times_us. Activities that still ran at
-    the end of the run count with the ends that they were due.
+    """The run times of the MapReduce jobs of an arm, as run_times_us. Activities that still run at
+    the end of the run count as ending when they are due.
 
     Raises:
         AgoraError: The arm's workload has no MapReduce jobs, or a table cannot be read.

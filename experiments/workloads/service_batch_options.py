@@ -78,8 +78,8 @@ class ServiceBatchOptions(Strict):
     )
     mapreduce: MapReduceJobClass | None = Field(
         None,
-        description="MapReduce jobs besides (Omega section 6), for schedulers of kind mapreduce;"
-        " unset: none",
+        description="MapReduce jobs beside the others (Omega section 6), for schedulers of kind"
+        " mapreduce; unset: none",
     )
     initial_fill_percent: int = Field(
         0,
@@ -90,7 +90,7 @@ class ServiceBatchOptions(Strict):
     )
     gangs: bool = Field(
         False,
-        description="each job, but for MapReduce jobs, is a gang: planned whole, and placed whole"
+        description="each job, except MapReduce jobs, is a gang: planned whole, and placed whole"
         " where commits are all_or_nothing",
     )
 

@@ -86,7 +86,7 @@ class LimitAudit:
         ):
             if limits.hold_permille is not None and held > allowed:
                 raise InvariantViolation(
-                    f"{who}: what it holds and claims: {held:,} {unit}, expected at most "
+                    f"{who}: holds and claims {held:,} {unit}, expected at most "
                     f"{allowed:,} {unit}, its own limit"
                 )
         if limits.jobs_max is not None and len(account.tasks_of) > max(

@@ -4,8 +4,8 @@ transactions came at the same time.
 A claim that is rejected as stale, full or evicted has one cause, the first of these that applies.
 Its rival is the other scheduler that last claimed the machine (CommitResult.rival).
 
-1. Same tick: the rival's claim was decided at the same time of the cell. No synchronisation could
-   have shown it.
+1. Same tick: the rival's claim was decided at the same microsecond of the cell. No synchronisation
+   could have shown it.
 2. Contention for quality: the rejected task and the rival's both prefer the machine.
 3. Staleness: everything else. The machine was one of many that would have done, and a younger state
    would have shown that it was taken.
@@ -43,19 +43,19 @@ class ConflictCauses(Figures):
         "Conflicts in the same tick",
         Unit.SHARE,
         Better.NEITHER,
-        "Of all conflicts, those with a claim that was decided at the same time.",
+        "Of all conflicts, those with a claim that was decided at the same microsecond.",
     )
     quality_conflict_share: Number | None = quantity(
         "Conflicts over preferred machines",
         Unit.SHARE,
         Better.NEITHER,
-        "Of all conflicts, those of two tasks that both prefer the machine, at different times.",
+        "Of all conflicts, those of two tasks that both prefer the machine, in different ticks.",
     )
     stale_conflict_share: Number | None = quantity(
         "Conflicts by staleness alone",
         Unit.SHARE,
         Better.NEITHER,
-        "Of all conflicts, all others: a younger state would have shown that there was no room.",
+        "Of all conflicts, the others: a younger state would have shown that there was no room.",
     )
 
     @classmethod

@@ -26,7 +26,7 @@ _MAPREDUCE = TableSchema(
         "maps": Column("int64", "tasks", "map activities"),
         "reduces": Column("int64", "tasks", "reduce activities, which start after all maps"),
         "map_us": Column("int64", "us", "average run time of its maps, as known from earlier runs"),
-        "reduce_us": Column("int64", "us", "the same of its reduces"),
+        "reduce_us": Column("int64", "us", "average run time of its reduces"),
     },
 )
 

@@ -2,7 +2,7 @@
 
 The run time falls linearly with the number of workers up to the point where all map activities, and
 all reduce activities, run in parallel (Schwarzkopf et al., EuroSys 2013, section 6.1). The model
-knows no set-up time of workers and no stragglers, so long speed-ups are optimistic (section 6.2).
+knows no set-up time of workers and no stragglers, so large speed-ups are optimistic (section 6.2).
 It ignores that activities are whole, too: 4 maps on 3 workers take 4/3 of a map there, and 2 in a
 run. `whole_activities_us` counts those.
 """

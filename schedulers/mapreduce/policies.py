@@ -17,7 +17,7 @@ ENTIRE = 1000  # shares are kept in permille
 class PolicyKind(StrEnum):
     """The policies by name."""
 
-    REQUESTED = "requested"  # no worker beyond what was asked for: what the others are held against
+    REQUESTED = "requested"  # no worker beyond what was asked for: the baseline
     MAX_PARALLELISM = "max_parallelism"  # as many as the model finds useful
     GLOBAL_CAP = "global_cap"  # the same, but only while little of the cell is in use
     RELATIVE_JOB_SIZE = "relative_job_size"  # up to some times what was asked for

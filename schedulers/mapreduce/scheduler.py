@@ -4,7 +4,7 @@ It sees the whole cell, predicts what jobs gain by more workers, and starts extr
 resources, as its policy says. Jobs first get the workers that their users asked for, in order of
 submission; what is idle then goes to extra workers, in the same order. This happens in every
 decision, so that a job grows while there is room, and shrinks back as its activities end while
-others need the room or the policy says no.
+others need the room or the policy no longer permits extra workers.
 
 An activity is placed by randomised first fit. The paper's workers are tasks that stay, and run
 activities inside. Here each activity is a task, so a worker gives its room back between two

@@ -197,8 +197,8 @@ def test_a_run_that_keeps_its_limits_is_replayed(
             QuotaAccount,
             "within",
             everything_fits,
-            r"scheduler 'random-\d' at \d+ us: what it holds and claims: \d+ slots, expected at "
-            r"most 30 slots, its own limit",
+            r"scheduler 'random-\d' at \d+ us: holds and claims \d+ slots, expected at most 30 "
+            r"slots, its own limit",
         ),
         (
             {"jobs_max": 1},

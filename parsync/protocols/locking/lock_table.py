@@ -2,8 +2,8 @@
 
 It lives beside the master. A partition has at most one holder. Requests are served in the order in
 which they come: the first waits until as many partitions are free as it asks for, and all others
-wait behind it, so none waits for ever. It is granted those that were released longest ago: their
-tasks have had the most time to end.
+wait behind it, so none waits forever. It is granted the partitions that were released longest ago:
+their tasks have had the most time to end.
 
 After the restart of a scheduler host, a new agent begins with LocksReleased in its new epoch. What
 the agent before it held or asked for is forgotten then.

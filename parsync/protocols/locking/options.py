@@ -22,8 +22,8 @@ class LockingOptions(BaseModel):
         None,
         ge=1e-6,
         le=LONGEST_S,
-        description="a round has only as many tasks of a batch as can be decided in this time in"
-        " seconds, so that locks are not held for longer; without effect where the decision time"
+        description="about how many seconds a round may take to decide, so that locks are not held"
+        " for longer: a batch that takes longer is divided; without effect where the decision time"
         " is not known beforehand (counted, measured), and for kinds that plan the whole queue;"
         " unset: a round has a whole batch",
     )
@@ -31,6 +31,6 @@ class LockingOptions(BaseModel):
         0.1,
         ge=1e-6,
         le=LONGEST_S,
-        description="after what time in seconds a scheduler looks again that found no room in as"
-        " many partitions as there are",
+        description="how many seconds a scheduler pauses once it has placed nothing in as many"
+        " partitions as there are",
     )

@@ -96,8 +96,8 @@ class AdmittingQueue:
         self._tasks_of[job] = self._tasks_of.get(job, 0) + len(new)
 
     def _leave(self, task: Int64) -> bool:
-        """Count tasks that are over out, and admit jobs in place of those that have ended. Whether
-        any were."""
+        """Take in tasks that are over, and admit jobs in place of those that have ended. Return
+        whether any were admitted."""
         task = task[self._is_here[task]]
         self._is_here[task] = False
         jobs, counts = np.unique(self._job[task], return_counts=True)

@@ -59,15 +59,15 @@ class OptimisticOptions(BaseModel):
     )
     long_strategy: Annotated[StrategyKind, *named(StrategyKind)] | None = Field(
         None,
-        description="the strategy for long jobs, which are those of services: a round is about"
-        " tasks of short or of long jobs; unset: the same as for others; not for kinds that keep"
+        description="the strategy for long jobs, which are those of services; a round has tasks of"
+        " short jobs or of long ones; unset: the same as for others; not for kinds that keep"
         " waiting tasks themselves (flow schedulers, patience_s)",
     )
     quality: Annotated[PartitionQuality, *named(PartitionQuality)] = Field(
         PartitionQuality.MEAN_WEIGHT,
         description="quality_first, adaptive and prompt, in a cell whose slots have scores: the"
-        " best partition has the highest mean_score of its open slots (ParSync), or the highest"
-        " mean_weight, which is exp(score)",
+        " best partition is that with the highest mean_score of its open slots (ParSync), or with"
+        " the highest mean_weight, where the weight of a slot is exp(score)",
     )
     tau_s: float = Field(
         0.8,

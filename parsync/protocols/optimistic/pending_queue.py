@@ -97,12 +97,12 @@ class PendingQueue(Protocol):
         ...
 
     def on_adopted(self, task: Int64) -> None:
-        """Tasks of the agent, int64[n], ran before it began."""
+        """Take in tasks of the agent, int64[n], that ran before it began."""
         ...
 
     def on_finished(self, task: Int64) -> bool:
-        """Tasks of the agent, int64[n], ran to their end. Whether there is more to decide
-        therefore."""
+        """Take in tasks of the agent, int64[n], that ran to their end. Return whether there is
+        more to decide now."""
         ...
 
 

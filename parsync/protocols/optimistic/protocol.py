@@ -113,7 +113,7 @@ def _check_partitions(member: Member, partitions: int) -> None:
 
 def capabilities(options: OptimisticOptions) -> Set[ProtocolCapability]:
     """The capabilities of a group. Agents that see the room of their ended tasks at once are sent
-    every end, and so are those with limits of their own. These do not obey quotas besides."""
+    every end, and so are those with limits of their own. The latter do not obey quotas."""
     limited = options.limits.has_any
     wants_ends = {ProtocolCapability.WANTS_ENDS} if options.freed_at_once or limited else set()
     obeys = set() if limited else {ProtocolCapability.OBEYS_QUOTAS}

@@ -25,7 +25,8 @@ class RoundPlanner:
         scheduler: The agent's scheduler.
         view: The agent's view.
         policy: How the agent behaves.
-        longest_us: How long a round may last, but for its last task; None: any time.
+        longest_us: How long after the start of a round the decision on its last task may begin;
+            None: no limit.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class RoundPlanner:
         decision time is not known beforehand.
 
         Args:
-            end_us: When the round has to end, but for its last task; None: at any time.
+            end_us: By when the decision on the last task has to begin; None: no limit.
         """
         times_us = [] if end_us is None else [max(0, end_us - now_us)]
         if self._longest_us is not None:

@@ -29,7 +29,7 @@ _FIXED = {
 class Strategy(Protocol):
     @property
     def rounds_per_sync(self) -> int | None:
-        """How many rounds fit at least into G/N, the time between two synchronisations of DiffSyn
+        """At least how many rounds fit into G/N, the time between two synchronisations of DiffSyn
         (ParSync section 5.1); None: a round may be longer."""
         ...
 
@@ -85,8 +85,8 @@ class RoundRankings:
 
     With a strategy of their own, long jobs are ranked apart from others: ParSync's supplement B
     keeps short jobs within a partition, and lets long ones resort to a global view. Run times are
-    not known beforehand, so long jobs are those of TaskClass.SERVICE. A round is about tasks of one
-    length then.
+    not known beforehand, so long jobs are those of TaskClass.SERVICE. Then all tasks
+    of a round are short, or all are long.
 
     Args:
         strategy: Of all jobs, or of those that are not long.

@@ -85,8 +85,8 @@ class RoundRankings:
 
     With a strategy of their own, long jobs are ranked apart from others: ParSync's supplement B
     keeps short jobs within a partition, and lets long ones resort to a global view. Run times are
-    not known beforehand, so long jobs are those of TaskClass.SERVICE. Then all tasks
-    of a round are short, or all are long.
+    not known beforehand, so long jobs are those of TaskClass.SERVICE. Then all tasks of a
+    round are short, or all are long.
 
     Args:
         strategy: Of all jobs, or of those that are not long.

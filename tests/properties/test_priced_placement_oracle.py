@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedulers.interface import PartitionRanking, PlanContext
+from schedulers.interface import PartitionQuality, PartitionRanking, PlanContext
 from schedulers.prices.options import PriceMode, PriceScope
 from schedulers.units import units_in
 from shared_state.partition import Partitioning
@@ -22,8 +22,9 @@ class PricedOracle(Oracle):
     """Which rows a task may get by cost and price. `prices` and `options` are as the scheduler has
     them."""
 
-    def __init__(self, prices, options, *world):
-        super().__init__(*world)
+    def __init__(self, prices, options, kind, spec, offsets, order, ranking, *world):
+        quality = PartitionQuality.MEAN_WEIGHT  # with prices, partitions are not ranked by quality
+        super().__init__(kind, spec, offsets, order, ranking, quality, *world)
         self.prices, self.options = prices, options
 
     def price(self, row):

@@ -14,7 +14,7 @@ from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.workload.checks import larger_than_every_machine, validate
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
-from shared_state.tasks import CellSpec
+from shared_state.tasks import CellSpec, TaskClass
 
 BASE = generate(SyntheticOptions(machines=50, batch_tasks=10, phase_s=0.5, rack_cost=5), seed=1)
 SOUND = replace(
@@ -74,7 +74,9 @@ BREACHES: dict[str, Callable[[], Workload]] = {
     "tasks.priority": lambda: tasks(priority=np.array(SOUND.tasks.priority, np.int64)),
     "tasks.request": lambda: tasks(request=changed(SOUND.tasks.request, 2, 0)),
     "tasks.preference": lambda: tasks(preference=changed(SOUND.tasks.preference, 2, 17)),
-    "tasks.task_class": lambda: tasks(task_class=changed(SOUND.tasks.task_class, 2, 2)),
+    "tasks.task_class": lambda: tasks(
+        task_class=changed(SOUND.tasks.task_class, 2, len(TaskClass))
+    ),
     "tasks.submit_us": lambda: tasks(submit_us=changed(SOUND.tasks.submit_us, 2, 1)),
     "duration_us": lambda: replace(SOUND, duration_us=changed(SOUND.duration_us, 0, 0)),
     "preferred_permille": lambda: replace(SOUND, preferred_permille=0),

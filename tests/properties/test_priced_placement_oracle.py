@@ -23,7 +23,7 @@ class PricedOracle(Oracle):
     them."""
 
     def __init__(self, prices, options, kind, spec, offsets, order, ranking, *world):
-        quality = PartitionQuality.MEAN_WEIGHT  # with prices, partitions are not ranked by quality
+        quality = PartitionQuality.MEAN_WEIGHT  # the default of PlanContext
         super().__init__(kind, spec, offsets, order, ranking, quality, *world)
         self.prices, self.options = prices, options
 
@@ -71,7 +71,7 @@ class PricedOracle(Oracle):
             return self.freshest(fitting)
         if self.ranking is not PartitionRanking.QUALITY_FIRST or len(set(self.weights())) == 1:
             return fitting
-        found = (fitting & self.rows(p) for p in self.by_mean_score())
+        found = (fitting & self.rows(p) for p in self.by_quality())
         return next(filter(None, found), set())
 
     def offer(self, cost, rows, priced, by_kind):

@@ -1,8 +1,8 @@
 # make setup     create .venv and build the extensions; the targets below begin with it
 # make run       run the main comparison; about 6 minutes on 2 cores, first table after one
 #
-# make check     run the linters, the type checker and the unit tests; about 2 minutes
-# make test      run check, the C++ tests under sanitizers and all other tests; about 20 minutes
+# make check     run the linters, the type checker and the unit tests; about 5 minutes
+# make test      run check, the C++ tests under sanitizers and all other tests; about 25 minutes
 # make bench     run the benchmarks; AGORA_LIVE_BENCH_S=60 runs the live ones at full length
 #
 # make native    rebuild the extensions after a change of C++ code

@@ -34,13 +34,13 @@ from parsync.core.events import (
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, split_batch
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
+from parsync.protocols.drives_scheduler import DrivesScheduler
 from parsync.protocols.locking.events import LockRequest, LocksGranted, LocksReleased, RetryDue
 from parsync.protocols.spec import AgentEnvironment
 from parsync.protocols.task_observer import TaskObserver
 from schedulers.capability import Capability, observes_changes
 from schedulers.interface import (
     ChangeKind,
-    ContractBroken,
     PartitionRanking,
     PendingReason,
     Plan,
@@ -75,7 +75,7 @@ class _Round:
     decision_us: int = 0
 
 
-class LockingAgent:
+class LockingAgent(DrivesScheduler):
     """Drives one scheduler: an Agent (parsync.core.agent)."""
 
     def __init__(self, environment: AgentEnvironment) -> None:
@@ -85,8 +85,8 @@ class LockingAgent:
         self.index = environment.index
         self.name = environment.name
         self.queued = 0
-        self._scheduler = environment.scheduler
-        self._observer = TaskObserver(self._scheduler, observes_changes(capabilities))
+        self.scheduler = environment.scheduler
+        self._observer = TaskObserver(self.scheduler, observes_changes(capabilities))
         self._clock = environment.clock
         self._seed = shared.seed
         self._table = shared.table
@@ -112,22 +112,6 @@ class LockingAgent:
         self._in_vain = 0  # partitions looked at since a task was placed
         self._epoch = 0
         self._activity = Activity.IDLE
-
-    @property
-    def doing(self) -> str:
-        """What it does at the moment, in a few words."""
-        doing = self._activity.name.lower().replace("_", " ")
-        return f"{self.name} {doing}, {self.queued:,} queued, {self._rounds:,} rounds"
-
-    @property
-    def calling(self) -> str:
-        """The scheduler's call that is under way, "" if none is."""
-        return self._scheduler.calling
-
-    def overdue(self, limit_s: float) -> ContractBroken | None:
-        """The error that says that the scheduler's call takes longer than limit_s; None if no call
-        is under way."""
-        return self._scheduler.overdue(limit_s)
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
         match event:
@@ -170,7 +154,7 @@ class LockingAgent:
             PartitionRanking.OPTIMISTIC,
             self._order,
         )
-        round_.plan, round_.synced_us, round_.ticket, _ = self._scheduler.plan_and_claim(
+        round_.plan, round_.synced_us, round_.ticket, _ = self.scheduler.plan_and_claim(
             round_.tasks.task, self._view, context
         )
 

@@ -28,6 +28,7 @@ from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.core.quota_events import QuotaGrant, QuotaRequest
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
+from parsync.protocols.drives_scheduler import DrivesScheduler
 from parsync.protocols.optimistic.agent_quota import make_quota
 from parsync.protocols.optimistic.agent_view import AgentView
 from parsync.protocols.optimistic.commits import Commits
@@ -52,13 +53,12 @@ from parsync.protocols.task_observer import TaskObserver
 from schedulers.capability import Capability, observes_changes
 from schedulers.interface import (
     ChangeKind,
-    ContractBroken,
     PartitionRanking,
 )
 from shared_state.transaction import ConflictCheck
 
 
-class OptimisticAgent:
+class OptimisticAgent(DrivesScheduler):
     """Drives one scheduler: an Agent (parsync.core.agent).
 
     Args:
@@ -135,22 +135,6 @@ class OptimisticAgent:
 
     def __repr__(self) -> str:
         return f"OptimisticAgent({self.doing})"
-
-    @property
-    def doing(self) -> str:
-        """What it does at the moment, in a few words."""
-        doing = self._activity.name.lower().replace("_", " ")
-        return f"{self.name} {doing}, {self.queued:,} queued, {self._rounds:,} rounds"
-
-    @property
-    def calling(self) -> str:
-        """The scheduler's call that is under way, "" if none is."""
-        return self.scheduler.calling
-
-    def overdue(self, limit_s: float) -> ContractBroken | None:
-        """The error that says that the scheduler's call takes longer than limit_s; None if no call
-        is under way."""
-        return self.scheduler.overdue(limit_s)
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
         match event:

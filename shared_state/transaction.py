@@ -64,6 +64,12 @@ class Reason(IntEnum):
 
 
 CONFLICTS = (int(Reason.STALE), int(Reason.FULL), int(Reason.EVICTED))
+_IS_CONFLICT = np.isin(np.arange(len(Reason)), CONFLICTS)
+
+
+def is_conflict(reason: NDArray[np.int8]) -> NDArray[np.bool_]:
+    """Which of the Reasons are conflicts; of the same shape."""
+    return _IS_CONFLICT[reason]
 
 
 @static_frozen

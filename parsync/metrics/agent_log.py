@@ -12,7 +12,7 @@ from parsync.metrics.tables import NOT_KNOWN, TABLES
 from schedulers.interface import Plan
 from schedulers.objective import native_columns
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
-from shared_state.transaction import CONFLICTS, CommitResult
+from shared_state.transaction import CONFLICTS, CommitResult, is_conflict
 
 ROUND_COLUMNS = tuple(TABLES["rounds"])[2:]
 
@@ -182,7 +182,7 @@ class AgentLog:
             placed = task
             if first_commits < len(task):
                 placed = task[result.accepted & (first == 1)]
-            conflicted = task[np.isin(result.reason, CONFLICTS)] if has_conflict else NO_TASKS
+            conflicted = task[is_conflict(result.reason)] if has_conflict else NO_TASKS
             about = task if tasks is None else tasks
             self.attempts(start_us, decision_us, about, task, placed, conflicted)
         return claims, first_commits, delay_us

@@ -29,9 +29,8 @@ from schedulers.objective import placement_cost
 from shared_state.cell import Cell
 from shared_state.observed_cell import CellObserver
 from shared_state.tasks import Int32, Int64
-from shared_state.transaction import CONFLICTS, CommitResult, Reason, Transaction
+from shared_state.transaction import CommitResult, Transaction, is_conflict
 
-_IS_CONFLICT = np.isin(np.arange(len(Reason)), CONFLICTS)  # by Reason
 _NOBODY = -1
 _LONG_AGO_US = -1  # when the initial tasks were placed
 
@@ -93,7 +92,7 @@ class ConflictCauseWatch(CellObserver):
         rejected = result.reason != 0
         if rejected.any():
             if self._counts(now_us):
-                conflict = _IS_CONFLICT[result.reason]
+                conflict = is_conflict(result.reason)
                 self._count(transaction, conflict, result.rival, now_us)
             accepted = ~rejected
             self._claimed(

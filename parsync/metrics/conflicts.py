@@ -16,7 +16,7 @@ from parsync.metrics.quantity import Better, Unit, quantity
 from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
 from shared_state.tasks import Int64
-from shared_state.transaction import CONFLICTS, Reason
+from shared_state.transaction import Reason, is_conflict
 
 OUTCOMES = ("accepted", "stale", "full", "machine_down", "evicted", "gang", "duplicate")
 _PER_TRANSACTION = ("decision_us", "claims", *OUTCOMES)
@@ -121,7 +121,7 @@ class ConflictMetric(Metric):
 
     def _rejections(self, batch: RecordBatch) -> None:
         slot = batch.slot("at_us")
-        conflict = np.isin(batch["reason"], CONFLICTS)
+        conflict = is_conflict(batch["reason"])
         for outcome, mask in ((Outcome.CONFLICT, conflict), (Outcome.OTHER, ~conflict)):
             self._aged(batch["agent"][mask], slot[mask], batch["age_us"][mask], outcome)
         counted = conflict & (slot < self.run.outside)

@@ -8,6 +8,8 @@ namespace {
 
 // tasks whose rows are asked for together
 constexpr size_t kAhead = 16;
+// uniform draws for an empty row before all are ranked
+constexpr int kTries = 8;
 
 bool ranks(PlacementKind kind) {
   return kind == PlacementKind::BestFit || kind == PlacementKind::LoadSpreading;
@@ -286,10 +288,28 @@ bool Placer::has_most_room(int32_t row) const {
   return view_.static_state().normalised(view_.free(row)) == view_.static_state().most_room();
 }
 
+// Of load spreading: a row that none can have more room than, if one is soon drawn. Uniform among
+// them, so that the rows need not be ranked to break ties at random.
+int32_t Placer::draw_empty(const Pool& pool) {
+  const WeightedIndex& index = view_.index();
+  const bool all = pool.partition == everything_.partition;
+  for (int i = 0; i < kTries && open_in(pool) > 0; ++i) {
+    const int32_t row =
+        all ? index.draw_uniform(stream_) : index.draw_uniform(pool.partition, stream_);
+    ++work_.looked_at;
+    if (fits(row) && has_most_room(row)) return row;
+  }
+  return kNone;
+}
+
 int32_t Placer::choose_ranked(const Pool& pool) {
   RankedRows& rows = ranked_[pool.partition];
   const bool priced = prices_.has_value();
   if (!rows.built()) {
+    if (input_.kind == PlacementKind::LoadSpreading && !priced) {
+      const int32_t row = draw_empty(pool);
+      if (row != kNone) return row;
+    }
     int32_t row = view_.index().next_open(pool.first, pool.end);
     for (; row != kNone; row = view_.index().next_open(row + 1, pool.end)) {
       rows.add(ranked(row, priced));

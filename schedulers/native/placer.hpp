@@ -224,6 +224,7 @@ class Placer {
   void look_ahead(size_t task);
   int32_t choose_elsewhere(const Pool& pool);
   int32_t choose(const Pool& pool);
+  int32_t draw_empty(const Pool& pool);
   int32_t choose_ranked(const Pool& pool);
   int32_t choose_by_quality();
   int32_t choose_freshest();

@@ -3,8 +3,6 @@ the answers."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from parsync.core.addresses import MASTER
 from parsync.core.effects import Send
 from parsync.core.events import CommitReply, CommitRequest
@@ -20,11 +18,10 @@ from parsync.protocols.optimistic.strategies import DelayAverage
 from parsync.protocols.optimistic.sync.schedule import SyncSchedule
 from parsync.protocols.spec import AgentEnvironment
 from parsync.protocols.task_observer import TaskObserver
-from shared_state.transaction import CONFLICTS, ConflictCheck, Reason
+from shared_state.transaction import ConflictCheck, Reason, is_conflict
 
 # numpy compares with plain numbers three times as fast as with enums
 _ACCEPTED, _DUPLICATE = int(Reason.ACCEPTED), int(Reason.DUPLICATE)
-_CONFLICTS = np.array([int(reason) for reason in CONFLICTS], np.int8)
 
 
 class Commits:
@@ -110,7 +107,7 @@ class Commits:
             round_.tasks,
         )
         if self._sync.policy.wants_feedback:
-            conflict = np.isin(result.reason, _CONFLICTS)
+            conflict = is_conflict(result.reason)
             self._sync.on_committed(self._partitioning.of(plan.machine), conflict)
         count = claims[_ACCEPTED]
         self.average.add(delay_sum_us, first_commits, round_.batch_size)

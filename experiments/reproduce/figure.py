@@ -115,7 +115,7 @@ class FigureOf(Generic[R, M]):
         runs: What has to run, at a scale.
         claims: What the paper says of it.
         draw: Draws it in the paper's form; None for a table.
-        table: Makes it; None for a figure.
+        table: Makes it, or for a figure the table of its numbers; None if there is none.
         notes: The paper's inconsistencies, and choices where the paper is silent.
     """
 

@@ -67,6 +67,16 @@ def use_above(label: str, level: float) -> Value:
     return value
 
 
+def use_mean(label: str) -> Value:
+    """The mean use of the cell over time."""
+
+    def value(runs: ModelsOfSeed) -> float | None:
+        found = use(runs[label])
+        return float(np.mean(found)) if len(found) else None
+
+    return value
+
+
 def use_at(label: str, share: float) -> Value:
     """The quantile of the use of the cell over time."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from experiments.figures import style
 from experiments.reproduce import omega_mapreduce_statistics as statistic
@@ -32,7 +32,7 @@ from experiments.statistics import mean_interval
 
 _CDF_IN, _TIME_IN = (9.6, 4.2), (9.6, 5.0)
 _CLUSTERS = {BUSY: "for clusters A and C", LIGHT: "for cluster D"}
-_TICKS = (0.5, 1, 2, 5, 10, 20, 50, 100)
+_SLOWEST, _TICKS = 0.7, (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 _PAPER_WIDTH = 5.0  # of the lines for the paper's values
 _PAPER_SAYS = {
     (BUSY, MAX_PARALLELISM): "50 to 70 % gain; 80th percentile: 3 to 4 x",
@@ -49,6 +49,7 @@ def fig15(results: MapReduceResults) -> Figure:
     policy."""
     with style.drawing(rows=1, columns=len(CELLS)) as (figure, made):
         figure.set_size_inches(*_CDF_IN)
+        made[1].sharex(made[0])
         for axes, cell in zip(made, CELLS, strict=True):
             for index, policy in enumerate(WITH_EXTRA):
                 found = np.sort(
@@ -59,11 +60,12 @@ def fig15(results: MapReduceResults) -> Figure:
                 share = np.arange(1, len(found) + 1) / max(1, len(found))
                 axes.plot(found, share, label=policy.capitalize(), **style.line_style(index))
             _paper_values(axes)
-            _speedup_axis(axes)
             style.share_axis(axes)
             axes.set_ylim(0, 1.02)
             axes.set_title(f"{cell} ({_CLUSTERS[cell]})")
             axes.set_ylabel("Share of the MapReduce jobs")
+        for axes in made:
+            _speedup_axis(axes)
         style.legend(figure, made[0])
     return figure
 
@@ -75,12 +77,10 @@ def fig16(results: MapReduceResults) -> Figure:
         figure.set_size_inches(*_TIME_IN)
         above, below = made
         below.sharex(above)
-        for index, (axes, policy) in enumerate(
-            ((above, REQUESTED), (below, MAX_PARALLELISM)),
-        ):
+        for axes, policy in ((above, REQUESTED), (below, MAX_PARALLELISM)):
             arrays = results.first(at_policy(BUSY, policy))
             at_us = arrays[USED_AT_US]
-            axes.plot(at_us, arrays[USED_PERMILLE] / 1000, **style.line_style(index))
+            axes.plot(at_us, arrays[USED_PERMILLE] / 1000, color=style.colour(0), linewidth=1.1)
             end_us = at_us[-1] if len(at_us) else 1
             axes.axvspan(0, statistic.FILLING * end_us, color=style.INK, alpha=0.08, linewidth=0)
             axes.set_xlim(0, end_us)
@@ -142,30 +142,25 @@ def _paper_values(axes: Axes) -> None:
         "linewidth": _PAPER_WIDTH,
         "alpha": 0.45,
         "solid_capstyle": "butt",
+        "zorder": 1.5,  # below the lines
     }
     axes.plot(SPEEDUPS, (CONFIDENT, CONFIDENT), label="Paper, max-parallelism", **look)
     axes.plot((1, 1), [1 - share for share in GAINING], **look)
-    for text, at, aside in (
-        ("3 to 4 x", (SPEEDUPS[1], CONFIDENT), (5, -3)),
-        ("50 to 70 % gain", (1, 1 - sum(GAINING) / 2), (-7, -3)),
+    for text, at, aside, side in (
+        ("3 to 4 x", (SPEEDUPS[0], CONFIDENT), -5, "right"),
+        ("50 to\n70 %\ngain", (1, 1 - sum(GAINING) / 2), 5, "left"),
     ):
         axes.annotate(
-            text,
-            at,
-            xytext=aside,
-            textcoords="offset points",
-            ha="left" if aside[0] > 0 else "right",
-            fontsize=8,
+            text, at, (aside, 0), textcoords="offset points", ha=side, va="center", fontsize=8
         )
 
 
 def _speedup_axis(axes: Axes) -> None:
-    low, high = _TICKS[0], max(_TICKS[4], axes.get_xlim()[1])
     axes.set_xscale("log")
-    axes.set_xlim(low, high)
-    axes.xaxis.set_major_locator(FixedLocator([tick for tick in _TICKS if tick <= high]))
+    axes.set_xlim(_SLOWEST, max(_TICKS[2], axes.get_xlim()[1]))
+    axes.xaxis.set_major_locator(FixedLocator(list(_TICKS)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} x"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("Speed-up of the job")
 
 

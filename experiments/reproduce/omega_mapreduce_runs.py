@@ -99,8 +99,7 @@ def _cell(
 
 def mapreduce_runs(scale: ReproduceScale) -> tuple[FigureRun, ...]:
     """Of Figs. 15 and 16: each policy on each cell, and the same jobs with the workers that their
-    users asked for. After the last arrival jobs have as long to end as a third of the time
-    before."""
+    users asked for. After the last arrival, jobs have a third of that time to end."""
     return tuple(
         _run(at_policy(name, policy), kind, cell, scale)
         for name, cell in cells(scale).items()

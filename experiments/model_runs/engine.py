@@ -12,18 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from experiments.interruption import Interruption
-from experiments.model_files import writing
+from experiments.kept_arrays import keep_arrays, kept_arrays
 from experiments.model_runs.run import Arrays, ModelRun, ModelRunFailed, ModelTask, measured
-from experiments.series_files import read_arrays, write_arrays
 from experiments.sweeps.local_processes import local_map
-from experiments.version import version_text
 from shared_state.errors import AgoraError
-
-_VERSION = "agora_version"
 
 
 class ModelRuns:
@@ -105,23 +100,15 @@ class ModelRuns:
         """Whether there are results; those of another version, or damaged ones, are made again."""
         if key in self._results:
             return True
-        path = self._path(key)
-        if not path.exists():
-            return False
-        try:
-            arrays = read_arrays(path)
-        except AgoraError:
-            return False
-        if str(arrays.pop(_VERSION, "")) != version_text():
+        arrays = kept_arrays(self._path(key))
+        if arrays is None:
             return False
         self._results[key] = arrays
         return True
 
     def _keep(self, task: ModelTask, result: dict[str, NDArray[Any]]) -> None:
         key = task.run.key(task.seed)
-        path = self._path(key)
-        with writing(path):
-            write_arrays(path, {**result, _VERSION: np.array(version_text())})
+        keep_arrays(self._path(key), result)
         self._results[key] = result
 
     def _path(self, key: str) -> Path:

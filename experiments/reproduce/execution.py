@@ -22,6 +22,7 @@ from experiments.reproduce.figure import (
     AnyFigure,
     FigureOf,
     FigureRun,
+    ModelFigure,
     ModelResults,
     Paper,
     PaperFigure,
@@ -113,12 +114,17 @@ class _Runs:
 
     def show(self, figure: AnyFigure, folder: Path) -> Shown:
         """Judge the claims of a figure, and draw it."""
-        if isinstance(figure, PaperFigure):
-            on_platform = self._platform.results(figure.runs(self._scale), self._seeds)
-            return self._shown(figure, on_platform, beyond_the_paper(on_platform), folder)
+        if isinstance(figure, ModelFigure):
+            models = figure.runs(self._scale)
+            results = ModelResults(models, self._models.results(models, self._seeds), {})
+            return self._shown(figure, results, None, folder)
         runs = figure.runs(self._scale)
-        results = ModelResults(runs, self._models.results(runs, self._seeds), {})
-        return self._shown(figure, results, None, folder)
+        on_platform = self._platform.results(runs, self._seeds)
+        beyond = beyond_the_paper(on_platform)
+        if isinstance(figure, PaperFigure):
+            return self._shown(figure, on_platform, beyond, folder)
+        jobs = self._platform.mapreduce_results(runs, self._seeds)
+        return self._shown(figure, jobs, beyond, folder)
 
     def _shown(
         self,

@@ -1,7 +1,8 @@
 """A figure or table of a paper: what has to run for it, how it is drawn, and what the paper says.
 
-A new figure is a PaperFigure (of runs on the platform) or a ModelFigure (of runs of a model) in the
-module of its section, and a place in registry.py.
+A new figure is a PaperFigure (of the figures of runs on the platform), a MapReduceFigure (of the
+MapReduce jobs of such runs) or a ModelFigure (of runs of a model) in the module of its section, and
+a place in registry.py.
 """
 
 from __future__ import annotations
@@ -48,12 +49,15 @@ class FigureRun:
         config: Everything but the arm and the seed.
         arm: The arm.
         draws_series: Whether its time series of the first seed are drawn.
+        keeps_mapreduce: Whether it keeps, under every seed, how long its MapReduce jobs ran and how
+            much of the cell was in use (mapreduce_arrays.py).
     """
 
     label: str
     config: RunConfig
     arm: ArmConfig
     draws_series: bool = True
+    keeps_mapreduce: bool = False
 
 
 @dataclass(frozen=True)  # slots and a generic alias do not go together
@@ -82,6 +86,7 @@ class ResultsOf(Generic[R, M]):
 
 Results = ResultsOf[FigureRun, SeedFigures]
 ModelResults = ResultsOf[ModelRun, Arrays]
+MapReduceResults = ResultsOf[FigureRun, Arrays]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,7 @@ class FigureOf(Generic[R, M]):
         runs: What has to run, at a scale.
         claims: What the paper says of it.
         draw: Draws it in the paper's form; None for a table.
-        table: Makes it; None for a figure.
+        table: Makes it, or for a figure the table of its numbers; None if there is none.
         notes: The paper's inconsistencies, and choices where the paper is silent.
     """
 
@@ -134,7 +139,13 @@ class ModelFigure(FigureOf[ModelRun, Arrays]):
     """A figure or table whose runs are those of a model."""
 
 
-AnyFigure = PaperFigure | ModelFigure
+@dataclass(frozen=True)
+class MapReduceFigure(FigureOf[FigureRun, Arrays]):
+    """A figure whose runs are arms on the platform that keep the arrays of mapreduce_arrays.py, on
+    which its claims and its drawing rest."""
+
+
+AnyFigure = PaperFigure | ModelFigure | MapReduceFigure
 
 
 @dataclass(frozen=True, slots=True)

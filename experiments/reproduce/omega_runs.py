@@ -129,27 +129,27 @@ class Arms:
 
     def single_path(self, t_job_s: float) -> FigureRun:
         """One scheduler, one decision time."""
-        group = _group(ALL, _decision(t_job_s))
+        group = scheduler_group(ALL, decision_time(t_job_s))
         return self._run(at_t_job(SINGLE, t_job_s), group)
 
     def multi_path(self, t_job_s: float) -> FigureRun:
         """One scheduler with a fast path for batch jobs; t_job_s is that of service jobs."""
         slow = ServiceTime(job_us=_us(t_job_s), task_us=T_TASK_S * 1e6)
-        group = _group(ALL, _decision(T_JOB_S).model_copy(update={"service": slow}))
+        group = scheduler_group(ALL, decision_time(T_JOB_S).model_copy(update={"service": slow}))
         return self._run(at_t_job(MULTI, t_job_s), group)
 
     def shared(self, t_job_s: float) -> FigureRun:
         """A scheduler for each class; t_job_s is that of service jobs."""
-        return self._shared(at_t_job(SHARED, t_job_s), service=_decision(t_job_s))
+        return self._shared(at_t_job(SHARED, t_job_s), service=decision_time(t_job_s))
 
     def committing(self, commits: str, t_job_s: float) -> FigureRun:
         """The same with one of COMMITS."""
         label = at_t_job(commits, t_job_s)
-        return self._shared(label, service=_decision(t_job_s), protocol=COMMITS[commits])
+        return self._shared(label, service=decision_time(t_job_s), protocol=COMMITS[commits])
 
     def slow_tasks(self) -> FigureRun:
         """The same with slow decisions on each service task."""
-        service = _decision(T_JOB_S, SLOW_TASK_S)
+        service = decision_time(T_JOB_S, SLOW_TASK_S)
         return self._shared(SLOW_TASKS, service=service)
 
     def many(self, schedulers: int) -> FigureRun:
@@ -160,7 +160,7 @@ class Arms:
     def split(self, schedulers: int, load: float) -> FigureRun:
         """So many batch schedulers, and a t_job of batch jobs in parts of the mean time between
         two batch jobs."""
-        batch = _decision(self.split_t_job_s(load))
+        batch = decision_time(self.split_t_job_s(load))
         return self._shared(at_load(schedulers, load), batch=batch, batch_schedulers=schedulers)
 
     def split_t_job_s(self, load: float) -> float:
@@ -176,17 +176,17 @@ class Arms:
         batch_schedulers: int = 1,
         protocol: Mapping[str, str] = MappingProxyType({}),
     ) -> FigureRun:
-        default = _decision(T_JOB_S)
+        default = decision_time(T_JOB_S)
         return self._run(
             label,
-            _group(
+            scheduler_group(
                 BATCH,
                 batch or default,
                 count=batch_schedulers,
                 task_class="batch",
                 protocol={**_PROTOCOL, **protocol},
             ),
-            _group(
+            scheduler_group(
                 SERVICE,
                 service or default,
                 task_class="service",
@@ -196,25 +196,35 @@ class Arms:
 
     def _run(self, label: str, *groups: GroupConfig) -> FigureRun:
         arm = ArmConfig(name=label, partitions=1, groups=groups)
-        config = RunConfig(
-            name="reproduce",
-            workload=WorkloadConfig.of("service_batch", self.cell),
-            arms=(arm,),
-            virtual=VirtualConfig(message_us=0),
-            settle_s=0.0,
-            drain_s=0.0,
-            sample_s=_SAMPLE_S,
-            heartbeat_us=_HEARTBEAT_US,
-        )
-        return FigureRun(label, config, arm, draws_series=False)
+        return FigureRun(label, run_config(self.cell, arm), arm, draws_series=False)
 
 
-def _group(name: str, decision: ModelledTime, **given: Any) -> GroupConfig:
-    options: dict[str, Any] = {"count": 1, "protocol": _PROTOCOL, **given}
-    return GroupConfig(name=name, kind=_KIND, decision=decision, **options)
+def run_config(cell: ServiceBatchOptions, arm: ArmConfig, **changed: Any) -> RunConfig:
+    """The configuration of a run of an arm on a cell, some of its fields changed."""
+    fields: dict[str, Any] = {
+        "settle_s": 0.0,
+        "drain_s": 0.0,
+        "sample_s": _SAMPLE_S,
+        "heartbeat_us": _HEARTBEAT_US,
+        **changed,
+    }
+    return RunConfig(
+        name="reproduce",
+        workload=WorkloadConfig.of("service_batch", cell),
+        arms=(arm,),
+        virtual=VirtualConfig(message_us=0),
+        **fields,
+    )
 
 
-def _decision(t_job_s: float, t_task_s: float = T_TASK_S) -> ModelledTime:
+def scheduler_group(name: str, decision: ModelledTime, **given: Any) -> GroupConfig:
+    """A scheduler for some jobs, by randomised first fit; its fields may be given otherwise."""
+    fields: dict[str, Any] = {"count": 1, "kind": _KIND, "protocol": _PROTOCOL, **given}
+    return GroupConfig(name=name, decision=decision, **fields)
+
+
+def decision_time(t_job_s: float, t_task_s: float = T_TASK_S) -> ModelledTime:
+    """The decision time with this t_job and t_task."""
     return ModelledTime(job_us=_us(t_job_s), task_us=t_task_s * 1e6)
 
 

@@ -1,7 +1,8 @@
 """The runs of figures on the platform, in virtual time, kept as soon as they are done.
 
 Runs that several figures need are done once. Under the first seed a run also keeps its time
-series, which plots are drawn from.
+series, which plots are drawn from. Runs whose figures need it keep what became of their MapReduce
+jobs, under every seed.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.interruption import Interruption
+from experiments.kept_arrays import keep_arrays, kept_arrays
 from experiments.model_files import writing
-from experiments.reproduce.figure import FigureRun, Results, Series
+from experiments.model_runs.run import Arrays
+from experiments.reproduce.figure import FigureRun, MapReduceResults, Results, Series
+from experiments.reproduce.mapreduce_arrays import mapreduce_arrays
 from experiments.running import figures_of_run, run_arm_virtual
 from experiments.series_files import read_arrays, write_arrays
 from experiments.summary_model import SeedFigures
@@ -28,17 +32,20 @@ from shared_state.errors import AgoraError
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A run, and the file that receives its time series; None if nothing draws them."""
+    """A run, and the files that receive its time series and the arrays of its MapReduce jobs; None
+    if no figure needs them."""
 
     point: Point
     series: Path | None
+    mapreduce: Path | None = None
 
     def __str__(self) -> str:
         return str(self.point)
 
 
 class PlatformRuns:
-    """The runs in a folder: <key>.json, and <key>.npz for those whose series are drawn.
+    """The runs in a folder: <key>.json; <key>.npz for those whose series are drawn; and
+    <key>-mapreduce.npz for those that keep their MapReduce jobs.
 
     Raises:
         AgoraError: The folder cannot be made.
@@ -48,6 +55,7 @@ class PlatformRuns:
         self._folder = folder
         self._kept = KeptPoints(folder)
         self._figures: dict[str, SeedFigures] = {}
+        self._mapreduce: dict[str, Arrays] = {}
 
     def missing(self, runs: Sequence[FigureRun], seeds: Sequence[int]) -> list[Work]:
         """What has not run yet, seed by seed, each once."""
@@ -57,11 +65,16 @@ class PlatformRuns:
                 point = Point(run.config, run.arm, seed)
                 key = point.key()
                 path = self._path(key) if run.draws_series and seed == seeds[0] else None
+                jobs = self._mapreduce_path(key) if run.keeps_mapreduce else None
                 known = found.get(key)
                 if known is not None:
-                    found[key] = Work(point, known.series or path)
-                elif not self._has(key) or not (path is None or _is_readable(path)):
-                    found[key] = Work(point, path)
+                    found[key] = Work(point, known.series or path, known.mapreduce or jobs)
+                elif not (
+                    self._has(key)
+                    and (path is None or _is_readable(path))
+                    and (jobs is None or self._has_mapreduce(key))
+                ):
+                    found[key] = Work(point, path, jobs)
         return list(found.values())
 
     def run(
@@ -101,6 +114,31 @@ class PlatformRuns:
         }
         return Results(runs, tuple(of_seeds), drawn)
 
+    def mapreduce_results(
+        self, runs: tuple[FigureRun, ...], seeds: Sequence[int]
+    ) -> MapReduceResults:
+        """The arrays of mapreduce_arrays.py of the runs of a figure; all of them are done. Raises
+        AgoraError if a kept file cannot be read."""
+        of_seeds = []
+        for seed in seeds:
+            keys = {run.label: Point(run.config, run.arm, seed).key() for run in runs}
+            for key in keys.values():
+                if not self._has_mapreduce(key):
+                    raise AgoraError(f"{self._mapreduce_path(key)}: cannot read the arrays")
+            of_seeds.append({label: self._mapreduce[key] for label, key in keys.items()})
+        return MapReduceResults(runs, tuple(of_seeds), {})
+
+    def _has_mapreduce(self, key: str) -> bool:
+        if key not in self._mapreduce:
+            arrays = kept_arrays(self._mapreduce_path(key))
+            if arrays is None:
+                return False
+            self._mapreduce[key] = arrays
+        return True
+
+    def _mapreduce_path(self, key: str) -> Path:
+        return self._folder / f"{key}-mapreduce.npz"
+
     def _has(self, key: str) -> bool:
         if key not in self._figures:
             figures = self._kept.get(key)
@@ -138,6 +176,8 @@ def run_one(work: Work) -> SeedFigures | PointFailed:
         if work.series is not None:
             with writing(work.series):
                 write_arrays(work.series, series(run.metrics))
+        if work.mapreduce is not None:
+            keep_arrays(work.mapreduce, mapreduce_arrays(run.metrics, workload))
         return figures_of_run(run, workload)
     except AgoraError as error:
         return PointFailed(str(error))

@@ -21,7 +21,7 @@ PARSYNC = Paper(
 OMEGA = Paper(
     "omega",
     "Omega",
-    "These runs have a cell of 1,000 machines, and one or two hours in place of days.",
+    "These runs have cells of up to 1,000 machines, and one or two hours in place of days.",
     OMEGA_FIGURES,
 )
 PAPERS: dict[str, Paper] = {paper.id: paper for paper in (PARSYNC, OMEGA)}

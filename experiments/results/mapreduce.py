@@ -69,7 +69,16 @@ def speedups(arm: LoadedArm, baseline: LoadedArm) -> NDArray[np.float64]:
     Raises:
         AgoraError: As run_times_of.
     """
-    run_us, before_us = run_times_of(arm), run_times_of(baseline)
+    return speedups_of(run_times_of(arm), run_times_of(baseline))
+
+
+def speedups_of(run_us: Int64, before_us: Int64) -> NDArray[np.float64]:
+    """How many times as fast jobs ran as before: float64[k], of those that finished both times.
+
+    Args:
+        run_us: int64[j], the run times of the jobs, NOT_FINISHED without one.
+        before_us: int64[j], those of the same jobs before.
+    """
     both = (run_us != NOT_FINISHED) & (before_us != NOT_FINISHED)
     faster: NDArray[np.float64] = before_us[both] / np.maximum(1, run_us[both])
     return faster

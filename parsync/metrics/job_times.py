@@ -133,6 +133,11 @@ class JobTimes:
         for task, ends in other._cut.items():
             self._cut.setdefault(task, []).extend(ends)
 
+    def task_times(self) -> tuple[Int64, Int64]:
+        """When each task was first committed, and when it ran to its end, each int64[tasks] in
+        microseconds; UNKNOWN if never."""
+        return self._commit_us.copy(), self._finish_us.copy()
+
     def totals(self, end_us: int) -> JobTotals:
         """Add up over the jobs.
 

@@ -12,6 +12,7 @@ from parsync.metrics.metric import Metric, Scope, TableColumns, is_incomplete, r
 from parsync.metrics.quantity import Better, Unit, quantity
 from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from shared_state.tasks import Int64
 
 
 class JobFigures(Figures):
@@ -125,6 +126,11 @@ class JobMetric(Metric):
         if is_incomplete(ending - sums["finished"], ending):
             bounds["jct_mean_us"] = ratio(sums["jct_us"] + sums["unfinished_us"], ending)
         return bounds
+
+    def task_times(self) -> tuple[Int64, Int64] | None:
+        """When each task was first committed, and when it ran to its end, each int64[tasks] in
+        microseconds, UNKNOWN (-1) if never; None where the run's jobs are not known."""
+        return None if self._times is None else self._times.task_times()
 
     def totals(self, last_us: int) -> JobTotals | None:
         """The sums over all jobs until last_us; None where the run's jobs are not known."""

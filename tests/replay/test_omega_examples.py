@@ -12,7 +12,10 @@ import pytest
 from pyarrow import parquet
 
 from experiments.config import load_config
+from experiments.interruption import Interruption
 from experiments.parsync_vs_flow import app
+from experiments.reproduce.figure import FigureRun
+from experiments.reproduce.platform_runs import PlatformRuns
 from experiments.results import load_run
 from experiments.results.mapreduce import run_times_of, speedups
 from experiments.running import make_workload
@@ -118,13 +121,22 @@ def test_speed_ups_are_read_from_a_run(mapreduce_run: Path) -> None:
     assert np.median(speedups(relative, requested)) > 1.2
 
 
-def test_the_picture_of_the_speed_ups_is_drawn(mapreduce_run: Path, tmp_path: Path) -> None:
-    png = tmp_path / "mapreduce.png"
-    script = [sys.executable, str(EXAMPLES / "mapreduce_figure.py"), str(mapreduce_run), str(png)]
-    done = subprocess.run(script, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert png.read_bytes().startswith(b"\x89PNG")
-    assert "Max parallelism: " in done.stdout
+def test_a_run_for_a_figure_keeps_what_the_tables_of_a_run_tell(
+    mapreduce_run: Path, tmp_path: Path
+) -> None:
+    config = load_config(mapreduce_run.parent / "run.toml")
+    arm, seeds = config.arms[1], (config.seed,)
+    run = FigureRun("most", config, arm, draws_series=False, keeps_mapreduce=True)
+    runs = PlatformRuns(tmp_path)
+    runs.run(runs.missing((run,), seeds), Interruption(), lambda: None)
+    kept = runs.mapreduce_results((run,), seeds).first("most")
+    loaded = load_run(mapreduce_run).arms[1]
+    assert kept["run_us"].tolist() == run_times_of(loaded).tolist()
+    cell = loaded.table("cell", ["at_us", "used_permille"])
+    arriving = cell["at_us"].to_numpy() <= 300_000_000
+    for name, column in (("used_at_us", "at_us"), ("used_permille", "used_permille")):
+        assert kept[name].tolist() == cell[column].to_numpy()[arriving].tolist()
+    assert 10 < len(kept["used_at_us"]) < len(cell), "the drain is left out"
 
 
 def test_a_run_without_mapreduce_jobs_has_no_speed_ups(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from parsync.runtime.live.parallel_map import RETRIES, attached, ray_map
 from shared_state.errors import AgoraError
 from tests.fixtures.mapped import kill_always, kill_once, square
 from tests.fixtures.run_toml import arm_toml
-from tests.unit.test_sweep_engine import TEXT, never
+from tests.replay.test_sweep_engine import TEXT, never
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("embedded_ray")]
 

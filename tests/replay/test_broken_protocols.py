@@ -21,8 +21,8 @@ from tests.fixtures.commands import exit_status
 from tests.fixtures.fake_ray import FakeRay
 from tests.fixtures.installed import install
 from tests.fixtures.live_runs import metrics_of, small_workload
-from tests.unit.test_add_a_protocol import CONFIG
-from tests.unit.test_add_a_protocol import SOURCE as LOTTERY
+from tests.replay.test_add_a_protocol import CONFIG
+from tests.replay.test_add_a_protocol import SOURCE as LOTTERY
 
 PARSYNC = CONFIG[CONFIG.index('[[arms.groups]]\nname = "parsync"') :]
 THREE_ARMS = (

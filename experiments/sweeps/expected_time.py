@@ -1,13 +1,16 @@
 """How long runs in virtual time will take, before any has run.
 
 The constants are processor times, fitted to the main comparison's thirteen arms, as they are and
-with --quick, to a cell of 60 machines, and to the points of `agora frontier --quick`. On the
-machine where they were measured, an arm of the main comparison takes between 0.75 and 1.15 times
-what is expected, other points up to 1.7 times. While all processors are busy, runs take longer than
-alone, on that machine by a quarter (BUSY).
+with --quick, to a cell of 60 machines, to the points of `agora frontier --quick`, and to ParSync's
+cell of 200,000 machines and a tenth of it. On the machine where they were measured, an arm of the
+main comparison takes between 0.6 and 1.0 times what is expected, other points up to 1.8 times (most
+of all quality-first on ParSync's cell). While all processors are busy, runs take longer than alone,
+on that machine by a quarter (BUSY).
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from experiments.arm_config import ArmConfig
 from experiments.processors import processors
@@ -21,8 +24,12 @@ PATIENT_TASK_S = 5e-6  # more, in an arm of one scheduler with patience
 PATIENT_TASK_OF_MANY_S = 14e-6  # with several schedulers, or a flow scheduler
 PREFERENCE_SET_S = 80e-6  # of the workload, for the regret
 HEARTBEAT_S = 15.5e-6  # there is one in each millisecond of virtual time in which a task ends
-SCHEDULER_SECOND_S = 0.0026  # of virtual time, for its rounds and syncs, gaps <= FITTED_GAP_S
-FITTED_GAP_S = 0.2
+MACHINE_S = 20e-6  # for the regret
+JOB_OF_MANY_S = 350e-6  # more, in an arm of several schedulers, whose rounds end at their syncs
+SCHEDULER_SECOND_S = (
+    0.002  # of virtual time, for its syncs, if partitions' are <= FITTED_GAP_S apart
+)
+FITTED_GAP_S = 0.025
 BUSY = 1.25  # times longer while other runs keep the other processors busy
 START_S = 3.0  # of a process that imports everything
 PAGE_S = 4.0  # for the table, the plots and the page of a sweep or a frontier
@@ -39,13 +46,16 @@ def expected_run_s(arm: ArmConfig, workload: Workload, warm_up: Workload | None)
         if group.kind is not None
     )
     schedulers = sum(group.count for group in arm.groups)
-    seldom = min(1.0, FITTED_GAP_S / arm.gap_s) if arm.gap_s else 1.0
+    seldom = min(1.0, FITTED_GAP_S * arm.partitions / arm.gap_s) if arm.gap_s else 1.0
+    jobs = sum(len(np.unique(one.tasks.job)) for one in both) if schedulers > 1 else 0
     task_s = TASK_OF_FLOW_S if solves else TASK_S
     if any(group.options.get("patience_s") for group in arm.groups):
         task_s += PATIENT_TASK_OF_MANY_S if solves or schedulers > 1 else PATIENT_TASK_S
     return (
         tasks * task_s
+        + jobs * JOB_OF_MANY_S
         + workload.catalog.sets * PREFERENCE_SET_S
+        + workload.cell.machines * MACHINE_S
         + min(virtual_s * 1000, tasks) * HEARTBEAT_S
         + virtual_s * schedulers * SCHEDULER_SECOND_S * seldom
     )

@@ -110,7 +110,7 @@ class ClaimResult(Figures):
         reason: Why the verdict is what it is, in one sentence.
     """
 
-    id: str = Field(pattern=r"^[a-z0-9]+\.[a-z0-9_]+$")
+    id: str = Field(pattern=r"^[a-z0-9_]+\.[a-z0-9_]+$")
     source: str
     statement: str
     paper_value: str

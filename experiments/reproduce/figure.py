@@ -48,12 +48,14 @@ class FigureRun:
         config: Everything but the arm and the seed.
         arm: The arm.
         draws_series: Whether its time series of the first seed are drawn.
+        live: It runs on Ray, in real time.
     """
 
     label: str
     config: RunConfig
     arm: ArmConfig
     draws_series: bool = True
+    live: bool = False
 
 
 @dataclass(frozen=True)  # slots and a generic alias do not go together
@@ -112,6 +114,7 @@ class FigureOf(Generic[R, M]):
         draw: Draws it in the paper's form; None for a table.
         table: Makes it; None for a figure.
         notes: The paper's inconsistencies, and choices where the paper is silent.
+        only_by_name: It is not made unless it is asked for by its id.
     """
 
     id: str
@@ -122,6 +125,7 @@ class FigureOf(Generic[R, M]):
     draw: Callable[[ResultsOf[R, M]], Figure] | None = None
     table: Callable[[ResultsOf[R, M]], Table] | None = None
     notes: tuple[str, ...] = ()
+    only_by_name: bool = False
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,8 @@ class Paper:
     figures: tuple[AnyFigure, ...]
 
     def chosen(self, ids: Sequence[str]) -> tuple[AnyFigure, ...]:
-        """Some figures, in the paper's order; all of them if no ids are given.
+        """Some figures, in the paper's order; if no ids are given, all but those that are made only
+        by name.
 
         Raises:
             AgoraError: There is no such figure.
@@ -163,4 +168,8 @@ class Paper:
         for one in ids:
             if one not in known:
                 raise AgoraError(f"FIGURE {one!r}: expected some of {', '.join(known)}")
-        return tuple(figure for figure in self.figures if not ids or figure.id in ids)
+        return tuple(
+            figure
+            for figure in self.figures
+            if (figure.id in ids if ids else not figure.only_by_name)
+        )

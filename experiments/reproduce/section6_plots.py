@@ -75,12 +75,12 @@ def in_detail(results: Results, label: str, beside: str | None = None) -> Figure
 
 def throughput(series: Series, end_s: float) -> tuple[Floats, Floats]:
     """Tasks committed per second, of each scheduler."""
-    time, counts = binned(series, "committed", end_s)
+    time, counts = binned(series, "first_commits", end_s)
     return time, counts / BIN_S
 
 
 def delay_us(series: Series, end_s: float) -> tuple[Floats, Floats]:
-    """The mean delay of the tasks committed in each second, of each scheduler."""
+    """The mean delay of the tasks submitted in each second, of each scheduler."""
     time, total = binned(series, "delay_us", end_s)
     return time, ratio(total, binned(series, "committed", end_s)[1])
 
@@ -98,15 +98,16 @@ def conflict_rate(series: Series, end_s: float) -> tuple[Floats, Floats]:
 
 
 def preferred_share(series: Series, end_s: float) -> tuple[Floats, Floats]:
-    """The share of the tasks committed in each second that are on a preferred machine."""
+    """Of the tasks submitted in each second that prefer machines, the share placed on one."""
     time, preferred = binned(series, "preferred", end_s)
-    return time, ratio(preferred, binned(series, "first_commits", end_s)[1])
+    return time, ratio(preferred, binned(series, "submitted_prefers", end_s)[1])
 
 
 def waiting(series: Series, end_s: float) -> tuple[Floats, Floats]:
     """Tasks submitted and not committed yet, of each scheduler."""
+    # "committed" counts at the time of submission
     time, submitted = binned(series, "submitted", end_s)
-    committed = binned(series, "committed", end_s)[1]
+    committed = binned(series, "first_commits", end_s)[1]
     return time, np.cumsum(submitted - committed, axis=1)
 
 

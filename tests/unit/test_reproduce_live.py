@@ -12,7 +12,7 @@ import pytest
 
 from experiments.config import RunConfig
 from experiments.model_files import read_model
-from experiments.reproduce import execution, live_runs
+from experiments.reproduce import execution, live_runs, platform_runs
 from experiments.reproduce.claims import Claim, Limits
 from experiments.reproduce.figure import FigureRun, PaperFigure, ReproduceScale
 from experiments.reproduce.live_claims import judge_live
@@ -138,11 +138,17 @@ class FakeRay:
         return DISTURBED if run.arm.name in self.disturbed else VALID
 
 
+def here(function: Any, items: Any, check: Any) -> Iterator[tuple[int, Any]]:
+    """local_map without processes, which take seconds to start."""
+    yield from enumerate(map(function, items))
+
+
 @pytest.fixture
 def fake_ray(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
     """In place of Ray. Fig. 7 live, on a tiny cell, is all that the paper has."""
     small = replace(FIGURES[2], runs=lambda scale: tuple(map(shrunk, FIGURES[2].runs(scale))))
     monkeypatch.setitem(PAPERS, "parsync", replace(PARSYNC, figures=(small,)))
+    monkeypatch.setattr(platform_runs, "local_map", here)
     return FakeRay(monkeypatch)
 
 

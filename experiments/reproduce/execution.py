@@ -191,6 +191,8 @@ def _reproduce(
     write_claims(directory, reproduction)
     write_page(directory, paper, reproduction, shown)
     Console().print(_table(claims))
+    if any(claim.scale == "demo" for claim in claims):
+        Console().print("Claims on live figures are judged at the demo's scale, not the paper's.")
     console.print(Text(f"page: {directory / PAGE}"), soft_wrap=True)
 
 
@@ -230,7 +232,5 @@ def _table(claims: list[ClaimResult]) -> RichTable:
         table.add_column(name)
     for claim in claims:
         verdict = Text(claim.verdict.replace("_", " "), style=_COLOURS[Verdict(claim.verdict)])
-        if claim.scale == "demo":
-            verdict.append(" (live, demo's scale)")
         table.add_row(claim.id, ours_text(claim), claim.limits, verdict)
     return table

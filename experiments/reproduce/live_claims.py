@@ -50,9 +50,8 @@ def why_not_valid(validity: Validity) -> str:
         return "nothing is known of disturbances."
     if not validity.is_disturbed:
         return ""
-    number, causes = len(validity.disturbed), validity.text.partition(": ")[2]
-    was = "was" if number == 1 else "were"
-    return f"{number} of {counted(validity.seconds, 'second')} {was} disturbed: {causes}."
+    number = len(validity.disturbed)
+    return f"{number} of {counted(validity.seconds, 'second')} were disturbed."
 
 
 def beside_virtual_time(results: Results, validity: Sequence[ValidityOfSeed]) -> Table:
@@ -79,7 +78,13 @@ def beside_virtual_time(results: Results, validity: Sequence[ValidityOfSeed]) ->
         "conflicts per claim",
         "on preferred machines",
     )
-    return Table(header, tuple(rows), _NOTE)
+    causes = [
+        f" '{label}' was disturbed in {its.text}."
+        for of_seed in validity
+        for label, its in of_seed.items()
+        if its.is_disturbed
+    ]
+    return Table(header, tuple(rows), "".join((_NOTE, *causes)))
 
 
 class _Used(Mapping[str, SeedFigures]):

@@ -53,7 +53,7 @@ def start(options: RunOptions) -> int:
     # Nothing is lost up to here: a stop signal ends the command at once.
     with stop_signals_noted() as interruption:
         try:
-            with _runner(config, options.hold) as runner:
+            with arm_runner(config, options.hold) as runner:
                 interruption.check()
                 directory = make_run_directory(options.out, config, workload)
                 with run_in_progress(directory):
@@ -77,8 +77,13 @@ def _named(config: Path | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _runner(config: RunConfig, hold: bool) -> Iterator[ArmRunner]:
-    """Return the runner of the configured runtime. Ray is imported only if it is used."""
+def arm_runner(config: RunConfig, hold: bool) -> Iterator[ArmRunner]:
+    """Return the runner of the configured runtime, whose Ray lives as long as the block. Ray is
+    imported only if it is used.
+
+    Raises:
+        AgoraError: Ray does not start, or its address does not answer.
+    """
     if config.runtime == "virtual":
         yield run_arm_virtual
         return

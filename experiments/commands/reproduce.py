@@ -19,13 +19,17 @@ def reproduce_command(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="The paper: parsync or omega.")],
     figures: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FIGURE]...", help="For example fig5. Default: all of the paper."),
+        typer.Argument(
+            metavar="[FIGURE]...",
+            help="For example fig5. Default: all of the paper but the live ones (fig5_live to "
+            "fig8_live).",
+        ),
     ] = None,
     scale: Annotated[
         ReproduceScale,
         typer.Option(
-            help="smoke: a small cell and short runs. paper: the paper's cell at full length; "
-            "where that is not public, what stands in for it."
+            help="Of all figures but the live ones. smoke: a small cell and short runs. paper: "
+            "the paper's cell at full length; where that is not public, what stands in for it."
         ),
     ] = ReproduceScale.SMOKE,
     seeds: SeedCount = 1,
@@ -43,6 +47,9 @@ def reproduce_command(
     Runs what each figure needs in virtual time, draws it in the paper's form, and judges every
     claim by a statistic and limits that were set before the first run. The results are a page,
     reproduce.html, and the claims with their verdicts, claims.json.
+
+    The figures fig5_live to fig8_live of ParSync run on Ray, in real time, at the demo's scale.
+    They take about five minutes and need a quiet machine, so they are made only if they are named.
 
     Every run is kept as soon as it is done. After Ctrl-C or a crash, the same command continues.
 

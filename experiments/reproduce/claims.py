@@ -107,10 +107,11 @@ class ClaimResult(Figures):
     Attributes:
         ours: The mean of the statistic over the seeds, with its 95 % interval (Student's t).
         limits: In words.
+        scale: Of the runs it was judged from; "demo": live, on the demo's cell.
         reason: Why the verdict is what it is, in one sentence.
     """
 
-    id: str = Field(pattern=r"^[a-z0-9]+\.[a-z0-9_]+$")
+    id: str = Field(pattern=r"^[a-z0-9_]+\.[a-z0-9_]+$")
     source: str
     statement: str
     paper_value: str
@@ -118,6 +119,7 @@ class ClaimResult(Figures):
     limits: str
     ours: Interval
     values: list[Number | None]
+    scale: Literal["smoke", "paper", "demo"]
     verdict: Literal["holds", "does_not_hold", "not_comparable"]
     reason: str
 
@@ -140,6 +142,7 @@ def judge(claim: ClaimOf[M], seeds: Sequence[Mapping[str, M]], at_paper_scale: b
         limits=claim.limits.text(),
         ours=ours,
         values=values,
+        scale="paper" if at_paper_scale else "smoke",
         verdict=verdict.value,
         reason=reason,
     )

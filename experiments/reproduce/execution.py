@@ -12,10 +12,11 @@ from rich.status import Status
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from experiments.announcement import ACTORS_S
 from experiments.continued import run_continued
 from experiments.interruption import Interruption
 from experiments.model_runs.engine import ModelRuns
-from experiments.model_runs.run import ModelRun, ModelTask, numbered_seeds
+from experiments.model_runs.run import ModelRun, numbered_seeds
 from experiments.reproduce.beyond_the_paper import beyond_the_paper
 from experiments.reproduce.claims import ClaimResult, Verdict, judge
 from experiments.reproduce.figure import (
@@ -27,9 +28,12 @@ from experiments.reproduce.figure import (
     Paper,
     PaperFigure,
     ReproduceScale,
+    Results,
     ResultsOf,
     Table,
 )
+from experiments.reproduce.live_claims import beside_virtual_time, judge_live
+from experiments.reproduce.live_runs import LiveRuns
 from experiments.reproduce.page import (
     PAGE,
     Reproduction,
@@ -39,14 +43,15 @@ from experiments.reproduce.page import (
     write_claims,
     write_page,
 )
-from experiments.reproduce.platform_runs import PlatformRuns, Work
+from experiments.reproduce.platform_runs import PlatformRuns
 from experiments.reproduce.registry import paper_of
+from experiments.running import make_workload
 from experiments.sweeps.expected_time import expected_run_s, on_this_machine_s
 from experiments.sweeps.progress import Progress, time_text
 from experiments.version import version_text
 from parsync.metrics.quantity import counted
 
-RUNS, MODELS = "runs", "models"
+RUNS, MODELS, LIVE_RUNS = "runs", "models", "live_runs"
 R = TypeVar("R")
 M = TypeVar("M")
 _COLOURS = {Verdict.HOLDS: "green", Verdict.DOES_NOT_HOLD: "red", Verdict.NOT_COMPARABLE: "yellow"}
@@ -86,7 +91,8 @@ def start(options: ReproduceOptions) -> int:
 
 
 class _Runs:
-    """The runs of some figures: those on the platform, and those of models."""
+    """The runs of some figures: those on the platform, in virtual time and live, and those of
+    models."""
 
     def __init__(
         self, options: ReproduceOptions, figures: Sequence[AnyFigure], directory: Path
@@ -94,23 +100,28 @@ class _Runs:
         self._scale = options.scale
         self._seeds = options.seed_numbers
         self._platform = PlatformRuns(directory / RUNS)
+        self._live = LiveRuns(directory / LIVE_RUNS)
         self._models = ModelRuns(directory / MODELS)
         runs = [run for figure in figures for run in figure.runs(self._scale)]
-        self.work = self._platform.missing(
-            [run for run in runs if isinstance(run, FigureRun)], self._seeds
-        )
+        arms = [run for run in runs if isinstance(run, FigureRun)]
+        self.work = self._platform.missing([run for run in arms if not run.live], self._seeds)
+        self.live_work = self._live.missing([run for run in arms if run.live], self._seeds)
         self.model_work = self._models.missing(
             [run for run in runs if isinstance(run, ModelRun)], self._seeds
         )
 
     def run(self, interruption: Interruption, progress: Progress, status: Status) -> None:
-        """Run what is missing."""
+        """Run what is missing of all but live runs."""
 
         def on_done() -> None:
             status.update(f"reproduce: {progress.step()}")
 
         self._models.run(self.model_work, interruption, on_done)
         self._platform.run(self.work, interruption, on_done)
+
+    def run_live(self, console: Console, interruption: Interruption) -> None:
+        """Run what is missing of live runs, one after the other."""
+        self._live.run(self.live_work, console, interruption)
 
     def show(self, figure: AnyFigure, folder: Path) -> Shown:
         """Judge the claims of a figure, and draw it."""
@@ -119,12 +130,28 @@ class _Runs:
             results = ModelResults(models, self._models.results(models, self._seeds), {})
             return self._shown(figure, results, None, folder)
         runs = figure.runs(self._scale)
+        if isinstance(figure, PaperFigure) and any(run.live for run in runs):
+            return self._shown_live(figure, runs, folder)
         on_platform = self._platform.results(runs, self._seeds)
         beyond = beyond_the_paper(on_platform)
         if isinstance(figure, PaperFigure):
             return self._shown(figure, on_platform, beyond, folder)
         jobs = self._platform.mapreduce_results(runs, self._seeds)
         return self._shown(figure, jobs, beyond, folder)
+
+    def _shown_live(self, figure: PaperFigure, runs: tuple[FigureRun, ...], folder: Path) -> Shown:
+        virtual = self._platform.results(tuple(run for run in runs if not run.live), self._seeds)
+        live, validity = self._live.results(tuple(run for run in runs if run.live), self._seeds)
+        results = Results(
+            runs,
+            tuple(
+                {**of_seed, **also} for of_seed, also in zip(live.seeds, virtual.seeds, strict=True)
+            ),
+            {**live.series, **virtual.series},
+        )
+        claims = [judge_live(claim, results.seeds, validity) for claim in figure.claims]
+        beside = beside_virtual_time(results, validity)
+        return show(figure, results, claims, folder, beyond_the_paper(results), beside)
 
     def _shown(
         self,
@@ -147,11 +174,12 @@ def _reproduce(
 ) -> None:
     console = Console(stderr=True)
     runs = _Runs(options, figures, directory)
-    text = _announcement(options, figures, runs.work, runs.model_work)
+    text = _announcement(options, figures, runs)
     console.print(Text(text), soft_wrap=True)
     progress = Progress(len(runs.work) + len(runs.model_work))
     with console.status("reproduce") as status:
         runs.run(interruption, progress, status)
+    runs.run_live(console, interruption)
     shown = []
     for figure in figures:
         interruption.check()
@@ -168,17 +196,17 @@ def _reproduce(
     write_claims(directory, reproduction)
     write_page(directory, paper, reproduction, shown)
     Console().print(_table(claims))
+    if any(claim.scale == "demo" for claim in claims):
+        Console().print("Claims on live figures are judged at the demo's scale, not the paper's.")
     console.print(Text(f"page: {directory / PAGE}"), soft_wrap=True)
 
 
-def _announcement(
-    options: ReproduceOptions,
-    figures: tuple[AnyFigure, ...],
-    work: list[Work],
-    model_work: list[ModelTask],
-) -> str:
-    what = f"{counted(len(figures), 'figure')} at {options.scale} scale"
-    if not work and not model_work:
+def _announcement(options: ReproduceOptions, figures: tuple[AnyFigure, ...], runs: _Runs) -> str:
+    what = counted(len(figures), "figure")
+    if any(not figure.only_by_name for figure in figures):
+        what += f" at {options.scale} scale"
+    work, model_work, live_work = runs.work, runs.model_work, runs.live_work
+    if not work and not model_work and not live_work:
         return f"{what}: all runs are done already."
     expected_s = sum(task.run.expected_s for task in model_work)
     workloads = {}
@@ -187,16 +215,20 @@ def _announcement(
         if key not in workloads:
             workloads[key] = one.point.config.workload.make(one.point.seed)
         expected_s += expected_run_s(one.point.arm, workloads[key], None)
-    time = time_text(on_this_machine_s(expected_s, len(work) + len(model_work)))
+    all_s = on_this_machine_s(expected_s, len(work) + len(model_work)) if work or model_work else 0
+    for point in live_work:
+        workload = make_workload(point.config, point.seed)
+        all_s += workload.end_us / 1e6 + ACTORS_S
     parts = [
         text
         for count, text in (
             (len(model_work), counted(len(model_work), "run") + " of a model"),
             (len(work), counted(len(work), "run") + " in virtual time"),
+            (len(live_work), counted(len(live_work), "live run") + " at the demo's scale"),
         )
         if count
     ]
-    return f"{what}: {' and '.join(parts)}, about {time}."
+    return f"{what}: {' and '.join(parts)}, about {time_text(all_s)}."
 
 
 def _table(claims: list[ClaimResult]) -> RichTable:

@@ -51,6 +51,7 @@ class FigureRun:
         draws_series: Whether its time series of the first seed are drawn.
         keeps_mapreduce: Whether it keeps, under every seed, how long its MapReduce jobs ran and how
             much of the cell was in use (mapreduce_arrays.py).
+        live: It runs on Ray, in real time.
     """
 
     label: str
@@ -58,6 +59,7 @@ class FigureRun:
     arm: ArmConfig
     draws_series: bool = True
     keeps_mapreduce: bool = False
+    live: bool = False
 
 
 @dataclass(frozen=True)  # slots and a generic alias do not go together
@@ -117,6 +119,7 @@ class FigureOf(Generic[R, M]):
         draw: Draws it in the paper's form; None for a table.
         table: Makes it, or for a figure the table of its numbers; None if there is none.
         notes: The paper's inconsistencies, and choices where the paper is silent.
+        only_by_name: It is not made unless it is asked for by its id.
     """
 
     id: str
@@ -127,6 +130,7 @@ class FigureOf(Generic[R, M]):
     draw: Callable[[ResultsOf[R, M]], Figure] | None = None
     table: Callable[[ResultsOf[R, M]], Table] | None = None
     notes: tuple[str, ...] = ()
+    only_by_name: bool = False
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,8 @@ class Paper:
     figures: tuple[AnyFigure, ...]
 
     def chosen(self, ids: Sequence[str]) -> tuple[AnyFigure, ...]:
-        """Some figures, in the paper's order; all of them if no ids are given.
+        """Some figures, in the paper's order; if no ids are given, all but those that are made only
+        by name.
 
         Raises:
             AgoraError: There is no such figure.
@@ -174,4 +179,8 @@ class Paper:
         for one in ids:
             if one not in known:
                 raise AgoraError(f"FIGURE {one!r}: expected some of {', '.join(known)}")
-        return tuple(figure for figure in self.figures if not ids or figure.id in ids)
+        return tuple(
+            figure
+            for figure in self.figures
+            if (figure.id in ids if ids else not figure.only_by_name)
+        )

@@ -36,6 +36,7 @@ class Reproduction(Figures):
 
     Attributes:
         version: The version of Agora.
+        scale: Of the runs, but for those of live figures.
         seeds: The seeds of every run.
         figures: The ids of the figures that ran.
         claims: The claims of these figures, in order.
@@ -58,6 +59,7 @@ class Shown:
         id, source, title, notes: Of the figure.
         svg: Its drawing; None for a table.
         beyond: What the paper does not tell of its runs; None for runs of a model.
+        live: Its live runs beside the same in virtual time; None if it has none.
     """
 
     id: str
@@ -68,6 +70,7 @@ class Shown:
     svg: str | None
     table: Table | None
     beyond: Table | None
+    live: Table | None
 
 
 def show(
@@ -76,11 +79,13 @@ def show(
     claims: list[ClaimResult],
     folder: Path,
     beyond: Table | None = None,
+    live: Table | None = None,
 ) -> Shown:
     """Draw a figure, as <id>.png and <id>.svg in a folder, or make its table.
 
     Args:
         beyond: What the paper does not tell of its runs, if there is anything.
+        live: Its live runs beside the same in virtual time, if it has any.
 
     Raises:
         AgoraError: It cannot be written.
@@ -95,7 +100,8 @@ def show(
         except OSError as error:
             raise AgoraError(f"{folder}: cannot write {figure.id}: {error.strerror}") from error
     table = None if figure.table is None else figure.table(results)
-    return Shown(figure.id, figure.source, figure.title, figure.notes, claims, svg, table, beyond)
+    texts = (figure.id, figure.source, figure.title, figure.notes)
+    return Shown(*texts, claims, svg, table, beyond, live)
 
 
 def write_claims(directory: Path, reproduction: Reproduction) -> None:
@@ -123,16 +129,20 @@ def write_page(
         shown=shown,
         at_paper_scale=reproduction.scale == ReproduceScale.PAPER.value,
         paper=paper,
-        counts=[
-            (verdict, sum(claim.verdict == verdict for claim in reproduction.claims))
-            for verdict in Verdict
-        ],
+        counts=_counts(shown, live=False),
+        live_counts=_counts(shown, live=True),
         counted=counted,
         css=(_TEMPLATES / "style.css").read_text("utf-8"),
     )
     with writing(path), whole_file(path) as unfinished:
         unfinished.write_text(text, "utf-8")
     return path
+
+
+def _counts(shown: Sequence[Shown], live: bool) -> list[tuple[Verdict, int]]:
+    """How many claims have each verdict, of the live figures or of the others."""
+    claims = [claim for one in shown if (one.live is not None) == live for claim in one.claims]
+    return [(verdict, sum(claim.verdict == verdict for claim in claims)) for verdict in Verdict]
 
 
 def ours_text(claim: ClaimResult) -> str:

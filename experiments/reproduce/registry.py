@@ -9,6 +9,7 @@ from experiments.reproduce.figure1 import FIGURES as FIGURE1
 from experiments.reproduce.model_section import FIGURES as MODELS
 from experiments.reproduce.omega import FIGURES as OMEGA_FIGURES
 from experiments.reproduce.section6 import FIGURES as SECTION6
+from experiments.reproduce.section6_live import FIGURES as LIVE
 from experiments.reproduce.section51 import FIGURES as SECTION51
 from shared_state.errors import AgoraError
 
@@ -16,7 +17,7 @@ PARSYNC = Paper(
     "parsync",
     "ParSync",
     "These runs have a tenth of the paper’s cell, and most have shorter phases.",
-    (*FIGURE1, *MODELS, *SECTION51, *SECTION6, *CONTROLS),
+    (*FIGURE1, *MODELS, *SECTION51, *SECTION6, *LIVE, *CONTROLS),
 )
 OMEGA = Paper(
     "omega",

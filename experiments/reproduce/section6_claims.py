@@ -1,10 +1,13 @@
 """What ParSync's section 6 and its supplement A state of Figs. 5 to 16.
 
 The claims on Figs. 5, 7 and 8 that depend on what looking at all partitions costs are made twice:
-for a scan cost of 0.75, and for 0.4 (section6_runs.py).
+for a scan cost of 0.75, and for 0.4 (section6_runs.py). Those on Figs. 5 to 8 are also made of live
+runs (section6_live.py).
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from experiments.presets import PARSYNC_SCAN_COST
 from experiments.reproduce import section6_statistics as statistic
@@ -12,6 +15,7 @@ from experiments.reproduce.claims import Claim, Limits
 from experiments.reproduce.section6_runs import (
     CENTRAL,
     LATENCY,
+    LOW_SCAN_COST,
     QUALITY,
     SCHEDULERS,
     SETTLE_S,
@@ -29,18 +33,45 @@ POINT = 0.01
 MORE = 1.05  # times as much: more than a rounding
 
 
-def _id(name: str, scan_cost: float) -> str:
-    return name if scan_cost == PARSYNC_SCAN_COST else f"{name}_low_scan_cost"
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The runs that claims on Figs. 5 to 8 are about.
+
+    Attributes:
+        ending: Of the figures' ids.
+        scan_cost: What looking at all partitions costs.
+        taus_s: What stands for the paper's tau of 1, 2 and 3 s.
+        settle_s: Left out at the start of each phase.
+    """
+
+    ending: str = ""
+    scan_cost: float = PARSYNC_SCAN_COST
+    taus_s: tuple[float, float, float] = TAUS_S
+    settle_s: float = SETTLE_S
+
+    def id(self, figure: str, name: str) -> str:
+        """The id of a claim."""
+        cost = "" if self.scan_cost == PARSYNC_SCAN_COST else "_low_scan_cost"
+        return f"{figure}{self.ending}.{name}{cost}"
+
+    def label(self, label: str) -> str:
+        """The label of an arm."""
+        return with_cost(label, self.scan_cost)
 
 
-def fig5(scan_cost: float) -> tuple[Claim, ...]:
+PAPER = Setting()
+LOW_COST = Setting(scan_cost=LOW_SCAN_COST)
+
+
+def fig5(of: Setting) -> tuple[Claim, ...]:
     """Fig. 5: the delay and the quality of ParSync's strategies and of StateSync."""
-    latency, quality = with_cost(LATENCY, scan_cost), with_cost(QUALITY, scan_cost)
-    state, bounded = with_cost(STATE, scan_cost), with_cost(adaptive(TAU_S), scan_cost)
+    tau_s = of.taus_s[TAUS_S.index(TAU_S)]
+    latency, quality = of.label(LATENCY), of.label(QUALITY)
+    state, bounded = of.label(STATE), of.label(adaptive(tau_s))
 
     return (
         Claim(
-            _id("fig5.latency_first_smallest", scan_cost),
+            of.id("fig5", "latency_first_smallest"),
             "Fig. 5a, section 6.1",
             "The delay of latency-first is significantly smaller than that of the others in all of "
             "the five phases.",
@@ -50,16 +81,16 @@ def fig5(scan_cost: float) -> tuple[Claim, ...]:
             statistic.least_ratio(latency, (quality, bounded, state), DELAY),
         ),
         Claim(
-            _id("fig5.adaptive_bounded", scan_cost),
+            of.id("fig5", "adaptive_bounded"),
             "Fig. 5a, section 6.1",
             "The delay of adaptive is bounded by tau, 2 s.",
             "at most 2 s",
             "highest mean delay of a phase, us",
-            Limits(high=TAU_S * US_PER_S),
+            Limits(high=tau_s * US_PER_S),
             statistic.highest(bounded, DELAY),
         ),
         Claim(
-            _id("fig5.quality_first_grows", scan_cost),
+            of.id("fig5", "quality_first_grows"),
             "Fig. 5a, section 6.1",
             "The delay of quality-first increases much faster than those of latency-first and "
             "adaptive during the peak.",
@@ -69,7 +100,7 @@ def fig5(scan_cost: float) -> tuple[Claim, ...]:
             statistic.phase_ratio(quality, DELAY, 2, 1),
         ),
         Claim(
-            _id("fig5.quality_first_below_statesync", scan_cost),
+            of.id("fig5", "quality_first_below_statesync"),
             "Fig. 5a, section 6.1",
             "In phase 3 the delay of quality-first is still much smaller than that of StateSync.",
             "",
@@ -78,7 +109,7 @@ def fig5(scan_cost: float) -> tuple[Claim, ...]:
             statistic.ratio(state, quality, DELAY, 2),
         ),
         Claim(
-            _id("fig5.statesync_grows", scan_cost),
+            of.id("fig5", "statesync_grows"),
             "Fig. 5a, section 6.1",
             "Starting from phase 2, StateSync's delay increases rapidly.",
             "",
@@ -87,7 +118,7 @@ def fig5(scan_cost: float) -> tuple[Claim, ...]:
             statistic.least_growth(state, DELAY, (0, 1, 2)),
         ),
         Claim(
-            _id("fig5.statesync_drops_last", scan_cost),
+            of.id("fig5", "statesync_drops_last"),
             "Fig. 5a, section 6.1",
             "StateSync's delay starts to drop only in phase 5.",
             "",
@@ -96,7 +127,7 @@ def fig5(scan_cost: float) -> tuple[Claim, ...]:
             statistic.phase_ratio(state, DELAY, 4, 3),
         ),
         Claim(
-            _id("fig5.statesync_quality", scan_cost),
+            of.id("fig5", "statesync_quality"),
             "Fig. 5b, section 6.1",
             "The scheduling quality of StateSync is quite good.",
             "",
@@ -119,65 +150,67 @@ CENTRALISED = Claim(
 )
 
 
-def fig6() -> tuple[Claim, ...]:
+def fig6(of: Setting) -> tuple[Claim, ...]:
     """Fig. 6: latency-first in detail."""
+    latency = of.label(LATENCY)
+
     return (
         Claim(
-            "fig6.handles_load",
+            of.id("fig6", "handles_load"),
             "Fig. 6a, section 6.2",
             "Latency-first can handle the task submission rate.",
             "",
             "least ratio of committed to submitted tasks per second, over the phases",
             Limits(low=NEARLY_ALL),
-            statistic.committed_share(LATENCY, SETTLE_S),
+            statistic.committed_share(latency, of.settle_s),
         ),
         Claim(
-            "fig6.delay_follows_rate",
+            of.id("fig6", "delay_follows_rate"),
             "Fig. 6b, section 6.2",
             "The delay of latency-first increases with the task submission rate.",
             "",
             "least ratio of the mean delay of a phase to that of the one before, phases 1 to 3",
             Limits(low=MORE),
-            statistic.least_growth(LATENCY, DELAY, (0, 1, 2)),
+            statistic.least_growth(latency, DELAY, (0, 1, 2)),
         ),
         Claim(
-            "fig6.few_conflicts_in_phase_1",
+            of.id("fig6", "few_conflicts_in_phase_1"),
             "Fig. 6c, section 6.2",
             "Latency-first has an insignificant number of conflicts in phase 1.",
             "",
             "conflicts, as a share of claims, in phase 1",
             Limits(high=POINT),
-            statistic.in_phase(LATENCY, 0, CONFLICTS),
+            statistic.in_phase(latency, 0, CONFLICTS),
         ),
         Claim(
-            "fig6.conflicts_grow",
+            of.id("fig6", "conflicts_grow"),
             "Fig. 6c, section 6.2",
             "Latency-first has more conflicts during phases 2 to 4.",
             "",
             "conflict rate in phase 3 over that in phase 1",
             Limits(low=2.0),
-            statistic.phase_ratio(LATENCY, CONFLICTS, 2, 0),
+            statistic.phase_ratio(latency, CONFLICTS, 2, 0),
         ),
     )
 
 
-def fig7(scan_cost: float) -> tuple[Claim, ...]:
+def fig7(of: Setting) -> tuple[Claim, ...]:
     """Fig. 7: quality-first in detail."""
-    quality = with_cost(QUALITY, scan_cost)
+    quality = of.label(QUALITY)
 
     return (
         Claim(
-            _id("fig7.falls_behind_in_phase_3", scan_cost),
+            of.id("fig7", "falls_behind_in_phase_3"),
             "Fig. 7a, section 6.2",
             "In phase 3 the throughput of quality-first is below the 1,900 tasks/s that each "
             "scheduler receives.",
             "below 1,900 tasks/s",
             "committed over submitted tasks per second in phase 3",
             Limits(high=1 - POINT / 2),
-            statistic.committed_share(quality, SETTLE_S, (2,)),
+            statistic.committed_share(quality, of.settle_s, (2,)),
         ),
         Claim(
-            _id("fig7.delay_grows", scan_cost),
+            of.id("fig7", "delay_grows"),
             "Fig. 7b, section 6.2",
             "The delay of quality-first increases rapidly in phases 2 and 3.",
             "",
@@ -186,7 +219,7 @@ def fig7(scan_cost: float) -> tuple[Claim, ...]:
             statistic.least_growth(quality, DELAY, (0, 1, 2)),
         ),
         Claim(
-            _id("fig7.waiting_in_phase_2", scan_cost),
+            of.id("fig7", "waiting_in_phase_2"),
             "Fig. 9b, section 6.2",
             "With quality-first a scheduler has 1,700 uncommitted tasks in phase 2 (median).",
             "1,700",
@@ -196,7 +229,7 @@ def fig7(scan_cost: float) -> tuple[Claim, ...]:
             only_at_paper_scale=True,
         ),
         Claim(
-            _id("fig7.waiting_in_phase_3", scan_cost),
+            of.id("fig7", "waiting_in_phase_3"),
             "Fig. 9b, section 6.2",
             "With quality-first a scheduler has 5,800 uncommitted tasks in phase 3 (median).",
             "5,800",
@@ -206,7 +239,7 @@ def fig7(scan_cost: float) -> tuple[Claim, ...]:
             only_at_paper_scale=True,
         ),
         Claim(
-            _id("fig7.most_conflicts_at_low_load", scan_cost),
+            of.id("fig7", "most_conflicts_at_low_load"),
             "Fig. 7c, section 6.2",
             "Quality-first has more conflicts in phases 1 and 5 than in the others.",
             "",
@@ -215,59 +248,60 @@ def fig7(scan_cost: float) -> tuple[Claim, ...]:
             statistic.edge_conflicts(quality),
         ),
         Claim(
-            _id("fig7.better_quality", scan_cost),
+            of.id("fig7", "better_quality"),
             "Figs. 6d, 7d, section 6.2",
             "Quality-first achieves considerably better quality than latency-first.",
             "",
             "least difference of the preferred shares, over the phases",
             Limits(low=5 * POINT),
-            statistic.least_difference(quality, with_cost(LATENCY, scan_cost), SHARE),
+            statistic.least_difference(quality, of.label(LATENCY), SHARE),
         ),
     )
 
 
-def fig8(scan_cost: float) -> tuple[Claim, ...]:
+def fig8(of: Setting) -> tuple[Claim, ...]:
     """Fig. 8: adaptive under three values of tau."""
-    labels = [with_cost(adaptive(tau_s), scan_cost) for tau_s in TAUS_S]
-    latency = with_cost(LATENCY, scan_cost)
+    labels = [of.label(adaptive(tau_s)) for tau_s in of.taus_s]
+    least_s, _, most_s = of.taus_s
+    latency = of.label(LATENCY)
     bounded = [
         Claim(
-            _id(f"fig8.bounded_at_{tau_s:g}_s", scan_cost),
+            of.id("fig8", f"bounded_at_{paper_s:g}_s"),
             "Fig. 8a, section 6.3",
-            f"Adaptive bounds the delay at tau = {tau_s:g} s.",
-            f"at most {tau_s:g} s",
+            f"Adaptive bounds the delay at tau = {paper_s:g} s.",
+            f"at most {paper_s:g} s",
             "highest mean delay of a phase, us",
             Limits(high=tau_s * US_PER_S),
             statistic.highest(label, DELAY),
         )
-        for tau_s, label in zip(TAUS_S, labels, strict=True)
+        for paper_s, tau_s, label in zip(TAUS_S, of.taus_s, labels, strict=True)
     ]
     return (
         *bounded,
         Claim(
-            _id("fig8.switches", scan_cost),
+            of.id("fig8", "switches"),
             "Fig. 8b, section 6.3",
             "In the peak adaptive has to switch to latency-first, so its quality drops.",
             "",
-            "share of latency-first decisions in phase 3, tau = 1 s",
+            f"share of latency-first decisions in phase 3, tau = {least_s:g} s",
             Limits(low=POINT),
             statistic.in_phase(labels[0], 2, "latency_first_share"),
         ),
         Claim(
-            _id("fig8.quality_above_latency_first", scan_cost),
+            of.id("fig8", "quality_above_latency_first"),
             "Fig. 8b, section 6.3",
             "The quality of adaptive is still higher than that of latency-first.",
             "",
-            "least difference of the preferred shares over the phases, tau = 1 s",
+            f"least difference of the preferred shares over the phases, tau = {least_s:g} s",
             Limits(low=0.0),
             statistic.least_difference(labels[0], latency, SHARE),
         ),
         Claim(
-            _id("fig8.larger_tau_better_quality", scan_cost),
+            of.id("fig8", "larger_tau_better_quality"),
             "Fig. 8b, section 6.3",
             "The quality of tau = 3 s is generally better than that of 2 s and of 1 s.",
             "",
-            "preferred share of tau = 3 s less that of 1 s, in phase 3",
+            f"preferred share of tau = {most_s:g} s less that of {least_s:g} s, in phase 3",
             Limits(low=0.0),
             statistic.least_difference(labels[-1], labels[0], SHARE, (2,)),
         ),

@@ -17,16 +17,23 @@ from experiments.summary_model import Phase
 BIN_S = 1.0
 _WIDE_IN, _PANEL_IN = 9.2, 3.0
 _BANDS_MAX = 5  # more of them hide the lines
+NO_LABELS: Mapping[str, str] = {}
 
 Lines = Callable[[Series, float], tuple[Floats, Floats]]  # times in s, values [schedulers, bins]
 
 
-def over_time(results: Results, labels: Mapping[str, str], panels: Sequence[str]) -> Figure:
+def over_time(
+    results: Results,
+    labels: Mapping[str, str],
+    panels: Sequence[str],
+    beside: Mapping[str, str] = NO_LABELS,
+) -> Figure:
     """Several arms side by side in panels: Figs. 5, 8 and 9.
 
     Args:
         labels: Of the runs to draw, with how the plot calls them.
         panels: Keys of PANELS.
+        beside: Of some of these runs another one, which is drawn as a thin dotted line.
     """
     with style.drawing(rows=1, columns=len(panels)) as (figure, made):
         figure.set_size_inches(_WIDE_IN, _PANEL_IN + 0.6)
@@ -36,14 +43,21 @@ def over_time(results: Results, labels: Mapping[str, str], panels: Sequence[str]
             for index, (label, name) in enumerate(labels.items()):
                 time, of_schedulers = values(results.series[label], _end_s(results))
                 _line(axes, index, name, time, of_schedulers, len(labels) <= _BANDS_MAX)
+                if label in beside:
+                    _dotted(axes, index, *values(results.series[beside[label]], _end_s(results)))
             _finish(axes, results, title, finish)
         style.legend(figure, row[0])
     return figure
 
 
-def in_detail(results: Results, label: str) -> Figure:
+def in_detail(results: Results, label: str, beside: str | None = None) -> Figure:
     """One arm in four panels: throughput with utilisation, delay, conflicts, quality. Figs. 6, 7
-    and 10 to 16."""
+    and 10 to 16.
+
+    Args:
+        label: Of the run.
+        beside: Of another run, which is drawn as a thin dotted line.
+    """
     end_s = _end_s(results)
     series = results.series[label]
     with style.drawing(rows=2, columns=2) as (figure, made):
@@ -51,6 +65,8 @@ def in_detail(results: Results, label: str) -> Figure:
         for axes, key in zip(made.flat, ("throughput", "delay", "conflicts", "share"), strict=True):
             values, title, finish = PANELS[key]
             _line(axes, 0, title, *values(series, end_s), True)
+            if beside is not None:
+                _dotted(axes, 0, *values(results.series[beside], end_s))
             _finish(axes, results, title, finish)
         _utilisation(made.flat[0], series)
         _rate(made.flat[2], series, end_s)
@@ -59,12 +75,12 @@ def in_detail(results: Results, label: str) -> Figure:
 
 def throughput(series: Series, end_s: float) -> tuple[Floats, Floats]:
     """Tasks committed per second, of each scheduler."""
-    time, counts = binned(series, "committed", end_s)
+    time, counts = binned(series, "first_commits", end_s)
     return time, counts / BIN_S
 
 
 def delay_us(series: Series, end_s: float) -> tuple[Floats, Floats]:
-    """The mean delay of the tasks committed in each second, of each scheduler."""
+    """The mean delay of the tasks submitted in each second, of each scheduler."""
     time, total = binned(series, "delay_us", end_s)
     return time, ratio(total, binned(series, "committed", end_s)[1])
 
@@ -82,15 +98,16 @@ def conflict_rate(series: Series, end_s: float) -> tuple[Floats, Floats]:
 
 
 def preferred_share(series: Series, end_s: float) -> tuple[Floats, Floats]:
-    """The share of the tasks committed in each second that are on a preferred machine."""
+    """Of the tasks submitted in each second that prefer machines, the share placed on one."""
     time, preferred = binned(series, "preferred", end_s)
-    return time, ratio(preferred, binned(series, "first_commits", end_s)[1])
+    return time, ratio(preferred, binned(series, "submitted_prefers", end_s)[1])
 
 
 def waiting(series: Series, end_s: float) -> tuple[Floats, Floats]:
     """Tasks submitted and not committed yet, of each scheduler."""
+    # "committed" counts at the time of submission
     time, submitted = binned(series, "submitted", end_s)
-    committed = binned(series, "committed", end_s)[1]
+    committed = binned(series, "first_commits", end_s)[1]
     return time, np.cumsum(submitted - committed, axis=1)
 
 
@@ -144,6 +161,12 @@ def _line(axes: Axes, index: int, name: str, time: Floats, values: Floats, has_b
         axes.fill_between(
             time, low, high, color=style.colour(index), alpha=2 * style.BAND_ALPHA, linewidth=0
         )
+
+
+def _dotted(axes: Axes, index: int, time: Floats, values: Floats) -> None:
+    """The medians of a run beside that of the index-th line."""
+    colour = style.colour(index)
+    axes.plot(time, band(values)[1], color=colour, linestyle=":", linewidth=1.0)
 
 
 def _finish(axes: Axes, results: Results, title: str, finish: Callable[[Axes], None]) -> None:

@@ -36,7 +36,7 @@ from experiments.reproduce.model_settings import default_settings
 from experiments.reproduce.page import CLAIMS, PAGE, Reproduction, show
 from experiments.reproduce.platform_runs import PlatformRuns
 from experiments.reproduce.registry import PAPERS, PARSYNC, paper_of
-from experiments.reproduce.section6_plots import binned, waiting
+from experiments.reproduce.section6_plots import binned, preferred_share, throughput, waiting
 from experiments.reproduce.section6_runs import arms, arms_of_scale
 from experiments.reproduce.section6_tables import JCT_S, JSD_S, STET_S
 from experiments.summary_model import SeedFigures
@@ -159,7 +159,7 @@ def test_at_smoke_scale_schedulers_claim_the_same_shares_of_slots() -> None:
 def test_claims_have_ids_of_their_own_that_programs_can_use(paper: Paper) -> None:
     ids = [claim.id for figure in paper.figures for claim in figure.claims]
     assert len(set(ids)) == len(ids)
-    assert all(re.fullmatch(r"[a-z0-9]+\.[a-z0-9_]+", one) for one in ids)
+    assert all(re.fullmatch(r"[a-z0-9_]+\.[a-z0-9_]+", one) for one in ids)
 
 
 def a_claim(limits: Limits, *, only_at_paper_scale: bool = False) -> Claim:
@@ -267,12 +267,24 @@ def test_bins_of_a_second_keep_every_count() -> None:
     series: Series = {
         "bucket_us": np.array([250_000]),
         "submitted": np.arange(20).reshape(2, 10),
-        "committed": np.zeros((2, 10), np.int64),
+        "first_commits": np.zeros((2, 10), np.int64),
     }
     time, counts = binned(series, "submitted", 3.0)
     assert time.tolist() == [0.5, 1.5, 2.5]
     assert counts.tolist() == [[6, 22, 17], [46, 62, 37]]
     assert waiting(series, 3.0)[1][:, -1].tolist() == [45, 145]
+
+
+def test_panels_count_tasks_at_one_time(measured: tuple[SeedFigures, Series]) -> None:
+    figures, series = measured
+    end_s = figures.phases[-1].end_us / 1e6
+    shares = preferred_share(series, end_s)[1]
+    assert 0 < np.nanmax(shares) <= 1
+    totals = figures.totals
+    assert throughput(series, end_s)[1].sum() + waiting(series, end_s)[1][:, -1].sum() == (
+        totals.submitted
+    )
+    assert waiting(series, end_s)[1].min() >= 0 < waiting(series, end_s)[1].max()
 
 
 @pytest.fixture

@@ -1,0 +1,135 @@
+"""Claims about live runs: judged from valid runs only, and labelled with the demo's scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from experiments.reproduce.claims import ArmsOfSeed, Claim, ClaimResult, judge
+from experiments.reproduce.figure import Results, Table
+from experiments.reproduce.live_runs import ValidityOfSeed
+from experiments.statistics import mean_interval
+from experiments.summary_model import SeedFigures
+from parsync.metrics.quantity import counted, duration, share
+from parsync.metrics.validity import Validity
+
+_NOTE = (
+    "Each cell: live, then the same arm in virtual time. A disturbed run says nothing of its arm; "
+    "the same command does it again."
+)
+_FIRST, _PEAK = 0, 2  # phases of 50 and 95 %
+
+
+def judge_live(
+    claim: Claim, seeds: Sequence[ArmsOfSeed], validity: Sequence[ValidityOfSeed]
+) -> ClaimResult:
+    """Whether a claim holds over some seeds of live runs, at the demo's scale.
+
+    It is not comparable if a run that its statistic is computed from was disturbed.
+
+    Args:
+        seeds: What the runs measured, seed by seed.
+        validity: Of the live runs, seed by seed.
+    """
+    used = [_Used(runs) for runs in seeds]
+    result = judge(claim, used, at_paper_scale=False)
+    reasons = [
+        f"'{label}': {why}"
+        for runs, of_seed in zip(used, validity, strict=True)
+        for label in runs.labels
+        if label in of_seed and (why := why_not_valid(of_seed[label]))
+    ]
+    if reasons:
+        result = judge(replace(claim, incomparable=reasons[0]), seeds, at_paper_scale=False)
+    return result.model_copy(update={"scale": "demo"})
+
+
+def why_not_valid(validity: Validity) -> str:
+    """Why the figures of a live run cannot be trusted, in one sentence; "" if they can."""
+    if not validity.seconds:
+        return "nothing is known of disturbances."
+    if not validity.is_disturbed:
+        return ""
+    number = len(validity.disturbed)
+    return f"{number} of {counted(validity.seconds, 'second')} were disturbed."
+
+
+def beside_virtual_time(results: Results, validity: Sequence[ValidityOfSeed]) -> Table:
+    """A row for each live arm: whether it was disturbed, and its figures beside those of the same
+    arm in virtual time, as means over the seeds.
+
+    Args:
+        results: Of the live runs, and of the same runs in virtual time.
+        validity: Of the live runs, seed by seed.
+    """
+    virtual = {run.arm.name: run.label for run in results.runs if not run.live}
+    rows = []
+    for run in results.runs:
+        if run.live:
+            live, same = results.of(run.label), results.of(virtual[run.arm.name])
+            of_run = [of_seed[run.label] for of_seed in validity]
+            figures = [f"{text(live)} / {text(same)}" for text in _FIGURES]
+            rows.append((run.label, _seconds(of_run), *figures))
+    header = (
+        "",
+        "seconds disturbed",
+        "mean delay in phase 1",
+        "in phase 3",
+        "conflicts per claim",
+        "on preferred machines",
+    )
+    causes = [
+        f" '{label}' was disturbed in {its.text}."
+        for of_seed in validity
+        for label, its in of_seed.items()
+        if its.is_disturbed
+    ]
+    return Table(header, tuple(rows), "".join((_NOTE, *causes)))
+
+
+class _Used(Mapping[str, SeedFigures]):
+    """What the runs of a seed measured. labels: those that were looked at."""
+
+    def __init__(self, runs: ArmsOfSeed) -> None:
+        self._runs = runs
+        self.labels: dict[str, None] = {}
+
+    def __getitem__(self, label: str) -> SeedFigures:
+        self.labels[label] = None
+        return self._runs[label]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._runs)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+
+def _seconds(of_seeds: Sequence[Validity]) -> str:
+    disturbed = sum(len(one.disturbed) for one in of_seeds)
+    seconds = sum(one.seconds for one in of_seeds)
+    verdict = "disturbed" if any(map(why_not_valid, of_seeds)) else "valid"
+    return f"{disturbed} of {seconds}: {verdict}"
+
+
+def _delay(phase: int) -> Callable[[Sequence[SeedFigures]], str]:
+    """The mean delay in a phase."""
+
+    def text(runs: Sequence[SeedFigures]) -> str:
+        mean = mean_interval([run.phases[phase].value("delay_mean_us") for run in runs]).mean
+        return "not known" if mean is None else duration(mean)
+
+    return text
+
+
+def _share(key: str) -> Callable[[Sequence[SeedFigures]], str]:
+    """A share over the whole run."""
+
+    def text(runs: Sequence[SeedFigures]) -> str:
+        mean = mean_interval([run.overall.value(key) for run in runs]).mean
+        return "not known" if mean is None else share(mean)
+
+    return text
+
+
+_FIGURES = (_delay(_FIRST), _delay(_PEAK), _share("conflict_rate"), _share("preferred_share"))

@@ -1,0 +1,196 @@
+"""Live figures of `agora reproduce`: claims are judged from valid runs only, and runs are kept and
+continued. What runs here runs in virtual time in place of Ray."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.config import RunConfig
+from experiments.model_files import read_model
+from experiments.reproduce import execution, live_runs, platform_runs
+from experiments.reproduce.claims import Claim, Limits
+from experiments.reproduce.figure import FigureRun, PaperFigure, ReproduceScale
+from experiments.reproduce.live_claims import judge_live
+from experiments.reproduce.page import CLAIMS, PAGE, Reproduction
+from experiments.reproduce.registry import PAPERS, PARSYNC
+from experiments.reproduce.section6_live import FIGURES, SETTING
+from experiments.reproduce.section6_runs import LATENCY, QUALITY, arms
+from experiments.running import ArmRun, ArmRunner, run_arm_virtual, seed_figures
+from experiments.summary_model import SeedFigures
+from experiments.workload_config import WorkloadConfig
+from parsync.metrics.validity import Cause, Disturbance, Validity
+
+TINY = {"machines": 60, "slots_per_machine": 1, "phase_s": 3.0}
+VALID = Validity(seconds=30, disturbed=[], disturbances=[], actors=[])
+LATE = Disturbance(actor="cell", cause=Cause.LATENESS, seconds=[3, 4], worst=9_000, limit=2_000)
+DISTURBED = Validity(seconds=30, disturbed=[3, 4], disturbances=[LATE], actors=[])
+NOT_MEASURED = Validity(seconds=0, disturbed=[], disturbances=[], actors=[])
+
+
+def shrunk(run: FigureRun) -> FigureRun:
+    """The same run on a cell of 60 slots."""
+    options = run.config.workload.options.model_copy(update=TINY)
+    workload = WorkloadConfig.of("synthetic", options)
+    return replace(run, config=run.config.model_copy(update={"workload": workload}))
+
+
+@pytest.fixture(scope="module")
+def figures() -> SeedFigures:
+    run = shrunk(arms(ReproduceScale.SMOKE).latency_first())
+    return seed_figures(run.config.model_copy(update={"settle_s": 1.0}), run.arm, 1)
+
+
+def claim_about(label: str) -> Claim:
+    return Claim(
+        id="fig7_live.small",
+        source="Fig. 7",
+        statement="It is small.",
+        paper_value="",
+        statistic="tasks",
+        limits=Limits(low=1.0),
+        value=lambda runs: float(runs[label].totals.committed),
+    )
+
+
+@pytest.mark.parametrize(
+    ("validity", "verdict", "reason"),
+    [
+        (VALID, "holds", "The value is within the limits"),
+        (DISTURBED, "not_comparable", "'Quality-first': 2 of 30 seconds were disturbed."),
+        (NOT_MEASURED, "not_comparable", "'Quality-first': nothing is known of disturbances."),
+    ],
+)
+def test_a_claim_is_judged_from_valid_runs_only(
+    figures: SeedFigures, validity: Validity, verdict: str, reason: str
+) -> None:
+    seeds = [{LATENCY: figures, QUALITY: figures}]
+    result = judge_live(claim_about(QUALITY), seeds, [{LATENCY: VALID, QUALITY: validity}])
+    assert (result.verdict, result.scale) == (verdict, "demo")
+    assert result.reason.startswith(reason)
+    assert result.values == [figures.totals.committed]
+
+
+def test_a_disturbed_run_spoils_only_the_claims_that_use_it(figures: SeedFigures) -> None:
+    seeds = [{LATENCY: figures, QUALITY: figures}] * 2
+    later = [{LATENCY: VALID, QUALITY: VALID}, {LATENCY: VALID, QUALITY: DISTURBED}]
+    assert judge_live(claim_about(LATENCY), seeds, later).verdict == "holds"
+    assert judge_live(claim_about(QUALITY), seeds, later).verdict == "not_comparable"
+
+
+def test_live_figures_are_made_only_by_name() -> None:
+    ids = [figure.id for figure in FIGURES]
+    assert ids == ["fig5_live", "fig6_live", "fig7_live", "fig8_live"]
+    assert not set(ids) & {figure.id for figure in PARSYNC.chosen([])}
+    assert PARSYNC.chosen(["fig6_live"]) == (FIGURES[1],)
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)
+def test_every_live_arm_has_the_same_in_virtual_time(figure: PaperFigure) -> None:
+    runs = figure.runs(ReproduceScale.PAPER)
+    assert runs == figure.runs(ReproduceScale.SMOKE)
+    live = [(run.config, run.arm) for run in runs if run.live]
+    assert live == [(run.config, run.arm) for run in runs if not run.live]
+    assert not any(claim.only_at_paper_scale for claim in figure.claims)
+
+
+def test_tau_of_live_runs_is_the_papers_in_mean_run_times() -> None:
+    assert SETTING.taus_s == (0.4, 0.8, 1.2)
+
+
+class FakeRay:
+    """Runs arms in virtual time. disturbed: names of arms that are. stops_at: the run, counted
+    from 1, during which Ctrl-C is pressed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.disturbed: set[str] = set()
+        self.stops_at = 0
+        self.ran: list[str] = []
+        self.starts = 0
+        self.ends = 0
+        monkeypatch.setattr(live_runs, "arm_runner", self.runner)
+        monkeypatch.setattr(live_runs, "live_validity", self.validity)
+
+    @contextmanager
+    def runner(self, config: RunConfig, hold: bool) -> Iterator[ArmRunner]:
+        assert config.runtime == "ray" and not hold
+        self.starts += 1
+        try:
+            yield self.run
+        finally:
+            self.ends += 1
+
+    def run(self, config: RunConfig, arm: Any, *rest: Any, **others: Any) -> ArmRun:
+        self.ran.append(arm.name)
+        if len(self.ran) == self.stops_at:
+            signal.raise_signal(signal.SIGINT)
+        return run_arm_virtual(config, arm, *rest, **others)
+
+    def validity(self, config: RunConfig, run: ArmRun) -> Validity:
+        return DISTURBED if run.arm.name in self.disturbed else VALID
+
+
+def here(function: Any, items: Any, check: Any) -> Iterator[tuple[int, Any]]:
+    """local_map without processes, which take seconds to start."""
+    yield from enumerate(map(function, items))
+
+
+@pytest.fixture
+def fake_ray(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
+    """In place of Ray. Fig. 7 live, on a tiny cell, is all that the paper has."""
+    small = replace(FIGURES[2], runs=lambda scale: tuple(map(shrunk, FIGURES[2].runs(scale))))
+    monkeypatch.setitem(PAPERS, "parsync", replace(PARSYNC, figures=(small,)))
+    monkeypatch.setattr(platform_runs, "local_map", here)
+    return FakeRay(monkeypatch)
+
+
+def reproduce(out: Path) -> int:
+    options = execution.ReproduceOptions("parsync", ["fig7_live"], ReproduceScale.PAPER, 1, out)
+    return execution.start(options)
+
+
+def test_the_page_says_that_the_runs_are_live_and_at_which_scale(
+    fake_ray: FakeRay, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reproduce(tmp_path) == 0
+    assert sorted(fake_ray.ran) == [LATENCY, QUALITY]
+    assert fake_ray.starts == fake_ray.ends == 1
+    page = (tmp_path / PAGE).read_text("utf-8")
+    assert "Live, on Ray in real time, at the demo’s scale: not the paper’s" in page
+    assert "0 of 30: valid" in page
+    found = read_model(tmp_path / CLAIMS, Reproduction)
+    assert {claim.scale for claim in found.claims} == {"demo"}
+    assert "2 runs in virtual time and 2 live runs at the demo's scale" in capsys.readouterr().err
+    assert not [one for one in (tmp_path / "live_runs").iterdir() if one.is_dir()]  # logs are gone
+    assert reproduce(tmp_path) == 0
+    assert len(fake_ray.ran) == 2 and fake_ray.starts == 1
+    assert "all runs are done already" in capsys.readouterr().err
+
+
+def test_a_disturbed_run_is_kept_and_done_again_by_the_next_command(
+    fake_ray: FakeRay, tmp_path: Path
+) -> None:
+    fake_ray.disturbed = {QUALITY}
+    assert reproduce(tmp_path) == 0
+    found = read_model(tmp_path / CLAIMS, Reproduction)
+    assert {claim.verdict for claim in found.claims} == {"not_comparable"}
+    page = (tmp_path / PAGE).read_text("utf-8")
+    assert "2 of 30: disturbed" in page
+    assert "was disturbed in 2 of 30 seconds: cell was up to 9 ms late" in page
+    fake_ray.disturbed = set()
+    assert reproduce(tmp_path) == 0
+    assert fake_ray.ran[2:] == [QUALITY]
+    assert "disturbed" not in read_model(tmp_path / CLAIMS, Reproduction).claims[0].reason
+
+
+def test_ctrl_c_keeps_the_live_runs_that_are_done(fake_ray: FakeRay, tmp_path: Path) -> None:
+    fake_ray.stops_at = 2
+    assert reproduce(tmp_path) == 130
+    assert fake_ray.starts == fake_ray.ends == 1
+    assert not (tmp_path / PAGE).exists()
+    assert reproduce(tmp_path) == 0
+    assert len(fake_ray.ran) == 3 and fake_ray.ran[1] == fake_ray.ran[2]

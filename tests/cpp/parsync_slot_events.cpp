@@ -35,7 +35,7 @@ void runs_end_in_order(int64_t disorder_ns) {
         ids.push_back(pick.slot);
       }
       const uint32_t owner = static_cast<uint32_t>(draw(9));
-      running.add(end_ns, owner, picks);
+      running.add(end_ns, owner, picks, score);
       expected.insert({end_ns, {owner, ids}});
       slots += static_cast<int64_t>(picks.size());
     } else if (!expected.empty()) {

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "conflict_causes.hpp"
 #include "idle_slots.hpp"
 
 namespace agora::slots {
@@ -22,6 +23,7 @@ class CellMaster {
         idle_(table),
         place_(table.slots()),
         busy_((table.slots() + 63) / 64),
+        causes_(table),
         service_ns_(service_ns),
         free_at_ns_(service_ns > 0 ? table.partitions : 0) {
     for (uint32_t group = 0; group < table.groups(); ++group)
@@ -34,23 +36,39 @@ class CellMaster {
   // Requires: idle. Its place in the list of its group.
   uint32_t place(uint32_t slot) const { return place_[slot]; }
 
-  // Grants the claims whose slots are idle: moves them to the front of `claims`, in their order.
-  // Returns their number; accepted[i] says whether claim i was one of them.
-  size_t grant(std::span<Pick> claims, std::vector<uint8_t>& accepted) {
+  // The number of transactions handled so far: for a round that begins now.
+  uint32_t transactions() const { return causes_.transactions(); }
+  // Why claims of the transaction handled last were not granted.
+  ConflictCauses causes() const { return causes_.causes(); }
+
+  // Handles a transaction: grants the claims whose slots are idle, and moves them to the front of
+  // `claims`, in their order. Returns their number; accepted[i] says whether claim i was one of
+  // them. They were decided when so many transactions had been handled.
+  size_t grant(int64_t now_ns, uint32_t handled_at_decision, std::span<Pick> claims,
+               std::vector<uint8_t>& accepted) {
     accepted.resize(claims.size());
-    size_t granted = 0;
+    rejected_.resize(claims.size());
+    size_t granted = 0, rejected = 0;
+    // Nobody can predict who wins, so nothing here branches on it.
     for (size_t i = 0; i < claims.size(); ++i) {
       const Pick claim = claims[i];
-      accepted[i] = !is_busy(claim.slot);
-      if (!accepted[i]) continue;
+      const bool wins = !is_busy(claim.slot);
       busy_[claim.slot / 64] |= uint64_t{1} << (claim.slot % 64);
-      __builtin_prefetch(&place_[claim.slot], 1);
-      __builtin_prefetch(&table_->value[claim.slot]);
-      claims[granted++] = claim;
+      accepted[i] = wins;
+      claims[granted] = claim;
+      rejected_[rejected] = claim;
+      granted += wins;
+      rejected += !wins;
     }
-    for (const Pick claim : claims.first(granted)) {
-      const uint16_t place = place_[claim.slot];
-      place_[idle_.remove_at(place, claim)] = place;
+    const std::span<const Pick> winners = claims.first(granted);
+    for (const Pick winner : winners) {
+      __builtin_prefetch(&place_[winner.slot], 1);
+      __builtin_prefetch(&table_->value[winner.slot]);
+    }
+    causes_.count(now_ns, handled_at_decision, winners, {rejected_.data(), rejected});
+    for (const Pick winner : winners) {
+      const uint16_t place = place_[winner.slot];
+      place_[idle_.remove_at(place, winner)] = place;
     }
     return granted;
   }
@@ -82,6 +100,8 @@ class CellMaster {
   IdleSlots idle_;
   HugePageVector<uint16_t> place_;  // [S], where idle
   std::vector<uint64_t> busy_;      // bitmap
+  CauseCounter causes_;
+  std::vector<Pick> rejected_;  // of the transaction at hand
   int64_t service_ns_;
   std::vector<int64_t> free_at_ns_;  // per partition; empty without a service time
 };

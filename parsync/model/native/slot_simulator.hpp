@@ -39,6 +39,7 @@
 #include <vector>
 
 #include "best_partition.hpp"
+#include "best_scores.hpp"
 #include "cell_master.hpp"
 #include "event_queue.hpp"
 #include "measurements.hpp"
@@ -97,6 +98,7 @@ class SlotSimulator {
   void wake(int64_t at_ns, Scheduler& scheduler);
   size_t slice(int64_t now_ns, const Scheduler& scheduler) const;
   uint32_t new_round();
+  void measure_use(int64_t now_ns);
   void close_bin(int64_t end_ns);
   bool backlog_is_hopeless() const;
   void end(int64_t now_ns, Ending ending);
@@ -108,6 +110,7 @@ class SlotSimulator {
   std::vector<Scheduler> schedulers_;
   RunningSlots running_;
   EventQueue pending_;
+  BestScores best_scores_;
   Measurements measurements_;
   SlotDraws draws_;
   BestPartition best_partition_;

@@ -58,6 +58,22 @@ std::vector<uint32_t> group_ends(const std::vector<uint32_t>& weights, size_t be
   return ends;
 }
 
+// For each partition, the first slot that weighs no more than the mean of all slots.
+std::vector<uint32_t> preferred_ends(const SlotTable& table) {
+  int64_t all = 0;  // at most 10^8 slots of 2^31
+  for (uint32_t group = 0; group < table.groups(); ++group)
+    for (uint32_t slot = table.start[group]; slot < table.start[group + 1]; ++slot)
+      all += table.weight(slot, group);
+  const int64_t mean = all / static_cast<int64_t>(table.slots());  // integers: floor is enough
+  std::vector<uint32_t> ends(table.partitions);
+  for (size_t p = 0; p < table.partitions; ++p)
+    ends[p] = table.start[p * table.groups_per_partition];
+  for (uint32_t group = 0; group < table.groups(); ++group)
+    for (uint32_t slot = table.start[group]; slot < table.start[group + 1]; ++slot)
+      if (table.weight(slot, group) > mean) ends[table.partition[group]] = slot + 1;
+  return ends;
+}
+
 }  // namespace
 
 SlotTable::SlotTable(const SlotSettings& settings)
@@ -97,6 +113,7 @@ SlotTable::SlotTable(const SlotSettings& settings)
           static_cast<uint8_t>(end > first ? std::bit_width(weights[first]) : 0));
     }
   }
+  preferred_end = preferred_ends(*this);
 }
 
 }  // namespace agora::slots

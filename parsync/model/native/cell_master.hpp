@@ -23,7 +23,7 @@ class CellMaster {
         idle_(table),
         place_(table.slots()),
         busy_((table.slots() + 63) / 64),
-        causes_(table),
+        taken_(table.slots()),
         service_ns_(service_ns),
         free_at_ns_(service_ns > 0 ? table.partitions : 0) {
     for (uint32_t group = 0; group < table.groups(); ++group)
@@ -36,41 +36,58 @@ class CellMaster {
   // Requires: idle. Its place in the list of its group.
   uint32_t place(uint32_t slot) const { return place_[slot]; }
 
-  // The number of transactions handled so far: for a round that begins now.
-  uint32_t transactions() const { return causes_.transactions(); }
-  // Why claims of the transaction handled last were not granted.
-  ConflictCauses causes() const { return causes_.causes(); }
+  // in_use[i] says whether the slot of claim i is in use now.
+  void note_in_use(std::span<const Pick> claims, std::vector<uint8_t>& in_use) const {
+    in_use.resize(claims.size());
+    uint8_t* next = in_use.data();
+    for (const Pick claim : claims) *next++ = is_busy(claim.slot);
+  }
 
-  // Handles a transaction: grants the claims whose slots are idle, and moves them to the front of
-  // `claims`, in their order. Returns their number; accepted[i] says whether claim i was one of
-  // them. They were decided when so many transactions had been handled.
-  size_t grant(int64_t now_ns, uint32_t handled_at_decision, std::span<Pick> claims,
-               std::vector<uint8_t>& accepted) {
-    accepted.resize(claims.size());
+  // A transaction that has been handled. The spans are valid until the next one.
+  struct Outcome {
+    std::span<const uint8_t> accepted;  // for each claim
+    std::span<const Pick> winners;      // in the order of the claims
+    ConflictCauses causes;              // of all other claims
+  };
+
+  // Grants the claims whose slots are idle. `in_use` says of each claim whether its slot was in
+  // use when it was decided.
+  Outcome grant(int64_t now_ns, std::span<const Pick> claims, std::span<const uint8_t> in_use) {
+    accepted_.resize(claims.size());
+    winners_.resize(claims.size());
     rejected_.resize(claims.size());
-    size_t granted = 0, rejected = 0;
+    uint64_t* const busy = busy_.data();  // plain pointers: stores of bytes may change anything
+    uint8_t* const accepted = accepted_.data();
+    Pick *winner = winners_.data(), *loser = rejected_.data();
+    int64_t visible = 0;
     // Nobody can predict who wins, so nothing here branches on it.
     for (size_t i = 0; i < claims.size(); ++i) {
       const Pick claim = claims[i];
-      const bool wins = !is_busy(claim.slot);
-      busy_[claim.slot / 64] |= uint64_t{1} << (claim.slot % 64);
+      uint64_t& word = busy[claim.slot / 64];
+      const bool wins = !(word >> (claim.slot % 64) & 1);
+      word |= uint64_t{1} << (claim.slot % 64);
       accepted[i] = wins;
-      claims[granted] = claim;
-      rejected_[rejected] = claim;
-      granted += wins;
-      rejected += !wins;
+      *winner = claim;
+      *loser = claim;
+      winner += wins;
+      loser += !wins;
+      visible += wins ? 0 : in_use[i];
     }
-    const std::span<const Pick> winners = claims.first(granted);
-    for (const Pick winner : winners) {
-      __builtin_prefetch(&place_[winner.slot], 1);
-      __builtin_prefetch(&table_->value[winner.slot]);
+    const std::span<const Pick> winners(winners_.data(), winner);
+    const std::span<const Pick> rejected(rejected_.data(), loser);
+    for (const Pick claim : winners) {
+      __builtin_prefetch(&place_[claim.slot], 1);
+      __builtin_prefetch(&table_->value[claim.slot]);
     }
-    causes_.count(now_ns, handled_at_decision, winners, {rejected_.data(), rejected});
-    for (const Pick winner : winners) {
-      const uint16_t place = place_[winner.slot];
-      place_[idle_.remove_at(place, winner)] = place;
+    taken_.begin(now_ns);
+    ConflictCauses causes = causes_of(rejected, taken_, *table_);
+    causes.visible = visible;
+    taken_.add(winners);
+    for (const Pick claim : winners) {
+      const uint16_t place = place_[claim.slot];
+      place_[idle_.remove_at(place, claim)] = place;
     }
-    return granted;
+    return {accepted_, winners, causes};
   }
 
   // When the last of these claims, which arrive now, has been answered.
@@ -100,8 +117,9 @@ class CellMaster {
   IdleSlots idle_;
   HugePageVector<uint16_t> place_;  // [S], where idle
   std::vector<uint64_t> busy_;      // bitmap
-  CauseCounter causes_;
-  std::vector<Pick> rejected_;  // of the transaction at hand
+  TakenInTick taken_;
+  std::vector<uint8_t> accepted_;         // of the transaction at hand
+  std::vector<Pick> winners_, rejected_;  // the same
   int64_t service_ns_;
   std::vector<int64_t> free_at_ns_;  // per partition; empty without a service time
 };

@@ -1,7 +1,6 @@
-// Why claims conflict. A conflict has the first of these causes that applies; its rival is the
-// transaction that took the slot.
+// Why claims conflict. A conflict has the first of these causes that applies:
 //
-//   Same tick   The rival was handled at the same nanosecond.
+//   Same tick   The slot was taken at the same nanosecond, by a transaction handled before.
 //   Quality     The slot is preferred: its weight is above the mean of the cell's slots
 //               (SlotTable). So a draw by weight from all slots favours it, and every scheduler
 //               draws by the same weights. With equal weights no slot is preferred.
@@ -10,20 +9,17 @@
 // These are the platform's causes (parsync/metrics/conflict_causes.py), where the second is that
 // both tasks prefer the machine, and a tick is a microsecond.
 //
-// Besides, a conflict was visible if the rival was handled before the claim was decided, that is,
-// before its round began: a view of that moment would have shown that the slot was taken. Under
-// each of the last two causes there are visible and hidden ones; none of the same tick is visible.
-//
-// Which transaction took a slot is kept as its number, in 32 bits, and compared modulo 2^32. This
-// is exact unless 2^32 transactions are handled while a task runs.
+// Besides, a conflict was visible if the slot was in use when the claim was decided, that is, when
+// its round began: a view of that moment would have shown it. All others were hidden: no view
+// could have.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "idle_slots.hpp"
-#include "shared_state/native/huge_pages.hpp"
 #include "slot_table.hpp"
 
 namespace agora::slots {
@@ -34,49 +30,59 @@ struct ConflictCauses {
   int64_t stale = 0;
   int64_t visible = 0;  // not a cause
 
-  bool operator==(const ConflictCauses&) const = default;
+  ConflictCauses& operator+=(const ConflictCauses& other) {
+    same_tick += other.same_tick;
+    quality += other.quality;
+    stale += other.stale;
+    visible += other.visible;
+    return *this;
+  }
 };
 
-// Counts the conflicts of one transaction after another.
-class CauseCounter {
+// The slots that were taken at this very time. Most often one transaction is all that happens at a
+// time, and nobody asks.
+class TakenInTick {
  public:
-  explicit CauseCounter(const SlotTable& table) : table_(&table), taker_(table.slots()) {}
+  explicit TakenInTick(size_t slots) : bits_((slots + 63) / 64) {}
 
-  // The number of transactions handled so far: for a claim, it says when it was decided.
-  uint32_t transactions() const { return handled_; }
-  // Those of the transaction handled last.
-  const ConflictCauses& causes() const { return causes_; }
-
-  // A transaction is handled now, whose claims were decided when so many had been handled.
-  void count(int64_t now_ns, uint32_t handled_at_decision, std::span<const Pick> winners,
-             std::span<const Pick> losers) {
-    if (now_ns != tick_ns_) {
-      tick_ns_ = now_ns;
-      handled_before_tick_ = handled_;
+  // From now on it is this time; contains() knows what was added before. Requires: not earlier.
+  void begin(int64_t now_ns) {
+    if (now_ns == now_ns_) {
+      for (; marked_ < taken_.size(); ++marked_) word(taken_[marked_]) |= bit(taken_[marked_]);
+      return;
     }
-    const uint32_t number = ++handled_;
-    const uint32_t in_tick = number - handled_before_tick_;
-    const uint32_t since_decision = number - handled_at_decision;
-    ConflictCauses found;
-    for (const Pick loser : losers) {
-      const uint32_t ago = number - taker_[loser.slot];  // in transactions
-      const bool same_tick = ago < in_tick;
-      found.same_tick += same_tick;
-      found.quality += !same_tick & table_->is_preferred(loser.slot, loser.group);
-      found.visible += ago >= since_decision;
-    }
-    found.stale = static_cast<int64_t>(losers.size()) - found.same_tick - found.quality;
-    causes_ = found;
-    for (const Pick winner : winners) taker_[winner.slot] = number;
+    now_ns_ = now_ns;
+    for (; marked_ > 0; --marked_) word(taken_[marked_ - 1]) = 0;
+    taken_.clear();
   }
+  void add(std::span<const Pick> taken) { taken_.insert(taken_.end(), taken.begin(), taken.end()); }
+  bool contains(Pick pick) const { return bits_[pick.slot / 64] & bit(pick); }
+  // Whether it contains anything.
+  bool any() const { return marked_ > 0; }
 
  private:
-  const SlotTable* table_;
-  HugePageVector<uint32_t> taker_;  // [S]: the number of the transaction that took it last
-  uint32_t handled_ = 0;            // which is the number of the last transaction
-  int64_t tick_ns_ = -1;
-  uint32_t handled_before_tick_ = 0;
-  ConflictCauses causes_;
+  uint64_t& word(Pick pick) { return bits_[pick.slot / 64]; }
+  static uint64_t bit(Pick pick) { return uint64_t{1} << (pick.slot % 64); }
+
+  std::vector<uint64_t> bits_;  // bitmap
+  std::vector<Pick> taken_;
+  size_t marked_ = 0;  // so many of taken_ are in the bitmap
+  int64_t now_ns_ = -1;
 };
+
+// The causes of a transaction's conflicts; visible ones are not counted.
+inline ConflictCauses causes_of(std::span<const Pick> rejected, const TakenInTick& taken,
+                                const SlotTable& table) {
+  int64_t same_tick = 0, preferred = 0;
+  for (const Pick claim : rejected) preferred += table.is_preferred(claim.slot, claim.group);
+  if (taken.any())
+    for (const Pick claim : rejected)
+      if (taken.contains(claim)) {
+        ++same_tick;
+        preferred -= table.is_preferred(claim.slot, claim.group);
+      }
+  const int64_t all = static_cast<int64_t>(rejected.size());
+  return {.same_tick = same_tick, .quality = preferred, .stale = all - same_tick - preferred};
+}
 
 }  // namespace agora::slots

@@ -148,10 +148,7 @@ class Measurements {
     ++counts.transactions;
     counts.claims += claims;
     counts.conflicts += claims - commits;
-    counts.causes.same_tick += causes.same_tick;
-    counts.causes.quality += causes.quality;
-    counts.causes.stale += causes.stale;
-    counts.causes.visible += causes.visible;
+    counts.causes += causes;
     counts.commits += commits;
     SliceCounts& part = current_.slices[group * slices_ + slice];
     part.claims += claims;

@@ -135,12 +135,11 @@ void SlotSimulator::on_commit(int64_t now_ns, Scheduler& scheduler, uint32_t num
   Round& round = rounds_[number];
   const int64_t answered_ns = master_.answered_ns(now_ns, round.picks);
   const size_t claims = round.picks.size();
-  const size_t granted =
-      master_.grant(now_ns, round.transactions_when_decided, round.picks, accepted_);
-  const std::span<const Pick> winners(round.picks.data(), granted);
+  const auto [accepted, winners, causes] = master_.grant(now_ns, round.picks, round.in_use);
+  const size_t granted = winners.size();
   const size_t its_slice = slice(now_ns, scheduler);
   measurements_.transaction(scheduler.group, its_slice, static_cast<int64_t>(claims),
-                            static_cast<int64_t>(granted), master_.causes());
+                            static_cast<int64_t>(granted), causes);
   int64_t score = 0;
   for (const Pick winner : winners) {
     score += table_.value[winner.slot].score;
@@ -152,7 +151,7 @@ void SlotSimulator::on_commit(int64_t now_ns, Scheduler& scheduler, uint32_t num
   for (BatchPart& part : round.parts) {
     int64_t commits = 0;
     for (const size_t end = claim + static_cast<size_t>(part.tasks); claim < end; ++claim)
-      commits += accepted_[claim];
+      commits += accepted[claim];
     part.tasks -= commits;
     if (commits == 0) continue;
     const int64_t delay_ns = answered_ns - part.arrived_ns;
@@ -186,6 +185,7 @@ void SlotSimulator::on_answer(int64_t now_ns, Scheduler& scheduler, uint32_t num
       pause(now_ns, scheduler, *part);
   }
   round.picks.clear();
+  round.in_use.clear();
   round.parts.clear();
   unused_rounds_.push_back(number);
   const bool waited = scheduler.activity == Activity::Busy && !settings_.commit_pipelining;
@@ -229,7 +229,6 @@ void SlotSimulator::decide_round(int64_t now_ns, Scheduler& scheduler) {
   const uint32_t number = new_round();
   Round& round = rounds_[number];
   round.batch_tasks = scheduler.batch_tasks;
-  round.transactions_when_decided = master_.transactions();
   int64_t tasks = 0;
   while (tasks < limit && !scheduler.work.empty()) {
     BatchPart& next = scheduler.work.back();
@@ -241,6 +240,7 @@ void SlotSimulator::decide_round(int64_t now_ns, Scheduler& scheduler) {
     if (next.tasks == 0) scheduler.work.pop_back();
   }
   pick(scheduler, tasks, round.picks);
+  master_.note_in_use(round.picks, round.in_use);
   decisions_ += tasks;
   scheduler.in_flight.push_back(number);
   const int64_t decided_ns = now_ns + tasks * decision_ns;

@@ -116,7 +116,6 @@ class SlotSimulator {
   BestPartition best_partition_;
   std::vector<Round> rounds_;
   std::vector<uint32_t> unused_rounds_;
-  std::vector<uint8_t> accepted_;                       // of the transaction at hand
   std::vector<std::pair<Pick, uint32_t>> in_the_view_;  // claims to keep out, with their places
   int64_t next_sync_;                                   // the event
   int64_t tasks_expected_ = 0;

@@ -58,19 +58,28 @@ std::vector<uint32_t> group_ends(const std::vector<uint32_t>& weights, size_t be
   return ends;
 }
 
-// For each partition, the first slot that weighs no more than the mean of all slots.
+// For each group, the first slot that weighs no more than the mean of all slots, or the group's
+// end.
 std::vector<uint32_t> preferred_ends(const SlotTable& table) {
+  const auto for_each_group = [&](auto action) {
+    for (uint32_t group = 0; group < table.groups(); ++group)
+      action(group, table.start[group], table.start[group + 1]);
+  };
   int64_t all = 0;  // at most 10^8 slots of 2^31
-  for (uint32_t group = 0; group < table.groups(); ++group)
-    for (uint32_t slot = table.start[group]; slot < table.start[group + 1]; ++slot)
-      all += table.weight(slot, group);
-  const int64_t mean = all / static_cast<int64_t>(table.slots());  // integers: floor is enough
-  std::vector<uint32_t> ends(table.partitions);
-  for (size_t p = 0; p < table.partitions; ++p)
-    ends[p] = table.start[p * table.groups_per_partition];
-  for (uint32_t group = 0; group < table.groups(); ++group)
-    for (uint32_t slot = table.start[group]; slot < table.start[group + 1]; ++slot)
-      if (table.weight(slot, group) > mean) ends[table.partition[group]] = slot + 1;
+  for_each_group([&](uint32_t group, uint32_t begin, uint32_t end) {
+    int64_t units = 0;
+    for (uint32_t slot = begin; slot < end; ++slot) units += table.value[slot].weight;
+    all += units << table.shift[group];
+  });
+  const int64_t mean = all / static_cast<int64_t>(table.slots());  // whole weights: floor is enough
+  std::vector<uint32_t> ends(table.groups());
+  for_each_group([&](uint32_t group, uint32_t begin, uint32_t end) {
+    const auto first = table.value.begin() + begin, last = table.value.begin() + end;
+    const auto found = std::partition_point(first, last, [&](const SlotValue& value) {
+      return int64_t{value.weight} << table.shift[group] > mean;
+    });
+    ends[group] = begin + static_cast<uint32_t>(found - first);
+  });
   return ends;
 }
 

@@ -16,6 +16,7 @@ from experiments.continued import run_continued
 from experiments.interruption import Interruption
 from experiments.model_runs.engine import ModelRuns
 from experiments.model_runs.run import ModelRun, ModelTask, numbered_seeds
+from experiments.reproduce.beyond_slots import beyond_slots
 from experiments.reproduce.beyond_the_paper import beyond_the_paper
 from experiments.reproduce.claims import ClaimResult, Verdict, judge
 from experiments.reproduce.figure import (
@@ -118,7 +119,7 @@ class _Runs:
             return self._shown(figure, on_platform, beyond_the_paper(on_platform), folder)
         runs = figure.runs(self._scale)
         results = ModelResults(runs, self._models.results(runs, self._seeds), {})
-        return self._shown(figure, results, None, folder)
+        return self._shown(figure, results, beyond_slots(results), folder)
 
     def _shown(
         self,

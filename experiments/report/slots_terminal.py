@@ -15,8 +15,8 @@ from parsync.metrics.quantity import duration, share
 _NONE = "–"
 _NOTE = (
     "Conflicts: with a claim at the same instant, over a slot of more than mean weight, or of a "
-    "stale view alone. Visible: the slot was in use when the claim was decided. Best possible: the "
-    "highest mean score that as many slots could have."
+    "stale view alone. Visible: the slot was in use when the claim was decided. Mean scores: of "
+    "the slots in use, and of as many of the best slots."
 )
 
 
@@ -48,7 +48,7 @@ def phases_table(figures: Sequence[PhaseFigures], title: str, ending: str) -> Gr
 
 
 def _causes(figures: Sequence[PhaseFigures], width: int) -> FittedTable:
-    heads = ("same tick", "preferred", "stale", "visible", "score in use", "best possible")
+    heads = ("same tick", "preferred", "stale", "visible", "in use", "best")
     table = _empty(heads, width)
     for one in figures:
         found, of_cell = one.found, one.group is None

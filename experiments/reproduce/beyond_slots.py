@@ -3,13 +3,15 @@ the slots in use were beside the best possible."""
 
 from __future__ import annotations
 
-from experiments.model_runs.run import number
+from collections.abc import Sequence
+
+from experiments.model_runs.run import Arrays, number
 from experiments.model_runs.searches import SearchRun
 from experiments.model_runs.simulations import SimulationRun
 from experiments.reproduce.figure import ModelResults, Table
-from experiments.statistics import mean_interval
+from experiments.statistics import Interval, mean_interval
 from experiments.sweeps.wording import interval_text
-from parsync.metrics.quantity import Better, Quantity, Unit
+from parsync.metrics.quantity import MISSING, Better, Quantity, Unit
 
 _NOTE = (
     "Beyond the paper; whole runs. Conflicts in the same tick: the slot was taken at the same "
@@ -20,15 +22,17 @@ _NOTE = (
     "could have had at every moment, if running tasks could move."
 )
 _AT_ANSWER = " Each row is the run with as many extra slots as the search found."
-_COLUMNS = {
-    "conflict_rate": ("Conflicts per claim", Unit.SHARE),
-    "same_tick_conflict_share": ("In the same tick", Unit.SHARE),
-    "quality_conflict_share": ("Over preferred slots", Unit.SHARE),
-    "stale_conflict_share": ("By staleness alone", Unit.SHARE),
-    "visible_conflict_share": ("Visible conflicts", Unit.SHARE),
-    "score_in_use": ("Score in use", Unit.PLAIN),
-    "best_score": ("Best possible", Unit.PLAIN),
-}
+_SHARES = tuple(
+    Quantity(key=key, label=label, unit=Unit.SHARE, better=Better.NEITHER, description=label)
+    for key, label in (
+        ("conflict_rate", "Conflicts per claim"),
+        ("same_tick_conflict_share", "In the same tick"),
+        ("quality_conflict_share", "Over preferred slots"),
+        ("stale_conflict_share", "By staleness alone"),
+        ("visible_conflict_share", "Visible conflicts"),
+    )
+)
+_SCORES = {"score_in_use": "Score in use", "best_score": "Best possible"}
 
 
 def beyond_slots(results: ModelResults) -> Table | None:
@@ -37,23 +41,25 @@ def beyond_slots(results: ModelResults) -> Table | None:
     runs = [run for run in results.runs if isinstance(run, SearchRun | SimulationRun)]
     if not runs:
         return None
-    columns = [
-        Quantity(key=key, label=label, unit=unit, better=Better.NEITHER, description=label)
-        for key, (label, unit) in _COLUMNS.items()
-    ]
-    rows = tuple(
-        (
-            run.label,
-            *(
-                interval_text(
-                    column,
-                    mean_interval([number(one, column.key) for one in results.of(run.label)]),
-                )
-                for column in columns
-            ),
-        )
-        for run in runs
-    )
+    rows = []
+    for run in runs:
+        found = results.of(run.label)
+        shares = [interval_text(one, _mean(found, one.key)) for one in _SHARES]
+        rows.append((run.label, *shares, *(_score_text(_mean(found, key)) for key in _SCORES)))
+    header = ("", *(one.label for one in _SHARES), *_SCORES.values())
     searches = any(isinstance(run, SearchRun) for run in runs)
     note = _NOTE + _AT_ANSWER if searches else _NOTE
-    return Table(("", *(column.label for column in columns)), rows, note)
+    return Table(header, tuple(rows), note)
+
+
+def _mean(found: Sequence[Arrays], key: str) -> Interval:
+    return mean_interval([number(arrays, key) for arrays in found])
+
+
+def _score_text(score: Interval) -> str:
+    """Two decimals: strategies differ by tenths."""
+    if score.mean is None:
+        return MISSING
+    if score.low is None or score.high is None:
+        return f"{score.mean:.2f}"
+    return f"{score.mean:.2f} ± {(score.high - score.low) / 2:.2f}"

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "slot_table.hpp"
@@ -21,12 +22,16 @@ class BestScores {
 
   // In steps (SlotTable). Requires: 0 <= slots <= S. Complexity: O(change since the last call).
   int64_t sum(int64_t slots) {
-    for (; slots_ < slots; ++slots_) sum_ += descending_[static_cast<size_t>(slots_)];
-    for (; slots_ > slots; --slots_) sum_ -= descending_[static_cast<size_t>(slots_ - 1)];
+    sum_ += slots > slots_ ? between(slots_, slots) : -between(slots, slots_);
+    slots_ = slots;
     return sum_;
   }
 
  private:
+  int64_t between(int64_t first, int64_t end) const {
+    return std::accumulate(descending_.begin() + first, descending_.begin() + end, int64_t{0});
+  }
+
   std::vector<uint16_t> descending_;  // [S]
   int64_t slots_ = 0;
   int64_t sum_ = 0;  // of the first slots_

@@ -185,7 +185,6 @@ void SlotSimulator::on_answer(int64_t now_ns, Scheduler& scheduler, uint32_t num
       pause(now_ns, scheduler, *part);
   }
   round.picks.clear();
-  round.in_use.clear();
   round.parts.clear();
   unused_rounds_.push_back(number);
   const bool waited = scheduler.activity == Activity::Busy && !settings_.commit_pipelining;

@@ -60,13 +60,15 @@ class CellMaster {
     uint8_t* const accepted = accepted_.data();
     Pick *winner = winners_.data(), *loser = rejected_.data();
     int64_t visible = 0;
-    // Nobody can predict who wins, so nothing here branches on it.
+    // Nobody can predict who wins, so nothing here branches on it; memory is asked for in any case.
     for (size_t i = 0; i < claims.size(); ++i) {
       const Pick claim = claims[i];
       uint64_t& word = busy[claim.slot / 64];
       const bool wins = !(word >> (claim.slot % 64) & 1);
       word |= uint64_t{1} << (claim.slot % 64);
       accepted[i] = wins;
+      __builtin_prefetch(&place_[claim.slot], 1);
+      __builtin_prefetch(&table_->value[claim.slot]);
       *winner = claim;
       *loser = claim;
       winner += wins;
@@ -75,10 +77,6 @@ class CellMaster {
     }
     const std::span<const Pick> winners(winners_.data(), winner);
     const std::span<const Pick> rejected(rejected_.data(), loser);
-    for (const Pick claim : winners) {
-      __builtin_prefetch(&place_[claim.slot], 1);
-      __builtin_prefetch(&table_->value[claim.slot]);
-    }
     taken_.begin(now_ns);
     ConflictCauses causes = causes_of(rejected, taken_, *table_);
     causes.visible = visible;

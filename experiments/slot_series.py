@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.model.slot_results import SlotResults
+from parsync.model.slot_results import ConflictsAndScores, SlotResults
 from parsync.model.slot_settings import SlotSettings
 
 COLUMNS = (
@@ -18,6 +18,10 @@ COLUMNS = (
     "arrived",
     "claims",
     "conflicts",
+    "same_tick_conflicts",
+    "quality_conflicts",
+    "stale_conflicts",
+    "visible_conflicts",
     "commits",
     "delay_mean_s",
     "delay_p10_s",
@@ -26,6 +30,8 @@ COLUMNS = (
     "score_mean",
     "backlog",
     "utilisation",
+    "score_in_use",
+    "best_score",
 )
 
 
@@ -36,7 +42,7 @@ class PhaseFigures:
     Attributes:
         label: The time, in words.
         group: The schedulers counted, from 0; None: all.
-        conflict_rate: Conflicts per claim; None without claims.
+        found: Conflicts per claim, their causes, and the scores of the slots in use.
         delay_mean_s, delay_p90_s: Of the tasks committed then; None if there were none.
         score: Mean score of the slots granted then; None if there were none.
         utilisation: The share of the cell's slot-time in use.
@@ -45,7 +51,7 @@ class PhaseFigures:
 
     label: str
     group: int | None
-    conflict_rate: float | None
+    found: ConflictsAndScores
     delay_mean_s: float | None
     delay_p90_s: float | None
     score: float | None
@@ -65,11 +71,12 @@ def phase_figures(settings: SlotSettings, found: SlotResults) -> list[PhaseFigur
 
 
 def series_rows(found: SlotResults) -> Iterator[tuple[float | int | None, ...]]:
-    """A row of COLUMNS for each bin of time and group of schedulers. Utilisation is that of the
-    cell, by all groups."""
+    """A row of COLUMNS for each bin of time and group of schedulers. Utilisation and the scores of
+    the slots in use are those of the cell, by all groups."""
     utilisation = found.utilisation()
     for at, (start_ns, end_ns) in enumerate(zip(found.start_ns, found.end_ns, strict=True)):
         bins = slice(at, at + 1)
+        cell = found.conflicts_and_scores(bins)
         for group in range(found.commits.shape[1]):
             yield (
                 start_ns / 1e9,
@@ -77,13 +84,24 @@ def series_rows(found: SlotResults) -> Iterator[tuple[float | int | None, ...]]:
                 group,
                 *(
                     int(column[at, group])
-                    for column in (found.arrived, found.claims, found.conflicts, found.commits)
+                    for column in (
+                        found.arrived,
+                        found.claims,
+                        found.conflicts,
+                        found.same_tick_conflicts,
+                        found.quality_conflicts,
+                        found.stale_conflicts,
+                        found.visible_conflicts,
+                        found.commits,
+                    )
                 ),
                 delay_mean_s(found, bins, group),
                 *(found.delay_quantile_s(part, bins, group) for part in (0.1, 0.5, 0.9)),
                 score_mean(found, bins, group),
                 int(found.backlog[at, group]),
                 float(utilisation[at]),
+                cell.score_in_use,
+                cell.best_score,
             )
 
 
@@ -125,7 +143,7 @@ def _figures(found: SlotResults, label: str, bins: slice, group: int | None) -> 
     return PhaseFigures(
         label=label,
         group=group,
-        conflict_rate=conflict_rate(found, bins, group),
+        found=found.conflicts_and_scores(bins, group),
         delay_mean_s=delay_mean_s(found, bins, group),
         delay_p90_s=found.delay_quantile_s(0.9, bins, group),
         score=score_mean(found, bins, group),

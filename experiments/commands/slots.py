@@ -46,7 +46,8 @@ def slots_command(
     FILE holds the settings as TOML. Without it they are ParSync's (section 4.3) with A = 2:
     StateSync, and a load that fills every slot. The table has a row for each phase: conflicts per
     claim, the mean delay and within what time 90 % were committed, the mean score of the slots
-    used, the utilisation, and the tasks that waited at the end.
+    used, the utilisation, and the tasks that waited at the end. A second table says why claims
+    conflicted, and how good the slots in use were beside the best possible.
 
     Exit status 0 even if tasks were left; 2 for bad input; 130 after Ctrl-C.
     """

@@ -21,6 +21,7 @@ from shared_state.errors import AgoraError
 Arrays = Mapping[str, NDArray[Any]]
 
 FIRST_SEED = 1
+FORMAT = 2  # of the arrays that runs keep: one more whenever they change
 
 
 def numbered_seeds(count: int) -> list[int]:
@@ -64,9 +65,11 @@ class ModelRun(ABC):
         return None
 
     def key(self, seed: int) -> str:
-        """The content hash of what decides the results, 32 hexadecimal digits; not of the label."""
+        """The content hash of what decides the results and of their format, 32 hexadecimal digits;
+        not of the label."""
         before = self.run_before(seed)
         content = {
+            "format": FORMAT,
             "kind": type(self).__name__,
             "content": self.content(),
             "before": None if before is None else before[0].key(before[1]),

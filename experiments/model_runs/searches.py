@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from experiments.model_runs.run import FIRST_SEED, Arrays, ModelRun, number
 from experiments.model_runs.settings_text import expected_decisions, plain_settings
+from experiments.model_runs.whole_run import whole_run
 from experiments.statistics import Interval, mean_interval
 from parsync.model.extra_slots import ExtraSlots, ExtraSlotsSearch, find_extra_slots, widened
 from parsync.model.slot_settings import SlotSettings
@@ -54,7 +55,8 @@ class SearchRun(ModelRun):
         settings = replace(self.settings, seed=seed)
         bracket = None if before is None else self._bracket(seed, before)
         found = find_extra_slots(settings, self.search, bracket)
-        return {"slots": np.array(settings.slots), **_arrays(found)}
+        at_answer = whole_run(found.found)
+        return {"slots": np.array(settings.slots), **_arrays(found), **at_answer}
 
     @property
     def expected_s(self) -> float:

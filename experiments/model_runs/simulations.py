@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from experiments.model_runs.run import FIRST_SEED, Arrays, ModelRun
 from experiments.model_runs.settings_text import expected_decisions, plain_settings
+from experiments.model_runs.whole_run import whole_run
 from parsync.model.slot_results import SlotResults
 from parsync.model.slot_settings import SlotSettings
 from parsync.model.slot_simulator import simulate
@@ -47,7 +48,7 @@ def summary(found: SlotResults) -> dict[str, NDArray[Any]]:
         end_s float64[B]; utilisation float64[B]; backlog int64[B, H]; claims, conflicts and commits
         int64[B, H]; slice_claims, slice_conflicts, slice_commits and slice_conflict_delay_s
         [B, H, L]; delay_s and score float64[B, H, 3], the quantiles of the tasks committed in the
-        bin, nan where there are none; last_commit_s; ending, as text.
+        bin, nan where there are none; last_commit_s; ending, as text; and the names of whole_run.
     """
     return {
         "end_s": found.end_ns / 1e9,
@@ -64,6 +65,7 @@ def summary(found: SlotResults) -> dict[str, NDArray[Any]]:
         "score": _quantiles(found, found.score_quantile),
         "last_commit_s": np.array(found.last_commit_s),
         "ending": np.array(found.ending.name.lower()),
+        **whole_run(found.conflicts_and_scores()),
     }
 
 

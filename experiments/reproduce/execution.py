@@ -17,6 +17,7 @@ from experiments.continued import run_continued
 from experiments.interruption import Interruption
 from experiments.model_runs.engine import ModelRuns
 from experiments.model_runs.run import ModelRun, numbered_seeds
+from experiments.reproduce.beyond_slots import beyond_slots
 from experiments.reproduce.beyond_the_paper import beyond_the_paper
 from experiments.reproduce.claims import ClaimResult, Verdict, judge
 from experiments.reproduce.figure import (
@@ -128,7 +129,7 @@ class _Runs:
         if isinstance(figure, ModelFigure):
             models = figure.runs(self._scale)
             results = ModelResults(models, self._models.results(models, self._seeds), {})
-            return self._shown(figure, results, None, folder)
+            return self._shown(figure, results, beyond_slots(results), folder)
         runs = figure.runs(self._scale)
         if isinstance(figure, PaperFigure) and any(run.live for run in runs):
             return self._shown_live(figure, runs, folder)

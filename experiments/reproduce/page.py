@@ -58,7 +58,7 @@ class Shown:
     Attributes:
         id, source, title, notes: Of the figure.
         svg: Its drawing; None for a table.
-        beyond: What the paper does not tell of its runs; None for runs of a model.
+        beyond: What the paper does not tell of its runs; None if there is nothing.
         live: Its live runs beside the same in virtual time; None if it has none.
     """
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from scipy import stats
 
-from parsync.model.slot_results import Ending
+from parsync.model.slot_results import ConflictsAndScores, Ending
 from parsync.model.slot_settings import SlotSettings
 from parsync.model.slot_simulator import simulate
 from parsync.protocols.optimistic.choices import FinishRule
@@ -68,12 +68,19 @@ class ExtraSlotsSearch:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One simulation of a search."""
+    """One simulation of a search.
+
+    Attributes:
+        last_commit_s: When the last task was committed; inf if so few slots cannot run all tasks in
+            time, and nothing was simulated.
+        found: What the whole run found; None if nothing was simulated.
+    """
 
     extra_slots: int
     keeps_up: bool
     ending: Ending
-    last_commit_s: float  # inf if so few slots cannot run all tasks in time: not simulated
+    last_commit_s: float
+    found: ConflictsAndScores | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,11 @@ class ExtraSlots:
     islands: tuple[int, ...]
     probes: tuple[Probe, ...]
     reason: str = ""
+
+    @property
+    def found(self) -> ConflictsAndScores | None:
+        """What the run with the least count found; None if there is no answer."""
+        return next((one.found for one in self.probes if one.extra_slots == self.least), None)
 
     @property
     def bracket(self) -> tuple[int, int] | None:
@@ -209,10 +221,11 @@ class _Probes:
     def _probe(self, extra_slots: int) -> Probe:
         slots = self._settings.slots + extra_slots
         if self._tasks > slots * self._tasks_of_slot:  # the simulator would refuse to begin
-            return Probe(extra_slots, False, Ending.HORIZON, math.inf)
+            return Probe(extra_slots, False, Ending.HORIZON, math.inf, None)
         found = simulate(replace(self._settings, extra_slots=extra_slots))
         keeps_up = found.finishes_by(self._limit_s, self._search.rule)
-        return Probe(extra_slots, keeps_up, found.ending, found.last_commit_s)
+        whole = found.conflicts_and_scores()
+        return Probe(extra_slots, keeps_up, found.ending, found.last_commit_s, whole)
 
     def answer(self) -> ExtraSlots:
         probes = tuple(self._made[count] for count in sorted(self._made))

@@ -28,6 +28,29 @@ class Ending(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ConflictsAndScores:
+    """How often and why claims conflicted, and how good the slots in use were, in some time.
+
+    Attributes:
+        conflict_rate: Conflicts per claim; None without claims.
+        same_tick_conflict_share, quality_conflict_share, stale_conflict_share: Of the conflicts, by
+            cause; together 1. None without conflicts.
+        visible_conflict_share: Of the conflicts, those whose slot was in use when the claim was
+            decided; None without conflicts.
+        score_in_use: The mean score of the slots in use, over the time; None if there were none.
+        best_score: The highest mean that as many slots of the cell could have had at every moment.
+    """
+
+    conflict_rate: float | None
+    same_tick_conflict_share: float | None
+    quality_conflict_share: float | None
+    stale_conflict_share: float | None
+    visible_conflict_share: float | None
+    score_in_use: float | None
+    best_score: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class SlotResults:
     """The results of one run, over B bins, H groups and L slices of the gap. What counts where is
     defined in native/measurements.hpp.
@@ -41,9 +64,16 @@ class SlotResults:
         end_ns: The end of each bin, int64[B]; the last may be short.
         busy_ns: Slots in use, summed over the time of the bin, int64[B].
         busy, idle: Slots at the end of the bin, int64[B].
+        in_use_score_ms: Sum over the slots in use of their scores, in steps, summed over the time
+            of the bin in ms, int64[B].
+        best_score_ms: The same of the best slots of the cell, as many at every moment, int64[B].
         backlog: Tasks arrived and not committed, at the end of the bin, int64[B, H].
         arrived: Tasks, int64[B, H].
         transactions, claims, conflicts, commits: int64[B, H]; conflicts + commits = claims.
+        same_tick_conflicts, quality_conflicts, stale_conflicts: Conflicts by cause, int64[B, H];
+            together conflicts. native/conflict_causes.hpp defines them.
+        visible_conflicts: Conflicts over slots that were in use when the claim was decided,
+            int64[B, H].
         delay_ns: Sum over commits from arrival, int64[B, H].
         conflict_delay_ns: The part of it beyond queueing and deciding each task once, int64[B, H].
         score_steps: Sum over commits of the slot's score, in steps of score_step above
@@ -66,11 +96,17 @@ class SlotResults:
     busy_ns: Int64
     busy: Int64
     idle: Int64
+    in_use_score_ms: Int64
+    best_score_ms: Int64
     backlog: Int64
     arrived: Int64
     transactions: Int64
     claims: Int64
     conflicts: Int64
+    same_tick_conflicts: Int64
+    quality_conflicts: Int64
+    stale_conflicts: Int64
+    visible_conflicts: Int64
     commits: Int64
     delay_ns: Int64
     conflict_delay_ns: Int64
@@ -131,6 +167,34 @@ class SlotResults:
         steps = _ratio(self.score_steps[bins].sum(), self.commits[bins].sum())
         return self.lowest_score + steps * self.score_step
 
+    def conflicts_and_scores(
+        self, bins: slice = slice(None), group: int | None = None
+    ) -> ConflictsAndScores:
+        """Why claims conflicted then, those of a group or of all, and how good the slots in use
+        were: those of all groups, whatever the group."""
+
+        def count(column: Int64) -> int:
+            return int((column[bins] if group is None else column[bins, group]).sum())
+
+        def share_of_conflicts(column: Int64) -> float | None:
+            return _known_ratio(count(column), count(self.conflicts))
+
+        busy_ns = int(self.busy_ns[bins].sum())
+
+        def mean_score(column: Int64) -> float | None:
+            steps = _known_ratio(int(column[bins].sum()) * 1_000_000, busy_ns)
+            return None if steps is None else self.lowest_score + steps * self.score_step
+
+        return ConflictsAndScores(
+            conflict_rate=_known_ratio(count(self.conflicts), count(self.claims)),
+            same_tick_conflict_share=share_of_conflicts(self.same_tick_conflicts),
+            quality_conflict_share=share_of_conflicts(self.quality_conflicts),
+            stale_conflict_share=share_of_conflicts(self.stale_conflicts),
+            visible_conflict_share=share_of_conflicts(self.visible_conflicts),
+            score_in_use=mean_score(self.in_use_score_ms),
+            best_score=mean_score(self.best_score_ms),
+        )
+
     def delay_quantile_s(
         self, fraction: float, bins: slice = slice(None), group: int | None = None
     ) -> float | None:
@@ -171,6 +235,10 @@ class SlotResults:
 
 def _ratio(part: float, whole: float) -> float:
     return float(part) / float(whole) if whole else float("nan")
+
+
+def _known_ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
 
 
 def _ratios(part: Int64, whole: Int64) -> Float64:

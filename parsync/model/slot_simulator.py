@@ -11,6 +11,7 @@ from parsync.model import _native
 from parsync.model.slot_results import Ending, SlotResults
 from parsync.model.slot_settings import SlotSettings
 
+_OF_CELL = ("end_ns", "busy_ns", "busy", "idle", "in_use_score_ms", "best_score_ms")
 _STEPS = 200_000  # between two looks at Ctrl-C: less than 0.1 s
 
 
@@ -29,7 +30,7 @@ def simulate(settings: SlotSettings) -> SlotResults:
 def _results(simulator: _native.SlotSimulator, settings: SlotSettings) -> SlotResults:
     columns = simulator.columns()
     bins, groups = len(columns["end_ns"]), len(settings.groups)
-    cell = {name: columns.pop(name) for name in ("end_ns", "busy_ns", "busy", "idle")}
+    cell = {name: columns.pop(name) for name in _OF_CELL}
     shaped = {
         name: column.reshape(
             (bins, groups, settings.gap_slices) if name.startswith("slice_") else (bins, groups)

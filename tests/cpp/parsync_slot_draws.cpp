@@ -160,19 +160,21 @@ void the_master_grants_idle_slots_only() {
   std::vector<Pick> a, b;
   sampler.from_all(first, 120, stream, a);
   sampler.from_all(second, 120, stream, b);
-  const std::vector<Pick> claims = b;
-  std::vector<uint8_t> accepted;
-  CHECK(master.grant(a, accepted) == 120);
-  const size_t granted = master.grant(b, accepted);
+  std::vector<uint8_t> in_use;
+  master.note_in_use(b, in_use);
+  CHECK(master.grant(0, a, in_use).winners.size() == 120);
+  const CellMaster::Outcome outcome = master.grant(0, b, in_use);
+  const std::vector<Pick> won(outcome.winners.begin(), outcome.winners.end());
+  const size_t granted = won.size();
   CHECK(granted < 120);
   size_t winners = 0;
-  for (size_t i = 0; i < claims.size(); ++i)
-    if (accepted[i]) CHECK(b[winners++].slot == claims[i].slot);
+  for (size_t i = 0; i < b.size(); ++i)
+    if (outcome.accepted[i]) CHECK(won[winners++].slot == b[i].slot);
   CHECK(winners == granted);
   CHECK(master.idle().count() == 300 - 120 - static_cast<int64_t>(granted));
   check_sums(master.idle());
   master.free(a);
-  master.free(std::span(b).first(granted));
+  master.free(won);
   CHECK(master.idle().count() == 300);
   check_sums(master.idle());
 }

@@ -20,8 +20,13 @@ namespace {
 void runs_end_in_order(int64_t disorder_ns) {
   Draws draw(11);
   RunningSlots running;
-  std::multimap<int64_t, std::pair<uint32_t, std::vector<uint32_t>>> expected;
-  int64_t now_ns = 0, slots = 0;
+  struct Run {
+    uint32_t owner;
+    std::vector<uint32_t> ids;
+    int64_t score;
+  };
+  std::multimap<int64_t, Run> expected;
+  int64_t now_ns = 0, slots = 0, scores = 0;
   uint32_t number = 0;
   for (int step = 0; step < 20'000; ++step) {
     if (draw(5) < (step < 10'000 ? 3 : 2)) {
@@ -35,22 +40,26 @@ void runs_end_in_order(int64_t disorder_ns) {
         ids.push_back(pick.slot);
       }
       const uint32_t owner = static_cast<uint32_t>(draw(9));
-      running.add(end_ns, owner, picks);
-      expected.insert({end_ns, {owner, ids}});
+      const int64_t score = static_cast<int64_t>(draw(1000));
+      running.add(end_ns, owner, picks, score);
+      scores += score;
+      expected.insert({end_ns, {owner, ids, score}});
       slots += static_cast<int64_t>(picks.size());
     } else if (!expected.empty()) {
       const auto next = expected.begin();
       CHECK(running.next_end_ns() == next->first);
-      CHECK(running.next_owner() == next->second.first);
+      CHECK(running.next_owner() == next->second.owner);
       std::vector<uint32_t> ids;
       running.remove_next([&](std::span<const Pick> part) {
         for (const Pick pick : part) ids.push_back(pick.slot);
       });
-      CHECK(ids == next->second.second);
+      CHECK(ids == next->second.ids);
+      scores -= next->second.score;
       slots -= static_cast<int64_t>(ids.size());
       expected.erase(next);
     }
     CHECK(running.count() == slots);
+    CHECK(running.score() == scores);
     CHECK((running.next_end_ns() == RunningSlots::kNever) == expected.empty());
   }
 }

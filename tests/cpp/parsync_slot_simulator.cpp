@@ -52,6 +52,8 @@ Totals run(const SlotSettings& settings, Ending expected = Ending::Committed) {
     end_ns = bin.end_ns;
     CHECK(bin.cell.busy + bin.cell.idle == settings.slots);
     CHECK(bin.cell.busy_ns >= 0 && bin.cell.busy_ns <= settings.bin_ns * settings.slots);
+    CHECK(bin.cell.score_ms >= 0 && bin.cell.score_ms <= bin.cell.best_score_ms);
+    CHECK(bin.cell.best_score_ms <= bin.cell.busy_ns / 1000 * 65535 / 1000 + 1);
     Totals slices;
     for (const SliceCounts& slice : bin.slices) {
       slices.claims += slice.claims;
@@ -61,6 +63,10 @@ Totals run(const SlotSettings& settings, Ending expected = Ending::Committed) {
     for (size_t group = 0; group < bin.groups.size(); ++group) {
       const GroupCounts& counts = bin.groups[group];
       CHECK(counts.claims == counts.conflicts + counts.commits);
+      const ConflictCauses& causes = counts.causes;
+      CHECK(causes.same_tick >= 0 && causes.quality >= 0 && causes.stale >= 0);
+      CHECK(causes.same_tick + causes.quality + causes.stale == counts.conflicts);
+      CHECK(causes.visible >= 0 && causes.visible <= counts.conflicts);
       CHECK(counts.conflict_delay_ns <= counts.delay_ns);
       uint64_t delays = 0, scores = 0;
       for (const uint32_t count : bin.delay[group].counts()) delays += count;

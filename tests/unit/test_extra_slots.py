@@ -12,7 +12,7 @@ from parsync.model.extra_slots import (
     find_extra_slots,
     find_extra_slots_of_seeds,
 )
-from parsync.model.slot_results import Ending, SlotResults
+from parsync.model.slot_results import ConflictsAndScores, Ending, SlotResults
 from parsync.model.slot_settings import SlotSettings
 from parsync.model.slot_simulator import simulate
 from parsync.protocols.optimistic.choices import FinishRule
@@ -34,6 +34,11 @@ class Finishes(SlotResults):
 
     def finishes_by(self, time_s: float, rule: FinishRule = FinishRule.LAST_COMMIT) -> bool:
         return bool(self.finished)
+
+    def conflicts_and_scores(
+        self, bins: slice = slice(None), group: int | None = None
+    ) -> ConflictsAndScores:
+        return ConflictsAndScores(None, None, None, None, None, None, None)
 
 
 def answers(monkeypatch: pytest.MonkeyPatch, keeps_up: set[range]) -> list[int]:
@@ -170,3 +175,12 @@ def test_wrong_brackets_and_seeds_are_refused() -> None:
         find_extra_slots(small_settings(), SEARCH, bracket=(5, 5))
     with pytest.raises(AgoraError, match=r"^seeds: expected at least one"):
         find_extra_slots_of_seeds(small_settings(), SEARCH, seeds=())
+
+
+def test_the_answer_has_what_its_run_found() -> None:
+    settings = small_settings(gap_s=1.0)
+    found = find_extra_slots(settings, SEARCH)
+    assert found.least
+    alone = simulate(replace(settings, extra_slots=found.least, horizon_s=1.1 * 20.0))
+    assert found.found == alone.conflicts_and_scores()
+    assert replace(found, least=None).found is None

@@ -18,8 +18,10 @@ from experiments.model_runs.rounds import RoundsRun
 from experiments.model_runs.run import ModelRun
 from experiments.model_runs.searches import SearchRun
 from experiments.model_runs.simulations import SimulationRun
+from experiments.model_runs.whole_run import whole_run
 from experiments.model_runs.workload_counts import WorkloadRun
 from experiments.reproduce import execution
+from experiments.reproduce.beyond_slots import beyond_slots
 from experiments.reproduce.beyond_the_paper import beyond_the_paper
 from experiments.reproduce.claims import Claim, Limits, Verdict, judge
 from experiments.reproduce.figure import (
@@ -43,6 +45,7 @@ from experiments.summary_model import SeedFigures
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.conflict_causes import ConflictCauses
+from parsync.model.slot_results import ConflictsAndScores
 from parsync.model.slot_settings import Phase, SchedulerGroup
 from shared_state.errors import AgoraError
 from tests.unit.slot_cells import small_settings
@@ -114,7 +117,9 @@ def test_below_a_figure_stand_causes_of_conflicts_and_regret(
 def arrays_of(run: ModelRun) -> dict[str, NDArray[Any]]:
     """Results in the form of a run's, with numbers that mean nothing."""
     if isinstance(run, SearchRun):
-        return {"slots": np.array(run.settings.slots), "least": np.array(1_000.0)}
+        found = ConflictsAndScores(0.5, 0.25, 0.5, 0.25, 0.125, 10.5, None)
+        size = {"slots": np.array(run.settings.slots), "least": np.array(1_000.0)}
+        return {**size, **whole_run(found)}
     if isinstance(run, WorkloadRun):
         options = run.workload.options.model_copy(update=TINY)
         return WorkloadRun("tiny", WorkloadConfig.of("synthetic", options)).measure(1, None)
@@ -137,10 +142,26 @@ def test_a_figure_of_a_model_has_all_that_its_claims_and_its_drawing_need(
     results = ModelResults(runs, ({run.label: arrays_of(run) for run in runs},) * 2, {})
     claims = [judge(claim, results.seeds, True) for claim in figure.claims]
     assert all(claim.id.startswith(f"{figure.id}.") for claim in claims)
-    shown = show(figure, results, claims, tmp_path)
+    beyond = beyond_slots(results)
+    assert (beyond is not None) == (figure.id not in ("eq2", "fig1a", "fig1b"))
+    if beyond is not None:
+        assert [row[0] for row in beyond.rows] == [run.label for run in runs]
+    shown = show(figure, results, claims, tmp_path, beyond)
     assert (shown.svg is None) == (figure.draw is None)
     if shown.table is not None:
         assert all(len(row) == len(shown.table.header) for row in shown.table.rows)
+
+
+def test_beyond_a_search_are_the_figures_of_its_answer() -> None:
+    [figure] = [one for one in MODELS if one.id == "fig2a"]
+    runs = figure.runs(ReproduceScale.SMOKE)[:2]
+    without = {**arrays_of(runs[1]), **whole_run(None)}
+    seed = {runs[0].label: arrays_of(runs[0]), runs[1].label: without}
+    table = beyond_slots(ModelResults(runs, (seed,), {}))
+    assert table is not None
+    known, unknown = table.rows
+    assert known[1:] == ("50 %", "25 %", "50 %", "25 %", "12.5 %", "10.50", "\u2013")
+    assert unknown[1:] == ("\u2013",) * 7
 
 
 def test_at_smoke_scale_schedulers_claim_the_same_shares_of_slots() -> None:

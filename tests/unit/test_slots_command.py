@@ -52,12 +52,17 @@ def test_what_it_writes_is_what_the_simulator_finds(
     printed = capsys.readouterr()
     found = simulate(TWO_GROUPS)
     assert "7 schedulers (optimistic, latency_first) on 2,000 slots" in printed.out
+    assert "preferred" in printed.out and "visible" in printed.out
     assert "0 to 6 s" in printed.out and "6 to 14 s" in printed.out and "group 1" in printed.out
     table = rows(out / "slots.csv")
-    for name in ("arrived", "claims", "conflicts", "commits"):
+    causes = ("same_tick_conflicts", "quality_conflicts", "stale_conflicts", "visible_conflicts")
+    for name in ("arrived", "claims", "conflicts", *causes, "commits"):
         for group in (0, 1):
             in_file = [int(row[name]) for row in table if row["group"] == str(group)]
             assert in_file == getattr(found, name)[:, group].tolist()
+    in_use = [float(row["score_in_use"]) for row in table if row["score_in_use"]]
+    best = [float(row["best_score"]) for row in table if row["best_score"]]
+    assert in_use and all(one < most for one, most in zip(in_use, best, strict=True))
     empty = [row for row in table if row["commits"] == "0"]
     assert empty, "group 0 offers nothing in the second phase"
     assert all(row["delay_mean_s"] == row["score_mean"] == "" for row in empty)
@@ -72,7 +77,7 @@ def test_figures_of_phases_are_those_of_their_bins() -> None:
     first, second = found.between(0, 6), found.between(6, 14)
     for label, bins in (("0 to 6 s", first), ("6 to 14 s", second), ("whole run", slice(None))):
         one = figures[label, None]
-        assert one.conflict_rate == pytest.approx(found.conflict_rate(bins))
+        assert one.found.conflict_rate == pytest.approx(found.conflict_rate(bins))
         assert one.delay_mean_s == pytest.approx(found.mean_delay_s(bins))
         assert one.score == pytest.approx(found.mean_score(bins))
         by_group = [figures[label, group] for group in (0, 1)]
@@ -85,7 +90,7 @@ def test_phases_shorter_than_a_bin_have_no_figures() -> None:
     phases = (Phase(duration_s=0.4, rate_per_s=(100.0,)), Phase(duration_s=0.4, rate_per_s=(0.0,)))
     settings = small_settings(phases=phases)
     first, second, *_ = phase_figures(settings, simulate(settings))
-    assert first.conflict_rate is not None and second.conflict_rate is None
+    assert first.found.conflict_rate is not None and second.found.conflict_rate is None
     assert second.backlog == 0
 
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "shared_state/native/bound_names.hpp"
 #include "shared_state/native/new_array.hpp"
@@ -97,17 +98,28 @@ nb::object column(const SlotSimulator& simulator, std::vector<Element> Bin::* li
   return array.object();
 }
 
+constexpr std::array<std::pair<const char*, int64_t ConflictCauses::*>, 4> kCauseColumns{
+    {{"same_tick_conflicts", &ConflictCauses::same_tick},
+     {"quality_conflicts", &ConflictCauses::quality},
+     {"stale_conflicts", &ConflictCauses::stale},
+     {"visible_conflicts", &ConflictCauses::visible}}};
+
 nb::dict columns(const SlotSimulator& of) {
   nb::dict all;
   all["end_ns"] = column(of, [](const Bin& bin) { return bin.end_ns; });
   all["busy_ns"] = column(of, [](const Bin& bin) { return bin.cell.busy_ns; });
   all["busy"] = column(of, [](const Bin& bin) { return bin.cell.busy; });
   all["idle"] = column(of, [](const Bin& bin) { return bin.cell.idle; });
+  all["in_use_score_ms"] = column(of, [](const Bin& bin) { return bin.cell.score_ms; });
+  all["best_score_ms"] = column(of, [](const Bin& bin) { return bin.cell.best_score_ms; });
   all["backlog"] = column(of, &Bin::backlog, [](int64_t tasks) { return tasks; });
   all["arrived"] = column(of, &Bin::groups, &GroupCounts::arrived);
   all["transactions"] = column(of, &Bin::groups, &GroupCounts::transactions);
   all["claims"] = column(of, &Bin::groups, &GroupCounts::claims);
   all["conflicts"] = column(of, &Bin::groups, &GroupCounts::conflicts);
+  for (const auto& [name, cause] : kCauseColumns)
+    all[name] = column(of, &Bin::groups,
+                       [cause](const GroupCounts& counts) { return counts.causes.*cause; });
   all["commits"] = column(of, &Bin::groups, &GroupCounts::commits);
   all["delay_ns"] = column(of, &Bin::groups, &GroupCounts::delay_ns);
   all["conflict_delay_ns"] = column(of, &Bin::groups, &GroupCounts::conflict_delay_ns);

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "conflict_causes.hpp"
 #include "idle_slots.hpp"
 
 namespace agora::slots {
@@ -22,6 +23,7 @@ class CellMaster {
         idle_(table),
         place_(table.slots()),
         busy_((table.slots() + 63) / 64),
+        taken_(table.slots()),
         service_ns_(service_ns),
         free_at_ns_(service_ns > 0 ? table.partitions : 0) {
     for (uint32_t group = 0; group < table.groups(); ++group)
@@ -34,25 +36,56 @@ class CellMaster {
   // Requires: idle. Its place in the list of its group.
   uint32_t place(uint32_t slot) const { return place_[slot]; }
 
-  // Grants the claims whose slots are idle: moves them to the front of `claims`, in their order.
-  // Returns their number; accepted[i] says whether claim i was one of them.
-  size_t grant(std::span<Pick> claims, std::vector<uint8_t>& accepted) {
-    accepted.resize(claims.size());
-    size_t granted = 0;
+  // in_use[i] says whether the slot of claim i is in use now.
+  void note_in_use(std::span<const Pick> claims, std::vector<uint8_t>& in_use) const {
+    in_use.resize(claims.size());
+    uint8_t* next = in_use.data();
+    for (const Pick claim : claims) *next++ = is_busy(claim.slot);
+  }
+
+  // A transaction that has been handled. The spans are valid until the next one.
+  struct Outcome {
+    std::span<const uint8_t> accepted;  // for each claim
+    std::span<const Pick> winners;      // in the order of the claims
+    ConflictCauses causes;              // of all other claims
+  };
+
+  // Grants the claims whose slots are idle. `in_use` says of each claim whether its slot was in
+  // use when it was decided.
+  Outcome grant(int64_t now_ns, std::span<const Pick> claims, std::span<const uint8_t> in_use) {
+    accepted_.resize(claims.size());
+    winners_.resize(claims.size());
+    rejected_.resize(claims.size());
+    uint64_t* const busy = busy_.data();  // plain pointers: stores of bytes may change anything
+    uint8_t* const accepted = accepted_.data();
+    Pick *winner = winners_.data(), *loser = rejected_.data();
+    int64_t visible = 0;
+    // Nobody can predict who wins, so nothing here branches on it; memory is asked for in any case.
     for (size_t i = 0; i < claims.size(); ++i) {
       const Pick claim = claims[i];
-      accepted[i] = !is_busy(claim.slot);
-      if (!accepted[i]) continue;
-      busy_[claim.slot / 64] |= uint64_t{1} << (claim.slot % 64);
+      uint64_t& word = busy[claim.slot / 64];
+      const bool wins = !(word >> (claim.slot % 64) & 1);
+      word |= uint64_t{1} << (claim.slot % 64);
+      accepted[i] = wins;
       __builtin_prefetch(&place_[claim.slot], 1);
       __builtin_prefetch(&table_->value[claim.slot]);
-      claims[granted++] = claim;
+      *winner = claim;
+      *loser = claim;
+      winner += wins;
+      loser += !wins;
+      visible += wins ? 0 : in_use[i];
     }
-    for (const Pick claim : claims.first(granted)) {
+    const std::span<const Pick> winners(winners_.data(), winner);
+    const std::span<const Pick> rejected(rejected_.data(), loser);
+    taken_.begin(now_ns);
+    ConflictCauses causes = causes_of(rejected, taken_, *table_);
+    causes.visible = visible;
+    taken_.add(winners);
+    for (const Pick claim : winners) {
       const uint16_t place = place_[claim.slot];
       place_[idle_.remove_at(place, claim)] = place;
     }
-    return granted;
+    return {accepted_, winners, causes};
   }
 
   // When the last of these claims, which arrive now, has been answered.
@@ -82,6 +115,9 @@ class CellMaster {
   IdleSlots idle_;
   HugePageVector<uint16_t> place_;  // [S], where idle
   std::vector<uint64_t> busy_;      // bitmap
+  TakenInTick taken_;
+  std::vector<uint8_t> accepted_;         // of the transaction at hand
+  std::vector<Pick> winners_, rejected_;  // the same
   int64_t service_ns_;
   std::vector<int64_t> free_at_ns_;  // per partition; empty without a service time
 };

@@ -9,6 +9,8 @@
 // Slices divide the time between two synchronisations of a scheduler into equal parts; a claim
 // counts in that of its handling.
 //
+// Causes of conflicts are those of conflict_causes.hpp.
+//
 // Histograms of delays have the layout of parsync/metrics/histogram.py (microseconds, 128 buckets
 // per power of two); those of scores divide the range of all
 // slots' scores into equal buckets.
@@ -23,6 +25,8 @@
 #include <utility>
 #include <vector>
 
+#include "conflict_causes.hpp"
+#include "shared_state/native/random.hpp"
 #include "slot_table.hpp"
 
 namespace agora::slots {
@@ -46,6 +50,7 @@ constexpr size_t score_bucket(uint16_t score) { return score / (65536 / kScoreBu
 struct GroupCounts {
   int64_t claims = 0;
   int64_t conflicts = 0;
+  ConflictCauses causes;
   int64_t commits = 0;
   int64_t transactions = 0;
   int64_t arrived = 0;
@@ -62,10 +67,20 @@ struct SliceCounts {
   int64_t conflict_delay_ns = 0;
 };
 
-// State at the end of a bin.
+// Slots in use, and their scores in steps (SlotTable).
+struct SlotsInUse {
+  int64_t slots = 0;
+  int64_t score = 0;  // summed over them
+  int64_t best = 0;   // the highest sum that so many slots of the cell can have
+};
+
+// State of the cell over the time of a bin, and at its end.
 struct CellCounts {
-  int64_t busy_ns = 0;  // slots in use, summed over the time of the bin
-  int64_t busy = 0;     // slots, at the bin's end
+  int64_t busy_ns = 0;  // slots in use, summed over time
+  int64_t score_ms =
+      0;  // the sum of their scores, summed over time and rounded down to 1 step x ms
+  int64_t best_score_ms = 0;  // the same of the highest sum
+  int64_t busy = 0;           // slots, at the bin's end
   int64_t idle = 0;
 };
 
@@ -117,18 +132,23 @@ class Measurements {
     backlog_[group] += tasks;
   }
 
-  // From now on so many slots are busy.
-  void busy_from(int64_t now_ns, int64_t busy) {
-    current_.cell.busy_ns += busy_ * (now_ns - busy_since_ns_);
-    busy_since_ns_ = now_ns;
-    busy_ = busy;
+  // From now on these are in use.
+  void in_use_from(int64_t now_ns, const SlotsInUse& in_use) {
+    const int64_t for_ns = now_ns - in_use_since_ns_;
+    current_.cell.busy_ns += in_use_.slots * for_ns;
+    score_ns_ += static_cast<Int128>(in_use_.score) * for_ns;
+    best_score_ns_ += static_cast<Int128>(in_use_.best) * for_ns;
+    in_use_since_ns_ = now_ns;
+    in_use_ = in_use;
   }
 
-  void transaction(size_t group, size_t slice, int64_t claims, int64_t commits) {
+  void transaction(size_t group, size_t slice, int64_t claims, int64_t commits,
+                   const ConflictCauses& causes) {
     GroupCounts& counts = current_.groups[group];
     ++counts.transactions;
     counts.claims += claims;
     counts.conflicts += claims - commits;
+    counts.causes += causes;
     counts.commits += commits;
     SliceCounts& part = current_.slices[group * slices_ + slice];
     part.claims += claims;
@@ -156,9 +176,11 @@ class Measurements {
 
   // Ends the current bin, at its end or before (the last one).
   void close(int64_t now_ns, int64_t idle) {
-    busy_from(now_ns, busy_);
+    in_use_from(now_ns, in_use_);
     current_.end_ns = now_ns;
-    current_.cell.busy = busy_;
+    current_.cell.busy = in_use_.slots;
+    current_.cell.score_ms = static_cast<int64_t>(score_ns_ / 1'000'000);
+    current_.cell.best_score_ms = static_cast<int64_t>(best_score_ns_ / 1'000'000);
     current_.cell.idle = idle;
     current_.backlog = backlog_;
     bins_.push_back(std::move(current_));
@@ -168,6 +190,7 @@ class Measurements {
  private:
   void open() {
     current_ = Bin{};
+    score_ns_ = best_score_ns_ = 0;
     current_.end_ns = static_cast<int64_t>(bins_.size() + 1) * bin_ns_;
     current_.groups.resize(groups_);
     current_.slices.resize(groups_ * slices_);
@@ -179,7 +202,9 @@ class Measurements {
   size_t groups_, slices_;
   int64_t bin_ns_;
   std::vector<int64_t> backlog_;
-  int64_t busy_ = 0, busy_since_ns_ = 0;
+  SlotsInUse in_use_;
+  int64_t in_use_since_ns_ = 0;
+  Int128 score_ns_ = 0, best_score_ns_ = 0;  // in this bin
   Bin current_;
   std::vector<Bin> bins_;
 };

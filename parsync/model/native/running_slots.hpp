@@ -29,15 +29,19 @@ class RunningSlots {
   RunningSlots() : slots_(1024), runs_(256) {}
 
   int64_t count() const { return count_; }
+  int64_t score() const { return score_; }  // summed over the slots, in steps (SlotTable)
   int64_t next_end_ns() const { return next_end_ns_; }  // kNever: nothing runs
 
-  void add(int64_t end_ns, uint32_t owner, std::span<const Pick> slots) {
+  // `score` is the sum of those of the slots.
+  void add(int64_t end_ns, uint32_t owner, std::span<const Pick> slots, int64_t score) {
     if (end_slot_ - first_slot_ + slots.size() > slots_.size())
       grow(slots_, first_slot_, end_slot_, slots.size());
     if (end_run_ - first_run_ == runs_.size()) grow(runs_, first_run_, end_run_, 1);
-    at(runs_, end_run_) = {end_ns, end_slot_, static_cast<uint32_t>(slots.size()), owner, false};
+    at(runs_, end_run_) = {end_ns, end_slot_, score, static_cast<uint32_t>(slots.size()),
+                           owner,  false};
     for (const Pick slot : slots) at(slots_, end_slot_++) = slot;
     count_ += static_cast<int64_t>(slots.size());
+    score_ += score;
     if (end_ns < latest_in_order_ns_) {
       late_.push({end_ns, end_run_});
       at(runs_, end_run_).out_of_order = true;
@@ -69,6 +73,7 @@ class RunningSlots {
     if (before_wrap < run.count)
       each(std::span<const Pick>(slots_.data(), run.count - before_wrap));
     count_ -= run.count;
+    score_ -= run.score;
     run.count = 0;
     release();
     find_next();
@@ -78,6 +83,7 @@ class RunningSlots {
   struct Run {
     int64_t end_ns;
     uint64_t first_slot;
+    int64_t score;
     uint32_t count;  // 0: removed
     uint32_t owner;
     bool out_of_order;
@@ -127,6 +133,7 @@ class RunningSlots {
   int64_t latest_in_order_ns_ = 0;
   int64_t next_end_ns_ = kNever;
   int64_t count_ = 0;
+  int64_t score_ = 0;
 };
 
 }  // namespace agora::slots

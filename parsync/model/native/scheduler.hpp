@@ -24,9 +24,10 @@ struct BatchPart {
 // What a scheduler decides in one go, and commits as one transaction.
 struct Round {
   std::vector<Pick> picks;
+  std::vector<uint8_t> in_use;   // for each pick, whether its slot was in use when it was made
   std::vector<BatchPart> parts;  // of which batches, in the order of the picks
   int64_t batch_tasks = 1;       // the size of the batch begun last
-  // Once the master has handled it; then `picks` begin with the winners, and `parts` count losers.
+  // Once the master has handled it; then `parts` count losers.
   int64_t committed = 0;
   int64_t delay_sum_ns = 0;
 };

@@ -10,7 +10,7 @@ namespace agora::slots {
 namespace {
 
 constexpr int64_t kLongestNs = 100'000'000'000'000;  // of any time: a day
-constexpr int64_t kMostSlots = 100'000'000;          // 700 MB
+constexpr int64_t kMostSlots = 100'000'000;          // 900 MB
 constexpr int64_t kMostSchedulers = 10'000;
 constexpr int64_t kMostPartitions = 65'536;
 constexpr int64_t kMostViewedSlots = int64_t{1} << 31;  // over all schedulers: 4 GB

@@ -9,6 +9,7 @@ SlotSimulator::SlotSimulator(const SlotSettings& settings)
       table_(settings_),
       master_(table_, settings_.service_ns),
       sync_(settings_),
+      best_scores_(table_),
       measurements_(settings_.groups.size(), static_cast<size_t>(settings_.gap_slices),
                     settings_.bin_ns),
       draws_(table_.partitions),
@@ -82,7 +83,7 @@ void SlotSimulator::on_free(int64_t now_ns) {
   } else {
     running_.remove_next([&](std::span<const Pick> slots) { master_.free(slots); });
   }
-  measurements_.busy_from(now_ns, running_.count());
+  measure_use(now_ns);
   if (owner != nullptr && owner->activity == Activity::Starved) wake(now_ns, *owner);
 }
 
@@ -134,20 +135,23 @@ void SlotSimulator::on_commit(int64_t now_ns, Scheduler& scheduler, uint32_t num
   Round& round = rounds_[number];
   const int64_t answered_ns = master_.answered_ns(now_ns, round.picks);
   const size_t claims = round.picks.size();
-  const size_t granted = master_.grant(round.picks, accepted_);
-  const std::span<const Pick> winners(round.picks.data(), granted);
+  const auto [accepted, winners, causes] = master_.grant(now_ns, round.picks, round.in_use);
+  const size_t granted = winners.size();
   const size_t its_slice = slice(now_ns, scheduler);
   measurements_.transaction(scheduler.group, its_slice, static_cast<int64_t>(claims),
-                            static_cast<int64_t>(granted));
-  for (const Pick winner : winners)
+                            static_cast<int64_t>(granted), causes);
+  int64_t score = 0;
+  for (const Pick winner : winners) {
+    score += table_.value[winner.slot].score;
     measurements_.score(scheduler.group, table_.value[winner.slot].score);
+  }
   round.committed = static_cast<int64_t>(granted);
   round.delay_sum_ns = 0;
   size_t claim = 0;
   for (BatchPart& part : round.parts) {
     int64_t commits = 0;
     for (const size_t end = claim + static_cast<size_t>(part.tasks); claim < end; ++claim)
-      commits += accepted_[claim];
+      commits += accepted[claim];
     part.tasks -= commits;
     if (commits == 0) continue;
     const int64_t delay_ns = answered_ns - part.arrived_ns;
@@ -156,8 +160,9 @@ void SlotSimulator::on_commit(int64_t now_ns, Scheduler& scheduler, uint32_t num
     round.delay_sum_ns += commits * delay_ns;
   }
   if (granted > 0) {
-    running_.add(answered_ns + settings_.task_ns, static_cast<uint32_t>(scheduler.index), winners);
-    measurements_.busy_from(now_ns, running_.count());
+    running_.add(answered_ns + settings_.task_ns, static_cast<uint32_t>(scheduler.index), winners,
+                 score);
+    measure_use(now_ns);
     tasks_committed_ += static_cast<int64_t>(granted);
     last_commit_ns_ = std::max(last_commit_ns_, answered_ns);
   }
@@ -234,6 +239,7 @@ void SlotSimulator::decide_round(int64_t now_ns, Scheduler& scheduler) {
     if (next.tasks == 0) scheduler.work.pop_back();
   }
   pick(scheduler, tasks, round.picks);
+  master_.note_in_use(round.picks, round.in_use);
   decisions_ += tasks;
   scheduler.in_flight.push_back(number);
   const int64_t decided_ns = now_ns + tasks * decision_ns;
@@ -293,6 +299,12 @@ uint32_t SlotSimulator::new_round() {
   const uint32_t number = unused_rounds_.back();
   unused_rounds_.pop_back();
   return number;
+}
+
+void SlotSimulator::measure_use(int64_t now_ns) {
+  measurements_.in_use_from(now_ns, {.slots = running_.count(),
+                                     .score = running_.score(),
+                                     .best = best_scores_.sum(running_.count())});
 }
 
 void SlotSimulator::close_bin(int64_t end_ns) {

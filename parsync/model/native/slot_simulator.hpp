@@ -39,6 +39,7 @@
 #include <vector>
 
 #include "best_partition.hpp"
+#include "best_scores.hpp"
 #include "cell_master.hpp"
 #include "event_queue.hpp"
 #include "measurements.hpp"
@@ -97,6 +98,7 @@ class SlotSimulator {
   void wake(int64_t at_ns, Scheduler& scheduler);
   size_t slice(int64_t now_ns, const Scheduler& scheduler) const;
   uint32_t new_round();
+  void measure_use(int64_t now_ns);
   void close_bin(int64_t end_ns);
   bool backlog_is_hopeless() const;
   void end(int64_t now_ns, Ending ending);
@@ -108,12 +110,12 @@ class SlotSimulator {
   std::vector<Scheduler> schedulers_;
   RunningSlots running_;
   EventQueue pending_;
+  BestScores best_scores_;
   Measurements measurements_;
   SlotDraws draws_;
   BestPartition best_partition_;
   std::vector<Round> rounds_;
   std::vector<uint32_t> unused_rounds_;
-  std::vector<uint8_t> accepted_;                       // of the transaction at hand
   std::vector<std::pair<Pick, uint32_t>> in_the_view_;  // claims to keep out, with their places
   int64_t next_sync_;                                   // the event
   int64_t tasks_expected_ = 0;

@@ -58,6 +58,31 @@ std::vector<uint32_t> group_ends(const std::vector<uint32_t>& weights, size_t be
   return ends;
 }
 
+// For each group, the first slot that weighs no more than the mean of all slots, or the group's
+// end.
+std::vector<uint32_t> preferred_ends(const SlotTable& table) {
+  const auto for_each_group = [&](auto action) {
+    for (uint32_t group = 0; group < table.groups(); ++group)
+      action(group, table.start[group], table.start[group + 1]);
+  };
+  int64_t all = 0;  // at most 10^8 slots of 2^31
+  for_each_group([&](uint32_t group, uint32_t begin, uint32_t end) {
+    int64_t units = 0;
+    for (uint32_t slot = begin; slot < end; ++slot) units += table.value[slot].weight;
+    all += units << table.shift[group];
+  });
+  const int64_t mean = all / static_cast<int64_t>(table.slots());  // whole weights: floor is enough
+  std::vector<uint32_t> ends(table.groups());
+  for_each_group([&](uint32_t group, uint32_t begin, uint32_t end) {
+    const auto first = table.value.begin() + begin, last = table.value.begin() + end;
+    const auto found = std::partition_point(first, last, [&](const SlotValue& value) {
+      return int64_t{value.weight} << table.shift[group] > mean;
+    });
+    ends[group] = begin + static_cast<uint32_t>(found - first);
+  });
+  return ends;
+}
+
 }  // namespace
 
 SlotTable::SlotTable(const SlotSettings& settings)
@@ -97,6 +122,7 @@ SlotTable::SlotTable(const SlotSettings& settings)
           static_cast<uint8_t>(end > first ? std::bit_width(weights[first]) : 0));
     }
   }
+  preferred_end = preferred_ends(*this);
 }
 
 }  // namespace agora::slots

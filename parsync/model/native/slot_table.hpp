@@ -43,12 +43,16 @@ struct SlotTable {
   std::vector<uint8_t> shift;          // [groups]: a slot's weight is value.weight << shift
   std::vector<uint8_t> envelope_bits;  // [groups]: and is below 2^envelope_bits
 
+  // A slot is preferred if its weight is above the mean of all slots.
+  std::vector<uint32_t> preferred_end;  // [groups]: its preferred slots come before this one
+
   bool ranks_partitions;  // some scheduler ranks partitions by the quality of their slots
   PartitionQuality ranks_by;
 
   int64_t weight(uint32_t slot, uint32_t group) const {
     return int64_t{value[slot].weight} << shift[group];
   }
+  bool is_preferred(uint32_t slot, uint32_t group) const { return slot < preferred_end[group]; }
   // What partitions are ranked by the mean of.
   int64_t quality(uint32_t slot, uint32_t group) const {
     return ranks_by == PartitionQuality::MeanScore ? value[slot].score : weight(slot, group);

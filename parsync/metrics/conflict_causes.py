@@ -7,8 +7,8 @@ Its rival is the other scheduler that last claimed the machine (CommitResult.riv
 1. Same tick: the rival's claim was decided at the same microsecond of the cell. No synchronisation
    could have shown it.
 2. Contention for quality: the rejected task and the rival's both prefer the machine.
-3. Staleness: everything else. The machine was one of many that would have done, and a younger state
-   would have shown that it was taken.
+3. Staleness: everything else. The machine was one of many that would have done, and was taken after
+   the state that the claim was planned on.
 
 Section 6.2 of ParSync explains its conflicts by the last two, without counting them apart.
 """
@@ -54,7 +54,7 @@ class ConflictCauses(Figures):
         "Conflicts by staleness alone",
         Unit.SHARE,
         Better.NEITHER,
-        "Of all conflicts, the others: a younger state would have shown that there was no room.",
+        "Of all conflicts, the others: the room was taken after the state that was planned on.",
     )
 
     @classmethod

@@ -66,7 +66,8 @@ class Step:
         try:
             host, epoch, number, messages = codec.decode(data)
         except Exception as error:  # foreign bytes may hold anything
-            raise AgoraError(f"not a step: {error}") from error
+            why = str(error) or type(error).__name__
+            raise AgoraError(f"not a step, or another version's: {why}") from error
         if not (type(host) is type(epoch) is type(number) is int and type(messages) is tuple):
             raise AgoraError("not a step: it does not say whose and which it is")
         if not all(map(_is_message, messages)):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -99,22 +101,30 @@ def _adaptive_runs(tau_s: float) -> Callable[[ReproduceScale], tuple[FigureRun, 
 def _of_partitions(
     strategy: str, partitions: int
 ) -> Callable[[ReproduceScale], tuple[FigureRun, ...]]:
-    """A strategy with this many partitions, and with 20."""
+    """A strategy with this many partitions, synchronised one at a time and in blocks, and with
+    20."""
 
     def runs(scale: ReproduceScale) -> tuple[FigureRun, ...]:
-        found = []
-        for count in (partitions, SCHEDULERS):
+        def run(count: int, label: str, sync: str) -> FigureRun:
             of = arms(scale, count)
-            run = of.latency_first() if strategy == LATENCY else of.quality_first()
-            label = run.label if count == SCHEDULERS else _many(strategy, partitions)
-            found.append(FigureRun(label, run.config, run.arm))
-        return tuple(found)
+            made = of.latency_first if strategy == LATENCY else of.quality_first
+            return replace(made(sync=sync), label=label)
+
+        return (
+            run(partitions, _many(strategy, partitions), "diff_single"),
+            run(partitions, _in_blocks(strategy, partitions), "diff_block"),
+            run(SCHEDULERS, strategy, "diff_block"),
+        )
 
     return runs
 
 
 def _many(strategy: str, partitions: int) -> str:
     return f"{strategy}, {partitions} partitions"
+
+
+def _in_blocks(strategy: str, partitions: int) -> str:
+    return f"{_many(strategy, partitions)} in blocks"
 
 
 def _detail(label: str) -> Callable[[Results], Figure]:
@@ -147,7 +157,7 @@ def _partition_figures() -> tuple[PaperFigure, ...]:
         (15, QUALITY, 40),
         (16, QUALITY, 80),
     ):
-        label = _many(strategy, partitions)
+        label, blocks = _many(strategy, partitions), _in_blocks(strategy, partitions)
         source = f"Fig. {number}, supplement A.3"
         found.append(
             PaperFigure(
@@ -155,11 +165,18 @@ def _partition_figures() -> tuple[PaperFigure, ...]:
                 f"{strategy} with {partitions} partitions",
                 source,
                 _of_partitions(strategy, partitions),
-                claims.partitions(f"fig{number}", source, strategy.lower(), strategy, label),
-                draw=_detail(label),
+                tuple(
+                    claim
+                    for many, suffix in ((label, ""), (blocks, "_in_blocks"))
+                    for claim in claims.partitions(
+                        f"fig{number}", source, strategy.lower(), strategy, many, suffix
+                    )
+                ),
+                draw=partial(in_detail, label=label, beside=blocks),
                 notes=(
-                    "Section 5.1 synchronises blocks of P / N partitions every G / N, A.3 one "
-                    "partition every G / P. These runs do the first.",
+                    "A.3 synchronises one partition every G / P, section 5.1 blocks of P / N "
+                    "partitions every G / N. The lines are of the first; dotted lines, and claims "
+                    "whose ids end in _in_blocks, of the second.",
                     *((_QUALITY_NOTE,) if strategy == QUALITY else ()),
                 ),
             )

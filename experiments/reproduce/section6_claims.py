@@ -308,11 +308,18 @@ def fig8(of: Setting) -> tuple[Claim, ...]:
     )
 
 
-def partitions(figure: str, source: str, strategy: str, few: str, many: str) -> tuple[Claim, ...]:
-    """Figs. 13 to 16: changing the number of partitions has little impact."""
+def partitions(
+    figure: str, source: str, strategy: str, few: str, many: str, suffix: str = ""
+) -> tuple[Claim, ...]:
+    """Figs. 13 to 16: changing the number of partitions has little impact.
+
+    Args:
+        few, many: Labels of runs.
+        suffix: Of the ids.
+    """
     return (
         Claim(
-            f"{figure}.same_delay",
+            f"{figure}.same_delay{suffix}",
             source,
             f"More partitions have little impact on the delay of {strategy}.",
             "",
@@ -321,7 +328,7 @@ def partitions(figure: str, source: str, strategy: str, few: str, many: str) -> 
             statistic.ratio(many, few, DELAY),
         ),
         Claim(
-            f"{figure}.same_quality",
+            f"{figure}.same_quality{suffix}",
             source,
             f"More partitions have little impact on the quality of {strategy}.",
             "",

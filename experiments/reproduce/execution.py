@@ -142,7 +142,7 @@ class _Runs:
 
     def _shown_live(self, figure: PaperFigure, runs: tuple[FigureRun, ...], folder: Path) -> Shown:
         virtual = self._platform.results(tuple(run for run in runs if not run.live), self._seeds)
-        live, validity = self._live.results(tuple(run for run in runs if run.live), self._seeds)
+        live, evidence = self._live.results(tuple(run for run in runs if run.live), self._seeds)
         results = Results(
             runs,
             tuple(
@@ -150,8 +150,8 @@ class _Runs:
             ),
             {**live.series, **virtual.series},
         )
-        claims = [judge_live(claim, results.seeds, validity) for claim in figure.claims]
-        beside = beside_virtual_time(results, validity)
+        claims = [judge_live(claim, results.seeds, evidence) for claim in figure.claims]
+        beside = beside_virtual_time(results, evidence)
         return show(figure, results, claims, folder, beyond_the_paper(results), beside)
 
     def _shown(

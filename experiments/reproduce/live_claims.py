@@ -7,67 +7,60 @@ from dataclasses import replace
 
 from experiments.reproduce.claims import ArmsOfSeed, Claim, ClaimResult, judge
 from experiments.reproduce.figure import Results, Table
-from experiments.reproduce.live_runs import ValidityOfSeed
+from experiments.reproduce.live_runs import EvidenceOfSeed, LiveEvidence
 from experiments.statistics import mean_interval
 from experiments.summary_model import SeedFigures
-from parsync.metrics.quantity import counted, duration, share
-from parsync.metrics.validity import Validity
+from parsync.metrics.quantity import duration, share
 
 _NOTE = (
-    "Each cell: live, then the same arm in virtual time. A disturbed run says nothing of its arm; "
-    "the same command does it again."
+    "Each cell: live, then the same arm in virtual time. A run that is not valid says nothing of "
+    "its arm; the same command does it again."
 )
 _FIRST, _PEAK = 0, 2  # phases of 50 and 95 %
 
 
 def judge_live(
-    claim: Claim, seeds: Sequence[ArmsOfSeed], validity: Sequence[ValidityOfSeed]
+    claim: Claim, seeds: Sequence[ArmsOfSeed], evidence: Sequence[EvidenceOfSeed]
 ) -> ClaimResult:
     """Whether a claim holds over some seeds of live runs, at the demo's scale.
 
-    It is not comparable if a run that its statistic is computed from was disturbed.
+    It is not comparable if a run that its statistic is computed from is not valid.
 
     Args:
         seeds: What the runs measured, seed by seed.
-        validity: Of the live runs, seed by seed.
+        evidence: Of the live runs, seed by seed.
     """
     used = [_Used(runs) for runs in seeds]
     result = judge(claim, used, at_paper_scale=False)
     reasons = [
         f"'{label}': {why}"
-        for runs, of_seed in zip(used, validity, strict=True)
+        for runs, of_seed in zip(used, evidence, strict=True)
         for label in runs.labels
-        if label in of_seed and (why := why_not_valid(of_seed[label]))
+        if label in of_seed and (why := of_seed[label].why_not_valid())
     ]
     if reasons:
-        result = judge(replace(claim, incomparable=reasons[0]), seeds, at_paper_scale=False)
+        result = judge(
+            replace(claim, incomparable=" ".join(dict.fromkeys(reasons))),
+            seeds,
+            at_paper_scale=False,
+        )
     return result.model_copy(update={"scale": "demo"})
 
 
-def why_not_valid(validity: Validity) -> str:
-    """Why the figures of a live run cannot be trusted, in one sentence; "" if they can."""
-    if not validity.seconds:
-        return "nothing is known of disturbances."
-    if not validity.is_disturbed:
-        return ""
-    number = len(validity.disturbed)
-    return f"{number} of {counted(validity.seconds, 'second')} were disturbed."
-
-
-def beside_virtual_time(results: Results, validity: Sequence[ValidityOfSeed]) -> Table:
+def beside_virtual_time(results: Results, evidence: Sequence[EvidenceOfSeed]) -> Table:
     """A row for each live arm: whether it was disturbed, and its figures beside those of the same
     arm in virtual time, as means over the seeds.
 
     Args:
         results: Of the live runs, and of the same runs in virtual time.
-        validity: Of the live runs, seed by seed.
+        evidence: Of the live runs, seed by seed.
     """
     virtual = {run.arm.name: run.label for run in results.runs if not run.live}
     rows = []
     for run in results.runs:
         if run.live:
             live, same = results.of(run.label), results.of(virtual[run.arm.name])
-            of_run = [of_seed[run.label] for of_seed in validity]
+            of_run = [of_seed[run.label] for of_seed in evidence]
             figures = [f"{text(live)} / {text(same)}" for text in _FIGURES]
             rows.append((run.label, _seconds(of_run), *figures))
     header = (
@@ -79,10 +72,10 @@ def beside_virtual_time(results: Results, validity: Sequence[ValidityOfSeed]) ->
         "on preferred machines",
     )
     causes = [
-        f" '{label}' was disturbed in {its.text}."
-        for of_seed in validity
+        f" '{label}' was disturbed in {its.validity.text}."
+        for of_seed in evidence
         for label, its in of_seed.items()
-        if its.is_disturbed
+        if its.validity.is_disturbed
     ]
     return Table(header, tuple(rows), "".join((_NOTE, *causes)))
 
@@ -105,10 +98,10 @@ class _Used(Mapping[str, SeedFigures]):
         return len(self._runs)
 
 
-def _seconds(of_seeds: Sequence[Validity]) -> str:
-    disturbed = sum(len(one.disturbed) for one in of_seeds)
-    seconds = sum(one.seconds for one in of_seeds)
-    verdict = "disturbed" if any(map(why_not_valid, of_seeds)) else "valid"
+def _seconds(of_seeds: Sequence[LiveEvidence]) -> str:
+    disturbed = sum(len(one.validity.disturbed) for one in of_seeds)
+    seconds = sum(one.validity.seconds for one in of_seeds)
+    verdict = "not valid" if any(one.why_not_valid() for one in of_seeds) else "valid"
     return f"{disturbed} of {seconds}: {verdict}"
 
 

@@ -1,4 +1,4 @@
-"""The runs of figures on Ray, kept as soon as they are done, each with whether it was disturbed."""
+"""The runs of figures on Ray, kept as soon as they are done, each with whether it is valid."""
 
 from __future__ import annotations
 
@@ -20,12 +20,37 @@ from experiments.stages import Job, run_and_show
 from experiments.summary_model import VERSION, SeedFigures, Version
 from experiments.sweeps.points import Point
 from experiments.version import version_text
-from parsync.metrics.figures import Figures
+from parsync.metrics.figures import Count, Figures
+from parsync.metrics.quantity import counted
 from parsync.metrics.summary import series
 from parsync.metrics.validity import Validity
 from shared_state.errors import AgoraError
 
-ValidityOfSeed = Mapping[str, Validity]  # by the run's label
+
+class LiveEvidence(Figures):
+    """Whether the figures of a live run can be trusted.
+
+    Attributes:
+        validity: Whether it was disturbed.
+        restarts: How many times an actor was started again.
+    """
+
+    validity: Validity
+    restarts: Count
+
+    def why_not_valid(self) -> str:
+        """Why they cannot, in one sentence; "" if they can."""
+        if self.restarts:
+            return f"{counted(self.restarts, 'restart')} of an actor."
+        if not self.validity.seconds:
+            return "nothing is known of disturbances."
+        if not self.validity.is_disturbed:
+            return ""
+        number = len(self.validity.disturbed)
+        return f"{number} of {counted(self.validity.seconds, 'second')} were disturbed."
+
+
+EvidenceOfSeed = Mapping[str, LiveEvidence]  # by the run's label
 
 
 class KeptLiveRun(Figures):
@@ -34,7 +59,7 @@ class KeptLiveRun(Figures):
     Attributes:
         version: The version of Agora that did it.
         arm, seed: Of the run, for people who read the file.
-        validity: Whether it was disturbed, and the evidence.
+        evidence: Whether its figures can be trusted.
     """
 
     format: Version = VERSION
@@ -42,7 +67,7 @@ class KeptLiveRun(Figures):
     arm: str
     seed: int
     figures: SeedFigures
-    validity: Validity
+    evidence: LiveEvidence
 
 
 class LiveRuns:
@@ -54,13 +79,13 @@ class LiveRuns:
         self._kept: dict[str, KeptLiveRun] = {}
 
     def missing(self, runs: Sequence[FigureRun], seeds: Sequence[int]) -> list[Point]:
-        """What has not run yet, or was disturbed: seed by seed, each once."""
+        """What has not run yet, or not validly: seed by seed, each once."""
         found: dict[str, Point] = {}
         for seed in seeds:
             for run in runs:
                 point = Point(run.config, run.arm, seed)
                 kept = self._read(point.key())
-                if kept is None or kept.validity.is_disturbed:
+                if kept is None or kept.evidence.why_not_valid():
                     found[point.key()] = point
         return list(found.values())
 
@@ -87,28 +112,26 @@ class LiveRuns:
                 interruption.check()
                 job = Job(point.arm, runner, self._folder / point.key())
                 title = f"{number}/{len(points)} {point}, live"
-                try:
-                    self._run(point, job, title, console, interruption)
-                finally:
-                    shutil.rmtree(job.folder, ignore_errors=True)  # logs and measurements
+                self._run(point, job, title, console, interruption)
+                shutil.rmtree(job.folder, ignore_errors=True)  # logs and measurements
 
     def _run(
         self, point: Point, job: Job, title: str, console: Console, interruption: Interruption
     ) -> None:
-        shutil.rmtree(job.folder, ignore_errors=True)  # of a command that was killed
+        shutil.rmtree(job.folder, ignore_errors=True)  # of a run that did not get to its end
         config = point.config.model_copy(update={"runtime": "ray", "seed": point.seed})
         workload = make_workload(config, point.seed)
         run = run_and_show(config, job, workload, title, console, interruption)
         interruption.check()
         if run.stopped:
-            raise AgoraError(f"{point}, live: {run.stopped}")
+            raise AgoraError(f"{point}, live: {run.stopped}; its logs: {job.folder}")
         key = point.key()
         kept = KeptLiveRun(
             version=self._version,
             arm=point.arm.name,
             seed=point.seed,
             figures=figures_of_run(run, workload),
-            validity=live_validity(config, run),
+            evidence=LiveEvidence(validity=live_validity(config, run), restarts=len(run.restarts)),
         )
         with writing(self._path(key)):
             write_arrays(self._path(key), series(run.metrics))
@@ -117,8 +140,8 @@ class LiveRuns:
 
     def results(
         self, runs: tuple[FigureRun, ...], seeds: Sequence[int]
-    ) -> tuple[Results, tuple[ValidityOfSeed, ...]]:
-        """What the live runs of a figure measured, and whether they were disturbed, seed by seed;
+    ) -> tuple[Results, tuple[EvidenceOfSeed, ...]]:
+        """What the live runs of a figure measured, and whether that can be trusted, seed by seed;
         all of them are done. Raises AgoraError if a kept file cannot be read."""
         of_seeds = [
             {run.label: self._kept[Point(run.config, run.arm, seed).key()] for run in runs}
@@ -127,12 +150,12 @@ class LiveRuns:
         figures = tuple(
             {label: kept.figures for label, kept in of_seed.items()} for of_seed in of_seeds
         )
-        validity = tuple(
-            {label: kept.validity for label, kept in of_seed.items()} for of_seed in of_seeds
+        evidence = tuple(
+            {label: kept.evidence for label, kept in of_seed.items()} for of_seed in of_seeds
         )
         keys = {run.label: Point(run.config, run.arm, seeds[0]).key() for run in runs}
         drawn = {label: read_arrays(self._path(key)) for label, key in keys.items()}
-        return Results(runs, figures, drawn), validity
+        return Results(runs, figures, drawn), evidence
 
     def _read(self, key: str) -> KeptLiveRun | None:
         """What is kept of a run; None if nothing is, or it cannot be used."""

@@ -296,16 +296,38 @@ def test_bins_of_a_second_keep_every_count() -> None:
     assert waiting(series, 3.0)[1][:, -1].tolist() == [45, 145]
 
 
-def test_panels_count_tasks_at_one_time(measured: tuple[SeedFigures, Series]) -> None:
+def test_throughput_and_waiting_tasks_are_counted_by_the_time_of_the_commit() -> None:
+    """Of three tasks submitted in the first second, two are committed in the second, one in the
+    third."""
+    series: Series = {
+        "bucket_us": np.array([1_000_000]),
+        "submitted": np.array([[3, 0, 0]]),
+        "committed": np.array([[3, 0, 0]]),  # by time of submission
+        "first_commits": np.array([[0, 2, 1]]),
+    }
+    assert throughput(series, 3.0)[1].tolist() == [[0, 2, 1]]
+    assert waiting(series, 3.0)[1].tolist() == [[3, 1, 0]]
+
+
+def test_a_share_of_preferred_machines_is_a_share(measured: tuple[SeedFigures, Series]) -> None:
     figures, series = measured
-    end_s = figures.phases[-1].end_us / 1e6
-    shares = preferred_share(series, end_s)[1]
+    shares = preferred_share(series, figures.phases[-1].end_us / 1e6)[1]
     assert 0 < np.nanmax(shares) <= 1
-    totals = figures.totals
-    assert throughput(series, end_s)[1].sum() + waiting(series, end_s)[1][:, -1].sum() == (
-        totals.submitted
-    )
-    assert waiting(series, end_s)[1].min() >= 0 < waiting(series, end_s)[1].max()
+
+
+@pytest.mark.parametrize("number", [13, 14, 15, 16])
+def test_figures_of_many_partitions_synchronise_them_in_both_ways(number: int) -> None:
+    [figure] = [one for one in EVERY if one.id == f"fig{number}"]
+    found = [
+        (run.arm.partitions, run.arm.sync, "blocks" in run.label)
+        for run in figure.runs(ReproduceScale.PAPER)
+    ]
+    many = 40 if number % 2 else 80
+    assert found == [
+        (many, "diff_single", False),
+        (many, "diff_block", True),
+        (20, "diff_block", False),
+    ]
 
 
 @pytest.fixture

@@ -16,20 +16,28 @@ from experiments.reproduce import execution, live_runs, platform_runs
 from experiments.reproduce.claims import Claim, Limits
 from experiments.reproduce.figure import FigureRun, PaperFigure, ReproduceScale
 from experiments.reproduce.live_claims import judge_live
+from experiments.reproduce.live_runs import LiveEvidence
 from experiments.reproduce.page import CLAIMS, PAGE, Reproduction
 from experiments.reproduce.registry import PAPERS, PARSYNC
 from experiments.reproduce.section6_live import FIGURES, SETTING
 from experiments.reproduce.section6_runs import LATENCY, QUALITY, arms
+from experiments.restarts import Restart
 from experiments.running import ArmRun, ArmRunner, run_arm_virtual, seed_figures
 from experiments.summary_model import SeedFigures
 from experiments.workload_config import WorkloadConfig
 from parsync.metrics.validity import Cause, Disturbance, Validity
 
 TINY = {"machines": 60, "slots_per_machine": 1, "phase_s": 3.0}
-VALID = Validity(seconds=30, disturbed=[], disturbances=[], actors=[])
+QUIET = Validity(seconds=30, disturbed=[], disturbances=[], actors=[])
+VALID = LiveEvidence(validity=QUIET, restarts=0)
+RESTARTED = LiveEvidence(validity=QUIET, restarts=1)
 LATE = Disturbance(actor="cell", cause=Cause.LATENESS, seconds=[3, 4], worst=9_000, limit=2_000)
-DISTURBED = Validity(seconds=30, disturbed=[3, 4], disturbances=[LATE], actors=[])
-NOT_MEASURED = Validity(seconds=0, disturbed=[], disturbances=[], actors=[])
+DISTURBED = LiveEvidence(
+    validity=Validity(seconds=30, disturbed=[3, 4], disturbances=[LATE], actors=[]), restarts=0
+)
+NOT_MEASURED = LiveEvidence(
+    validity=Validity(seconds=0, disturbed=[], disturbances=[], actors=[]), restarts=0
+)
 
 
 def shrunk(run: FigureRun) -> FigureRun:
@@ -58,18 +66,19 @@ def claim_about(label: str) -> Claim:
 
 
 @pytest.mark.parametrize(
-    ("validity", "verdict", "reason"),
+    ("evidence", "verdict", "reason"),
     [
         (VALID, "holds", "The value is within the limits"),
         (DISTURBED, "not_comparable", "'Quality-first': 2 of 30 seconds were disturbed."),
         (NOT_MEASURED, "not_comparable", "'Quality-first': nothing is known of disturbances."),
+        (RESTARTED, "not_comparable", "'Quality-first': 1 restart of an actor."),
     ],
 )
 def test_a_claim_is_judged_from_valid_runs_only(
-    figures: SeedFigures, validity: Validity, verdict: str, reason: str
+    figures: SeedFigures, evidence: LiveEvidence, verdict: str, reason: str
 ) -> None:
     seeds = [{LATENCY: figures, QUALITY: figures}]
-    result = judge_live(claim_about(QUALITY), seeds, [{LATENCY: VALID, QUALITY: validity}])
+    result = judge_live(claim_about(QUALITY), seeds, [{LATENCY: VALID, QUALITY: evidence}])
     assert (result.verdict, result.scale) == (verdict, "demo")
     assert result.reason.startswith(reason)
     assert result.values == [figures.totals.committed]
@@ -103,11 +112,11 @@ def test_tau_of_live_runs_is_the_papers_in_mean_run_times() -> None:
 
 
 class FakeRay:
-    """Runs arms in virtual time. disturbed: names of arms that are. stops_at: the run, counted
-    from 1, during which Ctrl-C is pressed."""
+    """Runs arms in virtual time. evidence: of arms by name, if they are not valid. stops_at: the
+    run, counted from 1, during which Ctrl-C is pressed."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.disturbed: set[str] = set()
+        self.evidence: dict[str, LiveEvidence] = {}
         self.stops_at = 0
         self.ran: list[str] = []
         self.starts = 0
@@ -128,10 +137,15 @@ class FakeRay:
         self.ran.append(arm.name)
         if len(self.ran) == self.stops_at:
             signal.raise_signal(signal.SIGINT)
-        return run_arm_virtual(config, arm, *rest, **others)
+        run = run_arm_virtual(config, arm, *rest, **others)
+        restart = Restart.model_construct()
+        return replace(run, restarts=[restart] * self._of(arm.name).restarts)
 
     def validity(self, config: RunConfig, run: ArmRun) -> Validity:
-        return DISTURBED if run.arm.name in self.disturbed else VALID
+        return self._of(run.arm.name).validity
+
+    def _of(self, arm: str) -> LiveEvidence:
+        return self.evidence.get(arm, VALID)
 
 
 def here(function: Any, items: Any, check: Any) -> Iterator[tuple[int, Any]]:
@@ -171,20 +185,23 @@ def test_the_page_says_that_the_runs_are_live_and_at_which_scale(
     assert "all runs are done already" in capsys.readouterr().err
 
 
-def test_a_disturbed_run_is_kept_and_done_again_by_the_next_command(
-    fake_ray: FakeRay, tmp_path: Path
+@pytest.mark.parametrize("evidence", [DISTURBED, NOT_MEASURED, RESTARTED])
+def test_a_run_that_is_not_valid_is_kept_and_done_again_by_the_next_command(
+    fake_ray: FakeRay, tmp_path: Path, evidence: LiveEvidence
 ) -> None:
-    fake_ray.disturbed = {QUALITY}
+    fake_ray.evidence = {QUALITY: evidence}
     assert reproduce(tmp_path) == 0
     found = read_model(tmp_path / CLAIMS, Reproduction)
     assert {claim.verdict for claim in found.claims} == {"not_comparable"}
     page = (tmp_path / PAGE).read_text("utf-8")
-    assert "2 of 30: disturbed" in page
-    assert "was disturbed in 2 of 30 seconds: cell was up to 9 ms late" in page
-    fake_ray.disturbed = set()
+    assert ": not valid" in page
+    late = "was disturbed in 2 of 30 seconds: cell was up to 9 ms late"
+    assert (late in page) == (evidence is DISTURBED)
+    fake_ray.evidence = {}
     assert reproduce(tmp_path) == 0
     assert fake_ray.ran[2:] == [QUALITY]
-    assert "disturbed" not in read_model(tmp_path / CLAIMS, Reproduction).claims[0].reason
+    again = read_model(tmp_path / CLAIMS, Reproduction).claims
+    assert not any("'Quality-first'" in claim.reason for claim in again)
 
 
 def test_ctrl_c_keeps_the_live_runs_that_are_done(fake_ray: FakeRay, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared_state.tasks import Int64
-from shared_state.transaction import Reason, is_conflict
+from shared_state.transaction import CONFLICTS, Reason
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -74,6 +74,6 @@ def conflict_costs(
     before, after = rows[:-1][same], rows[1:][same]
     next_us[before] = at_us[after]
     has_next[before] = is_end[after] < 2
-    conflict = counts[:rejected] & is_conflict(rejections["reason"])
+    conflict = counts[:rejected] & np.isin(rejections["reason"], CONFLICTS)
     cost_us = np.where(conflict, np.maximum(next_us[:rejected] - at_us[:rejected], 0), 0)
     return ConflictCosts(cost_us, conflict & ~has_next[:rejected])

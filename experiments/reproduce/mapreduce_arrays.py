@@ -25,8 +25,8 @@ def mapreduce_arrays(metrics: RunMetrics, workload: Workload) -> dict[str, NDArr
 
     Returns:
         run_us: int64[j], of each MapReduce job (experiments.results.mapreduce.run_times_us).
-        used_at_us, used_permille: int64[s], samples of the use of the cell's most used resource,
-            while jobs arrive.
+        used_at_us, used_permille: int64[s], samples of the use of the cell's first resource
+            (processors), while jobs arrive.
 
     Raises:
         AgoraError: The workload has no MapReduce jobs, or the run has no times of jobs.

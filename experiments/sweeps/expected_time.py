@@ -26,9 +26,8 @@ PREFERENCE_SET_S = 80e-6  # of the workload, for the regret
 HEARTBEAT_S = 15.5e-6  # there is one in each millisecond of virtual time in which a task ends
 MACHINE_S = 20e-6  # for the regret
 JOB_OF_MANY_S = 350e-6  # more, in an arm of several schedulers, whose rounds end at their syncs
-SCHEDULER_SECOND_S = (
-    0.002  # of virtual time, for its syncs, if partitions' are <= FITTED_GAP_S apart
-)
+# of virtual time, for its syncs, if those of two partitions are at most FITTED_GAP_S apart
+SCHEDULER_SECOND_S = 0.002
 FITTED_GAP_S = 0.025
 BUSY = 1.25  # times longer while other runs keep the other processors busy
 START_S = 3.0  # of a process that imports everything

@@ -291,3 +291,16 @@ def test_the_catalog_must_be_of_the_views_cell():
 
 def test_kinds_of_the_kernel_are_the_registered_ones():
     assert set(KINDS) <= set(registry.kinds())
+
+
+@pytest.mark.parametrize("empty", [4, 150])
+def test_load_spreading_takes_each_empty_machine_equally_often(empty):
+    """Few are found by ranking all machines, many by a draw."""
+    used = [0] * empty + [1] * (200 - empty)
+    greedy = Greedy("load_spreading", cell_of([4] * 200), partitions=2, used=used)
+    batch = tasks_of([1])
+    counts = np.zeros(200, np.int64)
+    for stream in range(6000):
+        counts[greedy.plan(batch, stream=stream).machine] += 1
+    assert counts[empty:].sum() == 0
+    assert stats.chisquare(counts[:empty]).pvalue > SIGNIFICANCE

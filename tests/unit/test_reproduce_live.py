@@ -138,7 +138,7 @@ class FakeRay:
         if len(self.ran) == self.stops_at:
             signal.raise_signal(signal.SIGINT)
         run = run_arm_virtual(config, arm, *rest, **others)
-        restart = Restart.model_construct()
+        restart = Restart(actor="cell", at_us=1, away_us=2)
         return replace(run, restarts=[restart] * self._of(arm.name).restarts)
 
     def validity(self, config: RunConfig, run: ArmRun) -> Validity:

@@ -77,8 +77,8 @@ struct SlotsInUse {
 // State of the cell over the time of a bin, and at its end.
 struct CellCounts {
   int64_t busy_ns = 0;  // slots in use, summed over time
-  int64_t score_ms =
-      0;  // the sum of their scores, summed over time and rounded down to 1 step x ms
+  // the sum of their scores, summed over time and rounded down to 1 step x ms
+  int64_t score_ms = 0;
   int64_t best_score_ms = 0;  // the same of the highest sum
   int64_t busy = 0;           // slots, at the bin's end
   int64_t idle = 0;

@@ -10,8 +10,9 @@ def freshness_order(synced_us: Int64, latest: int) -> Int32:
     """The partitions from the freshest to the stalest, int32[P].
 
     Partitions synced at the same instant follow `latest`, the last one of the agent's own rotation,
-    backwards and wrapping around. Agents rotate from different places, so that equally fresh
-    partitions are not tried in the same order by everybody.
+    backwards and wrapping around. After a sync of everything, agents rotate from different places,
+    so that they do not all try equally fresh partitions in the same order. The partitions of a
+    block are tried from the last one backwards.
     """
     order: Int32 = _native.freshness_order(synced_us, latest)
     return order

@@ -41,7 +41,7 @@ def test_a_live_figure_is_kept_with_its_validity_beside_virtual_time(
     assert execution.start(options) == 0
     (path,) = (tmp_path / "live_runs").glob("*.json")
     kept = read_model(path, KeptLiveRun)
-    assert kept.validity.seconds >= 5
+    assert kept.evidence.validity.seconds >= 5
     (twin,) = (tmp_path / "runs").glob("*.json")
     assert twin.name == path.name
     totals = kept.figures.totals
@@ -50,7 +50,7 @@ def test_a_live_figure_is_kept_with_its_validity_beside_virtual_time(
     assert [claim.id for claim in found.claims] == [claim.id for claim in figure.claims]
     assert {claim.scale for claim in found.claims} == {"demo"}
     assert all(
-        claim.verdict == "not_comparable" or not kept.validity.is_disturbed
+        claim.verdict == "not_comparable" or not kept.evidence.why_not_valid()
         for claim in found.claims
     )
     assert (tmp_path / "figures" / "fig6_live.png").is_file()

@@ -105,11 +105,6 @@ def series_rows(found: SlotResults) -> Iterator[tuple[float | int | None, ...]]:
             )
 
 
-def conflict_rate(found: SlotResults, bins: slice, group: int | None) -> float | None:
-    """Conflicts per claim; None without claims."""
-    return _ratio(_sum(found.conflicts, bins, group), _sum(found.claims, bins, group))
-
-
 def delay_mean_s(found: SlotResults, bins: slice, group: int | None) -> float | None:
     """Mean delay of the tasks committed then; None if there were none."""
     mean_ns = _ratio(_sum(found.delay_ns, bins, group), _sum(found.commits, bins, group))

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from experiments.figures import style
-from experiments.slot_series import conflict_rate, delay_mean_s, score_mean
+from experiments.slot_series import delay_mean_s, score_mean
 from parsync.model.slot_results import SlotResults
 from parsync.model.slot_settings import SlotSettings
 
@@ -21,7 +21,7 @@ def draw(settings: SlotSettings, found: SlotResults) -> Figure:
     with style.drawing(rows=2, columns=2) as (figure, panels):
         figure.set_size_inches(2 * style.WIDTH_IN, 1.6 * style.HEIGHT_IN)
         conflicts, delay, score, backlog = panels.ravel()
-        _lines(conflicts, "Conflicts per claim", found, conflict_rate)
+        _lines(conflicts, "Conflicts per claim", found, _conflict_rate)
         _lines(delay, "Mean delay", found, _delay_mean_us)
         _lines(score, "Mean score of the slots", found, score_mean)
         _lines(backlog, "Backlog (tasks)", found, _backlog)
@@ -54,6 +54,10 @@ def _lines(
             values[at] = np.nan if value is None else value
         axes.plot(middle_s, values, label=f"group {group}", **style.line_style(group))
     axes.set_ylabel(label)
+
+
+def _conflict_rate(found: SlotResults, bins: slice, group: int) -> float | None:
+    return found.conflicts_and_scores(bins, group).conflict_rate
 
 
 def _delay_mean_us(found: SlotResults, bins: slice, group: int) -> float | None:

@@ -11,6 +11,7 @@ from experiments.reproduce.live_runs import EvidenceOfSeed, LiveEvidence
 from experiments.statistics import mean_interval
 from experiments.summary_model import SeedFigures
 from parsync.metrics.quantity import duration, share
+from parsync.metrics.summary import ScopeFigures
 
 _NOTE = (
     "Each cell: live, then the same arm in virtual time. A run that is not valid says nothing of "
@@ -27,14 +28,14 @@ def judge_live(
     It is not comparable if a run that its statistic is computed from is not valid.
 
     Args:
-        seeds: What the runs measured, seed by seed.
+        seeds: What the runs measured, seed by seed from seed 1.
         evidence: Of the live runs, seed by seed.
     """
     used = [_Used(runs) for runs in seeds]
     result = judge(claim, used, at_paper_scale=False)
     reasons = [
-        f"'{label}': {why}"
-        for runs, of_seed in zip(used, evidence, strict=True)
+        f"{_named(label, seed, len(evidence))}: {why}"
+        for seed, (runs, of_seed) in enumerate(zip(used, evidence, strict=True), start=1)
         for label in runs.labels
         if label in of_seed and (why := of_seed[label].why_not_valid())
     ]
@@ -72,8 +73,8 @@ def beside_virtual_time(results: Results, evidence: Sequence[EvidenceOfSeed]) ->
         "on preferred machines",
     )
     causes = [
-        f" '{label}' was disturbed in {its.validity.text}."
-        for of_seed in evidence
+        f" {_named(label, seed, len(evidence))} was disturbed in {its.validity.text}."
+        for seed, of_seed in enumerate(evidence, start=1)
         for label, its in of_seed.items()
         if its.validity.is_disturbed
     ]
@@ -98,6 +99,11 @@ class _Used(Mapping[str, SeedFigures]):
         return len(self._runs)
 
 
+def _named(label: str, seed: int, seeds: int) -> str:
+    """A run, by its seed only if there are several."""
+    return f"'{label}'" if seeds == 1 else f"'{label}' with seed {seed}"
+
+
 def _seconds(of_seeds: Sequence[LiveEvidence]) -> str:
     disturbed = sum(len(one.validity.disturbed) for one in of_seeds)
     seconds = sum(one.validity.seconds for one in of_seeds)
@@ -107,22 +113,20 @@ def _seconds(of_seeds: Sequence[LiveEvidence]) -> str:
 
 def _delay(phase: int) -> Callable[[Sequence[SeedFigures]], str]:
     """The mean delay in a phase."""
-
-    def text(runs: Sequence[SeedFigures]) -> str:
-        mean = mean_interval([run.phases[phase].value("delay_mean_us") for run in runs]).mean
-        return "not known" if mean is None else duration(mean)
-
-    return text
+    return lambda runs: _mean("delay_mean_us", [run.phases[phase] for run in runs], duration)
 
 
 def _share(key: str) -> Callable[[Sequence[SeedFigures]], str]:
     """A share over the whole run."""
+    return lambda runs: _mean(key, [run.overall for run in runs], share)
 
-    def text(runs: Sequence[SeedFigures]) -> str:
-        mean = mean_interval([run.overall.value(key) for run in runs]).mean
-        return "not known" if mean is None else share(mean)
 
-    return text
+def _mean(key: str, figures: Sequence[ScopeFigures], text: Callable[[float], str]) -> str:
+    """The mean over the seeds, marked if it is a lower bound."""
+    mean = mean_interval([one.value(key) for one in figures]).mean
+    if mean is None:
+        return "not known"
+    return ("≥ " if any(one.is_bound(key) for one in figures) else "") + text(mean)
 
 
 _FIGURES = (_delay(_FIRST), _delay(_PEAK), _share("conflict_rate"), _share("preferred_share"))

@@ -4,6 +4,7 @@ of their MapReduce jobs (mapreduce_arrays.py)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from experiments.results.mapreduce import speedups_of
 
 Value = Callable[[ModelsOfSeed], float | None]
 Floats = NDArray[np.float64]
+Statistic = Callable[[Floats], np.floating[Any]]
 
 LEAST_GAIN = 1.05  # times as fast: a job gains if it is at least that
 FILLING = 0.1  # of the time of arrivals, in which the cell fills up: not part of its use
@@ -39,62 +41,32 @@ def use(arrays: Arrays) -> Floats:
 
 def gaining_share(cell: str, policy: str) -> Value:
     """The share of the jobs that gain."""
-
-    def value(runs: ModelsOfSeed) -> float | None:
-        found = speedups(runs, cell, policy)
-        return float(np.mean(found >= LEAST_GAIN)) if len(found) else None
-
-    return value
+    return _of_speedups(cell, policy, lambda found: np.mean(found >= LEAST_GAIN))
 
 
 def speedup_at(cell: str, policy: str, share: float) -> Value:
     """The quantile of the speed-ups at a share of the jobs."""
-
-    def value(runs: ModelsOfSeed) -> float | None:
-        found = speedups(runs, cell, policy)
-        return float(np.quantile(found, share)) if len(found) else None
-
-    return value
+    return _of_speedups(cell, policy, lambda found: np.quantile(found, share))
 
 
 def use_above(label: str, level: float) -> Value:
     """The share of the time in which more of the cell is in use than this."""
-
-    def value(runs: ModelsOfSeed) -> float | None:
-        found = use(runs[label])
-        return float(np.mean(found > level)) if len(found) else None
-
-    return value
+    return _of_use(label, lambda found: np.mean(found > level))
 
 
 def use_mean(label: str) -> Value:
     """The mean use of the cell over time."""
-
-    def value(runs: ModelsOfSeed) -> float | None:
-        found = use(runs[label])
-        return float(np.mean(found)) if len(found) else None
-
-    return value
+    return _of_use(label, np.mean)
 
 
 def use_at(label: str, share: float) -> Value:
     """The quantile of the use of the cell over time."""
-
-    def value(runs: ModelsOfSeed) -> float | None:
-        found = use(runs[label])
-        return float(np.quantile(found, share)) if len(found) else None
-
-    return value
+    return _of_use(label, lambda found: np.quantile(found, share))
 
 
 def use_deviation(label: str) -> Value:
     """The standard deviation of the use of the cell over time."""
-
-    def value(runs: ModelsOfSeed) -> float | None:
-        found = use(runs[label])
-        return float(np.std(found)) if len(found) else None
-
-    return value
+    return _of_use(label, np.std)
 
 
 def ratio(value: Value, other: Value) -> Value:
@@ -105,3 +77,16 @@ def ratio(value: Value, other: Value) -> Value:
 def least(values: Sequence[Value]) -> Value:
     """The least of some values."""
     return lambda runs: over(min, [value(runs) for value in values])
+
+
+def _of_speedups(cell: str, policy: str, statistic: Statistic) -> Value:
+    return lambda runs: _known(speedups(runs, cell, policy), statistic)
+
+
+def _of_use(label: str, statistic: Statistic) -> Value:
+    return lambda runs: _known(use(runs[label]), statistic)
+
+
+def _known(found: Floats, statistic: Statistic) -> float | None:
+    """A statistic of some numbers; None if there are none."""
+    return float(statistic(found)) if len(found) else None

@@ -10,14 +10,10 @@ import numpy as np
 import pytest
 
 from parsync.metrics.summary import summarise
-from parsync.runtime import replay
 from parsync.runtime.live.cell_log import CELL_LOG
-from parsync.runtime.live.monitor import RunStatus
-from parsync.runtime.live.plan import LiveOptions
-from parsync.runtime.live.run import run_live
 from parsync.runtime.records import merge_parts
-from tests.fixtures.live_runs import metrics_of, queues_arm, small_workload
-from tests.ray.test_killed_actors import kill
+from tests.fixtures.live_runs import queues_arm, small_workload
+from tests.ray.killed_host import run_with_killed_host
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("embedded_ray")]
 
@@ -31,25 +27,13 @@ def test_queues_at_the_machines_run_live_and_their_logs_replay_to_the_figures(
     duration_us = np.minimum(workload.duration_us, 500_000)
     workload = replace(workload, cell=cell, duration_us=duration_us)
     arm = queues_arm()
-    todo = ["schedulers-0"]
-
-    def killer(status: RunStatus) -> None:
-        if todo and status.at_us >= 700_000:
-            kill(todo.pop())
-
-    options = LiveOptions(tmp_path / "journal", tmp_path / "records")
-    outcome = run_live(arm, workload, options, 20_000_000, metrics_of(workload, arm), killer)
-    assert outcome.drained and not outcome.partial, outcome.notes
-    assert not todo and outcome.epochs["schedulers-0"] == 2
+    outcome, replayed = run_with_killed_host(tmp_path, arm, workload, at_us=700_000)
 
     figures, totals = outcome.metrics.count, summarise(outcome.metrics).totals
     arrivals = len(workload.arrival_rows)
     assert totals.submitted == totals.committed == arrivals and totals.censored == 0
     assert (figures["accepted"].sum(axis=1) > 0).all(), "every agent has tasks that run"
     assert merge_parts(tmp_path / "records") == []
-
-    replayed = replay.replay(outcome.journal_dir)  # raises InvariantViolation
-    assert replayed.divergence is None and replayed.gaps == ()
     assert replayed.end is not None and replayed.end.logs[CELL_LOG].digest == outcome.digest
     assert replayed.events["workers"] > 0
     counts = replayed.counts

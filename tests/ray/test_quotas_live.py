@@ -11,15 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from parsync.core.quotas import QuotaGroup, QuotaSpec
-from parsync.runtime import replay
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.monitor import RunStatus
-from parsync.runtime.live.plan import LiveOptions
-from parsync.runtime.live.run import run_live
 from parsync.runtime.records import merge_parts
 from parsync.workload.workload import QuotaMembership
-from tests.fixtures.live_runs import metrics_of, small_arm, small_workload
-from tests.ray.test_killed_actors import kill
+from tests.fixtures.live_runs import small_arm, small_workload
+from tests.ray.killed_host import run_with_killed_host
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("embedded_ray")]
 MAXIMUM_PERMILLE = 200
@@ -35,19 +31,7 @@ def test_quotas_are_obeyed_between_processes(tmp_path: Path) -> None:
     )
     groups = QuotaGroup("free", 300, 1000, 1), QuotaGroup("capped", 0, MAXIMUM_PERMILLE, 1)
     arm = replace(small_arm(), quotas=QuotaSpec(groups, 100_000))
-    todo = ["schedulers-0"]
-
-    def killer(status: RunStatus) -> None:
-        if todo and status.at_us >= 1_200_000:
-            kill(todo.pop())
-
-    options = LiveOptions(tmp_path / "journal", tmp_path / "records")
-    outcome = run_live(arm, workload, options, 20_000_000, metrics_of(workload, arm), killer)
-    assert outcome.drained and not outcome.partial, outcome.notes
-    assert not todo and outcome.epochs["schedulers-0"] == 2
-
-    replayed = replay.replay(outcome.journal_dir)  # raises InvariantViolation
-    assert replayed.divergence is None and replayed.gaps == ()
+    run_with_killed_host(tmp_path, arm, workload, at_us=1_200_000)
 
     assert merge_parts(tmp_path / "records", Assembly.of(arm, workload).tables) == []
     shares = pq.read_table(tmp_path / "records" / "quota_shares.parquet").to_pandas()

@@ -12,16 +12,12 @@ import pytest
 
 from parsync.core.addresses import CELL_SIDE
 from parsync.protocols.optimistic.shared_demand.ledger import DemandLedger
-from parsync.runtime import replay
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell_events import replay_master
 from parsync.runtime.live.cell_log import CELL_LOG
-from parsync.runtime.live.monitor import RunStatus
-from parsync.runtime.live.plan import LiveOptions
-from parsync.runtime.live.run import run_live
 from parsync.runtime.records import merge_parts
-from tests.fixtures.live_runs import metrics_of, mixed_arm, small_workload
-from tests.ray.test_killed_actors import kill
+from tests.fixtures.live_runs import mixed_arm, small_workload
+from tests.ray.killed_host import run_with_killed_host
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("embedded_ray")]
 SHARED = {"prices": "implied", "share_demand": True}
@@ -32,19 +28,7 @@ def test_demand_is_shared_between_processes(tmp_path: Path) -> None:
     workload = replace(workload, duration_us=np.minimum(workload.duration_us, 500_000))
     arm = mixed_arm()
     arm = replace(arm, groups=tuple(replace(group, options=SHARED) for group in arm.groups))
-    todo = ["schedulers-0"]
-
-    def killer(status: RunStatus) -> None:
-        if todo and status.at_us >= 700_000:
-            kill(todo.pop())
-
-    options = LiveOptions(tmp_path / "journal", tmp_path / "records")
-    outcome = run_live(arm, workload, options, 20_000_000, metrics_of(workload, arm), killer)
-    assert outcome.drained and not outcome.partial, outcome.notes
-    assert not todo and outcome.epochs["schedulers-0"] == 2
-
-    replayed = replay.replay(outcome.journal_dir)  # raises InvariantViolation
-    assert replayed.divergence is None and replayed.gaps == ()
+    outcome, _ = run_with_killed_host(tmp_path, arm, workload, at_us=700_000)
 
     assembly = Assembly.of(arm, workload)
     assert merge_parts(tmp_path / "records", assembly.tables) == []

@@ -14,8 +14,8 @@ from experiments.config import RunConfig
 from experiments.model_files import read_model
 from experiments.reproduce import execution, live_runs, platform_runs
 from experiments.reproduce.claims import Claim, Limits
-from experiments.reproduce.figure import FigureRun, PaperFigure, ReproduceScale
-from experiments.reproduce.live_claims import judge_live
+from experiments.reproduce.figure import FigureRun, PaperFigure, ReproduceScale, Results
+from experiments.reproduce.live_claims import beside_virtual_time, judge_live
 from experiments.reproduce.live_runs import LiveEvidence
 from experiments.reproduce.page import CLAIMS, PAGE, Reproduction
 from experiments.reproduce.registry import PAPERS, PARSYNC
@@ -88,7 +88,23 @@ def test_a_disturbed_run_spoils_only_the_claims_that_use_it(figures: SeedFigures
     seeds = [{LATENCY: figures, QUALITY: figures}] * 2
     later = [{LATENCY: VALID, QUALITY: VALID}, {LATENCY: VALID, QUALITY: DISTURBED}]
     assert judge_live(claim_about(LATENCY), seeds, later).verdict == "holds"
-    assert judge_live(claim_about(QUALITY), seeds, later).verdict == "not_comparable"
+    spoilt = judge_live(claim_about(QUALITY), seeds, later)
+    assert spoilt.verdict == "not_comparable"
+    assert "'Quality-first' with seed 2: 2 of 30 seconds were disturbed." in spoilt.reason
+
+
+def test_a_mean_over_values_that_are_lower_bounds_is_marked(figures: SeedFigures) -> None:
+    bound = figures.overall.model_copy(update={"at_least": {"conflict_rate": 0.2}})
+    unfinished = figures.model_copy(update={"overall": bound})
+    live, virtual = FIGURES[2].runs(ReproduceScale.SMOKE)[::2]
+    assert live.live and not virtual.live
+    of_seed = {live.label: figures, virtual.label: figures}
+    results = Results((live, virtual), (of_seed, {**of_seed, live.label: unfinished}), {})
+    table = beside_virtual_time(results, [{live.label: VALID}, {live.label: DISTURBED}])
+    (row,) = table.rows
+    on_ray, in_virtual_time = row[4].split(" / ")
+    assert on_ray.startswith("≥ ") and not in_virtual_time.startswith("≥")
+    assert f"'{live.label}' with seed 2 was disturbed in 2 of 30 seconds" in table.note
 
 
 def test_live_figures_are_made_only_by_name() -> None:

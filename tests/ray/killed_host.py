@@ -1,0 +1,42 @@
+"""A live run whose first scheduler host is killed, and its replay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from parsync.runtime.arm_spec import ArmSpec
+from parsync.runtime.live.log_replay import Replayed, replay
+from parsync.runtime.live.monitor import RunStatus
+from parsync.runtime.live.plan import LiveOptions
+from parsync.runtime.live.run import LiveOutcome, run_live
+from parsync.workload.workload import Workload
+from tests.fixtures.live_runs import metrics_of
+from tests.ray.test_killed_actors import kill
+
+HOST = "schedulers-0"
+
+
+def run_with_killed_host(
+    directory: Path, arm: ArmSpec, workload: Workload, at_us: int
+) -> tuple[LiveOutcome, Replayed]:
+    """Run an arm to its end on Ray, kill the first scheduler host once, and replay the logs. The
+    run must be complete and must obey every invariant.
+
+    Args:
+        directory: Receives the logs, in journal, and the records, in records.
+        at_us: The time of the run at which the host is killed.
+    """
+    todo = [HOST]
+
+    def killer(status: RunStatus) -> None:
+        if todo and status.at_us >= at_us:
+            kill(todo.pop())
+
+    options = LiveOptions(directory / "journal", directory / "records")
+    outcome = run_live(arm, workload, options, 20_000_000, metrics_of(workload, arm), killer)
+    assert outcome.drained and not outcome.partial, outcome.notes
+    assert not todo and outcome.epochs[HOST] == 2
+
+    replayed = replay(outcome.journal_dir)  # raises InvariantViolation
+    assert replayed.divergence is None and replayed.gaps == ()
+    return outcome, replayed

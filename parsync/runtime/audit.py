@@ -1,8 +1,9 @@
-"""Whole-system checks over a run's log: an observer that hands audits everything that a cell is
-asked and answers, and the audits of an arm's quotas and of its schedulers' own limits."""
+"""Whole-system checks over a run as it is repeated: an observer that hands audits everything that a
+cell is asked and answers, and the audits of an arm's quotas and of its schedulers' own limits."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -15,12 +16,13 @@ from parsync.core.limits import SchedulerLimits
 from parsync.core.master import MasterCore
 from parsync.core.quota_audit import QuotaAudit
 from parsync.core.quotas import Capacity
+from parsync.metrics.record import Record
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.runtime.assembly import Assembly
 from schedulers.mapreduce.audit import MapReduceAudit
 from schedulers.mapreduce.jobs import MapReduceJobs
 from shared_state.cell import Cell, Released
-from shared_state.invariants import CellAudit
+from shared_state.invariants import AuditCounts, CellAudit
 from shared_state.observed_cell import CellObserver, ObservedCell
 from shared_state.tasks import Int32, Int64
 from shared_state.transaction import CommitResult, PartitionDelta, Reason, Transaction
@@ -120,3 +122,52 @@ class AuditedMaster:
         if isinstance(event, SyncRequest):
             self._auditor.agent = event.agent
         return self._master.handle(now_us, event)
+
+    def finish(self, now_us: int) -> list[Record]:
+        """As Participant.finish."""
+        return self._master.finish(now_us)
+
+
+class RunAudit:
+    """All audits of a run: of its cell, quotas and limits.
+
+    Args:
+        assembly: Of the run's arm. AgoraError as Assembly.quotas.
+    """
+
+    def __init__(self, assembly: Assembly) -> None:
+        workload = assembly.workload
+        self._cell = CellAudit(workload.cell, assembly.partitioning, assembly.eviction_priority)
+        self._cell.submitted(workload.arrival_rows)
+        self._mapreduce = workload.mapreduce
+        self._quotas = quota_audit(assembly)
+        self._limits = limit_audit(assembly)
+
+    @property
+    def quota_rounds(self) -> int:
+        """Rounds of the coordinator so far; its grants were correct and obeyed."""
+        return 0 if self._quotas is None else self._quotas.rounds
+
+    @property
+    def limited_commits(self) -> int:
+        """Requests so far of schedulers that limit themselves; they keep the limits."""
+        return 0 if self._limits is None else self._limits.commits
+
+    def master(self, master: MasterCore) -> AuditedMaster:
+        """The run's master, before its first event, with a cell that is audited."""
+        return AuditedMaster(master, self._cell, self._mapreduce)
+
+    def handled(self, address: int, now_us: int, event: Event, effects: Sequence[Effect]) -> None:
+        """Check what came of an event: see QuotaAudit.handled."""
+        if self._quotas is not None:
+            self._quotas.handled(address, now_us, event, effects)
+        if self._limits is not None:
+            self._limits.handled(address, now_us, event, effects)
+
+    def matches(self, cell: Cell) -> None:
+        """Check that the cell's state is what its answers said. Raises InvariantViolation."""
+        self._cell.matches(cell)
+
+    def cell_counts(self) -> AuditCounts:
+        """What was asked of the cell, and answered."""
+        return self._cell.finish()

@@ -17,6 +17,7 @@ from parsync.metrics.record import Record
 from parsync.protocols.broken import ProtocolBroken, raised
 from parsync.runtime.effects import WrongEffect
 from shared_state.errors import AgoraError
+from shared_state.invariants import InvariantViolation
 
 Made = TypeVar("Made")
 
@@ -41,7 +42,8 @@ def blame(
         participant: The participant itself.
         event: What it was handling; None: the end of the run.
     """
-    ours = isinstance(error, AgoraError) and not isinstance(error, WrongEffect)
+    ours = isinstance(error, (AgoraError, InvariantViolation))
+    ours = ours and not isinstance(error, WrongEffect)
     if part is None or ours or isinstance(error, MemoryError):
         return
     when = "at the end of the run" if event is None else f"handling {type(event).__name__}"

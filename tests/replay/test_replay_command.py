@@ -6,20 +6,26 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from experiments.commands.run import app
+from parsync.core.quota_events import QuotaGrant
+from parsync.protocols.optimistic.agent_quota import AgentLimit, AgentQuota
 from parsync.runtime import replay
 from parsync.runtime.arm_file import ARM_FILE, OLD_FILE, ArmFile, write_arm
 from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, LogEnd, read_end, write_end
 from schedulers.interface import ContractBroken
+from shared_state.transaction import Transaction
 from tests.fixtures.commands import exit_status, without_figures
 from tests.fixtures.live_runs import mixed_arm
 from tests.fixtures.pickles import MakesAFile
@@ -207,6 +213,88 @@ def test_a_scheduler_takes_as_long_as_it_may_have_taken_at_first(
 
     monkeypatch.setattr("parsync.runtime.virtual.run.plan_limit", day_long)
     assert replayed(run)[0] == 0
+
+
+LIMITED = """
+seeds = 1
+settle_s = 0.1
+runtime = "virtual"
+
+[workload]
+kind = "synthetic"
+start = "cold"
+machines = 40
+slots_per_machine = 2
+mean_duration_s = 0.2
+batch_tasks = 10
+load_percent = [140]
+phase_s = 0.5
+quota_groups = [{ name = "ads", share = [0.5] }, { name = "web", share = [0.5] }]
+
+[[arms]]
+name = "One"
+partitions = 4
+quotas = { interval_s = 0.05, groups = [{ name = "ads", maximum = 0.5 }, { name = "web" }] }
+
+[[arms.groups]]
+name = "greedy"
+kind = "random"
+count = 2
+protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05 }
+
+[[arms]]
+name = "Two"
+partitions = 4
+
+[[arms.groups]]
+name = "greedy"
+kind = "random"
+count = 2
+protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05, hold_max = 0.3 }
+"""
+
+
+CALIBRATION = """
+[virtual.calibration]
+hosts = 2
+tick_us = 25_000
+step_us = [700, 900]
+other_step_us = [500]
+push_us = [400]
+lag_us = [60]
+"""
+
+
+@pytest.mark.parametrize("more", ["", CALIBRATION], ids=["plain", "calibrated"])
+def test_quotas_and_limits_of_runs_in_virtual_time_are_audited(
+    tmp_path: Path, replayed: Replay, more: str
+) -> None:
+    status, (one, two), err = replayed(make_run(tmp_path, LIMITED + more))
+    assert (status, err) == (0, [])
+    accepted = (
+        r"/arms/{}: ok: run again .* events, [\d,]+ of [\d,]+ claims accepted, {} kept in \d+"
+    )
+    assert re.search(accepted.format("one", "quotas"), one)
+    assert re.search(accepted.format("two", "limits"), two)
+
+
+def test_a_scheduler_that_takes_more_than_it_may_is_found(
+    tmp_path: Path, replayed: Replay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    granted, limit = AgentQuota.on_grant, AgentLimit.__init__
+
+    def on_grant(self: AgentQuota, grant: QuotaGrant, sequence: int) -> Transaction | None:
+        return granted(self, replace(grant, amount=4 * grant.amount), sequence)
+
+    def limited(self: AgentLimit, *arguments: Any) -> None:
+        limit(self, *arguments)
+        self.account.granted = 4 * self.account.granted
+
+    monkeypatch.setattr(AgentQuota, "on_grant", on_grant)
+    monkeypatch.setattr(AgentLimit, "__init__", limited)
+    status, (one, two), err = replayed(make_run(tmp_path, LIMITED))
+    assert (status, err) == (1, [])
+    assert "arms/one: invariant broken: " in one and "arms/two: invariant broken: " in two
 
 
 def test_measured_decisions_do_not_repeat(tmp_path: Path, replayed: Replay) -> None:

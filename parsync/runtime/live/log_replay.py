@@ -29,7 +29,7 @@ from parsync.core.participant import Participant
 from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import read_assembly
-from parsync.runtime.audit import AuditedMaster, limit_audit, quota_audit
+from parsync.runtime.audit import RunAudit
 from parsync.runtime.event_logs import ArmEnd, LogEnd, read_end, shortfall
 from parsync.runtime.json_files import digest_of, read_bytes
 from parsync.runtime.live.actor_replay import ReplayedActor
@@ -41,7 +41,7 @@ from parsync.runtime.live.log_ends import log_ends
 from parsync.runtime.live.plan import COORDINATOR_NAME, SOURCE, WORKER_POOL
 from parsync.runtime.live.steps import Step
 from shared_state.errors import AgoraError
-from shared_state.invariants import AuditCounts, CellAudit, InvariantViolation
+from shared_state.invariants import AuditCounts, InvariantViolation
 from shared_state.journal import read_journal
 
 # (host, its epoch) -> agent -> replies in order
@@ -160,8 +160,7 @@ class _Replay:
         self._events: dict[str, int] = {}
         self._divergence: str | None = None
         self._counts: AuditCounts | None = None
-        self._quotas = quota_audit(assembly)
-        self._limits = limit_audit(assembly)
+        self._audit = RunAudit(assembly)
 
     def result(self, gaps: list[str]) -> Replayed:
         """What was found."""
@@ -174,8 +173,8 @@ class _Replay:
             tuple(gaps),
             self._end,
             self._cell_log,
-            0 if self._quotas is None else self._quotas.rounds,
-            0 if self._limits is None else self._limits.commits,
+            self._audit.quota_rounds,
+            self._audit.limited_commits,
         )
 
     def cell(self) -> bool:
@@ -188,13 +187,11 @@ class _Replay:
             range(assembly.arm.agents)
         ):
             raise AgoraError(f"{path}: frame 0: lists the hosts of another run")
-        audit = CellAudit(assembly.workload.cell, assembly.partitioning, assembly.eviction_priority)
-        audit.submitted(assembly.workload.arrival_rows)
         bare = assembly.master()
         cell = bare.cell
         runtime = CellRuntime(
             assembly.codec,
-            cast(MasterCore, AuditedMaster(bare, audit, assembly.workload.mapreduce)),
+            cast(MasterCore, self._audit.master(bare)),
             hosts_of(agents_of),
             len(assembly.workload.tasks),
             ignore_record,
@@ -213,9 +210,9 @@ class _Replay:
                 self._advance(len(frame[2]))
                 self._keep_syncs(runtime, Step.of(assembly.codec, frame[2]))
         else:
-            audit.matches(cell)
+            self._audit.matches(cell)
         self._steps = runtime.steps
-        self._counts = audit.finish()
+        self._counts = self._audit.cell_counts()
         return self._divergence is None
 
     def actors(self) -> list[tuple[str, int, Callable[[], ReplayedActor]]]:
@@ -263,10 +260,7 @@ class _Replay:
             if digest != entry.digest:
                 self._divergence = f"{where}: {type(event).__name__} has other effects than logged"
                 return False
-            if self._quotas is not None:
-                self._quotas.handled(address, entry.at_us, event, effects)
-            if self._limits is not None:
-                self._limits.handled(address, entry.at_us, event, effects)
+            self._audit.handled(address, entry.at_us, event, effects)
         return True
 
     def _keep_syncs(self, runtime: CellRuntime, step: Step) -> None:

@@ -1,5 +1,5 @@
 """Repeating an arm of a run in virtual time: the same configuration, workload and seed give the
-same events, and so the same digest."""
+same events, and so the same digest. Meanwhile the run is audited, as the replay of a live one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from pathlib import Path
 from parsync.metrics.record import Record
 from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly_files import read_assembly
+from parsync.runtime.audit import RunAudit
 from parsync.runtime.event_logs import VIRTUAL_LOG, ArmEnd, LogEnd, read_end
 from parsync.runtime.json_files import digest_of, read_bytes
 from parsync.runtime.virtual.run import run_virtual
 from schedulers.decision_time import Measured
 from shared_state.errors import AgoraError
+from shared_state.invariants import AuditCounts, InvariantViolation
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +30,17 @@ class Repeated:
         divergence: How its events differ from the first run's; None if they do not.
         gaps: What is not as it was when the arm ended; a sentence each.
         end: How the arm ended at first; None if it did not, or its file is gone.
+        counts: The audit's; None if the arm was not run, or not to its end.
+        quota_rounds, limited_commits: As of Replayed.
     """
 
     log: LogEnd | None = None
     divergence: str | None = None
     gaps: tuple[str, ...] = ()
     end: ArmEnd | None = None
+    counts: AuditCounts | None = None
+    quota_rounds: int = 0
+    limited_commits: int = 0
 
 
 def repeat(
@@ -49,6 +56,7 @@ def repeat(
     Raises:
         AgoraError: A file is missing or is not what it should be, or the arm does not repeat
             because its decision times were measured by the clock.
+        InvariantViolation: The run breaks an invariant of the cell, a quota or a limit.
     """
     assembly, virtual = read_assembly(directory)
     if virtual is None:
@@ -65,6 +73,7 @@ def repeat(
         return Repeated()
     same_arm = end is None or digest_of(read_bytes(directory / ARM_FILE)) == end.arm
     gaps = () if same_arm else (f"{ARM_FILE}: differs from what it was when the arm ended",)
+    audit = RunAudit(assembly)
     try:
         outcome = run_virtual(
             arm,
@@ -75,17 +84,19 @@ def repeat(
             virtual.message_us,
             calibration=virtual.calibration,
             plan_limit_s=math.inf,  # the first run had one of its own, and kept it
+            audit=audit,
         )
-    except AgoraError:
+    except (AgoraError, InvariantViolation):
         raise
     except Exception as error:  # a scheduler's: the first run had none, or would not have ended
         return Repeated(None, f"the repeated run fails: {type(error).__name__}: {error}", gaps, end)
     log = LogEnd(outcome.events, outcome.digest, 0, outcome.ended_us)
     was = known if end is None else end.logs.get(VIRTUAL_LOG)
-    if was in (log, log.digest):
-        return Repeated(log, None, gaps, end)
-    divergence = f"the repeated run differs: {_described(log)}, not {_described(was)}"
-    return Repeated(log, divergence, gaps, end)
+    divergence = None
+    if was not in (log, log.digest):
+        divergence = f"the repeated run differs: {_described(log)}, not {_described(was)}"
+    counts = audit.cell_counts()
+    return Repeated(log, divergence, gaps, end, counts, audit.quota_rounds, audit.limited_commits)
 
 
 def _described(log: LogEnd | str | None) -> str:

@@ -15,6 +15,7 @@ from parsync.core.participant import Participant
 from parsync.core.workers import WorkerPool
 from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly import Assembly
+from parsync.runtime.audit import RunAudit
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.effects import RecordListener
 from parsync.runtime.gathered_records import GatheredRecords
@@ -54,6 +55,7 @@ def run_virtual(
     observer: CellObserver | None = None,
     plan_limit_s: float = PLAN_LIMIT_S,
     calibration: Calibration | None = None,
+    audit: RunAudit | None = None,
 ) -> VirtualOutcome:
     """Run an arm until every task is committed, at most drain_us past the workload's end.
 
@@ -70,10 +72,12 @@ def run_virtual(
         plan_limit_s: Wall time after which a scheduler's call counts as never returning.
         calibration: The times of the live runtime, which is then what is run; message_us has no
             effect.
+        audit: Checks all that the cell answers, and what comes of every event.
 
     Raises:
         ContractBroken: A scheduler, or the code of a protocol that users brought, breaks its
             contract.
+        InvariantViolation: The audit found a fault.
 
     Any exception, Ctrl-C too, passes through. What was recorded before has been handed out then,
     except for the last sample interval.
@@ -84,10 +88,12 @@ def run_virtual(
     master, workers, arrivals = assembly.master(), assembly.workers(), assembly.arrivals()
     if observer is not None:
         master.cell = ObservedCell(master.cell, observer)
+    bare_cell = master.cell
+    audited = master if audit is None else audit.master(master)
     participants: dict[int, Participant] = dict(enumerate(agents))
     participants |= assembly.cell_side(master.cell)
     participants |= {
-        MASTER: master,
+        MASTER: audited,
         WORKERS: workers,
         COORDINATOR: assembly.coordinator(),
         ARRIVALS: arrivals,
@@ -97,10 +103,10 @@ def run_virtual(
     runtime: VirtualRuntime | SteppedRuntime
     if calibration is None:
         runtime = VirtualRuntime(
-            participants, deciders, records.take, assembly.codec, message_us, assembly.parts
+            participants, deciders, records.take, assembly.codec, message_us, assembly.parts, audit
         )
     else:
-        runtime = SteppedRuntime(assembly, participants, deciders, records.take, calibration)
+        runtime = SteppedRuntime(assembly, participants, deciders, records.take, calibration, audit)
     waiting = -1
 
     def call_under_way() -> int | None:
@@ -125,6 +131,8 @@ def run_virtual(
             runtime.finish()
         finally:
             records.hand_out()
+    if audit is not None:
+        audit.matches(bare_cell)
     return VirtualOutcome(runtime.digest, runtime.now_us, runtime.events, waiting == 0, waiting)
 
 

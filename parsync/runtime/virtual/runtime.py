@@ -3,20 +3,24 @@ same event log on any machine."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from parsync.core._native import EventQueue
 from parsync.core.addresses import address_name, is_beside_cell
 from parsync.core.codec import Codec
+from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.events import DecisionDone, Started
 from parsync.core.participant import Decider, Participant
 from parsync.metrics.record import Record
 from parsync.protocols.broken import ProtocolBroken
+from parsync.runtime.audit import RunAudit
 from parsync.runtime.effects import DecisionInterpreter, RecordListener
 from parsync.runtime.protocol_faults import ProtocolPart, blame
 from parsync.runtime.virtual.last_records import hand_out_last_records
+
+Handler = Callable[[int, Event], list[Effect]]
 
 
 class VirtualRuntime:
@@ -33,6 +37,7 @@ class VirtualRuntime:
         message_us: How long a message takes from one participant to another. Those that live
             beside the cell share a process, so a message between two of them takes no time.
         parts: Those of the participants that are of protocols which users brought.
+        audit: Checks what comes of every event, before it is carried out.
     """
 
     def __init__(
@@ -43,6 +48,7 @@ class VirtualRuntime:
         codec: Codec,
         message_us: int = 0,
         parts: Mapping[int, ProtocolPart] = MappingProxyType({}),
+        audit: RunAudit | None = None,
     ) -> None:
         beside_cell = frozenset(filter(is_beside_cell, participants))
         self._queue = EventQueue(message_us, beside_cell)
@@ -51,6 +57,7 @@ class VirtualRuntime:
         self._participants = participants
         self._parts = parts
         self._codec = codec
+        self._audit = audit
         self._broken = False
         self._on_record = on_record
         self._deciders = deciders
@@ -83,7 +90,8 @@ class VirtualRuntime:
         """
         queue, digest = self._queue, self._digest
         handlers = {
-            address: participant.handle for address, participant in self._participants.items()
+            address: self._handler(address, participant)
+            for address, participant in self._participants.items()
         }
         # Kept, the interpreter and the runtime would refer to each other, and the memory of a run
         # that has ended would wait for the garbage collector.
@@ -97,6 +105,18 @@ class VirtualRuntime:
                 self._check_encodable(address, event)
                 blame(error, self._parts.get(address), self._participants[address], event)
             raise
+
+    def _handler(self, address: int, participant: Participant) -> Handler:
+        handle, audit = participant.handle, self._audit
+        if audit is None:
+            return handle
+
+        def audited(now_us: int, event: Event) -> list[Effect]:
+            effects = handle(now_us, event)
+            audit.handled(address, now_us, event, effects)
+            return effects
+
+        return audited
 
     def _check_encodable(self, address: int, event: Event) -> None:
         """Raise ProtocolBroken if the event that a participant was to handle is one of a protocol

@@ -24,6 +24,7 @@ from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.core.participant import Decider, Participant
 from parsync.runtime.assembly import Assembly
+from parsync.runtime.audit import RunAudit
 from parsync.runtime.calibration import Calibration, Draws
 from parsync.runtime.effects import RecordListener
 from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
@@ -44,6 +45,7 @@ from schedulers.decision_time import ClockClass
 
 Messages = list[tuple[int, Event]]
 Action = Callable[[], None]
+EventListener = Callable[[int, int, Event, list[Effect]], None]
 
 
 class _HostClock:
@@ -82,16 +84,14 @@ class _HostRuntime(ActorRuntime):
 class _Cell(CellSideLoop):
     """The participants beside the cell, and the messages that wait for the steps of hosts."""
 
-    def __init__(
-        self, host_of: Mapping[int, int], on_event: Callable[[int, int, Event], None], *of_base: Any
-    ) -> None:
+    def __init__(self, host_of: Mapping[int, int], on_event: EventListener, *of_base: Any) -> None:
         super().__init__(*of_base)
         self._host_of = host_of
         self._on_event = on_event
         self.outbox: defaultdict[int, Messages] = defaultdict(list)
 
     def handled(self, address: int, event: Event, effects: list[Effect]) -> None:
-        self._on_event(address, self.now_us, event)
+        self._on_event(address, self.now_us, event, effects)
 
     def outgoing(self, to: int, event: Event) -> None:
         self.outbox[self._host_of[to]].append((to, event))
@@ -191,6 +191,7 @@ class SteppedRuntime:
         deciders: Those of them that take decisions.
         on_record: Called with every Record as it is made.
         calibration: The times of the live runtime.
+        audit: Checks what comes of every event.
 
     Attributes:
         now_us: The time up to which everything has happened.
@@ -204,7 +205,9 @@ class SteppedRuntime:
         deciders: Mapping[int, Decider],
         on_record: RecordListener,
         calibration: Calibration,
+        audit: RunAudit | None = None,
     ) -> None:
+        self._audit = audit
         self._participants = participants
         self._on_record = on_record
         self._parts = assembly.parts
@@ -239,7 +242,7 @@ class SteppedRuntime:
                 assembly.addresses,
                 clock,
                 on_record,
-                self._handled_live,
+                self._handled,
                 self._parts,
             )
             process = _Process(host, clock, runtime, Draws(calibration.lag_us, seed, f"lag {host}"))
@@ -336,10 +339,9 @@ class SteppedRuntime:
         for sender in self._senders.values():
             sender.poll(now_us)
 
-    def _handled_live(self, address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
-        self._handled(address, at_us, event)
-
-    def _handled(self, address: int, at_us: int, event: Event) -> None:
+    def _handled(self, address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
+        if self._audit is not None:
+            self._audit.handled(address, at_us, event, effects)
         self.events += 1
         self._digest.frames.append(address, at_us, event)
 

@@ -1,11 +1,11 @@
 """How long runs in virtual time will take, before any has run.
 
 The constants are processor times, fitted to the main comparison's thirteen arms, as they are and
-with --quick, to a cell of 60 machines, to the points of `agora frontier --quick`, and to ParSync's
-cell of 200,000 machines and a tenth of it. On the machine where they were measured, an arm of the
-main comparison takes between 0.6 and 1.0 times what is expected, other points up to 1.8 times (most
-of all quality-first on ParSync's cell). While all processors are busy, runs take longer than alone,
-on that machine by a quarter (BUSY).
+with --quick, to a cell of 60 machines, to the points of `agora frontier --quick`, to ParSync's cell
+of 200,000 machines and a tenth of it, and to Table 2 on up to four times that cell. On the machine
+where they were measured, an arm of the main comparison takes between 0.6 and 1.0 times what is
+expected, other points up to 1.8 times (most of all quality-first on the largest cells). While all
+processors are busy, runs take longer than alone, on that machine by a quarter (BUSY).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from experiments.arm_config import ArmConfig
 from experiments.processors import processors
+from parsync.protocols.optimistic.choices import StrategyKind
 from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.capability import Capability
@@ -21,7 +22,7 @@ from schedulers.capability import Capability
 TASK_S = 1.65e-6
 TASK_OF_FLOW_S = 17.4e-6  # in an arm with a flow scheduler
 PATIENT_TASK_S = 5e-6  # more, in an arm of one scheduler with patience
-PATIENT_TASK_OF_MANY_S = 14e-6  # with several schedulers, or a flow scheduler
+PATIENT_TASK_OF_FLOW_S = 14e-6  # with a flow scheduler
 PREFERENCE_SET_S = 80e-6  # of the workload, for the regret
 HEARTBEAT_S = 15.5e-6  # there is one in each millisecond of virtual time in which a task ends
 MACHINE_S = 20e-6  # for the regret
@@ -29,6 +30,12 @@ JOB_OF_MANY_S = 350e-6  # more, in an arm of several schedulers, whose rounds en
 # of virtual time, for its syncs, if those of two partitions are at most FITTED_GAP_S apart
 SCHEDULER_SECOND_S = 0.002
 FITTED_GAP_S = 0.025
+# of a synchronisation of one of several schedulers, and of the rounds that it starts
+PATIENT_SYNC_S = 0.4e-3  # more, with patience: tasks that wait are looked at again
+PRICED_SYNC_S = 0.2e-3  # more, with slot prices
+SYNCED_MACHINE_S = 20e-9
+RANKED_MACHINE_S = 1.5e-9  # of the cell, where partitions are compared by quality
+PROMPT = 1.6  # times as many rounds, about
 BUSY = 1.25  # times longer while other runs keep the other processors busy
 START_S = 3.0  # of a process that imports everything
 PAGE_S = 4.0  # for the table, the plots and the page of a sweep or a frontier
@@ -44,20 +51,47 @@ def expected_run_s(arm: ArmConfig, workload: Workload, warm_up: Workload | None)
         for group in arm.groups
         if group.kind is not None
     )
-    schedulers = sum(group.count for group in arm.groups)
-    seldom = min(1.0, FITTED_GAP_S * arm.partitions / arm.gap_s) if arm.gap_s else 1.0
-    jobs = sum(len(np.unique(one.tasks.job)) for one in both) if schedulers > 1 else 0
     task_s = TASK_OF_FLOW_S if solves else TASK_S
-    if any(group.options.get("patience_s") for group in arm.groups):
-        task_s += PATIENT_TASK_OF_MANY_S if solves or schedulers > 1 else PATIENT_TASK_S
-    return (
+    if _is_set(arm, "patience_s") and (solves or _schedulers(arm) == 1):
+        task_s += PATIENT_TASK_OF_FLOW_S if solves else PATIENT_TASK_S
+    expected_s = (
         tasks * task_s
-        + jobs * JOB_OF_MANY_S
         + workload.catalog.sets * PREFERENCE_SET_S
         + workload.cell.machines * MACHINE_S
         + min(virtual_s * 1000, tasks) * HEARTBEAT_S
-        + virtual_s * schedulers * SCHEDULER_SECOND_S * seldom
+        + virtual_s * _schedulers(arm) * SCHEDULER_SECOND_S * _syncs_as_fitted(arm)
     )
+    if _schedulers(arm) > 1:
+        jobs = sum(len(np.unique(one.tasks.job)) for one in both)
+        expected_s += _of_rounds_s(arm, virtual_s, workload.cell.machines, jobs)
+    return expected_s
+
+
+def _of_rounds_s(arm: ArmConfig, virtual_s: float, machines: int, jobs: int) -> float:
+    """What several schedulers cost more than one, whose views are synchronised in parts, and whose
+    rounds end when they are."""
+    strategies = {group.protocol.get("strategy") for group in arm.groups}
+    syncs = virtual_s * _schedulers(arm) * arm.partitions / arm.gap_s if arm.gap_s else 0.0
+    round_s = PATIENT_SYNC_S if _is_set(arm, "patience_s") else 0.0
+    round_s += PRICED_SYNC_S if _is_set(arm, "prices") else 0.0
+    machine_s = SYNCED_MACHINE_S / arm.partitions
+    if any(kind in strategies for kind in StrategyKind if kind.ranks_by_quality):
+        machine_s += RANKED_MACHINE_S
+    rounds = PROMPT if StrategyKind.PROMPT in strategies else 1.0
+    return rounds * (jobs * JOB_OF_MANY_S + syncs * round_s) + syncs * machines * machine_s
+
+
+def _schedulers(arm: ArmConfig) -> int:
+    return sum(group.count for group in arm.groups)
+
+
+def _syncs_as_fitted(arm: ArmConfig) -> float:
+    """How often schedulers synchronise, in parts of how often those of the fitted arms do."""
+    return min(1.0, FITTED_GAP_S * arm.partitions / arm.gap_s) if arm.gap_s else 1.0
+
+
+def _is_set(arm: ArmConfig, option: str) -> bool:
+    return any(group.options.get(option) for group in arm.groups)
 
 
 def on_this_machine_s(processor_s: float, runs: int) -> float:

@@ -337,3 +337,18 @@ def test_the_expected_time_grows_with_the_work() -> None:
     plain = expected_run_s(RUN.arms[0], small, None)
     assert plain < expected_run_s(flow, small, None) < expected_run_s(flow, large, None)
     assert plain < expected_run_s(RUN.arms[0], small, small)
+
+
+def test_the_expected_time_grows_with_what_each_round_costs() -> None:
+    workload = make_workload(RUN, 1)
+
+    def expected(strategy: str, more: str = "") -> float:
+        protocol = f'sync = "diff_block", gap_s = 0.2, strategy = "{strategy}"'
+        arm = config(arm_toml("one").replace('sync = "diff_block", gap_s = 0.2', protocol) + more)
+        return expected_run_s(arm.arms[0], workload, None)
+
+    patient, priced = "options = {patience_s = 0.1}", 'options = {prices = "implied"}'
+    assert expected("latency_first") < expected("quality_first") < expected("prompt")
+    for more in (patient, priced):
+        assert expected("quality_first") < expected("quality_first", more)
+        assert expected("quality_first", more) < expected("prompt", more)

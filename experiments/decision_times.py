@@ -20,8 +20,10 @@ from schedulers.decision_time import (
 class ServiceTime(Strict):
     """A time for each round and each task where the tasks are service tasks."""
 
-    job_us: int = Field(0, ge=0, le=LONGEST_S * 1e6, description="of a round")
-    task_us: float = Field(gt=0, le=LONGEST_S * 1e6, description="of a task")
+    job_us: int = Field(
+        0, ge=0, le=LONGEST_S * 1e6, description="time of a round, whatever its tasks"
+    )
+    task_us: float = Field(gt=0, le=LONGEST_S * 1e6, description="time of each task in the round")
 
 
 class ModelledTime(Strict):
@@ -31,8 +33,10 @@ class ModelledTime(Strict):
     """
 
     clock: Literal["modelled"] = "modelled"
-    job_us: int = Field(0, ge=0, le=LONGEST_S * 1e6, description="of a round")
-    task_us: float = Field(gt=0, le=LONGEST_S * 1e6, description="of a task")
+    job_us: int = Field(
+        0, ge=0, le=LONGEST_S * 1e6, description="time of a round, whatever its tasks"
+    )
+    task_us: float = Field(gt=0, le=LONGEST_S * 1e6, description="time of each task in the round")
     scan_cost: float = Field(
         0,
         ge=0,

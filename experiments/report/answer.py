@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from experiments.decision_basis import basis_explained, basis_text
 from experiments.price_settings import REGRET_OF_PRICED_ARMS
+from experiments.report.arm_names import and_list, in_sentence, names_by_slug
 from experiments.report.live_runs import live_disagreement, live_soundness
 from experiments.report.sensitivity import sensitivity_sentences
 from experiments.report.transient import transient_phases
@@ -47,7 +48,7 @@ def _answer_of_set(one: ComparedArms) -> str:
         return f"At {basis}, no arm is ahead of the others."
     value = {row.quantity.key: {cell.slug: cell.value for cell in row.cells} for row in rows}
     delay, share = (value.get(key, {}) for key in ANSWERED_BY)
-    names = {arm.slug: arm.name for arm in one.arms}
+    names = names_by_slug(one.arms)
     parts = []
     if soonest is not None:
         beside = _beside(rows, ANSWERED_BY[0], names)
@@ -75,7 +76,8 @@ def _of_one_arm(arm: ArmSummary, rows: Sequence[Row]) -> str:
     if delay is None:
         return ""
     preferred = f", and {share} run on preferred machines" if share is not None else ""
-    return f"Tasks of {arm.name} ({basis_text(arm.basis)}) wait {delay} on average{preferred}."
+    name = in_sentence(arm.name)
+    return f"Tasks of {name} ({basis_text(arm.basis)}) wait {delay} on average{preferred}."
 
 
 def _best(row: Row) -> str | None:
@@ -95,8 +97,7 @@ def _beside(rows: Sequence[Row], key: str, names: dict[str, str]) -> str:
         return ""
     if len(tied) > MOST_NAMED:
         return f" (not for certain ahead of {len(tied)} others)"
-    listed = tied[0] if len(tied) == 1 else f"{', '.join(tied[:-1])} and {tied[-1]}"
-    return f" (not for certain ahead of {listed})"
+    return f" (not for certain ahead of {and_list(tied)})"
 
 
 def rests_on(summary: RunSummary) -> list[tuple[str, str]]:
@@ -192,7 +193,7 @@ def _prices(summary: RunSummary) -> str:
 
 
 def _runs(summary: RunSummary) -> str:
-    live = [arm.name for arm in summary.arms if arm.runtime == "ray"]
+    live = [in_sentence(arm.name) for arm in summary.arms if arm.runtime == "ray"]
     seeds = len(summary.paired.seeds)
     figures = (
         f"Figures are means over {seeds} paired seeds in virtual time."

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.fluid_bound_model import PhaseBound, bound_over
+from experiments.report.arm_names import in_sentence
 from experiments.summary_model import ArmSummary, ComparedArms, Phase
 from parsync.metrics.quantity import share
 from parsync.metrics.summary import ScopeFigures
@@ -77,7 +78,7 @@ def bound_sentences(summary: ComparedArms) -> list[str]:
             f"Random placement puts {share(bound.random_share)} there."
         )
         ways = {
-            arm.name: way
+            in_sentence(arm.name): way
             for arm in summary.arms
             if (way := bound.way(arm.overall.preferred_share)) is not None
         }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from experiments.report.arm_names import in_sentence
 from experiments.summary_model import (
     ArmSummary,
     ComparedArms,
@@ -23,7 +24,8 @@ SHOWN = ("delay_mean_us", "delay_p99_us", "preferred_share", "conflict_rate")
 def disturbed_runs(summary: ComparedArms) -> list[str]:
     """A sentence for each live run that was disturbed: which, and the evidence."""
     return [
-        f"The live run of {arm.name} was disturbed and wins nothing. {arm.validity.text}."
+        f"The live run of {in_sentence(arm.name)} was disturbed and wins nothing. "
+        f"{arm.validity.text}."
         for arm in summary.arms
         if arm.validity is not None and arm.validity.is_disturbed
     ]
@@ -37,7 +39,8 @@ def live_soundness(summary: RunSummary) -> str:
     disturbed = [arm.name for arm in live if arm.is_disturbed]
     if not disturbed:
         return f"None of {counted(len(live), 'live run')} was disturbed."
-    return f"Disturbed, so that they win nothing: {', '.join(disturbed)} (of {len(live)})."
+    names = ", ".join(map(in_sentence, disturbed))
+    return f"Disturbed, so that they win nothing: {names} (of {len(live)})."
 
 
 def live_disagreement(summary: RunSummary) -> str:
@@ -48,7 +51,8 @@ def live_disagreement(summary: RunSummary) -> str:
     their end undisturbed. Arms whose delays differ by less than a twentieth have no order.
     """
     found = [
-        f"{first.name} waits less than {second.name} {where}, and longer {other}."
+        f"{in_sentence(first.name)} waits less than {in_sentence(second.name)} {where}, and longer "
+        f"{other}."
         for one in summary.sets()
         for first, second, where, other in _reversed(one.arms, summary.seed)
     ]

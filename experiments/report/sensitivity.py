@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from experiments.report.arm_names import and_list, names_by_slug
 from experiments.statistics import Difference, mean_interval, paired_difference
 from experiments.summary_model import RunSummary, SeedSummary, Sensitivity
 from parsync.metrics.quantity import Quantity, Unit, counted, percent_change
@@ -76,7 +77,7 @@ def _overtakes(summary: RunSummary, one: Sensitivity) -> str:
     concerns."""
     changed = {arm.slug: arm.seeds for arm in one.arms}
     found: dict[str, list[str]] = {}  # who is overtaken, by who overtakes
-    names = {arm.slug: arm.name for arm in summary.arms}
+    names = names_by_slug(summary.arms)
     pairs = 0
     for members in summary.sets():
         slugs = [arm.slug for arm in members.arms if one.with_others or arm.slug in changed]
@@ -99,7 +100,7 @@ def _overtakes(summary: RunSummary, one: Sensitivity) -> str:
     change = _range_of_change(summary, one)
     if not found:
         return f"{change}no arm would overtake another."
-    overtaken = [f"{winner} would overtake {_and(losers)}" for winner, losers in found.items()]
+    overtaken = [f"{winner} would overtake {and_list(losers)}" for winner, losers in found.items()]
     return f"{change}{'; '.join(overtaken)}."
 
 
@@ -119,10 +120,6 @@ def _range_of_change(summary: RunSummary, one: Sensitivity) -> str:
         return "mean delays would not change, and "
     times = low if low == high else f"{low} to {high}"
     return f"mean delays would be {times} times as long, and "
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _is_lower(one: Sequence[float | None], other: Sequence[float | None]) -> bool:

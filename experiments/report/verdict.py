@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from experiments.bounds import missing_share, ranked, ranked_by
 from experiments.decision_basis import basis_titles
 from experiments.price_settings import NOT_RANKED_BY_REGRET
+from experiments.report.arm_names import and_list, in_sentence, names_by_slug
 from experiments.statistics import CONFIDENCE, Difference, Interval, paired_difference
 from experiments.summary_model import ArmSummary, ComparedArms
 from parsync.metrics.quantity import Better, Quantity, Unit, is_better, percent_change
@@ -278,7 +279,7 @@ def _sentence(
 ) -> str:
     if quantity.better is Better.NEITHER:
         return ""
-    names = {arm.slug: arm.name for arm in summary.arms}
+    names = names_by_slug(summary.arms)
     known = [slug for slug, value in values.items() if value is not None]
     out = _why_not_ranked(summary, quantity, _not_ranked(summary, quantity, values))
     if best is None:
@@ -313,7 +314,7 @@ def _sentence(
     if tied:
         rest = [slug for slug in others if slug not in tied]
         return (
-            f"{lead}; the difference to {_and([names[slug] for slug in tied])} is not certain. "
+            f"{lead}; the difference to {and_list([names[slug] for slug in tied])} is not certain. "
             f"{_ahead(quantity, names[rest[0]], against_best[rest[0]])}{out}"
         )
     return f"{lead}. {_ahead(quantity, names[second], against_best[second])}{out}"
@@ -343,20 +344,23 @@ def _priced(summary: ComparedArms, quantity: Quantity) -> list[ArmSummary]:
 
 
 def _why_not_ranked(summary: ComparedArms, quantity: Quantity, out: Sequence[ArmSummary]) -> str:
-    priced = [arm.name for arm in _priced(summary, quantity)]
-    waiting = [arm.name for arm in out if unplaced_share(summary, arm) and arm.name not in priced]
-    unfinished = [arm.name for arm in out if arm.name not in (*waiting, *priced)]
+    priced = [in_sentence(arm.name) for arm in _priced(summary, quantity)]
+    others = [arm for arm in out if in_sentence(arm.name) not in priced]
+    waiting = [in_sentence(arm.name) for arm in others if unplaced_share(summary, arm)]
+    unfinished = [in_sentence(arm.name) for arm in others if not unplaced_share(summary, arm)]
     reasons = (
-        f" {_and(waiting)} left tasks unplaced and {_is(waiting)} not ranked." if waiting else ""
+        f" {and_list(waiting)} left tasks unplaced and {_is(waiting)} not ranked."
+        if waiting
+        else ""
     )
     if unfinished:
         reasons += (
-            f" {_and(unfinished)} left jobs unfinished and {_is(unfinished)} not ranked here."
+            f" {and_list(unfinished)} left jobs unfinished and {_is(unfinished)} not ranked here."
         )
     if priced:
         has = "has" if len(priced) == 1 else "have"
         reasons += (
-            f" {_and(priced)} {has} slot prices and {_is(priced)} not ranked here: "
+            f" {and_list(priced)} {has} slot prices and {_is(priced)} not ranked here: "
             f"{NOT_RANKED_BY_REGRET}."
         )
     return reasons
@@ -387,7 +391,7 @@ def _other_clock(summary: ComparedArms, quantity: Quantity, best: str | None) ->
     among = "" if len(own) == len(summary.arms) else f" of {len(own)} arms"
     if best_live == best:
         return f" So it is in the live run{among} ({quantity.text(whole[best])})."
-    names = {arm.slug: arm.name for arm in summary.arms}
+    names = names_by_slug(summary.arms)
     return (
         f" That is virtual time: in the one live run{among} it comes to "
         f"{quantity.text(whole[best])}, and {names[best_live]} is best at "
@@ -409,7 +413,3 @@ def _ahead(quantity: Quantity, name: str, difference: Difference) -> str:
         f"{_from_to(text(difference.low), text(difference.high))}), worse in {worse_in} of "
         f"{difference.n} seeds."
     )
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]

@@ -109,7 +109,10 @@ def table(results: Results) -> Table:
             cells.append("not known" if mean is None else text(mean))
         rows.append(tuple(cells))
     header = ("", *(name for name, *_ in columns))
-    note = "Means over the seeds. Delays of arms that left tasks waiting are lower bounds."
+    note = (
+        "Means over the seeds. Delays of arms that left tasks waiting are lower bounds. Tasks that "
+        "were never committed count as not on preferred machines."
+    )
     return Table(header, tuple(rows), note)
 
 
@@ -231,8 +234,8 @@ def _count(value: float) -> str:
 FIGURES = (
     PaperFigure(
         "controls",
-        "Pessimistic controls: static partitions and locks",
-        "beside the paper; section 5 names both",
+        "Static partitions and locks as controls",
+        "section 5, not a figure of the paper",
         runs,
         claims(),
         draw=draw,

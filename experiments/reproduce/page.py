@@ -146,7 +146,7 @@ def _counts(shown: Sequence[Shown], live: bool) -> list[tuple[Verdict, int]]:
 
 
 def ours_text(claim: ClaimResult) -> str:
-    """The value of a claim's statistic with its interval, such as "1.21 [1.1, 1.3]"."""
+    """The value of a claim's statistic with its interval, such as "1.213 [1.1, 1.326]"."""
     ours = claim.ours
     if ours.mean is None:
         return "not known"
@@ -155,7 +155,7 @@ def ours_text(claim: ClaimResult) -> str:
 
 
 def _number(value: float | None) -> str:
-    """A number to three digits, with thousands."""
+    """A number to four digits, with thousands: three would hide on which side of a limit it is."""
     if value is None:
         return "?"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

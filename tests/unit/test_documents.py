@@ -12,6 +12,7 @@ import yaml
 from experiments.arm_config import ArmConfig
 from experiments.workload_config import WorkloadConfig
 from schedulers.conformance import check_conformance
+from tests import option_reference
 
 ROOT = Path(__file__).parents[2]
 FIRST = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
@@ -151,6 +152,10 @@ def test_first_pages_are_short() -> None:
     """One screen of README, two of ARCHITECTURE: what is longer is a page of docs/."""
     for page, screens in (("README.md", 1), ("ARCHITECTURE.md", 2)):
         assert len((ROOT / page).read_text(encoding="utf-8").splitlines()) <= 50 * screens
+
+
+def test_the_page_of_options_has_the_defaults_and_meanings_of_the_code() -> None:
+    assert option_reference.PAGE.read_text(encoding="utf-8") == option_reference.page()
 
 
 def test_the_glossary_is_in_order_names_its_sources_and_code_that_exists() -> None:

@@ -72,6 +72,11 @@ def test_the_answer_says_when_the_seeds_do_not_tell() -> None:
     assert "a places tasks soonest" in sentence and "not for certain ahead of b" in sentence
 
 
+def test_names_with_commas_are_set_apart_in_sentences() -> None:
+    (sentence,) = answer(summary_of(**{"greedy, patient": 2000.0, "slow": 9000.0}))
+    assert "“greedy, patient” places tasks soonest" in sentence
+
+
 def test_arms_of_other_classes_do_not_share_an_answer() -> None:
     arms = [
         replace(bare_arm(name, name, dict.fromkeys(SEEDS, delay)), basis=basis)

@@ -1,0 +1,85 @@
+"""The tables of docs/options.md, from the models that check a configuration.
+
+`python -m tests.option_reference` writes the page; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+import experiments.workloads.registry as workloads
+from experiments.decision_times import ModelledTime
+from experiments.workloads.service_batch_options import BatchJobs, ServiceJobs
+from parsync.protocols.locking.options import LockingOptions
+from parsync.protocols.optimistic.options import OptimisticOptions
+
+PAGE = Path(__file__).parents[1] / "docs" / "options.md"
+_INTRODUCTION = """# Options
+
+The options of protocols, decision times and workloads, with their defaults. [Runs](run.md) shows
+where they stand in a file, and the `config.toml` of a run has all that are set in it. Options of
+schedulers are on the pages of their subject: waiting for preferred machines
+([runs](run.md#configure-a-mix)), [slot prices](prices.md), [MapReduce](mapreduce.md).
+[Quotas](quotas.md) are options of an arm.
+
+`python -m tests.option_reference` makes this page from the code.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    lines = [_INTRODUCTION]
+    for title, model in _models():
+        lines += [f"## {title}\n", "| option | default | meaning |", "|---|---|---|"]
+        for name, field in model.model_fields.items():
+            if meaning := _meaning(model, name):
+                lines.append(_row(name, field, meaning))
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _models() -> Iterator[tuple[str, type[BaseModel]]]:
+    yield "Protocol `optimistic`", OptimisticOptions
+    yield "Protocol `locking`", LockingOptions
+    yield 'Decision times: `clock = "modelled"`', ModelledTime
+    yield "Workload `synthetic`", workloads.get("synthetic").options
+    yield "Workload `service_batch`", workloads.get("service_batch").options
+    yield "Workload `service_batch`: `[workload.batch]`", BatchJobs
+    yield "Workload `service_batch`: `[workload.service]`", ServiceJobs
+    yield "Workload `google2011`", workloads.get("google2011").options
+
+
+def _meaning(model: type[BaseModel], name: str) -> str:
+    """The description of a field, or that of the class whose default it replaces."""
+    classes = [one for one in model.__mro__ if issubclass(one, BaseModel)]
+    fields = [one.model_fields[name] for one in classes if name in one.model_fields]
+    return next((field.description for field in fields if field.description), "")
+
+
+def _row(name: str, field: FieldInfo, meaning: str) -> str:
+    text = meaning.replace("|", "\\|")
+    return f"| `{name}` | {_default(field)} | {text} |"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if value is None:
+        return "unset"
+    if isinstance(value, Enum):
+        value = value.name.lower()
+    if isinstance(value, tuple):
+        value = list(value)
+    if isinstance(value, dict):
+        value = f"{{{', '.join(f'{key} = {amount}' for key, amount in value.items())}}}"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

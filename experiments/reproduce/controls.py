@@ -11,7 +11,7 @@ schedulers turn to another partition.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from matplotlib.figure import Figure
 
@@ -93,25 +93,38 @@ def draw(results: Results) -> Figure:
 def table(results: Results) -> Table:
     """Conflicts, delay, use of the cell, quality and waiting tasks of each arm."""
     columns = (
-        ("conflicts per claim, most in a phase", statistic.highest, CONFLICTS, _percent),
-        ("mean delay in phase 1", _first, DELAY, _seconds),
-        ("in phase 3", _peak, DELAY, _seconds),
-        ("cell in use in phase 3", _peak, "utilisation_mean", _percent),
-        ("on preferred machines in phase 3", _peak, SHARE, _percent),
-        ("waiting per scheduler as phase 3 ends", _waiting, "", _count),
+        ("mean delay in phase 1", 0, DELAY, _seconds),
+        ("in phase 3", _PEAK, DELAY, _seconds),
+        ("cell in use in phase 3", _PEAK, "utilisation_mean", _percent),
+        ("on preferred machines in phase 3", _PEAK, SHARE, _percent),
     )
-    rows = []
-    for label in _LABELS:
-        cells = [label]
-        for _, value, key, text in columns:
-            of_seed = value(label, key)
-            mean = mean_interval([of_seed(seed) for seed in results.seeds]).mean
-            cells.append("not known" if mean is None else text(mean))
-        rows.append(tuple(cells))
-    header = ("", *(name for name, *_ in columns))
+
+    def mean(value: Value, text: Callable[[float], str]) -> str:
+        found = mean_interval([value(seed) for seed in results.seeds]).mean
+        return "not known" if found is None else text(found)
+
+    def in_phase(label: str, phase: int, key: str, text: Callable[[float], str]) -> str:
+        bound = any(seed[label].phases[phase].is_bound(key) for seed in results.seeds)
+        return ("≥ " if bound else "") + mean(statistic.in_phase(label, phase, key), text)
+
+    rows = [
+        (
+            label,
+            mean(statistic.highest(label, CONFLICTS), _percent),
+            *(in_phase(label, phase, key, text) for _, phase, key, text in columns),
+            mean(statistic.backlog(label, _PEAK, SCHEDULERS), _count),
+        )
+        for label in _LABELS
+    ]
+    header = (
+        "",
+        "conflicts per claim, most in a phase",
+        *(name for name, *_ in columns),
+        "waiting per scheduler as phase 3 ends",
+    )
     note = (
-        "Means over the seeds. Delays of arms that left tasks waiting are lower bounds. Tasks that "
-        "were never committed count as not on preferred machines."
+        "Means over the seeds. Delays of arms that left tasks waiting are lower bounds (≥). Tasks "
+        "that were never committed count as not on preferred machines."
     )
     return Table(header, tuple(rows), note)
 
@@ -205,18 +218,6 @@ def claims() -> tuple[Claim, ...]:
 
 def _claim(name: str, statement: str, paper: str, text: str, limits: Limits, value: Value) -> Claim:
     return Claim(f"controls.{name}", _SOURCE, statement, paper, text, limits, value)
-
-
-def _first(label: str, key: str) -> Value:
-    return statistic.in_phase(label, 0, key)
-
-
-def _peak(label: str, key: str) -> Value:
-    return statistic.in_phase(label, _PEAK, key)
-
-
-def _waiting(label: str, key: str) -> Value:
-    return statistic.backlog(label, _PEAK, SCHEDULERS)
 
 
 def _percent(value: float) -> str:

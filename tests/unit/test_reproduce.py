@@ -20,7 +20,7 @@ from experiments.model_runs.searches import SearchRun
 from experiments.model_runs.simulations import SimulationRun
 from experiments.model_runs.whole_run import whole_run
 from experiments.model_runs.workload_counts import WorkloadRun
-from experiments.reproduce import execution
+from experiments.reproduce import controls, execution
 from experiments.reproduce.beyond_slots import beyond_slots
 from experiments.reproduce.beyond_the_paper import beyond_the_paper
 from experiments.reproduce.claims import Claim, Limits, Verdict, judge
@@ -181,6 +181,22 @@ def test_claims_have_ids_of_their_own_that_programs_can_use(paper: Paper) -> Non
     ids = [claim.id for figure in paper.figures for claim in figure.claims]
     assert len(set(ids)) == len(ids)
     assert all(re.fullmatch(r"[a-z0-9_]+\.[a-z0-9_]+", one) for one in ids)
+
+
+def test_delays_of_controls_that_left_tasks_waiting_are_marked_as_lower_bounds(
+    measured: tuple[SeedFigures, Series],
+) -> None:
+    results = everything(next(one for one in EVERY if one.id == "controls"), measured)
+    label = results.runs[-1].label
+    figures, peak = results.first(label), 2
+    phases = list(figures.phases)
+    bound = {"delay_mean_us": None, "at_least": {"delay_mean_us": 7e6}}
+    phases[peak] = phases[peak].model_copy(update=bound)
+    changed = {label: figures.model_copy(update={"phases": phases})}
+    results = replace(results, seeds=tuple({**seed, **changed} for seed in results.seeds))
+    rows = {row[0]: row for row in controls.table(results).rows}
+    assert rows.pop(label)[3] == "≥ 7 s"
+    assert not any("≥" in cell for row in rows.values() for cell in row)
 
 
 def a_claim(limits: Limits, *, only_at_paper_scale: bool = False) -> Claim:

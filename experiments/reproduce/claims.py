@@ -38,34 +38,46 @@ class Verdict(StrEnum):
 class Limits:
     """The limits between which a statistic supports a claim; None: no limit on that side.
 
+    Attributes:
+        strict: Whether the limits themselves are outside. For claims of a difference: two runs that
+            are the same in every event show none.
+
     Raises:
-        ValueError: There is no limit, or the lower one is above the upper one.
+        ValueError: There is no limit, or the lower one is above the upper one, or both are strict.
     """
 
     low: float | None = None
     high: float | None = None
+    strict: bool = False
 
     def __post_init__(self) -> None:
         if self.low is None and self.high is None:
             raise ValueError("limits: expected at least one")
+        if self.strict and self.low is not None and self.high is not None:
+            raise ValueError("limits: expected only one that is strict")
         if self.low is not None and self.high is not None and self.low > self.high:
             raise ValueError(f"limits: expected low <= high, got {self.low} and {self.high}")
 
     def contain(self, low: float, high: float) -> bool:
         """Whether all values from low to high are within the limits."""
+        if self.strict and (low == self.low or high == self.high):
+            return False
         return (self.low is None or low >= self.low) and (self.high is None or high <= self.high)
 
     def exclude(self, low: float, high: float) -> bool:
         """Whether no value from low to high is within the limits."""
+        if self.strict and (high == self.low or low == self.high):
+            return True
         return (self.low is not None and high < self.low) or (
             self.high is not None and low > self.high
         )
 
     def text(self) -> str:
-        """The limits in words, such as "at least 0.9" or "0.9 to 1.1"."""
+        """The limits in words, such as "at least 0.9", "above 1" or "0.9 to 1.1"."""
+        above, below = ("above", "below") if self.strict else ("at least", "at most")
         if self.low is None:
-            return f"at most {self.high:g}"
-        return f"at least {self.low:g}" if self.high is None else f"{self.low:g} to {self.high:g}"
+            return f"{below} {self.high:g}"
+        return f"{above} {self.low:g}" if self.high is None else f"{self.low:g} to {self.high:g}"
 
 
 @dataclass(frozen=True)  # slots and a generic alias do not go together

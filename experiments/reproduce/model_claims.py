@@ -60,7 +60,7 @@ def eq2() -> tuple[ModelClaim, ...]:
             "The expected number of conflicts increases when more schedulers are added.",
             "",
             "least ratio of conflicts at an A to those at half of it",
-            Limits(low=1.0),
+            Limits(low=1.0, strict=True),
             statistic.least_growth,
         ),
     )
@@ -100,7 +100,7 @@ def fig2(letter: str, axis: str) -> tuple[ModelClaim, ...]:
             "",
             "S_extra saved from A = 4 to 8 over that saved from A = 2 to 4, sums over the values "
             "at which all three have an answer",
-            Limits(high=1.0),
+            Limits(high=1.0, strict=True),
             lambda runs: statistic.saved_by_factor(runs, axis),
         ),
     )
@@ -290,7 +290,7 @@ def fig4() -> tuple[ModelClaim, ...]:
             "The slot quality of latency-first and adaptive worsens in phase 3.",
             "",
             "largest difference of the median score of phase 3 to that of phase 2, group A",
-            Limits(high=0.0),
+            Limits(high=0.0, strict=True),
             lambda runs: statistic.largest(
                 statistic.less(
                     statistic.mean(runs[one], "score", 2, 0),

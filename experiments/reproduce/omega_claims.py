@@ -281,7 +281,7 @@ def fig9() -> tuple[Claim, ...]:
             "",
             f"largest ratio of the daily busyness of a batch scheduler to that with the next lower "
             f"number, at {HIGH_RATE} x",
-            Limits(high=1.0),
+            Limits(high=1.0, strict=True),
             statistic.most(statistic.growths(BATCH_BUSY, every)),
         ),
         Claim(

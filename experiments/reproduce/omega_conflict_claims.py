@@ -65,7 +65,7 @@ def fig12() -> tuple[Claim, ...]:
             "Once t_job(service) reaches about 10 s, the conflict fraction increases beyond 1.",
             "about 1 at 10 s",
             "daily conflict fraction of service jobs at t_job = 10 s",
-            Limits(low=1.0),
+            Limits(low=1.0, strict=True),
             statistic.of(DAILY_SERVICE_CONFLICTS, fine_10_s),
             incomparable=_NOT_PUBLIC,
         ),

@@ -81,7 +81,7 @@ def fig15() -> tuple[ModelClaim, ...]:
             "",
             "least ratio of the speed-up at the 80th percentile, max-parallelism over another "
             "policy, over both cells",
-            Limits(low=1.0),
+            Limits(low=1.0, strict=True),
             statistic.least(
                 [
                     statistic.ratio(_at_80(cell, MAX_PARALLELISM), _at_80(cell, policy))

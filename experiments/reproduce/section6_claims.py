@@ -123,7 +123,7 @@ def fig5(of: Setting) -> tuple[Claim, ...]:
             "StateSync's delay starts to drop only in phase 5.",
             "",
             "mean delay in phase 5 over that in phase 4",
-            Limits(high=1.0),
+            Limits(high=1.0, strict=True),
             statistic.phase_ratio(state, DELAY, 4, 3),
         ),
         Claim(
@@ -244,7 +244,7 @@ def fig7(of: Setting) -> tuple[Claim, ...]:
             "Quality-first has more conflicts in phases 1 and 5 than in the others.",
             "",
             "the lower conflict rate of phases 1 and 5 over the highest of phases 2 to 4",
-            Limits(low=1.0),
+            Limits(low=1.0, strict=True),
             statistic.edge_conflicts(quality),
         ),
         Claim(
@@ -283,7 +283,7 @@ def fig8(of: Setting) -> tuple[Claim, ...]:
             "Fig. 8b, section 6.3",
             "In the peak adaptive has to switch to latency-first, so its quality drops.",
             "",
-            f"share of latency-first decisions in phase 3, tau = {least_s:g} s",
+            f"share of the samples of phase 3 in latency-first, tau = {least_s:g} s",
             Limits(low=POINT),
             statistic.in_phase(labels[0], 2, "latency_first_share"),
         ),
@@ -293,7 +293,7 @@ def fig8(of: Setting) -> tuple[Claim, ...]:
             "The quality of adaptive is still higher than that of latency-first.",
             "",
             f"least difference of the preferred shares over the phases, tau = {least_s:g} s",
-            Limits(low=0.0),
+            Limits(low=0.0, strict=True),
             statistic.least_difference(labels[0], latency, SHARE),
         ),
         Claim(
@@ -302,7 +302,7 @@ def fig8(of: Setting) -> tuple[Claim, ...]:
             "The quality of tau = 3 s is generally better than that of 2 s and of 1 s.",
             "",
             f"preferred share of tau = {most_s:g} s less that of {least_s:g} s, in phase 3",
-            Limits(low=0.0),
+            Limits(low=0.0, strict=True),
             statistic.least_difference(labels[-1], labels[0], SHARE, (2,)),
         ),
     )
@@ -370,7 +370,7 @@ def fig9() -> tuple[Claim, ...]:
             "Adaptive keeps the number of uncommitted tasks under a threshold.",
             "",
             "waiting tasks of adaptive (tau = 1 s) over those of quality-first, as phase 3 ends",
-            Limits(high=1.0),
+            Limits(high=1.0, strict=True),
             statistic.ratio(adaptive(1.0), QUALITY, "backlog_end", 2),
         ),
     )

@@ -137,7 +137,7 @@ def table1_claims() -> tuple[Claim, ...]:
             "Quality-first has the lowest STET, and latency-first the highest.",
             "",
             "least ratio of STET, latency-first to adaptive and adaptive to quality-first",
-            Limits(low=1.0),
+            Limits(low=1.0, strict=True),
             _stet_order,
         ),
         Claim(
@@ -146,7 +146,7 @@ def table1_claims() -> tuple[Claim, ...]:
             "The job scheduling delay of quality-first decreases as alpha becomes smaller.",
             "from 3.7 to 1.5 s",
             "largest ratio of its JSD under an alpha to that under the next larger one",
-            Limits(high=1.0),
+            Limits(high=1.0, strict=True),
             _jsd_growth,
         ),
         Claim(
@@ -164,7 +164,7 @@ def table1_claims() -> tuple[Claim, ...]:
             "Quality-first has a smaller JCT than latency-first at alpha = 0.6.",
             "9.9 s against 10.2 s",
             "JCT of quality-first over that of latency-first at alpha = 0.6",
-            Limits(high=1.0),
+            Limits(high=1.0, strict=True),
             _ratio_at(0.6),
         ),
         Claim(
@@ -173,7 +173,7 @@ def table1_claims() -> tuple[Claim, ...]:
             "Quality-first has a larger JCT than latency-first at alpha = 0.7.",
             "11.2 s against 10.2 s",
             "JCT of quality-first over that of latency-first at alpha = 0.7",
-            Limits(low=1.0),
+            Limits(low=1.0, strict=True),
             _ratio_at(0.7),
         ),
         Claim(

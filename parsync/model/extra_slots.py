@@ -152,8 +152,10 @@ def find_extra_slots(
     probes = _Probes(settings, search)
     if bracket is None or probes.keeps_up(bracket[0]) or not probes.keeps_up(bracket[1]):
         bracket = _scan(probes, search)
-    if bracket is not None:
+    while bracket is not None and bracket[1] - bracket[0] > search.resolution:
         _refine(probes, search, *bracket)
+        # a later one if a count above, probed before the scan, does not keep up
+        bracket = probes.answer().bracket
     return probes.answer()
 
 

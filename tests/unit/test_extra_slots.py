@@ -120,6 +120,18 @@ def test_a_bracket_replaces_the_scan_if_it_holds(monkeypatch: pytest.MonkeyPatch
     assert 777 <= wrong.least <= 797
 
 
+def test_an_answer_above_a_wrong_bracket_is_within_the_resolution_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The scan takes 400, 800 and 1,600 for the answer's range; the bracket lies in a gap of it.
+    answers(monkeypatch, {range(300, 900), range(1_100, 10_000)})
+    found = find_extra_slots(small_settings(), SEARCH, bracket=(950, 1_050))
+    assert found.least is not None
+    assert found.too_few is not None
+    assert 1_100 <= found.least <= found.too_few + 20
+    assert found.islands
+
+
 def test_seeds_give_a_mean_with_an_interval() -> None:
     settings = small_settings(schedulers_factor=2, freed_at_once=True)
     found = find_extra_slots_of_seeds(settings, SEARCH, seeds=(1, 2, 3))

@@ -250,6 +250,26 @@ def test_a_claim_holds_if_its_interval_is_within_the_limits(
     assert result.values == list(delays_us)
 
 
+@pytest.mark.parametrize(
+    ("limits", "delays_us", "verdict"),
+    [
+        (Limits(low=2.0, strict=True), (2.0, 2.0), Verdict.DOES_NOT_HOLD),
+        (Limits(low=2.0, strict=True), (2.0,), Verdict.DOES_NOT_HOLD),
+        (Limits(high=2.0, strict=True), (2.0, 2.0), Verdict.DOES_NOT_HOLD),
+        (Limits(low=2.0, strict=True), (2.1, 2.1), Verdict.HOLDS),
+        (Limits(low=2.0, strict=True), (1.0, 9.0), Verdict.NOT_COMPARABLE),
+        (Limits(low=2.0), (2.0, 2.0), Verdict.HOLDS),
+    ],
+)
+def test_runs_that_are_the_same_show_no_difference(
+    measured: tuple[SeedFigures, Series],
+    limits: Limits,
+    delays_us: tuple[float, ...],
+    verdict: Verdict,
+) -> None:
+    assert judge(a_claim(limits), seeds_with(measured, *delays_us), True).verdict == verdict
+
+
 def test_an_absolute_number_is_not_judged_on_a_smaller_cell(
     measured: tuple[SeedFigures, Series],
 ) -> None:
@@ -273,6 +293,8 @@ def test_limits_need_a_side_and_an_order() -> None:
         Limits()
     with pytest.raises(ValueError, match="low <= high"):
         Limits(2.0, 1.0)
+    with pytest.raises(ValueError, match="only one that is strict"):
+        Limits(1.0, 2.0, strict=True)
 
 
 def test_the_papers_setting_is_that_of_section_6() -> None:

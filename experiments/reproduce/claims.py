@@ -14,6 +14,7 @@ from typing import Generic, Literal, TypeVar
 from pydantic import Field
 
 from experiments.model_runs.run import Arrays
+from experiments.reproduce.claim_bounds import value_range
 from experiments.statistics import Interval, mean_interval
 from experiments.summary_model import SeedFigures
 from parsync.metrics.figures import Figures, Number
@@ -117,7 +118,8 @@ class ClaimResult(Figures):
     """A claim of claims.json.
 
     Attributes:
-        ours: The mean of the statistic over the seeds, with its 95 % interval (Student's t).
+        ours: The mean of the statistic over the seeds, with its 95 % interval (Student's t), which
+            is not corrected for the number of claims.
         limits: In words.
         scale: Of the runs it was judged from; "demo": live, on the demo's cell.
         reason: Why the verdict is what it is, in one sentence.
@@ -140,11 +142,17 @@ def judge(claim: ClaimOf[M], seeds: Sequence[Mapping[str, M]], at_paper_scale: b
     """Whether a claim holds over some seeds.
 
     It holds if the whole interval of the statistic's mean is within the claim's limits, and does
-    not hold if none of it is. A single seed has no interval, so its value alone decides.
+    not hold if none of it is. A single seed has no interval, so its value alone decides. Where
+    figures are lower bounds, the same is asked of all that the statistic may be.
     """
-    values = [claim.value(runs) for runs in seeds]
+    ranges = [value_range(claim.value, runs) for runs in seeds]
+    values = [one.value for one in ranges]
+    least = mean_interval([one.low for one in ranges])
+    most = mean_interval([one.high for one in ranges])
     ours = mean_interval(values)
-    verdict, reason = _verdict(claim, ours, at_paper_scale)
+    if most != ours and least == ours:
+        ours = ours.model_copy(update={"at_least": True})
+    verdict, reason = _verdict(claim, ours, least, most, at_paper_scale)
     return ClaimResult(
         id=claim.id,
         source=claim.source,
@@ -160,15 +168,24 @@ def judge(claim: ClaimOf[M], seeds: Sequence[Mapping[str, M]], at_paper_scale: b
     )
 
 
-def _verdict(claim: ClaimOf[M], ours: Interval, at_paper_scale: bool) -> tuple[Verdict, str]:
+def _verdict(
+    claim: ClaimOf[M], ours: Interval, least: Interval, most: Interval, at_paper_scale: bool
+) -> tuple[Verdict, str]:
+    """The verdict and its reason.
+
+    Args:
+        least, most: Of what the statistic is at least and at most.
+    """
     if claim.incomparable:
         return Verdict.NOT_COMPARABLE, claim.incomparable
     if claim.only_at_paper_scale and not at_paper_scale:
         return Verdict.NOT_COMPARABLE, "It is about an absolute number, and the cell is smaller."
     if ours.mean is None:
         return Verdict.NOT_COMPARABLE, "The statistic has no value in some seed."
-    low = ours.mean if ours.low is None else ours.low
-    high = ours.mean if ours.high is None else ours.high
+    if least.mean is None or most.mean is None:
+        return Verdict.NOT_COMPARABLE, _of_bounds(ours, least, most, claim.limits)
+    low = least.mean if least.low is None else least.low
+    high = most.mean if most.high is None else most.high
     what = "The value" if ours.low is None else "The interval"
     of_one = " There is only one seed." if ours.low is None else ""
     limits = claim.limits.text()
@@ -176,4 +193,16 @@ def _verdict(claim: ClaimOf[M], ours: Interval, at_paper_scale: bool) -> tuple[V
         return Verdict.HOLDS, f"{what} is within the limits ({limits}).{of_one}"
     if claim.limits.exclude(low, high):
         return Verdict.DOES_NOT_HOLD, f"{what} is outside the limits ({limits}).{of_one}"
+    if least.mean != most.mean:
+        return Verdict.NOT_COMPARABLE, _of_bounds(ours, least, most, claim.limits)
     return Verdict.NOT_COMPARABLE, f"The interval crosses a limit ({limits}). More seeds may help."
+
+
+def _of_bounds(ours: Interval, least: Interval, most: Interval, limits: Limits) -> str:
+    """Why a value that rests on lower bounds does not tell."""
+    known = "may be larger or smaller"
+    if least.mean == ours.mean:
+        known = "is at least what is given"
+    elif most.mean == ours.mean:
+        known = "is at most what is given"
+    return f"Tasks still waited when a run ended, so the value {known} (limits: {limits.text()})."

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from experiments.reproduce.claim_bounds import UsedRuns
 from experiments.reproduce.claims import ArmsOfSeed, Claim, ClaimResult, judge
 from experiments.reproduce.figure import Results, Table
 from experiments.reproduce.live_runs import EvidenceOfSeed, LiveEvidence
@@ -31,7 +32,7 @@ def judge_live(
         seeds: What the runs measured, seed by seed from seed 1.
         evidence: Of the live runs, seed by seed.
     """
-    used = [_Used(runs) for runs in seeds]
+    used = [UsedRuns(runs) for runs in seeds]
     result = judge(claim, used, at_paper_scale=False)
     reasons = [
         f"{_named(label, seed, len(evidence))}: {why}"
@@ -79,24 +80,6 @@ def beside_virtual_time(results: Results, evidence: Sequence[EvidenceOfSeed]) ->
         if its.validity.is_disturbed
     ]
     return Table(header, tuple(rows), "".join((_NOTE, *causes)))
-
-
-class _Used(Mapping[str, SeedFigures]):
-    """What the runs of a seed measured. labels: those that were looked at."""
-
-    def __init__(self, runs: ArmsOfSeed) -> None:
-        self._runs = runs
-        self.labels: dict[str, None] = {}
-
-    def __getitem__(self, label: str) -> SeedFigures:
-        self.labels[label] = None
-        return self._runs[label]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._runs)
-
-    def __len__(self) -> int:
-        return len(self._runs)
 
 
 def _named(label: str, seed: int, seeds: int) -> str:

@@ -146,12 +146,13 @@ def _counts(shown: Sequence[Shown], live: bool) -> list[tuple[Verdict, int]]:
 
 
 def ours_text(claim: ClaimResult) -> str:
-    """The value of a claim's statistic with its interval, such as "1.213 [1.1, 1.326]"."""
+    """The value of a claim's statistic with its interval, such as "1.213 [1.1, 1.326]"; a lower
+    bound with "≥"."""
     ours = claim.ours
     if ours.mean is None:
         return "not known"
     bounds = "" if ours.low is None else f" [{_number(ours.low)}, {_number(ours.high)}]"
-    return f"{_number(ours.mean)}{bounds}"
+    return f"{'≥ ' if ours.at_least else ''}{_number(ours.mean)}{bounds}"
 
 
 def _number(value: float | None) -> str:

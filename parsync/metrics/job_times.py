@@ -37,6 +37,8 @@ class JobTotals:
         jct_us, stet_us: Their summed JCT and STET (ParSync section 6.4).
         uncommitted_us, unfinished_us: Of the jobs that were not all committed, and of those that
             can end and have not, the time from submission until the run was last seen.
+        unfinished_stet_us: Of the latter, the summed execution time of those of their tasks that
+            have ended. What still runs may yet be evicted, and counts only from its next start.
         prefers_us, preferred_us: Time that tasks with preferences ran, and ran on a preferred
             machine, up to the end of the run.
         lost_us: Time of allocations that were evicted or whose machine failed.
@@ -51,6 +53,7 @@ class JobTotals:
     ending: Int64
     uncommitted_us: Int64
     unfinished_us: Int64
+    unfinished_stet_us: Int64
     prefers_us: Int64
     preferred_us: Int64
     lost_us: Int64
@@ -196,6 +199,7 @@ class JobTimes:
             ending=per_cell(cell_of_job[ending], one[ending]),
             uncommitted_us=per_cell(cell_of_job[late], waited_us[late]),
             unfinished_us=per_cell(cell_of_job[unfinished], waited_us[unfinished]),
+            unfinished_stet_us=per_cell(cell_of_job[unfinished], stet[unfinished]),
             prefers_us=per_cell(of_task, prefers_us),
             preferred_us=per_cell(of_task, preferred_us),
             lost_us=per_cell(of_task, lost_us),

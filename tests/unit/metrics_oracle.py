@@ -154,6 +154,14 @@ def job_oracle(
             for t in members[row["job"]]
         )
     ]
+    ended_us = [
+        sum(
+            ends[t][-1]["end_us"] - placements[t][-1]["commit_us"]
+            for t in members[row["job"]]
+            if placements[t] and ends[t] and ends[t][-1]["change"] == ChangeKind.FINISHED
+        )
+        for row in submissions
+    ]
     prefers = preferred = lost = 0
     for task, rows in placements.items():
         if not rows:
@@ -185,6 +193,7 @@ def job_oracle(
         "at_least/jct_mean_us": (sum(jct) + sum(unfinished)) / len(submissions)
         if unfinished
         else None,
+        "at_least/stet_mean_us": sum(ended_us) / len(submissions) if unfinished else None,
     }
 
 

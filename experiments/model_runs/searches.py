@@ -6,6 +6,7 @@ begins with that of the first one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -99,8 +100,21 @@ def extra_slots(arrays: Arrays) -> float | None:
 
 
 def extra_slots_interval(seeds: Sequence[Arrays]) -> Interval:
-    """The mean of S_extra over seeds, with its interval; none if a search found nothing."""
-    return mean_interval([extra_slots(arrays) for arrays in seeds])
+    """The mean of S_extra over seeds, with its interval; none if a search found nothing.
+
+    Each search knows its exact answer only to lie above the largest count that is too few and not
+    above the count that it gives. The mean width of these ranges is added on both sides of the
+    interval, which would have no width if all seeds gave the same count."""
+    found = mean_interval([extra_slots(arrays) for arrays in seeds])
+    if found.low is None or found.high is None:
+        return found
+    width = math.fsum(_width(arrays) for arrays in seeds) / len(seeds)
+    return found.model_copy(update={"low": found.low - width, "high": found.high + width})
+
+
+def _width(arrays: Arrays) -> float:
+    least, too_few = extra_slots(arrays), number(arrays, "too_few")
+    return 0.0 if least is None or too_few is None else least - too_few
 
 
 def _arrays(found: ExtraSlots) -> dict[str, NDArray[Any]]:

@@ -15,10 +15,7 @@ narrower than the grid may be missed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-from scipy import stats
 
 from parsync.model.slot_results import ConflictsAndScores, Ending
 from parsync.model.slot_settings import SlotSettings
@@ -115,21 +112,6 @@ class ExtraSlots:
         return self.too_few, self.least
 
 
-@dataclass(frozen=True, slots=True)
-class ExtraSlotsOfSeeds:
-    """The answers of several seeds.
-
-    Args:
-        by_seed: One for each seed, in the order given.
-        mean: Of the least counts; None if a seed has none.
-        interval: Student's t interval of the mean; None with fewer than two seeds or without mean.
-    """
-
-    by_seed: tuple[ExtraSlots, ...]
-    mean: float | None
-    interval: tuple[float, float] | None
-
-
 def find_extra_slots(
     settings: SlotSettings,
     search: ExtraSlotsSearch,
@@ -157,35 +139,6 @@ def find_extra_slots(
         # a later one if a count above, probed before the scan, does not keep up
         bracket = probes.answer().bracket
     return probes.answer()
-
-
-def find_extra_slots_of_seeds(
-    settings: SlotSettings,
-    search: ExtraSlotsSearch,
-    seeds: Sequence[int],
-    confidence: float = 0.95,
-) -> ExtraSlotsOfSeeds:
-    """The same for several seeds; each begins with the bracket of the one before, widened."""
-    if not seeds:
-        raise AgoraError("seeds: expected at least one")
-    if not 0 < confidence < 1:
-        raise AgoraError(f"confidence: expected a number between 0 and 1, got {confidence!r}")
-    answers: list[ExtraSlots] = []
-    bracket: tuple[int, int] | None = None
-    for seed in seeds:
-        answers.append(find_extra_slots(replace(settings, seed=seed), search, bracket))
-        if answers[-1].bracket is not None:
-            bracket = widened(answers[-1].bracket, search)
-    known = [answer.least for answer in answers if answer.least is not None]
-    if len(known) < len(answers):
-        return ExtraSlotsOfSeeds(tuple(answers), None, None)
-    mean = sum(known) / len(known)
-    if len(known) < 2:
-        return ExtraSlotsOfSeeds(tuple(answers), mean, None)
-    variance = sum((count - mean) ** 2 for count in known) / (len(known) - 1)
-    error = math.sqrt(variance / len(known))
-    half = float(stats.t.ppf((1 + confidence) / 2, len(known) - 1)) * error
-    return ExtraSlotsOfSeeds(tuple(answers), mean, (mean - half, mean + half))
 
 
 def widened(bracket: tuple[int, int], search: ExtraSlotsSearch) -> tuple[int, int]:

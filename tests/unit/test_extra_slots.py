@@ -10,7 +10,6 @@ from parsync.model import extra_slots
 from parsync.model.extra_slots import (
     ExtraSlotsSearch,
     find_extra_slots,
-    find_extra_slots_of_seeds,
 )
 from parsync.model.slot_results import ConflictsAndScores, Ending, SlotResults
 from parsync.model.slot_settings import SlotSettings
@@ -132,21 +131,14 @@ def test_an_answer_above_a_wrong_bracket_is_within_the_resolution_too(
     assert found.islands
 
 
-def test_seeds_give_a_mean_with_an_interval() -> None:
-    settings = small_settings(schedulers_factor=2, freed_at_once=True)
-    found = find_extra_slots_of_seeds(settings, SEARCH, seeds=(1, 2, 3))
-    counts = [answer.least for answer in found.by_seed]
-    assert None not in counts
-    assert found.mean is not None
-    assert found.interval is not None
-    assert found.interval[0] < found.mean < found.interval[1]
-    for seed, answer in zip((1, 2, 3), found.by_seed, strict=True):
-        assert answer.least is not None
-        enough = simulate(replace(settings, seed=seed, extra_slots=answer.least))
-        assert enough.finishes_by(22.0)
-        if answer.too_few is not None:
-            few = simulate(replace(settings, seed=seed, extra_slots=answer.too_few))
-            assert not few.finishes_by(22.0)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_answer_keeps_up_and_the_count_below_does_not(seed: int) -> None:
+    settings = small_settings(schedulers_factor=2, freed_at_once=True, seed=seed)
+    answer = find_extra_slots(settings, SEARCH)
+    assert answer.least is not None
+    assert simulate(replace(settings, extra_slots=answer.least)).finishes_by(22.0)
+    assert answer.too_few is not None
+    assert not simulate(replace(settings, extra_slots=answer.too_few)).finishes_by(22.0)
 
 
 def test_a_count_that_cannot_run_all_tasks_in_time_does_not_keep_up() -> None:
@@ -182,11 +174,9 @@ def test_a_wrong_search_is_refused(changes: dict[str, float], message: str) -> N
         replace(SEARCH, **changes)
 
 
-def test_wrong_brackets_and_seeds_are_refused() -> None:
+def test_wrong_brackets_are_refused() -> None:
     with pytest.raises(AgoraError, match=r"^bracket: expected two ascending counts"):
         find_extra_slots(small_settings(), SEARCH, bracket=(5, 5))
-    with pytest.raises(AgoraError, match=r"^seeds: expected at least one"):
-        find_extra_slots_of_seeds(small_settings(), SEARCH, seeds=())
 
 
 def test_the_answer_has_what_its_run_found() -> None:

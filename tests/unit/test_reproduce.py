@@ -119,6 +119,7 @@ def arrays_of(run: ModelRun) -> dict[str, NDArray[Any]]:
     if isinstance(run, SearchRun):
         found = ConflictsAndScores(0.5, 0.25, 0.5, 0.25, 0.125, 10.5, None)
         size = {"slots": np.array(run.settings.slots), "least": np.array(1_000.0)}
+        size["too_few"] = np.array(800.0)
         return {**size, **whole_run(found)}
     if isinstance(run, WorkloadRun):
         options = run.workload.options.model_copy(update=TINY)

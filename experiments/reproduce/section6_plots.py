@@ -54,6 +54,8 @@ def in_detail(results: Results, label: str, beside: str | None = None) -> Figure
     """One arm in four panels: throughput with utilisation, delay, conflicts, quality. Figs. 6, 7
     and 10 to 16.
 
+    Besides the median scheduler, a thin line shows all schedulers together.
+
     Args:
         label: Of the run.
         beside: Of another run, which is drawn as a thin dotted line.
@@ -61,15 +63,17 @@ def in_detail(results: Results, label: str, beside: str | None = None) -> Figure
     end_s = _end_s(results)
     series = results.series[label]
     with style.drawing(rows=2, columns=2) as (figure, made):
-        figure.set_size_inches(_WIDE_IN, 2 * _PANEL_IN)
+        figure.set_size_inches(_WIDE_IN, 2 * _PANEL_IN + 0.4)
         for axes, key in zip(made.flat, ("throughput", "delay", "conflicts", "share"), strict=True):
             values, title, finish = PANELS[key]
-            _line(axes, 0, title, *values(series, end_s), True)
+            _line(axes, 0, "median scheduler (band: 10 to 90 %)", *values(series, end_s), True)
+            _together(axes, values, series, end_s, finish is _counts)
             if beside is not None:
                 _dotted(axes, 0, *values(results.series[beside], end_s))
             _finish(axes, results, title, finish)
         _utilisation(made.flat[0], series)
         _rate(made.flat[2], series, end_s)
+        style.legend(figure, made.flat[0])
     return figure
 
 
@@ -167,6 +171,24 @@ def _dotted(axes: Axes, index: int, time: Floats, values: Floats) -> None:
     """The medians of a run beside that of the index-th line."""
     colour = style.colour(index)
     axes.plot(time, band(values)[1], color=colour, linestyle=":", linewidth=1.0)
+
+
+def _together(axes: Axes, values: Lines, series: Series, end_s: float, are_counts: bool) -> None:
+    """All schedulers as one: the mean over all tasks, or their total count as a mean of the
+    schedulers, which has the same axis."""
+    schedulers = len(series["submitted"])
+    summed = {
+        name: array.sum(axis=0, keepdims=True) if array.ndim == 2 else array
+        for name, array in series.items()
+    }
+    time, total = values(summed, end_s)
+    axes.plot(
+        time,
+        total[0] / (schedulers if are_counts else 1),
+        color=style.colour(1),
+        linewidth=1.0,
+        label=f"all {schedulers} together (counts: total / {schedulers})",
+    )
 
 
 def _finish(axes: Axes, results: Results, title: str, finish: Callable[[Axes], None]) -> None:

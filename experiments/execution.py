@@ -18,7 +18,13 @@ from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.killed_runs import run_in_progress
-from experiments.preconditions import check_arms, check_memory, check_new, make_run_directory
+from experiments.preconditions import (
+    check_arms,
+    check_memory,
+    check_new,
+    make_run_directory,
+    naming_file,
+)
 from experiments.resolve import resolve
 from experiments.run_directory import SUMMARY
 from experiments.run_options import RunOptions
@@ -41,7 +47,7 @@ def start(options: RunOptions) -> int:
     config = resolve(options)
     if options.out is not None:
         check_new(options.out)
-    with _named(options.config):
+    with naming_file(options.config):
         check_memory(config, None)
         workload = make_workload(config, config.seed)
         check_memory(config, workload)
@@ -65,15 +71,6 @@ def start(options: RunOptions) -> int:
         except KeyboardInterrupt:
             status = interruption.exit_status
         return interruption.exit_status if interruption.received else status
-
-
-@contextlib.contextmanager
-def _named(config: Path | None) -> Iterator[None]:
-    """Prefix errors with the configuration's file, if there is one."""
-    try:
-        yield
-    except AgoraError as error:
-        raise error if config is None else AgoraError(f"{config}: {error}") from error
 
 
 @contextlib.contextmanager

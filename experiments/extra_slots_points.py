@@ -174,8 +174,9 @@ def _modes(text: str) -> list[SyncMode]:
     for name in (one.strip() for one in text.split(",")):
         if name not in names:
             raise AgoraError(f"--sync {name}: expected one or more of {', '.join(names)}")
-        if SyncMode(name) not in found:
-            found.append(SyncMode(name))
+        if SyncMode(name) in found:
+            raise AgoraError(f"--sync {text}: {name} appears twice")
+        found.append(SyncMode(name))
     return found
 
 
@@ -183,7 +184,7 @@ def _values(axis: Axis, text: str | None) -> tuple[float | None, ...]:
     """Different values, ascending; (None,) if the option is not set."""
     if text is None:
         return (None,)
-    found = sorted(set(numbers_of(f"--{axis.option}", text, float)))
+    found = sorted(numbers_of(f"--{axis.option}", text, float))
     for value in found:
         if not axis.least <= value <= axis.most:
             raise AgoraError(f"--{axis.option} {value:g}: expected {axis.least:g} to {axis.most:g}")

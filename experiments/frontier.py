@@ -26,10 +26,17 @@ from experiments.frontiers.running import run_grid
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.model_files import writing
 from experiments.option_values import numbers_of
-from experiments.preconditions import CONFIG_FILE, check_arms, check_memory, new_directory
+from experiments.preconditions import (
+    CONFIG_FILE,
+    check_arms,
+    check_memory,
+    naming_file,
+    new_directory,
+)
 from experiments.report.frontier_page import write_frontier_page
 from experiments.report.frontier_terminal import frontier_table
 from experiments.running import make_workload
+from experiments.sweeps.engine import check_address
 from experiments.sweeps.expected_time import expected_run_s, on_this_machine_s
 from experiments.sweeps.kept_points import KeptPoints
 from experiments.sweeps.points import Point
@@ -71,12 +78,14 @@ def start(options: FrontierOptions) -> int:
     console = Console(stderr=True)
     config = _resolve(options)
     continues = _continues(options.out, config)
-    grid = make_grid(config)
-    first = grid.conditions[0].config
-    check_memory(first, None)
-    workload = make_workload(first, config.seed)
-    check_memory(first, workload)
-    check_arms(first, workload)
+    with naming_file(options.file):
+        grid = make_grid(config)
+        first = grid.conditions[0].config
+        check_memory(first, None)
+        workload = make_workload(first, config.seed)
+        check_memory(first, workload)
+        check_arms(first, workload)
+    check_address(options.address)
     with stop_signals_noted() as interruption:
         try:
             with _directory(options.out, config, continues) as directory:

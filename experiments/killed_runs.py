@@ -79,7 +79,8 @@ def in_progress(directory: Path) -> bool:
     directory."""
     path = directory / CONFIG_FILE
     if not directory.is_dir():
-        raise AgoraError(f"{directory}: no such directory")
+        what = "not a directory" if directory.exists() else "no such directory"
+        raise AgoraError(f"{directory}: {what}")
     if not path.is_file():
         raise AgoraError(f"{directory}: not a run directory: it has no {CONFIG_FILE}")
     return _is_locked(path)

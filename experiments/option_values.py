@@ -14,9 +14,12 @@ def numbers_of(option: str, text: str, kind: Callable[[str], Number]) -> tuple[N
     """Return the numbers of "50,80,95".
 
     Raises:
-        AgoraError: A part is no number; the error names the option.
+        AgoraError: A part is no number, or one appears twice; the error names the option.
     """
     try:
-        return tuple(kind(part.strip()) for part in text.split(","))
+        found = tuple(kind(part.strip()) for part in text.split(","))
     except ValueError as error:
         raise AgoraError(f"{option} {text}: expected numbers joined by commas") from error
+    if len(set(found)) < len(found):
+        raise AgoraError(f"{option} {text}: a value appears twice")
+    return found

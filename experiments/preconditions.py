@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
+from collections.abc import Iterator
 from itertools import accumulate, count
 from pathlib import Path
 
@@ -27,6 +29,15 @@ BYTES_PER_VIEW_ROW = 90  # of one agent's view of a machine with one dimension
 BASE_BYTES = 200 << 20  # Python and its libraries
 LIVE_BYTES = 800 << 20  # Ray and the processes of the actors
 LIVE_BYTES_PER_TASK = 100  # of the workload, which the actors share
+
+
+@contextlib.contextmanager
+def naming_file(file: Path | None) -> Iterator[None]:
+    """Prefix errors with the configuration's file, if there is one."""
+    try:
+        yield
+    except AgoraError as error:
+        raise error if file is None else AgoraError(f"{file}: {error}") from error
 
 
 def check_new(out: Path) -> None:

@@ -90,7 +90,8 @@ def read_summary(directory: Path) -> RunSummary:
     the version or field of a file that cannot be used."""
     path = directory / SUMMARY
     if not directory.is_dir():
-        raise AgoraError(f"{directory}: no such directory")
+        what = "not a directory" if directory.exists() else "no such directory"
+        raise AgoraError(f"{directory}: {what}")
     if not path.is_file():
         raise AgoraError(
             f"{directory}: it has no {SUMMARY}: not a run directory, or the run was killed "

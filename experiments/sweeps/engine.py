@@ -79,6 +79,15 @@ def run_points(
                 yield point, result
 
 
+def check_address(address: str | None) -> None:
+    """Refuse the address of a cluster that cannot be used, before anything runs. Ray is imported
+    only if there is an address. Raises AgoraError naming the cause."""
+    if address is not None:
+        from parsync.runtime.live.address import checked_address
+
+        checked_address(address)
+
+
 class _ParallelMap(Protocol):
     """Calls a function for every item in other processes; yields (index, result) as they are
     done."""

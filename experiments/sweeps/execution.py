@@ -16,9 +16,10 @@ from rich.text import Text
 from experiments.command_line import BAD_INPUT
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.model_files import write_model
+from experiments.preconditions import naming_file
 from experiments.summary_model import SeedFigures
 from experiments.sweeps.checks import SweepFacts, check_sweep
-from experiments.sweeps.engine import run_points
+from experiments.sweeps.engine import check_address, run_points
 from experiments.sweeps.expected_time import on_this_machine_s
 from experiments.sweeps.kept_points import KeptPoints
 from experiments.sweeps.labels import plain_value
@@ -85,11 +86,10 @@ def start(options: SweepOptions) -> int:
     file, out = _places(options)
     sweep = read_sweep(file, options.changes)
     goes_on = check_directory(out, sweep)
-    try:
+    with naming_file(file):
         facts = check_sweep(sweep)
         _check_metric(sweep, facts)
-    except AgoraError as error:
-        raise AgoraError(f"{file}: {error}") from error
+    check_address(options.address)
     with stop_signals_noted() as interruption:
         try:
             interruption.check()

@@ -46,7 +46,7 @@ def test_it_prints_the_equations_in_the_paper_s_setting(
 
 
 def test_equal_slots_have_one_column_of_conflicts(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(app, ["--variance", "0", "--factor", "1.5,1,1.5"]) == 0
+    assert run(app, ["--variance", "0", "--factor", "1,1.5"]) == 0
     text = capsys.readouterr().out
     assert "by score" not in text and "exp(score)" not in text
     assert text.count("A = 1.5 ") == 1 and "A = 2" not in text

@@ -181,7 +181,7 @@ def _modes(text: str) -> list[SyncMode]:
 
 
 def _values(axis: Axis, text: str | None) -> tuple[float | None, ...]:
-    """Different values, ascending; (None,) if the option is not set."""
+    """The values, ascending; (None,) if the option is not set."""
     if text is None:
         return (None,)
     found = sorted(numbers_of(f"--{axis.option}", text, float))

@@ -150,7 +150,7 @@ def test_bad_values_are_one_line_that_names_the_option(
 
 def test_the_option_with_several_values_is_the_axis() -> None:
     for axis in AXES:
-        values = "3,1,2,2"
+        values = "3,1,2"
         points = points_of("state_aligned", texts(**{axis.option: values}), ReproduceScale.SMOKE)
         assert points.axis == axis
         assert [point.value for point in points.points] == [1, 2, 3]

@@ -30,6 +30,7 @@ from experiments.run_directory import SUMMARY
 from experiments.run_options import RunOptions
 from experiments.running import ArmRunner, make_workload, run_arm_virtual
 from experiments.stages import StageFailed, Stages
+from experiments.verification.manifest import write_manifest
 from parsync.metrics.quantity import counted
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
@@ -178,8 +179,10 @@ def _finish(
         console.print("Writing partial results (press Ctrl-C again to quit without the report).")
     try:
         stages.finish(reason)
+        write_manifest(directory)
     except KeyboardInterrupt:
         if (directory / SUMMARY).exists():
+            write_manifest(directory)
             console.print(Text(f"The results are written; {interruption.note}."), soft_wrap=True)
         raise
 

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from experiments.commands import replay
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
-from parsync.runtime import replay
 from parsync.runtime.live.monitor import RunStatus
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live

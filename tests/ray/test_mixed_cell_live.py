@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.commands import replay
 from experiments.config import load_config
 from experiments.running import make_workload
-from parsync.runtime import replay
 from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import run_live

@@ -83,6 +83,7 @@ class LiveOutcome:
         epochs: By actor: how many it had.
         broken: Whether a scheduler broke its contract.
         digest: Of the cell's log; "" if there is none.
+        recovered: The actors whose measurements were computed from the logs.
         held: The actors, if options.hold keeps them. They end when this object is dropped.
     """
 
@@ -107,6 +108,7 @@ class LiveOutcome:
     epochs: dict[str, int]
     broken: bool = False
     digest: str = ""
+    recovered: tuple[str, ...] = ()
     held: RunActors | None = None
 
 
@@ -159,7 +161,7 @@ def run_live(
             actors.dismiss()
         remove_records(options.journal_dir)
     stopped = (*outcome.notes, "stopped early")[0] if outcome.partial else ""
-    digest, problem = write_log_ends(outcome.journal_dir, stopped)
+    digest, problem = write_log_ends(outcome.journal_dir, stopped, outcome.recovered)
     if problem:
         outcome = replace(outcome, partial=True, notes=(*outcome.notes, problem))
     return replace(outcome, digest=digest)
@@ -339,6 +341,7 @@ class _LiveRun:
             times=MeasuredTimes.joined(one.times for one in whole),
             restarts=completed.restarts,
             epochs=dict(status.epochs),
+            recovered=completed.recovered,
             broken=self._broken or (not self._interrupted and any(one.broken for one in whole)),
         )
 

@@ -229,7 +229,7 @@ class _RunCheck:
         has_gaps: bool,
         what: str,
         made: RecomputedTables | None,
-        compare_figures: Callable[[], list[Difference]] | None,
+        compare_figures: Callable[[], list[Difference] | None] | None,
     ) -> Status:
         """Compare what an arm left with what its replay measured, and print how it stands."""
         again: list[str] = []
@@ -249,13 +249,12 @@ class _RunCheck:
                 by_digest.append(f"rows of {counted(len(made.lost_agents), 'scheduler')}, killed")
         elif arm.digest is not None:
             by_digest.append("tables")
-        if compare_figures is not None:
-            wrong = compare_figures()
-            differences += wrong
-            if not wrong:
-                again.append("the figures and series")
-        elif arm.digest is not None:
+        wrong = None if compare_figures is None else compare_figures()
+        differences += wrong or ()
+        if wrong is None and arm.digest is not None:
             by_digest.append("the figures and series")
+        elif wrong == []:
+            again.append("the figures and series")
         self._print_differences(differences)
         if differences:
             files = counted(len({difference.path for difference in differences}), "file")

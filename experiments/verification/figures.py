@@ -72,9 +72,10 @@ class RunFigures:
         outcome: VirtualOutcome | None,
         digest: str,
         observer: CellObserver | None,
-    ) -> list[Difference]:
+    ) -> list[Difference] | None:
         """Compute an arm's figures from its replay, and compare them with summary.json,
-        figures.json and series.npz. Returns a difference for each file that has one.
+        figures.json and series.npz. Returns a difference for each file that has one; None for an
+        arm that was killed: its figures were made later, from what it left.
 
         Args:
             arm: The arm.
@@ -90,9 +91,8 @@ class RunFigures:
             return [Difference(self._directory / SUMMARY, f"arms: no arm {arm.slug!r}")]
         place, described = self._described[arm.slug]
         kept = kept_arm(arm.folder)
-        if kept is None:
-            path = arm.folder / FIGURES_FILE
-            return [Difference(path, "is missing: the arm's figures were not made at its end")]
+        if kept is None and not described.partial:  # an arm that is interrupted has none
+            return None
         config = self._arms[arm.slug]
         workload = made.assembly.workload
         metrics = make_metrics(self.config, config, workload)
@@ -112,19 +112,19 @@ class RunFigures:
         result = arm_result(self.config, run, {}, live=outcome is None)
         expected = _plain_arm(describe(result, arm.slug), outcome is not None)
         found = []
-        for path, holds, where in (
-            (self._directory / SUMMARY, described, f"arms[{place}]"),
-            (arm.folder / FIGURES_FILE, kept.arm, "arm"),
-        ):
-            found += _difference(path, expected, _plain_arm(holds, outcome is not None), where)
-        path = arm.folder / FIGURES_FILE
-        if not found and kept.workload != self.summary.workload:
+        summary, path = self._directory / SUMMARY, arm.folder / FIGURES_FILE
+        holders = [(summary, described, f"arms[{place}]")]
+        if kept is not None:
+            holders.append((path, kept.arm, "arm"))
+        for file, holds, where in holders:
+            found += _difference(file, expected, _plain_arm(holds, outcome is not None), where)
+        if kept is not None and not found and kept.workload != self.summary.workload:
             found.append(Difference(path, "workload: expected that of summary.json"))
         names = {one.key: one for one in self.summary.quantities}
         for one in distinct(result.quantities):
             if names.get(one.key) != one:
                 text = f"quantities: {one.key}: expected {one.model_dump(mode='json')}"
-                found.append(Difference(self._directory / SUMMARY, text))
+                found.append(Difference(summary, text))
                 break
         return found + self._series(arm, result.series)
 

@@ -18,6 +18,7 @@ from parsync.protocols.tables import tables_of
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.json_files import unreadable
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
+from parsync.workload.workload import Workload
 from schedulers.entry_points import first_problem, wrong_value
 from shared_state.errors import AgoraError
 
@@ -139,6 +140,12 @@ class RunConfig(Strict):
                     raise ValueError(f"arm '{arm.name}': {error}") from error
         self.workload.check_phases(self.settle_s, {arm.name: arm.gap_s for arm in self.arms})
         return self
+
+    def for_workload(self, workload: Workload) -> RunConfig:
+        """The configuration with the options of its arms that depend on the workload filled in.
+        AgoraError if the code of a user's protocol fails."""
+        arms = tuple(arm.for_workload(workload) for arm in self.arms)
+        return self.model_copy(update={"arms": arms})
 
     def is_live(self, arm: ArmConfig) -> bool:
         """Whether the arm runs on Ray."""

@@ -51,6 +51,7 @@ def start(options: RunOptions) -> int:
         check_memory(config, None)
         workload = make_workload(config, config.seed)
         check_memory(config, workload)
+        config = config.for_workload(workload)
         check_arms(config, workload)
     too_large = int(workload.facts["tasks_larger_than_every_machine"])
     if too_large:

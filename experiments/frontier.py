@@ -77,14 +77,16 @@ def start(options: FrontierOptions) -> int:
     """
     console = Console(stderr=True)
     config = _resolve(options)
-    continues = _continues(options.out, config)
     with naming_file(options.file):
         grid = make_grid(config)
         first = grid.conditions[0].config
         check_memory(first, None)
         workload = make_workload(first, config.seed)
         check_memory(first, workload)
-        check_arms(first, workload)
+        config = config.for_workload(workload)
+        grid = make_grid(config)
+        check_arms(grid.conditions[0].config, workload)
+    continues = _continues(options.out, config)
     check_address(options.address)
     with stop_signals_noted() as interruption:
         try:

@@ -32,6 +32,7 @@ from parsync.metrics.run_frame import (
     TaskPreferences,
 )
 from parsync.metrics.tables import SCHEMAS, Tables
+from parsync.workload.gangs import TaskGangs
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64
 
@@ -81,6 +82,7 @@ class RunMetrics:
         services: NDArray[np.bool_] | None = None,
         values: Sequence[PlacementValue] = (),
         preferences: TaskPreferences | None = None,
+        gangs: TaskGangs | None = None,
         kinds: Sequence[type[Metric]] | None = None,
         tables: Tables = SCHEMAS,
     ) -> None:
@@ -96,6 +98,7 @@ class RunMetrics:
             services=services,
             values=values,
             preferences=preferences,
+            gangs=gangs,
         )
         every = registry.metrics() if kinds is None else tuple(kinds)
         for kind in every:

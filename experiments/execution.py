@@ -16,6 +16,7 @@ from rich.text import Text
 from experiments.announcement import run_announcement
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
+from experiments.gangs import gangs_announced
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.killed_runs import run_in_progress
 from experiments.preconditions import (
@@ -66,6 +67,8 @@ def start(options: RunOptions) -> int:
                 with run_in_progress(directory):
                     said = run_announcement(config, workload)
                     console.print(said, highlight=False, soft_wrap=True)
+                    if gangs := gangs_announced(config, workload):
+                        console.print(Text(gangs), soft_wrap=True)
                     status = run(config, workload, directory, console, runner, interruption)
                 if options.hold and not interruption.received:
                     _hold(console, interruption)

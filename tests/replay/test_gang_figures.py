@@ -3,6 +3,7 @@ gang."""
 
 from __future__ import annotations
 
+import html
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,13 @@ import pytest
 from experiments.arm_config import ArmConfig
 from experiments.cell_watch import settle_us
 from experiments.config import RunConfig
+from experiments.execution import start
 from experiments.interruption import Interruption
+from experiments.report.gangs import gang_tables
+from experiments.run_directory import read_run
+from experiments.run_options import RunOptions
 from experiments.running import run_arm_virtual
+from experiments.summary_model import RunSummary
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.synthetic import generate
 from parsync.metrics.conformance import check_metric
@@ -23,6 +29,7 @@ from parsync.metrics.gangs import GangFigures, GangMetric
 from parsync.metrics.summary import PhaseFigures, ScopeFigures, quantities, summarise
 from parsync.workload.workload import MachineEvents, Workload
 from shared_state.tasks import NO_GANG
+from tests.fixtures.commands import without_figures
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group, locking_group
 from tests.fixtures.overloaded_cell import locking_arm as own_arm
 
@@ -144,3 +151,77 @@ def test_without_gangs_there_are_no_figures() -> None:
 
 def test_the_metric_keeps_its_contract() -> None:
     check_metric(GangMetric)
+
+
+RUN = """
+name = "gangs"
+seeds = 2
+settle_s = 0.1
+[workload]
+kind = "synthetic"
+machines = 60
+slots_per_machine = 4
+machines_per_rack = 10
+mean_duration_s = 0.2
+batch_tasks = 10
+phase_s = 0.6
+load_percent = [60, 120]
+gang_permille = {permille}
+start = "cold"
+"""
+ARM = """
+[[arms]]
+name = "{name}"
+partitions = 4
+[[arms.groups]]
+name = "g"
+kind = "random"
+count = 4
+protocol = {{ kind = {protocol} }}
+decision = {{ clock = "modelled", task_us = 700.0 }}
+"""
+OPTIMISTIC = '"optimistic", sync = "diff_block", gap_s = 0.05'
+
+
+def run_of(tmp_path: Path, permille: int) -> tuple[RunSummary, str, str]:
+    """The summary, the report and config.toml of a run of three arms."""
+    path, out = tmp_path / "run.toml", tmp_path / "run"
+    arms = {
+        "Unset": OPTIMISTIC,
+        "Torn": f'{OPTIMISTIC}, commit_mode = "incremental"',
+        "Locks": '"locking"',
+    }
+    text = RUN.format(permille=permille)
+    text += "".join(ARM.format(name=name, protocol=its) for name, its in arms.items())
+    path.write_text(text, "utf-8")
+    with without_figures():
+        assert start(RunOptions(config=path, out=out)) == 0
+    report = html.unescape((out / "report.html").read_text("utf-8"))
+    return read_run(out).summary, report, (out / "config.toml").read_text("utf-8")
+
+
+def test_a_run_says_which_arms_may_tear_gangs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary, report, config = run_of(tmp_path, permille=500)
+    said, shown = capsys.readouterr().err, 'commit_mode = "incremental"'
+    assert (
+        f" gangs may be torn by 'Torn' ({shown}); 'Locks' (protocol 'locking'). The other" in said
+    )
+    assert config.count('commit_mode = "all_or_nothing"') == 1 and config.count(shown) == 1
+    assert [arm.tears_gangs for arm in summary.arms] == ["", shown, "protocol 'locking'"]
+    [table] = gang_tables(summary)
+    assert [one.key for one in table.quantities] == list(GangFigures.model_fields)
+    torn = {row.name: row.cells[2] for row in table.rows}
+    assert torn["Unset"] == "0" and int(torn["Torn"]) > 0
+    assert '<h3 id="gangs">' in report and f"may tear gangs: {shown}" in report
+
+
+def test_a_run_without_gangs_says_nothing_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary, report, config = run_of(tmp_path, permille=0)
+    assert " gangs" not in capsys.readouterr().err
+    assert config.count('commit_mode = "incremental"') == 2
+    assert not gang_tables(summary) and not any(arm.tears_gangs for arm in summary.arms)
+    assert '<h3 id="gangs">' not in report and "may tear gangs" not in report

@@ -23,6 +23,7 @@ from schedulers.entry_points import first_problem, wrong_value
 from shared_state.errors import AgoraError
 
 LARGEST_FILE = 1 << 24
+MOST_SEEDS = 1000
 
 
 class LiveConfig(Strict):
@@ -84,12 +85,12 @@ class RunConfig(Strict):
     runtime: Literal["virtual", "ray"] = "virtual"
     live: LiveConfig = LiveConfig()
     virtual: VirtualConfig = VirtualConfig()
-    seed: int = Field(1, ge=0, lt=1 << 63)
-    seeds: int = Field(10, ge=1, le=1000)
+    seed: int = Field(1, ge=0, lt=(1 << 63) - MOST_SEEDS)  # those that follow it fit int64, too
+    seeds: int = Field(10, ge=1, le=MOST_SEEDS)
     sensitivity_seeds: int = Field(
         0,
         ge=0,
-        le=1000,
+        le=MOST_SEEDS,
         description="how many of the paired seeds also run with other choices about decision times,"
         " which shows how far the results depend on them",
     )

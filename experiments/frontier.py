@@ -20,6 +20,7 @@ from rich.text import Text
 from experiments.config import RunConfig, load_config, read_toml
 from experiments.frontier_presets import default_config
 from experiments.frontiers.build import build_frontier
+from experiments.frontiers.checks import check_grid
 from experiments.frontiers.files import FRONTIER, POINTS, write_frontier, write_points
 from experiments.frontiers.grid import Grid, make_grid, with_options
 from experiments.frontiers.running import run_grid
@@ -86,6 +87,7 @@ def start(options: FrontierOptions) -> int:
         config = config.for_workload(workload)
         grid = make_grid(config)
         check_arms(grid.conditions[0].config, workload)
+        check_grid(grid, workload)
     continues = _continues(options.out, config)
     check_address(options.address)
     with stop_signals_noted() as interruption:

@@ -18,10 +18,12 @@ from parsync.protocols.tables import tables_of
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.json_files import unreadable
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
+from parsync.workload.workload import Workload
 from schedulers.entry_points import first_problem, wrong_value
 from shared_state.errors import AgoraError
 
 LARGEST_FILE = 1 << 24
+MOST_SEEDS = 1000
 
 
 class LiveConfig(Strict):
@@ -83,12 +85,12 @@ class RunConfig(Strict):
     runtime: Literal["virtual", "ray"] = "virtual"
     live: LiveConfig = LiveConfig()
     virtual: VirtualConfig = VirtualConfig()
-    seed: int = Field(1, ge=0, lt=1 << 63)
-    seeds: int = Field(10, ge=1, le=1000)
+    seed: int = Field(1, ge=0, lt=(1 << 63) - MOST_SEEDS)  # those that follow it fit int64, too
+    seeds: int = Field(10, ge=1, le=MOST_SEEDS)
     sensitivity_seeds: int = Field(
         0,
         ge=0,
-        le=1000,
+        le=MOST_SEEDS,
         description="how many of the paired seeds also run with other choices about decision times,"
         " which shows how far the results depend on them",
     )
@@ -139,6 +141,12 @@ class RunConfig(Strict):
                     raise ValueError(f"arm '{arm.name}': {error}") from error
         self.workload.check_phases(self.settle_s, {arm.name: arm.gap_s for arm in self.arms})
         return self
+
+    def for_workload(self, workload: Workload) -> RunConfig:
+        """The configuration with the options of its arms that depend on the workload filled in.
+        AgoraError if the code of a user's protocol fails."""
+        arms = tuple(arm.for_workload(workload) for arm in self.arms)
+        return self.model_copy(update={"arms": arms})
 
     def is_live(self, arm: ArmConfig) -> bool:
         """Whether the arm runs on Ray."""

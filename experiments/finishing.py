@@ -14,6 +14,7 @@ from experiments.calibration import write_calibration
 from experiments.cell_watch import settle_us
 from experiments.config import RunConfig
 from experiments.decision_basis import decision_basis, decision_capacity
+from experiments.gangs import tears_gangs
 from experiments.interruption import Interruption
 from experiments.live_validity import live_validity
 from experiments.report.page import write_report, write_report_so_far
@@ -146,4 +147,5 @@ def arm_result(
         restarts=run.restarts,
         decision_capacity=capacity,
         validity=live_validity(config, run) if live else None,
+        tears_gangs="" if run.metrics.run.gangs is None else tears_gangs(arm),
     )

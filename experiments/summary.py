@@ -71,6 +71,7 @@ class ArmResult:
     restarts: Sequence[Restart] = ()
     validity: Validity | None = None
     prediction: Prediction | None = None
+    tears_gangs: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +295,7 @@ def describe(arm: ArmResult, slug: str) -> ArmSummary:
             )
             for seed, result in sorted(arm.seeds.items())
         ],
+        tears_gangs=arm.tears_gangs,
     )
 
 

@@ -145,6 +145,8 @@ class ArmSummary(ArmFigures):
         validity: Whether a live run was disturbed; None in virtual time.
         prediction: Of a live run; None if there is none.
         digest: Of its event log; "" if that is not known.
+        tears_gangs: Why gangs of the workload may be torn, such as an option of its protocol; ""
+            if they may not, or the workload has none.
     """
 
     name: str
@@ -164,6 +166,7 @@ class ArmSummary(ArmFigures):
     digest: str
     regret: Regret
     seeds: list[SeedSummary]
+    tears_gangs: str = ""
 
     @property
     def prices(self) -> str:

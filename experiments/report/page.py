@@ -17,6 +17,7 @@ from experiments.report.bound import bound_sentences, bound_table
 from experiments.report.cell_rules import cell_rules
 from experiments.report.data_dictionary import data_dictionary
 from experiments.report.differences import differences, settings
+from experiments.report.gangs import gang_tables, tears
 from experiments.report.live_runs import (
     disturbed_runs,
     prediction_basis,
@@ -165,7 +166,8 @@ def render(run: Run, drawn: Sequence[RenderedFigure], to_come: Sequence[str] = (
         start=start_of(summary),
         attribution=summary.workload.facts.get(ATTRIBUTION, ""),
         config=toml_text(summary.config),
-        rules_of=lambda arm: cell_rules(summary.config, arm.name),
+        rules_of=lambda arm: cell_rules(summary.config, arm.name) + tears(arm),
+        gangs=gang_tables(summary),
         duration=duration,
         text=text,
         phase_name=phase_name,

@@ -44,6 +44,8 @@ from experiments.sweeps.sweep_directory import (
 from experiments.sweeps.sweep_file import Combination, Sweep, read_sweep
 from experiments.sweeps.terminal import metric_tables
 from experiments.version import version_text
+from parsync.metrics.preference_sets import PreferenceSetMetric
+from parsync.metrics.preferences import PreferenceMetric
 from parsync.metrics.quantity import counted
 from parsync.metrics.summary import ScopeFigures
 from shared_state.errors import AgoraError
@@ -114,10 +116,17 @@ def _places(options: SweepOptions) -> tuple[Path, Path | None]:
 
 def _check_metric(sweep: Sweep, facts: SweepFacts) -> None:
     """Raise AgoraError if no arm has a metric, or `until` has nothing to compare."""
-    known = sorted(one.key for one in facts.quantities)
+    known = {one.key: one for one in facts.quantities}
     for key in sweep.section.metric:
         if key not in known:
-            raise AgoraError(f"sweep.metric: unknown {key!r}; expected one of {', '.join(known)}")
+            keys = ", ".join(sorted(known))
+            raise AgoraError(f"sweep.metric: unknown {key!r}; expected one of {keys}")
+        of_preferences = known[key].metric in (PreferenceMetric.kind, PreferenceSetMetric.kind)
+        if of_preferences and not any(facts.prefers.values()):
+            raise AgoraError(
+                f"sweep.metric: {key!r}: no task of these workloads prefers any machine; expected "
+                "a metric such as delay_mean_us"
+            )
     if sweep.target is None:
         return
     metric = sweep.first_metric(facts.quantities)

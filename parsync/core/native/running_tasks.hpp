@@ -81,7 +81,7 @@ class RunningTasks {
 
  private:
   // Of a task that ends later: no run lasts so long, and sums of times stay within 63 bits.
-  static constexpr int64_t kLatestEnd = int64_t{1} << 62;
+  static constexpr int64_t kLatestEnd = int64_t{1} << 61;
 
   std::span<const int64_t> duration_us_;
   std::span<const int32_t> preference_;

@@ -102,7 +102,6 @@ def _print_dashboard(console: Console) -> None:
 
 
 def _hold(console: Console, interruption: Interruption) -> None:
-    _print_dashboard(console)
     try:
         with interruption.raised_at_once():
             try:

@@ -70,6 +70,8 @@ def start(options: RunOptions) -> int:
         try:
             with arm_runner(config, options.hold) as runner:
                 interruption.check()
+                if options.hold or (config.runtime == "ray" and config.live.address is not None):
+                    _print_dashboard(console)
                 directory = make_run_directory(options.out, config, workload)
                 with run_in_progress(directory):
                     _check_nodes(config, directory)
@@ -130,10 +132,13 @@ def arm_runner(config: RunConfig, hold: bool) -> Iterator[ArmRunner]:
         leave()
 
 
-def _hold(console: Console, interruption: Interruption) -> None:
+def _print_dashboard(console: Console) -> None:
     from parsync.runtime.live.dashboard import dashboard_note
 
     console.print(dashboard_note(), highlight=False, markup=False, soft_wrap=True)
+
+
+def _hold(console: Console, interruption: Interruption) -> None:
     try:
         with interruption.raised_at_once():
             try:

@@ -57,7 +57,7 @@ class Block:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.page.name}:{self.line}"
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
 
 
 def blocks_of(page: Path) -> list[Block]:
@@ -109,8 +109,11 @@ def whole_toml(block: Block) -> dict[str, Any]:
     if rest is None:
         return tree
     if rest == _OF_A_RUN:
-        return laid_over(main_comparison(), tree)
-    return laid_over(tomllib.loads((ROOT / rest).read_text(encoding="utf-8")), tree)
+        base = main_comparison()
+    else:
+        base = tomllib.loads((ROOT / rest).read_text(encoding="utf-8"))
+    whole: dict[str, Any] = laid_over(base, tree)
+    return whole
 
 
 def main_comparison() -> dict[str, Any]:
@@ -156,7 +159,8 @@ def inline_commands(page: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the line and the words of each `agora ...` that a page has in its sentences."""
     text = re.sub(r"^```.*?^```", _blank, page.read_text(encoding="utf-8"), flags=re.M | re.S)
     for found in re.finditer(r"`(agora [^`]+)`", text):
-        yield text.count("\n", 0, found.start()) + 1, shlex.split(found[1])
+        line = text.count("\n", 0, found.start()) + 1
+        yield line, shlex.split(found[1].replace("\n> ", " "))  # in a quotation, too
 
 
 def _blank(found: re.Match[str]) -> str:

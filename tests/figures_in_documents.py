@@ -77,8 +77,9 @@ class Provenance:
 
     @property
     def commands(self) -> list[str]:
-        """The commands that it names."""
-        return re.findall(r"`([^`]+)`", self.values.get("Made with", ""))
+        """The commands that it names, without variables of the environment."""
+        named = re.findall(r"`([^`]+)`", self.values.get("Made with", ""))
+        return [command for command in named if " " in command]
 
 
 @dataclass(slots=True)

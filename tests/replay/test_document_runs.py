@@ -83,7 +83,6 @@ SHOWN = [  # commands that take seconds, as the pages have them
     "agora slots examples/slots.toml --set groups.strategy=adaptive",
     "agora run --config examples/cpu_and_memory.toml",
     "agora run --config examples/quotas.toml",
-    "agora sweep examples/sweep.toml --out sweeps/first",
 ]
 
 

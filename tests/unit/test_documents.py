@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
@@ -36,6 +37,7 @@ from tests.documents import (
     run_python,
     whole_toml,
 )
+from tests.figures_in_documents import FIELDS, KINDS, UNKNOWN, sections_of, unexplained
 
 CITATION = ("https://doi.org/", "https://arxiv.org/")  # of papers; no other links lead outside
 
@@ -49,6 +51,10 @@ for folder in FOLDERS:
         SHORT_LINES += sorted((ROOT / folder).rglob(pattern))
 
 
+def of_page(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
 PYTHON_PAGES = sorted({block.page for block in blocks("python")})
 HERE = [page for page in PYTHON_PAGES if page.name not in LOADS_A_RUN]  # others: tests/replay
 
@@ -59,14 +65,14 @@ def test_blocks_name_their_language() -> None:
     assert [str(block) for block in found if block.language not in LANGUAGES] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=of_page)
 def test_no_block_is_indented(page: Path) -> None:
     """An indented block names no language, so no test would run it."""
     prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     assert re.findall(r"\n\n {4}\S.*", prose) == []
 
 
-@pytest.mark.parametrize("page", HERE, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", HERE, ids=of_page)
 def test_the_python_of_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in (ROOT / "examples").glob("*/pyproject.toml"):
         monkeypatch.syspath_prepend(package.parent)
@@ -74,7 +80,8 @@ def test_the_python_of_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch) 
     names = run_python(page)
     if "schedulers.registry" in page.read_text(encoding="utf-8"):
         check_conformance(names["SPEC"])
-    _FURTHER.get(page.name, lambda names: None)(names)
+    if page.name in _FURTHER:
+        _FURTHER[page.name](names)
 
 
 def _of_the_solver(names: dict[str, Any]) -> None:
@@ -132,7 +139,7 @@ def test_a_part_of_a_file_says_where_the_rest_is() -> None:
         assert whole or "name" in tree.get("project", {}) or rest_of(block), block
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=of_page)
 def test_commands_of_pages_are_those_of_the_program(page: Path) -> None:
     for block in blocks_of(page):
         if block.language == "bash":
@@ -155,7 +162,49 @@ def named(what: str) -> Iterator[None]:
         pytest.fail(f"{what}: {type(error).__name__}: {getattr(error, 'message', error)}")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_section_with_figures_says_where_they_come_from() -> None:
+    assert [str(section) for section in unexplained()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=of_page)
+def test_origins_of_figures_are_complete_and_exist(page: Path) -> None:
+    for section in sections_of(page):
+        assert section.kind in ("", *KINDS), section
+        for one in section.made:
+            assert tuple(one.values) == FIELDS, f"{page.name}:{one.line}"
+            commit = one.values["commit"]
+            assert UNKNOWN in commit or re.search(r"\b[0-9a-f]{7,8}\b", commit), commit
+            assert one.commands or UNKNOWN in one.values["Made with"], f"{page.name}:{one.line}"
+            for command in one.commands:
+                with named(f"{page.name}:{one.line}: {command}"):
+                    check_command(shlex.split(command))
+                    files = re.findall(r"[\w/]+\.toml", command)
+                    assert all((ROOT / file).is_file() for file in files)
+        for target in section.sources:
+            name, _, anchor = target.partition("#")
+            there = sections_of(page.parent / name)
+            assert any(one.anchor == anchor for one in there), f"{section}: {target}"
+
+
+def test_a_figure_without_an_origin_is_found(tmp_path: Path) -> None:
+    """Numbers in tables, and with units in sentences; the numbers of code and of links do not
+    count."""
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A page\n\nIt takes 7 ms, `9 ms` in [4](b.md#5).\n\n## One\n\n| 3 | 4.5 % |\n"
+        "\n```text\n8 ms\n```\n\n## Two\n\n> Made with: `agora run`; commit: abcdef12;\n"
+        "> seeds: 1; conditions: live; intervals: none; before this change.\n\nIt takes 6 s.\n"
+        "\n### Three\n\n2 points.\n"
+    )
+    first, one, two, three = sections_of(page)
+    texts = [[figure.text for figure in section.figures] for section in (first, one, two, three)]
+    assert texts == [["7 ms"], ["3", "4.5"], ["6 s"], ["2 points"]]
+    assert first.explained is None and one.explained is None
+    assert three.explained is two and two.made[0].before and two.made[0].unknown == []
+    assert two.made[0].values["seeds"] == "1" and two.made[0].line == 15
+
+
+@pytest.mark.parametrize("page", PAGES, ids=of_page)
 def test_links_lead_to_files_and_lines_are_short(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)", text):
@@ -165,7 +214,7 @@ def test_links_lead_to_files_and_lines_are_short(page: Path) -> None:
     assert [line for line in prose if len(line) > 100] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=of_page)
 def test_paths_in_pages_exist(page: Path) -> None:
     if page.name == "CHANGELOG.md":
         return  # it also names what is no more

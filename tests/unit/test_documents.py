@@ -16,6 +16,7 @@ import yaml
 
 from experiments.config import load_config
 from experiments.frontiers.grid import make_grid
+from experiments.reproduce.registry import PAPERS
 from experiments.sweeps.sweep_file import read_sweep
 from experiments.toml_text import toml_text
 from schedulers.conformance import check_conformance
@@ -275,6 +276,24 @@ def test_hooks_before_a_commit_run_what_make_lint_and_make_types_run() -> None:
     types = makefile.partition("\ntypes:\n")[2].partition("\n\n")[0]
     tools = set(re.findall(r"\$\(VENV\)/bin/([\w-]+)", lint + types))
     assert {entry.split()[0].removeprefix(".venv/bin/") for entry in entries} == tools
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = set(re.findall(r"\]\(([^)#]+)", index.read_text(encoding="utf-8")))
+    assert {page.name for page in index.parent.glob("*.md")} - linked == {index.name}
+
+
+def test_the_page_on_reproductions_names_the_strategies_of_the_code() -> None:
+    text = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    outcome = text.partition("## What came out at paper scale")[2]
+    figures = {figure.id: figure for figure in PAPERS["parsync"].figures}
+    strategies = {"quality-first", "latency-first", "adaptive"}
+    for name in ("fig13", "fig14", "fig15", "fig16"):
+        strategy = figures[name].title.partition(" with ")[0].lower()
+        [row] = [line for line in outcome.splitlines() if f"`{name}`" in line]
+        assert {one for one in strategies if one in row} == {strategy}
+    assert f"**Fig. 16.** With {strategy} and 80 partitions" in outcome
 
 
 def test_first_pages_are_short() -> None:

@@ -145,6 +145,17 @@ class RunConfig(Strict):
         chosen = self.live.arms
         return self.runtime == "ray" and (chosen is None or arm.name in chosen)
 
+    @property
+    def compared_runtime(self) -> Literal["virtual", "ray"]:
+        """The runtime of the runs that arms are compared by: virtual time, unless all arms run live
+        and there are no paired seeds, which run in virtual time. Other live runs stand apart."""
+        all_live = all(self.is_live(arm) for arm in self.arms)
+        return "ray" if all_live and self.seeds == 1 else "virtual"
+
+    def has_live_run_apart(self, arm: ArmConfig) -> bool:
+        """Whether the arm runs live besides the run that it is compared by."""
+        return self.is_live(arm) and self.compared_runtime == "virtual"
+
 
 def first_error(error: ValidationError) -> str:
     """The first of pydantic's complaints (first_problem), as `field.path: what is wrong`."""

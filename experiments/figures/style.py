@@ -136,6 +136,13 @@ def drawing_panels(titles: Sequence[str]) -> Iterator[tuple[Figure, list[Axes]]]
         yield figure, panels
 
 
+def equal_y(panels: Sequence[Axes]) -> None:
+    """Give drawn panels the widest of their ranges of y."""
+    lows, highs = zip(*(axes.get_ylim() for axes in panels), strict=True)
+    for axes in panels:
+        axes.set_ylim(min(lows), max(highs))
+
+
 def label_panels(panels: Sequence[Axes], x: str, y: str) -> None:
     """Label the axes that panels share: the one along the bottom once."""
     for axes in panels:

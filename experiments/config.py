@@ -38,8 +38,7 @@ class LiveConfig(Strict):
     arms: tuple[Name, ...] | None = Field(
         None,
         strict=False,
-        description="the arms that run on Ray; the others run in virtual time, before them."
-        " Unset: all",
+        description="the arms that run on Ray, after all arms have run in virtual time. Unset: all",
     )
     hosts: int = Field(2, ge=1, le=64)
     tick_ms: int = Field(25, ge=1, le=10_000)

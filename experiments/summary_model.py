@@ -175,7 +175,7 @@ class ArmSummary(ArmFigures):
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether its live run was disturbed: then its figures of that run win nothing."""
+        """Whether it is a live run that was disturbed: then it is not ranked."""
         return self.validity is not None and self.validity.is_disturbed
 
     @property

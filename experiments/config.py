@@ -41,8 +41,7 @@ class LiveConfig(Strict):
     arms: tuple[Name, ...] | None = Field(
         None,
         strict=False,
-        description="the arms that run on Ray; the others run in virtual time, before them."
-        " Unset: all",
+        description="the arms that run on Ray, after all arms have run in virtual time. Unset: all",
     )
     hosts: int = Field(2, ge=1, le=64)
     tick_ms: int = Field(25, ge=1, le=10_000)
@@ -153,6 +152,17 @@ class RunConfig(Strict):
         """Whether the arm runs on Ray."""
         chosen = self.live.arms
         return self.runtime == "ray" and (chosen is None or arm.name in chosen)
+
+    @property
+    def compared_runtime(self) -> Literal["virtual", "ray"]:
+        """The runtime of the runs that arms are compared by: virtual time, unless all arms run live
+        and there are no paired seeds, which run in virtual time. Other live runs stand apart."""
+        all_live = all(self.is_live(arm) for arm in self.arms)
+        return "ray" if all_live and self.seeds == 1 else "virtual"
+
+    def has_live_run_apart(self, arm: ArmConfig) -> bool:
+        """Whether the arm runs live besides the run that it is compared by."""
+        return self.is_live(arm) and self.compared_runtime == "virtual"
 
 
 def first_error(error: ValidationError, model: type[BaseModel] | None = None) -> str:

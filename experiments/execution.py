@@ -164,7 +164,8 @@ def run(
 ) -> int:
     """Run every arm, then all of them over the paired seeds, then the frontier and the report.
 
-    Where only some arms run on Ray, all run in virtual time first, and their table is shown.
+    Where some arms run on Ray, and not all or with paired seeds, all run in virtual time first, and
+    their table is shown.
 
     A run that ends early writes what it has, marked partial. If it has nothing, its directory is
     removed. If a scheduler breaks its contract, its arm ends; the other arms still run, the paired
@@ -205,7 +206,7 @@ def run(
         console.print("Stopped before the first arm ended; nothing was written.")
         return status
     missing = stages.missing if reason else ""
-    reason = "; ".join(part for part in [*stages.broken.values(), reason, missing] if part)
+    reason = "; ".join(part for part in [*stages.broken, reason, missing] if part)
     try:
         _finish(stages, directory, reason, console, interruption)
     except AgoraError as error:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from experiments.cell_watch import CellWatch, Watched, observe_log, settle_us
 from experiments.config import load_config
-from experiments.finishing import arm_result
+from experiments.finishing import arm_result, slugs_of_arms
 from experiments.fluid_bound import phase_bounds
 from experiments.kept_arms import FIGURES_FILE, kept_arm
 from experiments.model_files import read_model
@@ -26,7 +26,7 @@ from experiments.preconditions import CONFIG_FILE
 from experiments.run_directory import SERIES_FILE
 from experiments.running import ArmRun, make_metrics
 from experiments.series_files import read_arrays
-from experiments.summary import describe, distinct, paired, slugs, summary_digest, workload_facts
+from experiments.summary import describe, distinct, paired, summary_digest, workload_facts
 from experiments.summary_model import ArmSummary, KeptSeed, RunSummary, SeedSummary
 from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.recomputed_tables import Difference, RecomputedTables, all_rows
@@ -57,9 +57,17 @@ class RunFigures:
         self._directory = directory
         self.summary = read_model(directory / SUMMARY, RunSummary)
         self.config = load_config(directory / CONFIG_FILE)
-        arms = self.config.arms
-        self._arms = dict(zip(slugs([arm.name for arm in arms]), arms, strict=True))
-        self._described = {arm.slug: (place, arm) for place, arm in enumerate(self.summary.arms)}
+        by_name = {arm.name: arm for arm in self.config.arms}
+        self._arms = {
+            slug: by_name[name]
+            for of_runs in slugs_of_arms(self.config)
+            for name, slug in of_runs.items()
+        }
+        self._described = {
+            run.slug: (f"{kind}[{place}]", run)
+            for kind, runs in (("arms", self.summary.arms), ("live_runs", self.summary.live_runs))
+            for place, run in enumerate(runs)
+        }
 
     def observer(self, workload: Workload) -> CellWatch:
         """What observes the cell of an arm for the figures that no table holds."""
@@ -109,11 +117,11 @@ class RunFigures:
             self._watched(arm, made, outcome, observer, described),
             live=outcome is None,
         )
-        result = arm_result(self.config, run, {}, live=outcome is None)
+        result = arm_result(self.config, run, {})
         expected = _plain_arm(describe(result, arm.slug), outcome is not None)
         found = []
         summary, path = self._directory / SUMMARY, arm.folder / FIGURES_FILE
-        holders = [(summary, described, f"arms[{place}]")]
+        holders = [(summary, described, place)]
         if kept is not None:
             holders.append((path, kept.arm, "arm"))
         for file, holds, where in holders:
@@ -177,7 +185,7 @@ class RunFigures:
         ]
         expected: dict[str, Any] = {
             "seed": self.config.seed,
-            "runtime": self.config.runtime,
+            "runtime": self.config.compared_runtime,
             "config": self.config.model_dump(mode="json"),
             "settle_us": settle_us(self.config),
             "workload": self._workload_facts(),
@@ -237,9 +245,9 @@ def digest_only(directory: Path, summary: RunSummary) -> list[str]:
     parts = {
         "the runs of the paired seeds": seeds > 0,
         "runs with other decision times": bool(summary.sensitivity),
-        "predictions of live runs": any(arm.prediction for arm in summary.arms),
+        "predictions of live runs": any(run.prediction for run in summary.ran_live),
         "the frontier": (directory / "frontier.json").exists(),
-        "times of live runs": any(arm.runtime == "ray" for arm in summary.arms),
+        "times of live runs": bool(summary.ran_live),
         "report and figures": True,
     }
     return [what for what, is_there in parts.items() if is_there]

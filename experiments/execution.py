@@ -225,13 +225,15 @@ def _finish(
     if reason:
         console.print("Writing partial results (press Ctrl-C again to quit without the report).")
     try:
-        stages.finish(reason)
+        failed = stages.finish(reason)
         write_manifest(directory)
     except KeyboardInterrupt:
         if (directory / SUMMARY).exists():
             write_manifest(directory)
             console.print(Text(f"The results are written; {interruption.note}."), soft_wrap=True)
         raise
+    if failed is not None:
+        raise failed
 
 
 def _report_later(directory: Path) -> str:

@@ -39,8 +39,9 @@ def finish_run(
     partial: str,
     console: Console,
     interruption: Interruption,
-) -> None:
-    """Write everything into the run directory and show the comparison.
+) -> OSError | None:
+    """Write everything into the run directory and show the comparison. Returns why that could not
+    be printed; None if it was.
 
     Args:
         runs: The runs that the arms are compared by.
@@ -66,8 +67,13 @@ def finish_run(
     ]
     times = [run.times for run, arm in of_arms if run.live and arm.has_sound_run]
     write_calibration(directory, times, config.live.hosts, config.live.tick_ms * 1000)
-    Console().print(comparison_table(summary))
+    failed: OSError | None = None
+    try:
+        Console().print(comparison_table(summary))
+    except OSError as error:  # standard output is full or closed: the report is made all the same
+        failed = error
     console.print(Text(f"report: {write_report(directory, check)}"), soft_wrap=True)
+    return failed
 
 
 def report_so_far(

@@ -137,6 +137,7 @@ def run_live(
     Raises:
         AgoraError: Ray cannot be reached, or journal_dir holds another run's log.
     """
+    options = _absolute(options)
     if (options.journal_dir / CELL_LOG).exists():
         raise AgoraError(
             f"{options.journal_dir / CELL_LOG}: exists; every run needs a directory of its own"
@@ -165,6 +166,16 @@ def run_live(
     if problem:
         outcome = replace(outcome, partial=True, notes=(*outcome.notes, problem))
     return replace(outcome, digest=digest)
+
+
+def _absolute(options: LiveOptions) -> LiveOptions:
+    """The same directories for processes that work elsewhere."""
+    return replace(
+        options,
+        journal_dir=options.journal_dir.absolute(),
+        records_dir=None if options.records_dir is None else options.records_dir.absolute(),
+        workload_dir=None if options.workload_dir is None else options.workload_dir.absolute(),
+    )
 
 
 class _LiveRun:
@@ -281,13 +292,30 @@ class _LiveRun:
         }
         ready = {name: actor.ready.remote() for name, actor in everyone.items()}
         for name, ref in ready.items():
-            try:
-                answer(ref, START_S)
-            except Unavailable as error:
-                raise ActorLost(f"{name} does not start: {error}") from error
+            self._patiently(name, everyone[name].ready.remote, ref)
         origin_ns = time.time_ns() + LEAD_NS
-        answer(self._cell.start.remote(origin_ns))
+        cell = self._cell.start
+        origin_ns = self._patiently(CELL, lambda: cell.remote(origin_ns), cell.remote(origin_ns))
         answer(self._coordinator.attach.remote(origin_ns))
+
+    def _patiently(self, name: str, call: Callable[[], Any], first: Any) -> Any:
+        """What an actor answers that may be killed, and built again, as the run starts.
+
+        Args:
+            first: A call that is under way.
+
+        Raises:
+            ActorLost: It is not built again, or does not answer.
+        """
+        until_s = time.monotonic() + START_S
+        while True:
+            try:
+                return answer(first, max(0.0, until_s - time.monotonic()))
+            except Unavailable as error:
+                if isinstance(error, ActorDied) or time.monotonic() > until_s:
+                    raise ActorLost(f"{name} does not start: {error}") from error
+            time.sleep(BACK_S)
+            first = call()
 
     def _finish(self, status: RunStatus, partial: bool) -> LiveOutcome:
         """Let every actor hand over. Coordinator and source come first and the cell last, so that

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import logging
 import os
+import re
 import secrets
 import signal
 import sys
@@ -192,6 +193,28 @@ def _in_one_line(error: BaseException) -> str:
     if not lines:
         return type(error).__name__
     return " ".join(lines) if lines[0].endswith(":") else lines[0]
+
+
+def last_log_line(error: BaseException | None) -> str:
+    """The last line that a process of this node wrote before it ended, in parentheses and after a
+    space; "" if there is none.
+
+    Args:
+        error: Ray's, of an actor whose process is gone.
+    """
+    found = re.search(r"\bpid: (\d+)", str(error))
+    node = ray._private.worker._global_node
+    if found is None or node is None:
+        return ""
+    for path in sorted(Path(node.get_logs_dir_path()).glob(f"worker-*-{found[1]}.err")):
+        try:
+            lines = path.read_text(errors="replace").split("\n")
+        except OSError:
+            continue
+        words = [line.strip() for line in lines if line.strip() and not line.startswith(":")]
+        if words:
+            return f" (the last line of its log: {words[-1]})"
+    return ""
 
 
 class RunActors:

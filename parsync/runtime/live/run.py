@@ -20,7 +20,14 @@ from parsync.runtime.calibration import MeasuredTimes
 from parsync.runtime.live.actors import SchedulerHost, WorkerHost, WorkloadSource
 from parsync.runtime.live.cell_host import CellHost
 from parsync.runtime.live.cell_log import CELL_LOG
-from parsync.runtime.live.cluster import NAMESPACE, RunActors, connect, connected, disconnect
+from parsync.runtime.live.cluster import (
+    NAMESPACE,
+    RunActors,
+    connect,
+    connected,
+    disconnect,
+    last_log_line,
+)
 from parsync.runtime.live.completion import complete
 from parsync.runtime.live.coordinator_host import CoordinatorHost
 from parsync.runtime.live.finished import Finished
@@ -313,7 +320,8 @@ class _LiveRun:
                 return answer(first, max(0.0, until_s - time.monotonic()))
             except Unavailable as error:
                 if isinstance(error, ActorDied) or time.monotonic() > until_s:
-                    raise ActorLost(f"{name} does not start: {error}") from error
+                    said = last_log_line(error.__cause__)
+                    raise ActorLost(f"{name} does not start: {error}{said}") from error
             time.sleep(BACK_S)
             first = call()
 

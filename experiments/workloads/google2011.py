@@ -14,8 +14,8 @@ trace does not say, and what is done:
   Capacities are those first stated; a machine without any has none (resources "requests").
 - Requests: parts per million of the largest machine, rounded to nearest, but to 1 ppm at least.
   Empty requests count as 1 ppm. A request of 0 is one of nothing; where a task requests nothing at
-  all, it counts as 1 ppm of each. Running tasks hold what their SCHEDULE row states, others ask what their first
-  SUBMIT states; later changes are ignored.
+  all, it counts as 1 ppm of each. Running tasks hold what their SCHEDULE row states, others ask
+  what their first SUBMIT states; later changes are ignored.
 - Constraints ("different machines") are ignored and counted.
 - Input data and costs: see input_data; one preference set per batch task, or per file (see
   input_files). Run times there are the trace's, before --speedup.

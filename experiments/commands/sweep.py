@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.shared_options import ClusterAddress
+from experiments.commands.shared_options import ClusterAddress, KnownSchedulers
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -67,6 +67,7 @@ def sweep_command(
             "the first one.",
         ),
     ] = None,
+    with_: KnownSchedulers = None,
 ) -> None:
     """Run many combinations of parameters in virtual time, and plot the results.
 
@@ -78,6 +79,8 @@ def sweep_command(
     after SIGTERM, 129 after SIGHUP.
     """
     from experiments.sweeps.execution import SweepOptions, start
+    from schedulers.from_file import registered
 
     options = SweepOptions(file, out, resume, address, seeds, until, metric, baseline)
-    raise typer.Exit(start(options))
+    with registered(with_ or ()):
+        raise typer.Exit(start(options))

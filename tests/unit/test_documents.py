@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from experiments.arm_config import ArmConfig
-from experiments.workload_config import WorkloadConfig
+from experiments.config import load_config
+from experiments.frontiers.grid import make_grid
+from experiments.sweeps.sweep_file import read_sweep
+from experiments.toml_text import toml_text
 from schedulers.conformance import check_conformance
 from tests import option_reference
+from tests.documents import (
+    LANGUAGES,
+    LOADS_A_RUN,
+    PACKAGE_OF,
+    PAGES,
+    ROOT,
+    Block,
+    blocks,
+    blocks_of,
+    check_command,
+    commands_in,
+    inline_commands,
+    main_comparison,
+    rest_of,
+    run_python,
+    whole_toml,
+)
 
-ROOT = Path(__file__).parents[2]
-FIRST = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
 CITATION = ("https://doi.org/", "https://arxiv.org/")  # of papers; no other links lead outside
-PAGES = [ROOT / name for name in FIRST] + sorted((ROOT / "docs").glob("*.md"))
 
 FOLDERS = ("experiments", "parsync", "schedulers", "shared_state", "flowsolver")
 SHORT_LINES = [
@@ -29,50 +49,110 @@ for folder in FOLDERS:
         SHORT_LINES += sorted((ROOT / folder).rglob(pattern))
 
 
-def blocks(page: str, language: str) -> list[str]:
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+PYTHON_PAGES = sorted({block.page for block in blocks("python")})
+HERE = [page for page in PYTHON_PAGES if page.name not in LOADS_A_RUN]  # others: tests/replay
 
 
-def block(page: str, language: str) -> str:
-    return blocks(page, language)[0]
+def test_blocks_name_their_language() -> None:
+    found = [block for page in PAGES for block in blocks_of(page)]
+    assert len(found) > 80
+    assert [str(block) for block in found if block.language not in LANGUAGES] == []
 
 
-def run(page: str) -> dict[str, object]:
-    names: dict[str, object] = {}
-    exec(compile(block(page, "python"), page, "exec"), names)
-    return names
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_block_is_indented(page: Path) -> None:
+    """An indented block names no language, so no test would run it."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    assert re.findall(r"\n\n {4}\S.*", prose) == []
 
 
-def test_the_example_of_a_scheduler_keeps_the_contract() -> None:
-    check_conformance(run("add_a_scheduler.md")["SPEC"])  # type: ignore[arg-type]
+@pytest.mark.parametrize("page", HERE, ids=lambda page: page.name)
+def test_the_python_of_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in (ROOT / "examples").glob("*/pyproject.toml"):
+        monkeypatch.syspath_prepend(package.parent)
+    monkeypatch.chdir(ROOT)
+    names = run_python(page)
+    if "schedulers.registry" in page.read_text(encoding="utf-8"):
+        check_conformance(names["SPEC"])
+    _FURTHER.get(page.name, lambda names: None)(names)
 
 
-def test_the_example_of_the_solver_runs() -> None:
-    assert run("solver.md")["solution"].cost == 11  # type: ignore[attr-defined]
+def _of_the_solver(names: dict[str, Any]) -> None:
+    assert names["solution"].cost == 11
 
 
-def test_the_example_of_the_conflict_model_has_the_rates_that_it_states() -> None:
-    rate = run("conflict_model.md")["conflict_rate"]
-    assert rate == pytest.approx([0.349, 0.197, 0.072], abs=0.0005)
+def _of_the_conflict_model(names: dict[str, Any]) -> None:
+    assert names["conflict_rate"] == pytest.approx([0.349, 0.197, 0.072], abs=0.0005)
 
 
-def test_the_example_of_the_slot_simulator_has_the_results_that_it_states() -> None:
-    names = run("slot_simulator.md")
+def _of_the_slot_simulator(names: dict[str, Any]) -> None:
     assert names["conflict_rate"] == pytest.approx(0.518, abs=0.0005)
     assert names["delay_s"] == pytest.approx(0.69, abs=0.005)
 
 
-def test_the_example_of_a_mix_is_valid() -> None:
-    [arm] = tomllib.loads(block("run.md", "toml"))["arms"]
-    assert ArmConfig.model_validate(arm).shares_permille() == (750, 250)
+# what a page says that its names are in the end
+_FURTHER: dict[str, Callable[[dict[str, Any]], None]] = {
+    "solver.md": _of_the_solver,
+    "conflict_model.md": _of_the_conflict_model,
+    "slot_simulator.md": _of_the_slot_simulator,
+}
 
 
-def test_the_examples_of_workloads_are_valid() -> None:
-    trees = [tomllib.loads(text) for text in blocks("run.md", "toml")]
-    workloads = [tree["workload"] for tree in trees if "workload" in tree]
-    kinds = [WorkloadConfig.model_validate(workload).kind for workload in workloads]
-    assert kinds == ["google2011", "synthetic", "service_batch"]
+@pytest.mark.parametrize("block", blocks("toml"), ids=str)
+def test_the_toml_of_a_page_is_a_valid_file(
+    block: Block,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    example_site: Callable[[str], Path],
+) -> None:
+    for kind, package in PACKAGE_OF.items():
+        if f'kind = "{kind}"' in block.text:
+            monkeypatch.syspath_prepend(example_site(package))
+    tree = whole_toml(block)
+    if "project" in tree:
+        [(group, _)] = tree["project"]["entry-points"].items()
+        package = ROOT / "examples" / group.removeprefix("agora.") / "pyproject.toml"
+        assert tree == tomllib.loads(package.read_text(encoding="utf-8"))
+        return
+    (tmp_path / "config.toml").write_text(toml_text(main_comparison()))
+    file = tmp_path / "file.toml"
+    file.write_text(toml_text(tree))
+    if "sweep" in tree:
+        assert read_sweep(file, {}).combinations
+    else:
+        config = load_config(file)
+        assert "frontier" not in tomllib.loads(block.text) or make_grid(config).points()
+
+
+def test_a_part_of_a_file_says_where_the_rest_is() -> None:
+    """A run needs arms and a workload, a package a name."""
+    for block in blocks("toml"):
+        tree = tomllib.loads(block.text)
+        whole = {"arms", "workload"} <= tree.keys() or "base" in tree.get("sweep", {})
+        assert whole or "name" in tree.get("project", {}) or rest_of(block), block
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_of_pages_are_those_of_the_program(page: Path) -> None:
+    for block in blocks_of(page):
+        if block.language == "bash":
+            subprocess.run(["bash", "-n", "-c", block.text], check=True)
+            for words in commands_in(block):
+                with named(f"{block}: {' '.join(words)}"):
+                    check_command(words)
+    if page.name != "CHANGELOG.md":  # it also names what is no more
+        for line, words in inline_commands(page):
+            with named(f"{page.name}:{line}: {' '.join(words)}"):
+                check_command(words)
+
+
+@contextmanager
+def named(what: str) -> Iterator[None]:
+    """A failure says which command it is about."""
+    try:
+        yield
+    except Exception as error:
+        pytest.fail(f"{what}: {type(error).__name__}: {getattr(error, 'message', error)}")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

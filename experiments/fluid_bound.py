@@ -53,9 +53,7 @@ def phase_bounds(
         AgoraError: The kind of workload is not installed any more, or its expected rates do not go
             with its workload.
     """
-    expected = config.expected_rates()
-    if expected is not None:
-        _check_rates(config.kind, expected, workload)
+    expected = expected_rates(config, workload)
     if not np.diff(workload.catalog.machine_offsets).any() or workload.catalog.has_constraints:
         return [None] * len(workload.phases)
     is_estimate = len(workload.cell.dimensions) > 1
@@ -74,6 +72,15 @@ def phase_bounds(
         # where one phase takes too long, the others would, too
         give_up |= one is not None and not one.is_steady and one.highest_load is None
     return found
+
+
+def expected_rates(config: WorkloadConfig, workload: Workload) -> ExpectedRates | None:
+    """The rates that the options say; None if only the workload tells them. AgoraError as
+    phase_bounds."""
+    expected = config.expected_rates()
+    if expected is not None:
+        _check_rates(config.kind, expected, workload)
+    return expected
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from experiments.workloads.steady_state import warm_up
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.core.quota_account import QuotaAccount
+from parsync.core.quota_reclaim import Reclaimer
 from parsync.core.quotas import TaskQuotas
 from parsync.workload.checks import validate
 from parsync.workload.workload import Workload
@@ -145,6 +146,34 @@ def test_a_task_makes_room_where_what_it_does_not_request_is_overdrawn() -> None
     context = PlanContext(1, 1, PartitionRanking.OPTIMISTIC, order, running=running)
     plan = scheduler.plan(tasks.take(slice(1, 2)), view, context)
     assert (plan.machine.tolist(), plan.evict.tolist()) == ([0], allocation.tolist())
+
+
+def test_tasks_that_hold_nothing_of_what_is_short_are_not_ended() -> None:
+    spec = cell_of([[4, 1]])
+    partitioning = Partitioning.by_topology(spec, 1)
+    tasks = tasks_of([[1, 0], [1, 1], [1, 1]])
+    tasks.priority[:] = [0, 1, 2]
+    view = ClusterView(spec, partitioning)
+    cell = Cell(spec, partitioning, tasks.priority)
+    rows, ids = np.zeros(2, np.int32), np.arange(2)
+    allocation = cell.load(ids, rows, tasks.request[:2], rows)
+    view.apply(cell.delta_since(0, 0, 1, False))
+    found = registry.get("preempting")
+    environment = SchedulerEnvironment(
+        "zero", spec, partitioning.offsets, PreferenceCatalog.empty()
+    )
+    running = RunningTasks.of(tasks, allocation, ids, rows)
+    order = np.zeros(1, np.int32)
+    context = PlanContext(1, 1, PartitionRanking.OPTIMISTIC, order, running=running)
+    scheduler = found.build(found.parse_options({}), environment)
+    plan = scheduler.plan(tasks.take(slice(2, 3)), view, context)
+    assert (plan.machine.tolist(), plan.evict.tolist()) == ([0], [allocation[1]])
+
+    reclaimer = Reclaimer(TaskQuotas(1, np.zeros(3, np.int32), True), tasks)
+    reclaimer.on_started(allocation, ids, rows)
+    asked = reclaimer.transaction(7, 1, np.array([[0, 1]]))
+    assert asked is not None and asked.evict is not None
+    assert asked.evict.tolist() == [allocation[1]]
 
 
 def test_constraints_and_machines_that_are_down_still_exclude() -> None:

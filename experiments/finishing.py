@@ -23,6 +23,7 @@ from experiments.run_directory import Run, write_run
 from experiments.running import ArmRun
 from experiments.summary import ArmResult, RunFacts, summary_of_results
 from experiments.summary_model import Prediction, SeedFigures, Sensitivity, WorkloadFacts
+from experiments.sweeps.progress import ProgressReport
 from experiments.version import version_text
 from parsync.metrics.summary import quantities, series, summarise
 
@@ -36,7 +37,7 @@ def finish_run(
     predictions: Mapping[str, Prediction],
     directory: Path,
     partial: str,
-    console: Console,
+    report: ProgressReport,
     interruption: Interruption,
 ) -> None:
     """Write everything into the run directory and show the comparison.
@@ -44,6 +45,7 @@ def finish_run(
     Args:
         predictions: Of live arms, by name.
         partial: Why the run did not get to its end, "" if it did.
+        report: Shows that the report is being made.
         interruption: Raises KeyboardInterrupt once the results are written, if a stop signal comes
             meanwhile; one that came before is why the run is partial.
     """
@@ -54,17 +56,22 @@ def finish_run(
             interruption.check()
 
     facts = _facts(config, config.runtime, partial)
-    arms = [
-        replace(arm_result(config, run, seeds, run.live), prediction=predictions.get(run.arm.name))
-        for run in runs
-    ]
-    summary = summary_of_results(facts, workload, arms, sensitivity)
-    write_run(directory, summary, arms)
-    sound = {arm.name for arm in summary.arms if arm.runtime == "ray" and arm.has_sound_run}
-    times = [run.times for run in runs if run.arm.name in sound]
-    write_calibration(directory, times, config.live.hosts, config.live.tick_ms * 1000)
+    with report.stage("results"):
+        arms = [
+            replace(
+                arm_result(config, run, seeds, run.live), prediction=predictions.get(run.arm.name)
+            )
+            for run in runs
+        ]
+        summary = summary_of_results(facts, workload, arms, sensitivity)
+        write_run(directory, summary, arms)
+        sound = {arm.name for arm in summary.arms if arm.runtime == "ray" and arm.has_sound_run}
+        times = [run.times for run in runs if run.arm.name in sound]
+        write_calibration(directory, times, config.live.hosts, config.live.tick_ms * 1000)
     Console().print(comparison_table(summary))
-    console.print(Text(f"report: {write_report(directory, check)}"), soft_wrap=True)
+    with report.stage("report"):
+        path = write_report(directory, check)
+    report.console.print(Text(f"report: {path}"), soft_wrap=True)
 
 
 def report_so_far(

@@ -141,7 +141,7 @@ class FakeRay:
         monkeypatch.setattr(live_runs, "live_validity", self.validity)
 
     @contextmanager
-    def runner(self, config: RunConfig, hold: bool) -> Iterator[ArmRunner]:
+    def runner(self, config: RunConfig, hold: bool, report: ProgressReport) -> Iterator[ArmRunner]:
         assert config.runtime == "ray" and not hold
         self.starts += 1
         try:

@@ -137,7 +137,7 @@ class GangMetric(Metric):
 
     def _of(self, task: Int64) -> NDArray[np.int32]:
         """The gangs of those of these tasks that are in one."""
-        place = self._gangs.place[task]
+        place: NDArray[np.int32] = self._gangs.place[task]
         return place[place != NOT_IN_GANG]
 
     def merge(self, other: GangMetric) -> None:

@@ -60,7 +60,7 @@ def _start(options: RunOptions, report: ProgressReport) -> int:
     config = resolve(options)
     if options.out is not None:
         check_new(options.out)
-    with naming_file(options.config), report.stage("workload"):
+    with naming_file(options.config), report.stage("making the workload"):
         check_memory(config, None)
         workload = make_workload(config, config.seed)
         check_memory(config, workload)
@@ -77,10 +77,10 @@ def _start(options: RunOptions, report: ProgressReport) -> int:
         try:
             with arm_runner(config, options.hold, report) as runner:
                 interruption.check()
-                with report.stage("run directory"):
+                with report.stage("writing the workload"):
                     directory = make_run_directory(options.out, config, workload)
                 with run_in_progress(directory):
-                    with report.stage("nodes of the cluster"):
+                    with report.stage("asking the nodes of the cluster"):
                         _check_nodes(config, directory)
                     console.print(said, highlight=False, soft_wrap=True)
                     if gangs := gangs_announced(config, workload):
@@ -135,7 +135,7 @@ def arm_runner(config: RunConfig, hold: bool, report: ProgressReport) -> Iterato
     if config.runtime == "virtual":
         yield run_arm_virtual
         return
-    with report.stage("Ray"):
+    with report.stage("starting Ray"):
         from experiments.running_live import leave, prepare, run_arm_live
 
         prepare(config, hold)

@@ -56,7 +56,7 @@ def finish_run(
             interruption.check()
 
     facts = _facts(config, config.runtime, partial)
-    with report.stage("results"):
+    with report.stage("writing the results"):
         arms = [
             replace(
                 arm_result(config, run, seeds, run.live), prediction=predictions.get(run.arm.name)

@@ -60,7 +60,7 @@ def _start(options: RunOptions, report: ProgressReport) -> int:
     config = resolve(options)
     if options.out is not None:
         check_new(options.out)
-    with naming_file(options.config), report.stage("workload"):
+    with naming_file(options.config), report.stage("making the workload"):
         check_memory(config, None)
         workload = make_workload(config, config.seed)
         check_memory(config, workload)
@@ -79,10 +79,10 @@ def _start(options: RunOptions, report: ProgressReport) -> int:
                 interruption.check()
                 if options.hold or (config.runtime == "ray" and config.live.address is not None):
                     _print_dashboard(console)
-                with report.stage("run directory"):
+                with report.stage("writing the workload"):
                     directory = make_run_directory(options.out, config, workload)
                 with run_in_progress(directory):
-                    with report.stage("nodes of the cluster"):
+                    with report.stage("asking the nodes of the cluster"):
                         _check_nodes(config, directory)
                     console.print(said, highlight=False, soft_wrap=True)
                     if gangs := gangs_announced(config, workload):
@@ -137,7 +137,7 @@ def arm_runner(config: RunConfig, hold: bool, report: ProgressReport) -> Iterato
     if config.runtime == "virtual":
         yield run_arm_virtual
         return
-    with report.stage("Ray"):
+    with report.stage("starting Ray"):
         from experiments.running_live import leave, prepare, run_arm_live
 
         prepare(config, hold)

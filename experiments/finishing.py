@@ -59,7 +59,7 @@ def finish_run(
             interruption.check()
 
     facts = _facts(config, partial)
-    with report.stage("results"):
+    with report.stage("writing the results"):
         arms, live = _results(config, runs, live_runs, seeds, predictions)
         summary = summary_of_results(facts, workload, arms, live, sensitivity)
         write_run(directory, summary, arms, live)

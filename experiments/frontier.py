@@ -83,7 +83,7 @@ def start(options: FrontierOptions) -> int:
 def _start(options: FrontierOptions, report: ProgressReport) -> int:
     """As start. report: receives the progress."""
     config = _resolve(options)
-    with naming_file(options.file), report.stage("workload"):
+    with naming_file(options.file), report.stage("making the workloads"):
         grid = make_grid(config)
         first = grid.conditions[0].config
         check_memory(first, None)

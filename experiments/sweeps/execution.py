@@ -93,7 +93,7 @@ def _start(options: SweepOptions, report: ProgressReport) -> int:
     file, out = _places(options)
     sweep = read_sweep(file, options.changes)
     goes_on = check_directory(out, sweep)
-    with naming_file(file), report.stage("workloads"):
+    with naming_file(file), report.stage("making the workloads"):
         facts = check_sweep(sweep)
         _check_metric(sweep, facts)
     check_address(options.address)

@@ -136,7 +136,7 @@ def test_a_reader_that_goes_away_ends_no_command(capsys: pytest.CaptureFixture[s
             "experiments.execution",
             FRONTIER,
             (
-                "workload",
+                "making the workload",
                 "how far placements can go",
                 "1/1 One: t = ",
                 "paired seeds in virtual time",
@@ -145,8 +145,18 @@ def test_a_reader_that_goes_away_ends_no_command(capsys: pytest.CaptureFixture[s
                 "report",
             ),
         ),
-        (frontier, "experiments.frontier", FRONTIER, ("workload", "frontier: 1 of 2 runs", "page")),
-        (sweep, "experiments.sweeps.execution", SWEEP, ("workloads", "1 of 4 runs", "page")),
+        (
+            frontier,
+            "experiments.frontier",
+            FRONTIER,
+            ("making the workload", "frontier: 1 of 2 runs", "page"),
+        ),
+        (
+            sweep,
+            "experiments.sweeps.execution",
+            SWEEP,
+            ("making the workload", "1 of 4 runs", "page"),
+        ),
     ],
     ids=["run", "frontier", "sweep"],
 )

@@ -4,6 +4,7 @@ and the Python that reads what they leave."""
 from __future__ import annotations
 
 import shlex
+import sys
 import tomllib
 from collections.abc import Callable
 from importlib import import_module
@@ -15,6 +16,7 @@ import pytest
 from experiments.commands.registry import COMMANDS
 from experiments.commands.run import app
 from experiments.config import load_config
+from experiments.run_directory import read_summary
 from experiments.sweeps.sweep_file import read_sweep
 from experiments.toml_text import toml_text
 from tests.documents import (
@@ -29,6 +31,8 @@ from tests.documents import (
     whole_toml,
 )
 from tests.fixtures.commands import exit_status
+from tests.fixtures.installed import install
+from tests.fixtures.small_run import SMALL_RUN
 
 # of a workload, by kind; a trace that is not part of the repository is only validated (tests/unit)
 SMALL: dict[str, dict[str, Any]] = {
@@ -74,6 +78,22 @@ def small(tree: dict[str, Any]) -> dict[str, Any]:
     workload = {**tree["workload"], **SMALL[tree["workload"]["kind"]]}
     of_run = {"runtime": "virtual", "seeds": 1, "sensitivity_seeds": 0, "settle_s": 0.1}
     return {**tree, **of_run, "live": {}, "workload": workload, "arms": arms}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/add_a_scheduler.md"])
+def test_the_scheduler_of_a_page_places_every_task(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_figures: None
+) -> None:
+    """As printed: the block is the whole module of a package."""
+    [block] = [block for block in blocks_of(ROOT / page) if block.language == "python"]
+    install(tmp_path, "last_fit", "last_fit_of_a_page:SPEC", {"last_fit_of_a_page.py": block.text})
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "last_fit_of_a_page", raising=False)
+    config = tmp_path / "run.toml"
+    config.write_text(SMALL_RUN.replace('kind = "random"', 'kind = "last_fit"'))
+    assert exit_status(app, "--config", config, "--out", tmp_path / "run") == 0
+    for arm in read_summary(tmp_path / "run").arms:
+        assert arm.totals.committed == arm.totals.submitted > 0
 
 
 SHOWN = [  # commands that take seconds, as the pages have them

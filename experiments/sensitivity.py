@@ -46,6 +46,8 @@ class Choice:
         spec = spec.with_options(spec.parse_options(group.options))
         if not self.concerns(spec.capabilities):
             return group
+        if group.decision.service is not None and self.key == "charges_kept":
+            return group  # not with other times for service tasks (ModelledTime)
         decision = group.decision.model_copy(update={self.key: self.value})
         return group.model_copy(update={"decision": decision})
 

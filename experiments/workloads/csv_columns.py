@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from shared_state.errors import AgoraError
+from shared_state.errors import AgoraError, printable
 
 LARGEST_NUMBER = 1e9  # thirty years in seconds
 
@@ -178,13 +178,6 @@ def read_named_columns(path: Path, columns: Sequence[Column]) -> dict[str, NDArr
             )
         positions[names.index(column.name)] = column
     return _parsed(path, rows, len(names), positions, first_line=1 + lines)
-
-
-def printable(text: str) -> str:
-    """The text with escapes in place of what a terminal may not print as it is."""
-    return "".join(
-        character if character.isprintable() else repr(character)[1:-1] for character in text
-    )
 
 
 def _first_record(path: Path, text: bytes) -> tuple[list[str], bytes, int]:

@@ -50,6 +50,7 @@ from experiments.workloads.input_data import (
 )
 from experiments.workloads.input_files import InputFiles
 from experiments.workloads.registry import WorkloadSpec
+from experiments.workloads.resampling import ResampleOptions, resampled, what_is_resampled
 from parsync.workload.checks import larger_than_every_machine
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.errors import AgoraError
@@ -65,7 +66,7 @@ ATTRIBUTION = (
 PPM = 1_000_000
 
 
-class Google2011Options(Strict):
+class Google2011Options(Strict, ResampleOptions):
     """How to replay the trace."""
 
     directory: Path = Field(
@@ -159,8 +160,12 @@ class Google2011Options(Strict):
 
 
 def load(options: Google2011Options, seed: int) -> Workload:
-    """Read the trace. The seed decides where input data lie, and which file each task reads, and no
-    more. AgoraError names the file and line of what cannot be read."""
+    """Read the trace. The seed decides where input data lie, which file each task reads, and what a
+    resample draws, and no more. AgoraError names the file and line of what cannot be read."""
+    return resampled(_as_it_is(options, seed), options, seed)
+
+
+def _as_it_is(options: Google2011Options, seed: int) -> Workload:
     start_us = options.start_us
     stamps = file_stamps(options.directory)
     trace = _read(options.directory, stamps, start_us, options.window_end_us)
@@ -430,6 +435,24 @@ def _duration(options: Google2011Options, duration_s: float) -> dict[str, float]
     return {"duration_s": duration_s}
 
 
+def _seeds_vary(options: Google2011Options) -> str:
+    drawn = "where input data lie"
+    if options.input_files is not None:
+        drawn += " and which file each task reads"
+    if options.resample is not None:
+        return f"{what_is_resampled(options)} Each seed also draws {drawn}."
+    return (
+        f"A seed draws {drawn}. Arrivals, run times and machines are those of the trace under "
+        "every seed, so intervals say nothing about other hours or weeks."
+    )
+
+
 SPEC = WorkloadSpec(
-    KIND, Google2011Options, load, attribution=ATTRIBUTION, values=_values, with_duration=_duration
+    KIND,
+    Google2011Options,
+    load,
+    attribution=ATTRIBUTION,
+    values=_values,
+    with_duration=_duration,
+    seeds_vary=_seeds_vary,
 )

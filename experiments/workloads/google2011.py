@@ -50,7 +50,7 @@ from experiments.workloads.input_data import (
 )
 from experiments.workloads.input_files import InputFiles
 from experiments.workloads.registry import WorkloadSpec
-from experiments.workloads.resampling import ResampleOptions, resampled, what_is_resampled
+from experiments.workloads.resampling import ResampleOptions, resampled, seeds_of_trace
 from parsync.workload.checks import larger_than_every_machine
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.errors import AgoraError
@@ -440,7 +440,7 @@ def _seeds_vary(options: Google2011Options) -> str:
     if options.input_files is not None:
         drawn += " and which file each task reads"
     if options.resample is not None:
-        return f"{what_is_resampled(options)} Each seed also draws {drawn}."
+        return f"{seeds_of_trace(options)} Each seed also draws {drawn}."
     return (
         f"A seed draws {drawn}. Arrivals, run times and machines are those of the trace under "
         "every seed, so intervals say nothing about other hours or weeks."

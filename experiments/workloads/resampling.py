@@ -33,6 +33,8 @@ from shared_state.random import Stream, stream_key
 from shared_state.tasks import NO_GANG, Int64
 
 LEAST_UNITS = 10  # that a resample draws from
+RESAMPLE = "resample"  # the fact of a resampled workload that says what was drawn
+OFFERED_BY_TRACE = "offered_percent_of_trace"  # the fact that says which load the trace offers
 
 
 class ResampleOptions(BaseModel):
@@ -60,10 +62,14 @@ class ResampleOptions(BaseModel):
         return self
 
 
-def what_is_resampled(options: ResampleOptions) -> str:
-    """What a seed draws, as WorkloadSpec.seeds_vary says it; "" without a resample."""
+def seeds_of_trace(options: ResampleOptions) -> str:
+    """What a seed draws of a trace, of which it draws nothing but a resample: the seeds_vary of a
+    WorkloadSpec."""
     if options.resample is None:
-        return ""
+        return (
+            "A seed draws nothing of this trace. It varies only what schedulers, syncs and "
+            "messages draw, so intervals say nothing about other hours or weeks."
+        )
     drawn = (
         "the jobs that arrive"
         if options.resample == "jobs"
@@ -102,14 +108,14 @@ def resampled(workload: Workload, options: ResampleOptions, seed: int) -> Worklo
     begin_us = workload.arrival_us[drawn_from[first[by_arrival]]]
     stream = Stream(stream_key(seed, "resample"))
     if options.resample == "jobs":
-        _check_enough(len(begin_us), "jobs that arrive after its start", workload.name)
+        _check_enough(len(begin_us), "jobs that arrive after the start")
         source = stream.integers(len(begin_us), len(begin_us))
         shift_us = begin_us - begin_us[source]
         units: dict[str, int | float | str] = {"resample_jobs": len(begin_us)}
     else:
         assert options.block_s is not None
         blocks = max(1, round(workload.end_us / (options.block_s * 1e6)))
-        _check_enough(blocks, f"blocks of {options.block_s:g} s", workload.name)
+        _check_enough(blocks, f"blocks of {options.block_s:g} s")
         edge_us = np.arange(blocks, dtype=np.int64) * workload.end_us // blocks
         source, shift_us = _draw_blocks(begin_us, edge_us, stream)
         units = {"resample_blocks": blocks, "resample_block_s": workload.end_us / blocks / 1e6}
@@ -156,10 +162,10 @@ def resampled(workload: Workload, options: ResampleOptions, seed: int) -> Worklo
         result,
         facts={
             **workload.facts,
-            "resample": options.resample,
+            RESAMPLE: options.resample,
             **units,
             "resample_tasks_after_the_end_dropped": late,
-            "offered_percent_of_trace": offered_permille(workload) / 10,
+            OFFERED_BY_TRACE: offered_permille(workload) / 10,
             "offered_percent_of_resample": offered_permille(result) / 10,
             "tasks_larger_than_every_machine": int(
                 np.count_nonzero(larger_than_every_machine(workload.cell, made.request))
@@ -168,11 +174,9 @@ def resampled(workload: Workload, options: ResampleOptions, seed: int) -> Worklo
     )
 
 
-def _check_enough(units: int, what: str, name: str) -> None:
+def _check_enough(units: int, what: str) -> None:
     if units < LEAST_UNITS:
-        raise AgoraError(
-            f"resample: {name} has {units} {what}; expected at least {LEAST_UNITS} to draw from"
-        )
+        raise AgoraError(f"resample: expected at least {LEAST_UNITS} {what}, got {units}")
 
 
 def _draw_blocks(begin_us: Int64, edge_us: Int64, stream: Stream) -> tuple[Int64, Int64]:

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from experiments.workloads.building import arriving_tasks, equal_machines, microseconds
 from experiments.workloads.csv_columns import integer_column, number_column, read_named_columns
 from experiments.workloads.registry import WorkloadSpec
-from experiments.workloads.resampling import ResampleOptions, resampled, what_is_resampled
+from experiments.workloads.resampling import ResampleOptions, resampled, seeds_of_trace
 
 COLUMNS = (
     integer_column("job"),
@@ -47,5 +47,5 @@ SPEC = WorkloadSpec(
     Options,
     load,
     attribution="Trace: made up for this example.",
-    seeds_vary=what_is_resampled,
+    seeds_vary=seeds_of_trace,
 )

@@ -6,6 +6,7 @@ Arms are ranked only beside those whose delays rest on the same basis (decision_
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -412,6 +413,8 @@ def _ahead(quantity: Quantity, name: str, difference: Difference) -> str:
     relative = ""
     if quantity.unit is not Unit.SHARE and difference.relative is not None:
         relative = f"{percent_change(difference.relative)}, "
+    if math.isclose(difference.low, difference.high, rel_tol=1e-9):
+        return f"{name} is next: {relative}{text(difference.mean)}; the seeds made no difference."
     return (
         f"{name} is next: {relative}{text(difference.mean)} ({CONFIDENCE * 100:.0f} % interval "
         f"{_from_to(text(difference.low), text(difference.high))}), worse in {worse_in} of "

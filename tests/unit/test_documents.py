@@ -72,7 +72,7 @@ def test_the_examples_of_workloads_are_valid() -> None:
     trees = [tomllib.loads(text) for text in blocks("run.md", "toml")]
     workloads = [tree["workload"] for tree in trees if "workload" in tree]
     kinds = [WorkloadConfig.model_validate(workload).kind for workload in workloads]
-    assert kinds == ["google2011", "synthetic", "service_batch"]
+    assert kinds == ["google2011", "synthetic", "service_batch", "google2011"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -82,6 +82,16 @@ def test_a_run_that_no_seed_changes_has_no_spread_and_is_named() -> None:
     assert row.cells[0].spread == NO_SPREAD != row.cells[1].spread
 
 
+def test_a_difference_that_no_seed_changes_has_no_interval_and_no_count_of_seeds() -> None:
+    arms = [bare_arm(name, seeds=dict.fromkeys(range(7), at)) for name, at in (("A", 3), ("B", 4))]
+    found = with_overall(build_summary(FACTS, workload(), arms), delay_mean_us={"A": 3, "B": 4})
+    quantity = found.quantity("delay_mean_us")
+    assert quantity is not None
+    (row,) = verdict(found, [quantity])
+    assert "the seeds made no difference" in row.sentence
+    assert "interval" not in row.sentence and " of 7 seeds" not in row.sentence
+
+
 def test_a_kind_says_itself_what_seeds_draw() -> None:
     other = {seed: (f"log {seed}", f"tasks {seed}", 700) for seed in DELAYS}
     said = summary({"A": other}, **{SEEDS_VARY: "A seed draws the whole workload."})

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -93,7 +93,7 @@ class TaskRows:
     different_machines: Int64
 
 
-_Table = TypeVar("_Table", MachineRows, TaskRows)
+_RowsOf = TypeVar("_RowsOf", MachineRows, TaskRows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,8 @@ class _Files:
         """The files in a folder. AgoraError if a table has a part twice."""
         later = [directory / name for name in _LATER if (directory / name).is_file()]
         return cls(
-            *(_parts(directory / table) for table in ("machine_events", "task_events")),
+            _parts(directory / "machine_events"),
+            _parts(directory / "task_events"),
             _parts(directory / "job_events"),
             [_Part(path, 0, 1) for path in later[:1]],
         )
@@ -246,52 +247,27 @@ def read_trace(directory: Path, start_us: int = TRACE_START_US, end_us: int | No
                     f"{directory / table}: {lacking} missing; add what is missing, or take out the "
                     f"parts from {following.number} on"
                 )
-    dropped = [0]
-
-    def read(parts: Iterable[_Part], width: int, columns: dict[int, Column]) -> Iterator[_Rows]:
-        before: _Part | None = None
-        last_us = 0
-        for part in parts:
-            rows, count = _before_the_end(part.path, width, columns)
-            dropped[0] += count
-            if len(rows["time"]):
-                if rows["time"][0] < last_us and before is not None:
-                    raise AgoraError(
-                        f"{part.path}: begins at {rows['time'][0]} us, before the last row of "
-                        f"{before.path.name} at {last_us} us"
-                    )
-                before, last_us = part, int(rows["time"][-1])
-            yield rows
-
-    machines = [
-        MachineRows(*(rows[column.name] for column in MACHINE_COLUMNS.values()))
-        for rows in read(files.machines, 6, MACHINE_COLUMNS)
-    ]
-    first_us, last_us = -1, 0
-
-    def task_parts() -> Iterator[TaskRows]:
-        nonlocal first_us, last_us
-        for rows in read(files.tasks, 13, TASK_COLUMNS):
-            if len(rows["time"]):
-                first_us = int(rows["time"][0]) if first_us < 0 else first_us
-                last_us = int(rows["time"][-1])
-            yield TaskRows(*(rows[column.name] for column in TASK_COLUMNS.values()))
-
-    tasks, over_before = window_rows(task_parts(), start_us, end_us)
-    if files.tasks[0].number and start_us < first_us:
+    machines = _Table(files.machines, 6, MACHINE_COLUMNS)
+    tasks = _Table(files.tasks, 13, TASK_COLUMNS)
+    jobs, later = (_Table(parts, 8, JOB_COLUMNS) for parts in (files.jobs, files.later))
+    machine_rows = _joined(
+        MachineRows, [MachineRows(*_columns(rows, MACHINE_COLUMNS)) for rows in machines.parts()]
+    )
+    task_rows, over_before = window_rows(
+        (TaskRows(*_columns(rows, TASK_COLUMNS)) for rows in tasks.parts()), start_us, end_us
+    )
+    if files.tasks[0].number and tasks.first_us is not None and start_us < tasks.first_us:
         raise AgoraError(
             f"{files.tasks[0].path}: the first part that is there begins at "
-            f"{first_us / 1e6:g} s of the trace, after the window, at {start_us / 1e6:g} s; "
+            f"{tasks.first_us / 1e6:g} s of the trace, after the window, at {start_us / 1e6:g} s; "
             "choose a later window_start_s"
         )
     job, end = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    for table in (files.jobs, files.later):
-        for rows in read(table, 8, JOB_COLUMNS):
-            ends = is_end(rows["event type"])
-            job, end = _last_ends(
-                np.concatenate([job, rows["job ID"][ends]]),
-                np.concatenate([end, rows["time"][ends]]),
-            )
+    for rows in chain(jobs.parts(), later.parts()):
+        ends = is_end(rows["event type"])
+        job, end = _last_ends(
+            np.concatenate([job, rows["job ID"][ends]]), np.concatenate([end, rows["time"][ends]])
+        )
     facts: dict[str, int | float | str] = {
         "task_events_parts": _numbers(files.tasks),
         "job_events_parts": _numbers(files.jobs)
@@ -299,12 +275,51 @@ def read_trace(directory: Path, start_us: int = TRACE_START_US, end_us: int | No
     }
     if files.tasks[0].number:
         facts["tasks_running_before_the_first_part"] = "unknown"
-    return Trace(
-        _joined(MachineRows, machines), tasks, job, end, last_us, over_before, dropped[0], facts
-    )
+    dropped = sum(table.dropped for table in (machines, tasks, jobs, later))
+    return Trace(machine_rows, task_rows, job, end, tasks.last_us, over_before, dropped, facts)
 
 
 _Rows = dict[str, NDArray[Any]]
+
+
+@dataclass(slots=True)
+class _Table:
+    """A table that is read part by part.
+
+    Attributes:
+        files, width, columns: What to read.
+        first_us, last_us: Time of the first and the last row that were read.
+        dropped: Rows with times beyond the end of the trace.
+    """
+
+    files: Sequence[_Part]
+    width: int
+    columns: dict[int, Column]
+    first_us: int | None = None
+    last_us: int = 0
+    dropped: int = 0
+
+    def parts(self) -> Iterator[_Rows]:
+        """The rows of each part, in order. AgoraError if a part goes back in time."""
+        before: _Part | None = None
+        for part in self.files:
+            rows, dropped = _before_the_end(part.path, self.width, self.columns)
+            self.dropped += dropped
+            if len(rows["time"]):
+                first_us = int(rows["time"][0])
+                if before is not None and first_us < self.last_us:
+                    raise AgoraError(
+                        f"{part.path}: begins at {first_us} us, before the last row of "
+                        f"{before.path.name} at {self.last_us} us"
+                    )
+                self.first_us = first_us if self.first_us is None else self.first_us
+                self.last_us = int(rows["time"][-1])
+                before = part
+            yield rows
+
+
+def _columns(rows: _Rows, columns: dict[int, Column]) -> Iterator[NDArray[Any]]:
+    return (rows[column.name] for column in columns.values())
 
 
 def _before_the_end(path: Path, width: int, columns: dict[int, Column]) -> tuple[_Rows, int]:
@@ -398,11 +413,11 @@ def _taken(rows: TaskRows, which: NDArray[np.bool_]) -> TaskRows:
     return TaskRows(*(getattr(rows, field.name)[which] for field in fields(TaskRows)))
 
 
-def _joined(kind: type[_Table], parts: Sequence[_Table]) -> _Table:
+def _joined(kind: type[_RowsOf], parts: Sequence[_RowsOf]) -> _RowsOf:
     """The rows of several tables, one after the other."""
     if len(parts) == 1:
         return parts[0]
-    columns = [
+    columns: list[NDArray[Any]] = [
         np.concatenate([getattr(rows, field.name) for rows in parts])
         if parts
         else np.zeros(0, np.int64)

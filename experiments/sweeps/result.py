@@ -90,7 +90,8 @@ class SweepSummary(Figures):
         metrics: The quantities that it is about, by their keys, at least one.
         until: What `until` asks for, "" if nothing.
         seeds_vary: What a seed draws of the workloads, in sentences; "" if that is not known.
-        runs: Rows of points.parquet.
+        runs: How many runs there were. Combinations that are alike share a run, so points.parquet
+            may have more rows.
     """
 
     format: Version = VERSION
@@ -140,6 +141,7 @@ def summarise_sweep(
     bases: Mapping[tuple[int, str], DecisionBasis],
     quantities: Sequence[Quantity],
     runs: Runs,
+    distinct_runs: int,
     version: str,
     partial: str,
 ) -> SweepSummary:
@@ -149,6 +151,7 @@ def summarise_sweep(
         bases: Of each arm at each combination.
         quantities: That any arm has.
         runs: The figures of each run.
+        distinct_runs: How many runs there were; combinations that are alike share a run.
         version: Of Agora.
         partial: Why not all are done, "" if they are.
     """
@@ -161,7 +164,7 @@ def summarise_sweep(
         seeds_vary=" ".join(
             dict.fromkeys(one.config.workload.seeds_vary() for one in sweep.combinations)
         ),
-        runs=sum(map(len, runs.values())),
+        runs=distinct_runs,
         arms=[arm.name for arm in sweep.combinations[0].config.arms],
         parameters=swept_parameters(sweep),
         quantities=list(quantities),

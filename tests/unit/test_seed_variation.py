@@ -157,7 +157,6 @@ def test_a_scheduler_that_draws_nothing_has_one_run_on_a_trace(
                 config,
                 run_arm_virtual(config, arm, made, 1, None, lambda _: None, Interruption()),
                 seeds,
-                False,
             )
             for arm in config.arms
         ]

@@ -138,7 +138,8 @@ class TaskBatch:
         priority: int32[n]; higher is more important.
         submit_us: int64[n].
         preference: int32[n], a set of the PreferenceCatalog; 0 is none.
-        gang: int64[n], NO_GANG or an id from 0 on shared by tasks that are placed together or not at all.
+        gang: int64[n], NO_GANG, or an id from 0 on that tasks share which are placed together or
+            not at all.
         task_class: int8[n], a TaskClass.
     """
 

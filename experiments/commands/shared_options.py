@@ -19,6 +19,15 @@ ClusterAddress = Annotated[
 SeedCount = Annotated[
     int, typer.Option(min=1, max=1000, metavar="N", help="Number of seeds; they are 1 to N.")
 ]
+KnownSchedulers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="SPEC",
+        help="Scheduler of your own that FILE names by its kind: package.module:SPEC, or the file "
+        "that has SPEC. May be repeated.",
+    ),
+]
 
 
 def metric_names(incomplete: str = "") -> list[str]:

@@ -31,7 +31,6 @@ from schedulers.running_tasks import RunningTasks
 from shared_state.tasks import NO_GANG, Int64, TaskBatch, fits
 from shared_state.view import ClusterView
 
-
 # Beyond the priorities of tasks, which are int32.
 _ABOVE_ALL, _BELOW_ALL = 1 << 31, -(1 << 31) - 1
 

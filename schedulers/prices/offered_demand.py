@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from schedulers import _native
 from schedulers.interface import SchedulerEnvironment
 from schedulers.objective import native_columns

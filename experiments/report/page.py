@@ -194,6 +194,7 @@ def render(
         config=toml_text(summary.config),
         rules_of=lambda arm: cell_rules(summary.config, arm.name) + tears(arm),
         gangs=gang_tables(summary),
+        live_gangs=[] if live is None else gang_tables(live),
         duration=duration,
         text=text,
         phase_name=phase_name,

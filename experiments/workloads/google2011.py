@@ -12,9 +12,10 @@ begins, or later (`window_start_s`). What the trace does not say, and what is do
 - Machines that appear later are rows that go down at 0. Racks: machines_per_rack machines by
   machine id, whenever they appear (the trace has no topology; the last rack may be smaller).
   Capacities are those first stated; a machine without any has none (resources "requests").
-- Requests: parts per million of the largest machine, rounded to nearest; empty or zero requests
-  count as 1 ppm. Running tasks hold what their SCHEDULE row states, others ask what their first
-  SUBMIT states; later changes are ignored.
+- Requests: parts per million of the largest machine, rounded to nearest, but to 1 ppm at least.
+  Empty requests count as 1 ppm. A request of 0 is one of nothing; where a task requests nothing at
+  all, it counts as 1 ppm of each. Running tasks hold what their SCHEDULE row states, others ask
+  what their first SUBMIT states; later changes are ignored.
 - Constraints ("different machines") are ignored and counted.
 - Input data and costs: see input_data; one preference set per batch task, or per file (see
   input_files). Run times there are the trace's, before --speedup.
@@ -420,7 +421,7 @@ def _machine_events(options: Google2011Options, machines: TraceMachines) -> Mach
 
 def _above_the_limit(cell: CellSpec, machine: Int32, request: Int64) -> dict[str, int]:
     """Count the machines loaded beyond their limit when the window opens, by dimension. They accept
-    no claim until enough of their tasks have ended."""
+    no claim that requests some of it until enough of their tasks have ended."""
     above = {}
     for dimension, name in enumerate(cell.dimensions):
         used = np.zeros(cell.machines, np.int64)

@@ -26,12 +26,11 @@ from experiments.summary_model import (
     RunSummary,
     Runtime,
     SeedFigures,
-    SeedSummary,
     Sensitivity,
     Settings,
     WorkloadFacts,
 )
-from experiments.workloads.inspection import digest
+from experiments.workloads.inspection import digest, offered_permille
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.summary import ArmFigures
 from parsync.metrics.validity import Validity
@@ -208,6 +207,7 @@ def workload_facts(
             )
             for phase, bound in zip(workload.phases, bounds, strict=True)
         ],
+        offered_permille=offered_permille(workload),
         facts=_plain(workload.facts),
     )
 
@@ -298,15 +298,7 @@ def describe(arm: ArmResult, slug: str) -> ArmSummary:
         rivals=figures.rivals,
         staleness=figures.staleness,
         regret=arm.watched.regret,
-        seeds=[
-            SeedSummary(
-                seed=seed,
-                digest=result.digest,
-                workload=result.workload,
-                overall=result.overall,
-            )
-            for seed, result in sorted(arm.seeds.items())
-        ],
+        seeds=[result.in_summary(seed) for seed, result in sorted(arm.seeds.items())],
         tears_gangs=arm.tears_gangs,
     )
 

@@ -6,6 +6,7 @@ Arms are ranked only beside those whose delays rest on the same basis (decision_
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from experiments.bounds import missing_share, ranked, ranked_by
 from experiments.decision_basis import basis_titles
 from experiments.price_settings import NOT_RANKED_BY_REGRET
 from experiments.report.arm_names import and_list, in_sentence, names_by_slug
+from experiments.seed_variation import is_same_under_every_seed
 from experiments.statistics import CONFIDENCE, Difference, Interval, paired_difference
 from experiments.summary_model import ArmSummary, ComparedArms
 from parsync.metrics.quantity import Better, Quantity, Unit, is_better, percent_change
@@ -20,6 +22,7 @@ from parsync.metrics.regret import RegretMeans
 from parsync.metrics.summary import ScopeFigures
 
 SAME = "same"
+NO_SPREAD = "no spread"  # the run does not depend on the seed
 NOT_RANKED = "Not ranked: no two arms have clocks of the same class and capacity."
 
 
@@ -138,7 +141,9 @@ def _row(summary: ComparedArms, quantity: Quantity) -> Row:
                 arm=arm.name,
                 slug=slug,
                 value=quantity.text(values[slug], bounded[slug]),
-                spread=_spread(quantity, interval)
+                spread=NO_SPREAD
+                if is_same_under_every_seed(arm, seeds)
+                else _spread(quantity, interval)
                 if not missing
                 else f"in {missing} of {len(seeds)} seeds",
                 change=_change(quantity, change),
@@ -376,6 +381,8 @@ def _ahead(quantity: Quantity, name: str, difference: Difference) -> str:
     relative = ""
     if quantity.unit is not Unit.SHARE and difference.relative is not None:
         relative = f"{percent_change(difference.relative)}, "
+    if math.isclose(difference.low, difference.high, rel_tol=1e-9):
+        return f"{name} is next: {relative}{text(difference.mean)}; the seeds made no difference."
     return (
         f"{name} is next: {relative}{text(difference.mean)} ({CONFIDENCE * 100:.0f} % interval "
         f"{_from_to(text(difference.low), text(difference.high))}), worse in {worse_in} of "

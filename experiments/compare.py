@@ -29,6 +29,7 @@ from experiments.report.page import verdict_page
 from experiments.report.terminal import arms_table
 from experiments.report.verdict import Row, unplaced_share, verdict
 from experiments.run_directory import read_summary
+from experiments.statistics import interval_in_words
 from experiments.summary import BASELINE, distinct, paired
 from experiments.summary_model import ComparedArms, Phase, RunSummary, Settings
 from experiments.whole_files import whole_file
@@ -176,14 +177,14 @@ def _notes(summaries: Mapping[str, RunSummary]) -> list[str]:
 
 def csv_text(summary: Comparison, rows: Sequence[Row]) -> str:
     """The figures as CSV: one line per arm and figure, in the units of summary.json, with the run's
-    own value, the mean over seeds and the difference to the baseline.
+    own value, the median over seeds and the difference to the baseline.
 
     The column at_least says that value and mean may be lower bounds (bounds.py);
     difference_at_least and difference_at_most say that the difference rests on one.
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    names = ("mean", "low", "high", "n")
+    names = ("estimate", "low", "high", "level", "n")
     sides = ("at_least", "at_most")
     columns = [
         "value",
@@ -200,7 +201,9 @@ def csv_text(summary: Comparison, rows: Sequence[Row]) -> str:
             difference = summary.paired.differences.get(arm.slug, {}).get(key)
             values = [arm.overall.value(key), arm.overall.is_bound(key)]
             values += [getattr(interval, name, None) for name in (*names, "at_least")]
-            values += [getattr(difference, name, None) for name in (*names, *sides)]
+            absolute = None if difference is None else difference.absolute
+            values += [getattr(absolute, name, None) for name in names]
+            values += [getattr(difference, name, None) for name in sides]
             writer.writerow([arm.name, key, *map(_csv_value, values)])
     return buffer.getvalue()
 
@@ -226,9 +229,8 @@ def markdown_text(summary: Comparison, rows: Sequence[Row]) -> str:
             change = (
                 f"{cell.change} ({cell.change_interval})" if cell.change_interval else cell.change
             )
-            cells.append(
-                "<br>".join(part for part in (f"{value} {cell.spread}".strip(), change) if part)
-            )
+            spread = f" ({cell.spread})" if cell.spread else ""
+            cells.append("<br>".join(part for part in (f"{value}{spread}", change) if part))
         lines.append(f"| {_escaped(arm.name)} | " + " | ".join(cells) + " |")
     return "\n".join([*lines, "", _escaped(_basis(summary))]) + "\n"
 
@@ -268,8 +270,8 @@ def _basis(summary: Comparison) -> str:
         )
     baseline = next(arm.name for arm in summary.arms if arm.slug == summary.paired.baseline)
     return (
-        f"Means over the {counted(len(seeds), 'seed')} that all arms ran, ± half their 95 % "
-        f"interval. Differences to {baseline} are taken seed by seed, with their 95 % interval."
+        f"Medians over the {counted(len(seeds), 'seed')} that all arms ran: "
+        f"{interval_in_words(len(seeds))}. Differences to {baseline} are taken seed by seed."
         f"{unplaced}{differing}"
     )
 

@@ -72,7 +72,7 @@ FIGURES: tuple[FigureSpec, ...] = (
         "What quality costs in delay",
         quality.trade_off,
         "Up is better placed, left is sooner: an arm that another one beats on both counts lies "
-        "to the lower right of it. Marks: mean over the paired seeds with its 95 % interval, "
+        "to the lower right of it. Marks: median over the paired seeds with its interval, "
         "small dots single seeds; without seeds, this run.",
     ),
     FigureSpec(

@@ -42,7 +42,7 @@ def over_time(run: Run) -> Figure | None:
 
 def trade_off(run: Run) -> Figure | None:
     """Mean delay against preferred share: this run filled, every paired seed a small dot, the
-    seeds' mean with its interval."""
+    seeds' median with its interval."""
     drawn = False
     with style.drawing() as (figure, axes):
         for arm in data.arms(run):
@@ -64,14 +64,14 @@ def trade_off(run: Run) -> Figure | None:
             delay, share = paired.get("delay_mean_us"), paired.get("preferred_share")
             delays, shares = _limits(delay), _limits(share)
             if delay and delays and shares and delays[1] > 0:
-                (low_x, x, high_x), (_, y, high_y) = delays, shares
+                (low_x, x, high_x), (low_y, y, high_y) = delays, shares
                 # An interval that reaches 0 cannot be drawn on a logarithmic axis: it is cut at a
-                # tenth of the mean.
+                # tenth of the estimate.
                 axes.errorbar(
                     x,
                     y,
                     xerr=[[x - max(low_x, x / 10)], [high_x - x]],
-                    yerr=high_y - y,
+                    yerr=[[y - low_y], [high_y - y]],
                     linestyle="none",
                     capsize=2,
                     markersize=7,
@@ -99,10 +99,13 @@ def trade_off(run: Run) -> Figure | None:
 
 
 def _limits(interval: Interval | None) -> tuple[float, float, float] | None:
-    """Low, mean and high, if there is an interval."""
-    if interval is None or interval.low is None or interval.mean is None or interval.high is None:
+    """Low, estimate and high; of few seeds the estimate alone."""
+    if interval is None or interval.estimate is None:
         return None
-    return interval.low, interval.mean, interval.high
+    middle = interval.estimate
+    if interval.low is None or interval.high is None:
+        return middle, middle, middle
+    return interval.low, middle, interval.high
 
 
 def decision_regret(run: Run) -> Figure | None:

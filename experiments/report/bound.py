@@ -105,9 +105,12 @@ def overall_bound(phases: Sequence[Phase], arms: Sequence[ArmSummary]) -> PhaseB
 def _ways(ways: dict[str, float], seed: int | str) -> str:
     """How far the arms came on the way from random placement to the bound."""
     least, most = (pick(ways, key=lambda name: ways[name]) for pick in (min, max))
-    way = f"Of the way from the one to the other, {most} has come {share(ways[most], 2)}"
-    if len(ways) > 1:
-        way += f" and {least} {share(ways[least], 2)}"
+    low, high = share(ways[least], 2), share(ways[most], 2)
+    if len(ways) > 1 and low == high:
+        way = f"All {len(ways)} arms have come {high} of the way from the one to the other"
+    else:
+        way = f"Of the way from the one to the other, {most} has come {high}"
+        way += f" and {least} {low}" if len(ways) > 1 else ""
     beyond = (
         " An arm comes beyond the bound where many of its tasks wait until the load has ended, or "
         "where by chance others arrive than expected."

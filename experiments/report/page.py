@@ -34,6 +34,7 @@ from experiments.report.workload_section import (
 )
 from experiments.restarts import count, sentence
 from experiments.run_directory import Run, read_run
+from experiments.statistics import interval_in_words
 from experiments.summary_model import ArmSummary, ComparedArms, RunSummary, Settings
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
@@ -176,6 +177,7 @@ def render(run: Run, drawn: Sequence[RenderedFigure], to_come: Sequence[str] = (
         differs=_differs(summary),
         restarts=_restarts(summary),
         restart_count=count,
+        interval=interval_in_words(len(summary.paired.seeds)),
         disturbed=disturbed_runs(summary),
         predictions=predictions(summary),
         prediction_basis=prediction_basis(summary),

@@ -188,7 +188,8 @@ def test_blocks_have_a_partition_for_each_scheduler_by_default() -> None:
 
 
 def test_a_plot_marks_values_without_an_answer_and_leaves_small_numbers_as_they_are() -> None:
-    known, none = Interval(mean=5.0, low=4.0, high=6.0, n=2), Interval(n=0, missing=2)
+    known = Interval(estimate=5.0, low=4.0, high=6.0, level=0.9375, n=5, varied=True)
+    none = Interval(n=0, missing=2)
     figure = figure_of.draw("G (s)", {"A = 1": {0.3: known, 0.5: none}, "A = 2": {0.3: none}})
     (axes,) = figure.axes
     labels = axes.get_legend_handles_labels()[1]

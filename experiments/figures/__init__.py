@@ -64,7 +64,8 @@ FIGURES: tuple[FigureSpec, ...] = (
         frontier.of_run,
         "Large marks: the arms. Lines: architectures as one setting of theirs trades delay for "
         "quality: how long tasks wait for a preferred machine, or tau. Up and left is better. "
-        "Bars: 95 % intervals of the arms over the paired seeds; the lines rest on fewer seeds. "
+        "Marks are medians over the paired seeds, bars their intervals; the lines rest on fewer "
+        "seeds. "
         "The command agora frontier runs more points, at any loads.",
     ),
     FigureSpec(

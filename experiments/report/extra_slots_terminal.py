@@ -40,6 +40,6 @@ def extra_slots_table(
 def _cell(found: Interval) -> str:
     if found.estimate is None:
         return _NONE
-    if found.low is None or found.high is None:
+    if found.low is None or found.high is None or found.low == found.high:
         return f"{found.estimate:,.0f}"
-    return f"{found.estimate:,.0f} ({found.low:,.0f}–{found.high:,.0f})"
+    return f"{found.estimate:,.0f}\n{found.low:,.0f}–{found.high:,.0f}"

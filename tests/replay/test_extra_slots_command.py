@@ -56,9 +56,8 @@ def test_it_finds_what_the_search_itself_finds(
 ) -> None:
     assert run(app, [*SMALL, "--gap", "1,0.5", "--seeds", "2", "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr()
-    assert "G (s)" in printed.out and "no interval: it takes 5 seeds" in " ".join(
-        printed.out.split()
-    )
+    shown = " ".join(printed.out.split())
+    assert "G (s)" in shown and "no interval: it takes 5 seeds" in shown
     found = rows(tmp_path / "extra_slots_gap.csv")
     assert [(row["gap_s"], row["seed"]) for row in found] == [
         ("0.5", "1"),

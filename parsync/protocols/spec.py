@@ -16,6 +16,7 @@ from parsync.core.quotas import TaskQuotas
 from parsync.metrics.tables import Tables
 from parsync.protocols.broken import raised
 from parsync.protocols.capability import ProtocolCapability
+from parsync.workload.workload import Workload
 from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import DecisionClock
@@ -109,6 +110,11 @@ def always(members: tuple[Member, ...]) -> bool:
     return True
 
 
+def as_given(options: Any, workload: Workload) -> Any:
+    """The options as they are, whatever the workload."""
+    return options
+
+
 def any_groups(members: tuple[Member, ...], partitions: int) -> None:
     """Accept every combination of groups."""
 
@@ -135,6 +141,8 @@ class ProtocolSpec:
             of every run (parsync/metrics/tables.py) are.
         shared_options: A pydantic model that forbids unknown fields: what an arm may choose for the
             protocol as a whole, such as an allocator's interval.
+        for_workload: Returns the options of a group with those filled in that depend on the
+            workload where they are unset.
     """
 
     kind: str
@@ -150,6 +158,7 @@ class ProtocolSpec:
     check: Callable[[tuple[Member, ...], int], None] = any_groups
     tables: Tables = field(default_factory=dict)
     shared_options: type[BaseModel] = NoOptions
+    for_workload: Callable[[Any, Workload], Any] = as_given
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
         """A group's options, validated. AgoraError naming the first that is unknown or wrong."""
@@ -159,6 +168,24 @@ class ProtocolSpec:
         """The options of the protocol as a whole, validated. AgoraError naming the first that is
         unknown or wrong."""
         return parse_options("protocol", self.kind, self.shared_options, options, "shared option")
+
+    def options_for(self, options: BaseModel, workload: Workload) -> BaseModel:
+        """A group's options with this workload, none of them unset that depends on it.
+
+        Raises:
+            AgoraError: The protocol's function raises, or returns something else.
+        """
+        try:
+            found: object = self.for_workload(options, workload)
+        except Exception as error:  # whatever somebody else's code raises
+            rule = f"for_workload {raised(error, self.for_workload)}"
+            raise AgoraError(f"protocol {self.kind!r}: {rule}") from error
+        if not isinstance(found, self.options):
+            expected, got = self.options.__name__, type(found).__name__
+            raise AgoraError(
+                f"protocol {self.kind!r}: for_workload: expected {expected}, got a {got}"
+            )
+        return found
 
     def has_cell_side(self, members: tuple[Member, ...]) -> bool:
         """Whether an arm with these groups has the protocol's participant beside the master.

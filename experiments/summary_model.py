@@ -27,8 +27,8 @@ from parsync.metrics.summary import (
 )
 from parsync.metrics.validity import Validity
 
-Version = Literal[8]
-VERSION: Version = 8
+Version = Literal[9]
+VERSION: Version = 9
 
 Settings = dict[str, JsonValue]  # of a configuration, by name
 

@@ -17,7 +17,12 @@ from experiments.cell_watch import Watched
 from experiments.decision_basis import Capacity, DecisionBasis
 from experiments.fluid_bound_model import PhaseBound
 from experiments.restarts import Restart
-from experiments.statistics import CONFIDENCE, Interval, mean_interval, paired_difference
+from experiments.statistics import (
+    Interval,
+    level_of_seeds,
+    median_interval,
+    paired_difference,
+)
 from experiments.summary_model import (
     ArmSummary,
     Paired,
@@ -235,8 +240,7 @@ def paired(
         return any(overall.is_bound(key) for overall in values[slug])
 
     def interval(slug: str, key: str) -> Interval:
-        mean = mean_interval(column(slug, key))
-        return mean.model_copy(update={"at_least": bounded(slug, key)})
+        return median_interval(column(slug, key), at_least=bounded(slug, key))
 
     known = {
         slug: [
@@ -249,7 +253,7 @@ def paired(
     }
     return Paired(
         seeds=seeds,
-        confidence=CONFIDENCE,
+        level=level_of_seeds(len(seeds)),
         baseline=baseline,
         arms={slug: {key: interval(slug, key) for key in known[slug]} for slug in values},
         differences={

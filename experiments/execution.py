@@ -37,6 +37,7 @@ from experiments.running import ArmRunner, make_workload, run_arm_virtual
 from experiments.sensitivity import changed_points
 from experiments.stages import StageFailed, Stages
 from experiments.sweeps.progress import ProgressReport
+from experiments.verification.manifest import write_manifest
 from parsync.metrics.quantity import counted
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
@@ -240,11 +241,15 @@ def _finish(
     if reason:
         console.print("Writing partial results (press Ctrl-C again to quit without the report).")
     try:
-        stages.finish(reason)
+        failed = stages.finish(reason)
+        write_manifest(directory)
     except KeyboardInterrupt:
         if (directory / SUMMARY).exists():
+            write_manifest(directory)
             console.print(Text(f"The results are written; {interruption.note}."), soft_wrap=True)
         raise
+    if failed is not None:
+        raise failed
 
 
 def _report_later(directory: Path) -> str:

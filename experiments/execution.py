@@ -77,6 +77,8 @@ def _start(options: RunOptions, report: ProgressReport) -> int:
         try:
             with arm_runner(config, options.hold, report) as runner:
                 interruption.check()
+                if options.hold or (config.runtime == "ray" and config.live.address is not None):
+                    _print_dashboard(console)
                 with report.stage("writing the workload"):
                     directory = make_run_directory(options.out, config, workload)
                 with run_in_progress(directory):
@@ -145,10 +147,13 @@ def arm_runner(config: RunConfig, hold: bool, report: ProgressReport) -> Iterato
         leave()
 
 
-def _hold(console: Console, interruption: Interruption) -> None:
+def _print_dashboard(console: Console) -> None:
     from parsync.runtime.live.dashboard import dashboard_note
 
     console.print(dashboard_note(), highlight=False, markup=False, soft_wrap=True)
+
+
+def _hold(console: Console, interruption: Interruption) -> None:
     try:
         with interruption.raised_at_once():
             try:
@@ -174,7 +179,8 @@ def run(
 ) -> int:
     """Run every arm, then all of them over the paired seeds, then the frontier and the report.
 
-    Where only some arms run on Ray, all run in virtual time first, and their table is shown.
+    Where some arms run on Ray, and not all or with paired seeds, all run in virtual time first, and
+    their table is shown.
 
     A run that ends early writes what it has, marked partial. If it has nothing, its directory is
     removed. If a scheduler breaks its contract, its arm ends; the other arms still run, the paired
@@ -216,7 +222,7 @@ def run(
         console.print("Stopped before the first arm ended; nothing was written.")
         return status
     missing = stages.missing if reason else ""
-    reason = "; ".join(part for part in [*stages.broken.values(), reason, missing] if part)
+    reason = "; ".join(part for part in [*stages.broken, reason, missing] if part)
     try:
         _finish(stages, directory, reason, console, interruption)
     except AgoraError as error:

@@ -62,7 +62,7 @@ CHOICES = (
         "scan_cost",
         PARSYNC_SCAN_COST,
         f"If looking at all partitions made a decision {100 * PARSYNC_SCAN_COST:.0f} % longer "
-        "(ParSync section 6.2)",
+        "(which fits ParSync's Figs. 5, 7b and 8)",
         with_others=False,
         concerns=_ranks_partitions,
     ),

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from experiments.summary_model import ArmSummary, RunSummary
 from parsync.metrics.gangs import GangMetric
 from parsync.metrics.quantity import Quantity
-from parsync.metrics.summary import ScopeFigures
+
+_TITLES = {"virtual": "In virtual time", "ray": "Live"}
 
 
 @dataclass(frozen=True, slots=True)
 class GangRow:
-    """An arm. tears: why it may tear gangs, "" if it may not. cells: its figures, by quantity."""
+    """An arm, and its figures in the order of the quantities."""
 
-    name: str
-    place: int
-    tears: str
+    arm: ArmSummary
     cells: list[str]
 
 
@@ -30,22 +29,16 @@ class GangTable:
 
 
 def gang_tables(summary: RunSummary) -> list[GangTable]:
-    """The arms in virtual time, then the live ones, under the run's own seed; none if the workload
-    has no gangs."""
+    """A table of the arms and one of the live runs that stand apart, under the run's own seed; none
+    if the workload has no gangs."""
     quantities = [one for one in summary.quantities if one.metric == GangMetric.kind]
     if not quantities:
         return []
-    live = [(place, arm) for place, arm in enumerate(summary.arms) if arm.runtime == "ray"]
-    virtual = [
-        (place, arm, figures)
-        for place, arm in enumerate(summary.arms)
-        if (figures := _in_virtual_time(arm, summary.seed)) is not None
+    return [
+        GangTable(_TITLES[arms[0].runtime], quantities, [_row(arm, quantities) for arm in arms])
+        for arms in (summary.arms, summary.live_runs)
+        if arms
     ]
-    tables = [
-        GangTable("In virtual time", quantities, [_row(*one, quantities) for one in virtual]),
-        GangTable("Live", quantities, [_row(*one, one[1].overall, quantities) for one in live]),
-    ]
-    return [table for table in tables if table.rows]
 
 
 def tears(arm: ArmSummary) -> list[str]:
@@ -53,13 +46,8 @@ def tears(arm: ArmSummary) -> list[str]:
     return [f"may tear gangs: {arm.tears_gangs}"] if arm.tears_gangs else []
 
 
-def _in_virtual_time(arm: ArmSummary, seed: int) -> ScopeFigures | None:
-    """The figures of an arm in virtual time under the run's seed; None if it ran live only."""
-    if arm.runtime == "virtual":
-        return arm.overall
-    return next((row.overall for row in arm.seeds if row.seed == seed), None)
-
-
-def _row(place: int, arm: ArmSummary, figures: ScopeFigures, quantities: list[Quantity]) -> GangRow:
-    cells = [one.text(figures.value(one.key), figures.is_bound(one.key)) for one in quantities]
-    return GangRow(arm.name, place, arm.tears_gangs, cells)
+def _row(arm: ArmSummary, quantities: list[Quantity]) -> GangRow:
+    figures = arm.overall
+    return GangRow(
+        arm, [one.text(figures.value(one.key), figures.is_bound(one.key)) for one in quantities]
+    )

@@ -149,6 +149,7 @@ class _Done:
     Attributes:
         runs: The figures by combination and arm, then by seed.
         rows: Of the table.
+        keys: Of the points that ran. Combinations that are alike share a run.
     """
 
     def __init__(self, sweep: Sweep, facts: SweepFacts) -> None:
@@ -157,6 +158,7 @@ class _Done:
         self._workloads: dict[tuple[int, int], tuple[str, str]] = {}
         self.runs: dict[tuple[int, str], dict[int, ScopeFigures]] = {}
         self.rows: list[Row] = []
+        self.keys: set[str] = set()
 
     def add(self, combination: Combination, point: Point, figures: SeedFigures) -> None:
         """Take a run. Raises AgoraError if another arm met another workload under its seed."""
@@ -168,6 +170,7 @@ class _Done:
                 "changed since the sweep began; choose a new --out"
             )
         self.runs.setdefault((number, name), {})[seed] = figures.overall
+        self.keys.add(point.key())
         self.rows.append(
             Row(
                 combination=number,
@@ -213,7 +216,7 @@ def _run(
     place = {arm.name: number for number, arm in enumerate(sweep.combinations[0].config.arms)}
     done.rows.sort(key=lambda row: (row.combination, row.seed, place[row.arm]))
     summary = summarise_sweep(
-        sweep, facts.bases, facts.quantities, done.runs, version_text(), reason
+        sweep, facts.bases, facts.quantities, done.runs, len(done.keys), version_text(), reason
     )
     _write(summary, sweep, done.rows, directory, report, interruption)
     if status == BAD_INPUT:
@@ -268,8 +271,9 @@ def _run_stage(
     """Run the points of a stage, as far as they are not kept."""
     of_point = {id(point): combination for combination, point in stage}
     kept = KeptPoints(directory / KEPT)
-    at_once = sum(kept.has(point.key()) for _, point in stage)
-    progress = Progress(len(stage), at_once)
+    keys = {point.key() for _, point in stage}  # points that are alike are one run
+    at_once = sum(map(kept.has, keys))
+    progress = Progress(len(keys), at_once)
     with (
         report.stage("sweep") as show,
         contextlib.closing(
@@ -281,8 +285,13 @@ def _run_stage(
             )
         ) as runs,
     ):
+        before = len(done.keys)
+        number = 0
         for point, figures in runs:
             done.add(of_point[id(point)], point, figures)
+            if len(done.keys) - before == number:
+                continue  # it shares the run of another
+            number += 1
             show(progress.step())
 
 

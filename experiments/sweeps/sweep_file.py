@@ -175,7 +175,7 @@ def read_sweep(path: Path, changes: Mapping[str, Any]) -> Sweep:
     try:
         section = SweepSection.model_validate({**given, **changes})
     except ValidationError as error:
-        raise AgoraError(f"{path}: sweep.{first_error(error)}") from error
+        raise AgoraError(f"{path}: sweep.{first_error(error, SweepSection)}") from error
     base = _base(path, section, tree)
     try:
         return make_sweep(section, base)

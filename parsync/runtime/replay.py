@@ -30,6 +30,7 @@ from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.log_replay import Replayed, replay
 from parsync.runtime.run_directory import SUMMARY, Arm, find_arms, run_of
 from parsync.runtime.virtual.repeat import Repeated, repeat
+from schedulers.from_file import registered
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, InvariantViolation
 
@@ -48,6 +49,15 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 @app.command()
 def command(
     directories: Annotated[list[Path], typer.Argument(metavar="RUN", hidden=True)],
+    with_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="SPEC",
+            help="Scheduler that the runs were given by --with: package.module:SPEC, or the file "
+            "that has SPEC. May be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Check that runs are complete and can be repeated.
 
@@ -70,10 +80,11 @@ def command(
     they go; 130 for Ctrl-C.
 
     Nothing in a run directory is executed. Schedulers of other packages are found by their
-    registered kind.
+    registered kind, or given by --with.
     """
     _forget_code_in(directories)
-    raise typer.Exit(max(_check_all(directories)))
+    with registered(with_ or ()):
+        raise typer.Exit(max(_check_all(directories)))
 
 
 def _forget_code_in(directories: Sequence[Path]) -> None:

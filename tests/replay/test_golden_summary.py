@@ -66,7 +66,7 @@ def summary() -> dict[str, Any]:
         seed: {one.name: seed_figures(CONFIG, one, seed) for one in CONFIG.arms} for seed in (1, 2)
     }
     facts = RunFacts(CONFIG.seed, "", "virtual", settle_us(CONFIG), {})
-    arms = [arm_result(CONFIG, run, seeds, live=False) for run in runs]
+    arms = [arm_result(CONFIG, run, seeds) for run in runs]
     return build_summary(facts, workload, arms).model_dump(mode="json")
 
 

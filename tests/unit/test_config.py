@@ -149,7 +149,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         (
             "workload.mashines",
             3,
-            "workload: kind 'synthetic' has no option 'mashines'; its options",
+            "workload: kind 'synthetic' has no option 'mashines' .did you mean 'machines'",
         ),
         ("synthetic", {"machines": 3}, r'\[synthetic\]: now \[workload\] with kind = "synthetic"$'),
         (

@@ -294,9 +294,10 @@ class Stages:
         )
         if not runs:
             return
-        config, facts, directory = self._config, self._facts, self._directory
         with self._report.stage("report so far"):
-            path = report_so_far(config, facts, runs, live, self.seeds, directory, to_come)
+            path = report_so_far(
+                self._config, self._facts, runs, live, self.seeds, self._directory, to_come
+            )
         if not self._reported:
             self._console.print(Text(f"report so far: {path}"), soft_wrap=True)
         self._reported = True

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.summary_model import ArmSummary, RunSummary
+from experiments.decision_basis import basis_title
+from experiments.summary_model import ArmSummary, ComparedArms
 from parsync.metrics.gangs import GangMetric
 from parsync.metrics.quantity import Quantity
-
-_TITLES = {"virtual": "In virtual time", "ray": "Live"}
 
 
 @dataclass(frozen=True, slots=True)
 class GangRow:
-    """An arm, and its figures in the order of the quantities."""
+    """A run of an arm. cells: its figures, by quantity."""
 
     arm: ArmSummary
     cells: list[str]
@@ -21,24 +20,26 @@ class GangRow:
 
 @dataclass(frozen=True, slots=True)
 class GangTable:
-    """Runs under one clock. title: which these are."""
+    """Runs under one clock, of arms that may be compared. title: which these are."""
 
     title: str
     quantities: list[Quantity]
     rows: list[GangRow]
 
 
-def gang_tables(summary: RunSummary) -> list[GangTable]:
-    """A table of the arms and one of the live runs that stand apart, under the run's own seed; none
-    if the workload has no gangs."""
+def gang_tables(summary: ComparedArms) -> list[GangTable]:
+    """A table for each set of comparable arms; none if the workload has no gangs."""
     quantities = [one for one in summary.quantities if one.metric == GangMetric.kind]
     if not quantities:
         return []
-    return [
-        GangTable(_TITLES[arms[0].runtime], quantities, [_row(arm, quantities) for arm in arms])
-        for arms in (summary.arms, summary.live_runs)
-        if arms
-    ]
+    clock = "Live" if summary.runtime == "ray" else "In virtual time"
+    sets = summary.sets()
+    tables = []
+    for one in sets:
+        basis = f": {basis_title(one.arms[0].basis)}" if len(sets) > 1 else ""
+        rows = [GangRow(arm, _cells(arm, quantities)) for arm in one.arms]
+        tables.append(GangTable(f"{clock}{basis}", quantities, rows))
+    return tables
 
 
 def tears(arm: ArmSummary) -> list[str]:
@@ -46,8 +47,6 @@ def tears(arm: ArmSummary) -> list[str]:
     return [f"may tear gangs: {arm.tears_gangs}"] if arm.tears_gangs else []
 
 
-def _row(arm: ArmSummary, quantities: list[Quantity]) -> GangRow:
+def _cells(arm: ArmSummary, quantities: list[Quantity]) -> list[str]:
     figures = arm.overall
-    return GangRow(
-        arm, [one.text(figures.value(one.key), figures.is_bound(one.key)) for one in quantities]
-    )
+    return [one.text(figures.value(one.key), figures.is_bound(one.key)) for one in quantities]

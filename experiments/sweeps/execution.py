@@ -272,8 +272,7 @@ def _run_stage(
     of_point = {id(point): combination for combination, point in stage}
     kept = KeptPoints(directory / KEPT)
     keys = {point.key() for _, point in stage}  # points that are alike are one run
-    at_once = sum(map(kept.has, keys))
-    progress = Progress(len(keys), at_once)
+    progress = Progress(len(keys), sum(map(kept.has, keys)))
     with (
         report.stage("sweep") as show,
         contextlib.closing(
@@ -285,14 +284,13 @@ def _run_stage(
             )
         ) as runs,
     ):
-        before = len(done.keys)
-        number = 0
+        counted_before = len(done.keys)
+        steps = 0
         for point, figures in runs:
             done.add(of_point[id(point)], point, figures)
-            if len(done.keys) - before == number:
-                continue  # it shares the run of another
-            number += 1
-            show(progress.step())
+            if len(done.keys) - counted_before > steps:  # else it shares the run of another
+                steps += 1
+                show(progress.step())
 
 
 def _announce(

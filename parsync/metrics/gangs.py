@@ -138,7 +138,7 @@ class GangMetric(Metric):
     def _of(self, task: Int64) -> Int32:
         """The gangs of those of these tasks that are in one."""
         place: Int32 = self._gangs.place[task]
-        return place[place != NOT_IN_GANG]
+        return place.compress(place != NOT_IN_GANG)
 
     def merge(self, other: GangMetric) -> None:
         np.maximum(self._agent, other._agent, out=self._agent)

@@ -11,6 +11,7 @@ from parsync.metrics.record import Record
 from parsync.metrics.tables import NOT_KNOWN, TABLES
 from schedulers.interface import Plan
 from schedulers.objective import native_columns
+from schedulers.unplaceable import Unplaceable
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
 from shared_state.transaction import CONFLICTS, CommitResult, is_conflict
 
@@ -94,8 +95,10 @@ class AgentLog:
             "job_attempts", len(jobs), self._agent, jobs, start_us, part_us, tasks, *others
         )
 
-    def unplaceable(self, now_us: int, task: Int64, abandoned: int) -> None:
-        self._records.add("unplaceable", len(task), task, self._agent, now_us, abandoned)
+    def unplaceable(self, now_us: int, task: Int64, reason: NDArray[np.int8] | Unplaceable) -> None:
+        """Tasks that are not tried again, and why: an Unplaceable for each, int8[n], or for all."""
+        why = int(reason) if isinstance(reason, Unplaceable) else reason
+        self._records.add("unplaceable", len(task), task, self._agent, now_us, why)
 
     def sample(
         self,

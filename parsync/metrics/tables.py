@@ -16,6 +16,7 @@ import numpy as np
 
 from parsync.schema import Column, TableSchema, flag, names_of
 from schedulers.interface import ChangeKind, PartitionRanking
+from schedulers.unplaceable import REASONS
 from shared_state.transaction import NO_RIVAL, Reason
 
 NOT_KNOWN = -1  # in columns that say so
@@ -243,7 +244,7 @@ SCHEMAS: Tables = {
                 "int8",
                 "code",
                 "why",
-                {0: "larger than every machine", 1: "given up after too many attempts"},
+                dict(REASONS),
             ),
         },
     ),

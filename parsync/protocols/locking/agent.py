@@ -36,6 +36,7 @@ from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.protocols.drives_scheduler import DrivesScheduler
 from parsync.protocols.locking.events import LockRequest, LocksGranted, LocksReleased, RetryDue
+from parsync.protocols.sorting_out import SortingOut
 from parsync.protocols.spec import AgentEnvironment
 from parsync.protocols.task_observer import TaskObserver
 from schedulers.capability import Capability, observes_changes
@@ -104,6 +105,7 @@ class LockingAgent(DrivesScheduler):
         self._order: Int32 = np.arange(self._partitions, dtype=np.int32)
         self._seen_us = np.zeros(self._partitions, np.int64)  # when each was synchronised last
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
+        self._sorting_out = SortingOut(environment, self._log)
         self._offers_all = Capability.PLANS_WHOLE_QUEUE in capabilities
         self._queue: deque[QueuedTasks] = deque()
         self._left = NO_TASKS  # what the rounds before have left of a batch
@@ -124,11 +126,11 @@ class LockingAgent(DrivesScheduler):
             case CommitReply():
                 return self._committed(now_us, event)
             case TasksSubmitted(task):
-                return self._submitted(QueuedTasks.new(task, 1))
+                return self._submitted(now_us, QueuedTasks.new(task, 1))
             case TasksEnded():
                 if self._observer.on_ended(now_us, event) is ChangeKind.FINISHED:
                     return []
-                return self._submitted(QueuedTasks.new(event.task, 0))
+                return self._submitted(now_us, QueuedTasks.new(event.task, 0))
             case TasksAdopted():
                 self._observer.on_adopted(now_us, event)
                 return []
@@ -178,7 +180,10 @@ class LockingAgent(DrivesScheduler):
         self._record_sample(now_us)
         return self._log.flush()
 
-    def _submitted(self, tasks: QueuedTasks) -> list[Effect]:
+    def _submitted(self, now_us: int, tasks: QueuedTasks) -> list[Effect]:
+        tasks = self._sorting_out.placeable(now_us, tasks)
+        if not len(tasks):
+            return []
         self.queued += len(tasks)
         self._queue.append(tasks)
         return self._ask() if self._activity is Activity.IDLE else []
@@ -233,7 +238,7 @@ class LockingAgent(DrivesScheduler):
         too_large = plan.pending[_too_large(plan)]
         if len(too_large):
             self.queued -= len(too_large)
-            self._log.unplaceable(now_us, too_large, 0)
+            self._sorting_out.record(now_us, too_large)
         if not len(plan.task):
             self._log.attempts(round_.start_us, round_.decision_us, round_.tasks.task)
             return self._end_round(now_us, 0, too_large)
@@ -312,6 +317,6 @@ class LockingAgent(DrivesScheduler):
 
 
 def _too_large(plan: Plan) -> NDArray[np.bool_]:
-    """Which of the waiting tasks of a plan are larger than every machine."""
+    """Which of the waiting tasks of a plan can never be placed."""
     is_so: NDArray[np.bool_] = plan.pending_reason == PendingReason.TOO_LARGE
     return is_so

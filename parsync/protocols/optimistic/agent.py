@@ -48,6 +48,7 @@ from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange, 
 from parsync.protocols.optimistic.strategies import RoundRankings, Strategy
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
 from parsync.protocols.optimistic.sync.schedule import SyncSchedule
+from parsync.protocols.sorting_out import SortingOut
 from parsync.protocols.spec import AgentEnvironment
 from parsync.protocols.task_observer import TaskObserver
 from schedulers.capability import Capability, observes_changes
@@ -55,6 +56,7 @@ from schedulers.interface import (
     ChangeKind,
     PartitionRanking,
 )
+from schedulers.unplaceable import Unplaceable
 from shared_state.transaction import ConflictCheck
 
 
@@ -107,6 +109,7 @@ class OptimisticAgent(DrivesScheduler):
         self._pipelines = policy.commit_pipelining and not waits
         self._cuts = policy.cut_at_sync and not whole_queue
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
+        self._sorting_out = SortingOut(environment, self._log)
         self._activity = Activity.BLOCKED_ON_CAPACITY
         self._quota = make_quota(environment, policy.limits)
         self._queue: PendingQueue = make_queue(
@@ -232,6 +235,9 @@ class OptimisticAgent(DrivesScheduler):
         return []
 
     def _submitted(self, now_us: int, work: QueuedTasks) -> list[Effect]:
+        work = self._sorting_out.placeable(now_us, work)
+        if not len(work):
+            return []
         self._queue.add(work)
         self.queued += len(work)
         return self._look_again(now_us)
@@ -332,10 +338,11 @@ class OptimisticAgent(DrivesScheduler):
 
     def _record_exits(self, now_us: int, exits: QueueExits) -> list[Effect]:
         """Record tasks that will never be placed, and set the timer of those that are requeued."""
-        for task, abandoned in ((exits.too_large, 0), (exits.abandoned, 1)):
-            if len(task):
-                self.queued -= len(task)
-                self._log.unplaceable(now_us, task, abandoned)
+        self.queued -= len(exits.too_large) + len(exits.abandoned)
+        if len(exits.too_large):
+            self._sorting_out.record(now_us, exits.too_large)
+        if len(exits.abandoned):
+            self._log.unplaceable(now_us, exits.abandoned, Unplaceable.ABANDONED)
         return (
             [SetTimer(now_us + self._policy.requeue_us, RequeueDue(exits.retry))]
             if exits.retry

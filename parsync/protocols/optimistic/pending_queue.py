@@ -25,7 +25,7 @@ class QueueExits:
     """The tasks that leave the queue.
 
     Args:
-        too_large: Tasks larger than every machine, int64[n].
+        too_large: Tasks that can never be placed, int64[n].
         abandoned: Tasks given up after too many attempts, int64[n].
         retry: If not 0, the key by which tasks rejoin the queue after a pause.
     """

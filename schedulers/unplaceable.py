@@ -39,7 +39,7 @@ REASONS: dict[int, str] = {
     Unplaceable.ABANDONED: "given up after too many attempts",
     Unplaceable.CONSTRAINED: "larger than every machine that its constraint allows",
     Unplaceable.NO_MACHINE: "larger than every machine that is up and that its scheduler may use",
-    Unplaceable.GANG_TOO_LARGE: "its gang is larger than what is up at once for its scheduler",
+    Unplaceable.GANG_TOO_LARGE: "in a gang larger than what its scheduler can have at once",
     Unplaceable.ABOVE_LIMIT: "above what its scheduler may hold (hold_max)",
     Unplaceable.ABOVE_QUOTA: "above the maximum of its quota group",
 }

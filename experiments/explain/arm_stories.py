@@ -13,7 +13,7 @@ from parsync.metrics.tables import NOT_KNOWN, SCHEMAS
 from parsync.workload.workload import Workload
 from schedulers.objective import placement_cost
 from shared_state.errors import AgoraError
-from shared_state.tasks import Int64
+from shared_state.tasks import NO_GANG, Int64
 from shared_state.transaction import CONFLICTS, NO_RIVAL, Reason
 
 
@@ -58,12 +58,14 @@ class ArmStories:
         lost = self._columns("unplaceable")
         submit_us = int(tasks.submit_us[task])
         submitted = starts is None and submit_us <= self._seen_us
-        preference = int(tasks.preference[task])
+        preference, gang = int(tasks.preference[task]), int(tasks.gang[task])
         offsets = workload.catalog.machine_offsets
         return TaskStory(
             arm=self._arm,
             task=task,
             job=int(tasks.job[task]),
+            gang=gang if gang != NO_GANG else None,
+            gang_tasks=int(np.count_nonzero(tasks.gang == gang)) if gang != NO_GANG else 0,
             scheduler=claims[0].scheduler if claims else self._owner(task),
             request=self._request(task),
             preferred_machines=int(offsets[preference + 1] - offsets[preference]),

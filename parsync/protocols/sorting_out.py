@@ -38,5 +38,7 @@ class SortingOut:
         self._log.unplaceable(
             now_us,
             task,
-            np.full(len(task), reason, np.int8) if self._units is None else self._units.reason[task],
+            np.full(len(task), reason, np.int8)
+            if self._units is None
+            else self._units.reason[task],
         )

@@ -211,7 +211,9 @@ class ProtocolSpec:
         try:
             given: object = self.reach(options)
         except Exception as error:  # whatever somebody else's code raises
-            raise AgoraError(f"protocol {self.kind!r}: reach {raised(error, self.reach)}") from error
+            raise AgoraError(
+                f"protocol {self.kind!r}: reach {raised(error, self.reach)}"
+            ) from error
         if not isinstance(given, GroupReach):
             rule = f"reach: expected a GroupReach, got a {type(given).__name__}"
             raise AgoraError(f"protocol {self.kind!r}: {rule}")

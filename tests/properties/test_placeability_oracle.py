@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 
 from experiments.arm_config import ArmConfig, GroupConfig
 from experiments.decision_times import ModelledTime
-from parsync.metrics.record import Record
-from parsync.runtime.virtual.run import run_virtual
 from parsync.workload.placeability import Reach, unplaceable_units
 from tests.fixtures.unit_workloads import (
     SECOND,
     Event,
     Unit,
     has_place,
+    run_units,
     states,
     unit_workload,
 )
@@ -88,27 +87,6 @@ def test_no_unit_that_is_called_unplaceable_has_a_place(
             assert has
 
 
-def run(arm: ArmConfig, workload: object) -> tuple[list[int], list[int]]:
-    """The tasks that were placed, and those that were sorted out."""
-    records: list[Record] = []
-    run_virtual(
-        arm.spec(3, 1000, 50_000, live=False),
-        workload,  # type: ignore[arg-type]
-        60 * SECOND,
-        records.append,
-        lambda _: None,
-    )
-    return tuple(  # type: ignore[return-value]
-        sorted(
-            task
-            for record in records
-            if record.table == table
-            for task in record.columns["task"].tolist()
-        )
-        for table in ("tasks", "unplaceable")
-    )
-
-
 EQUAL = st.builds(
     lambda request, count, second, is_gang: Unit(
         (request,) * (count if is_gang else 1), second * SECOND // 10, None, is_gang
@@ -139,7 +117,7 @@ def test_a_run_places_every_unit_but_those(
         name="g", kind=kind, count=2, decision=ModelledTime(task_us=300), protocol=protocol
     )
     arm = ArmConfig(name="arm", partitions=1, groups=(group,))
-    placed, sorted_out = run(arm, unit_workload(limits, units))
+    placed, sorted_out, _ = run_units(arm, unit_workload(limits, units))
     expected: list[int] = []
     first = 0
     for unit in sorted(units, key=lambda unit: unit.submit_us):

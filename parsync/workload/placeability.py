@@ -328,8 +328,8 @@ class _Units:
         return until_us
 
     def _finds_place(self, kinds: Int64) -> bool:
-        """Whether a gang has a place on all machines that are ever up; True if the search would take
-        too long."""
+        """Whether a gang has a place on all machines that are ever up; True if the search for it
+        would take too long."""
         machines = self._machines
         usable = np.flatnonzero(machines.usable & (machines.last_us > 0))
         allowed = {one: self._allowed(one)[usable] for one in np.unique(kinds[:, 0]).tolist()}

@@ -40,9 +40,19 @@ CONFIG = RunConfig(
         ),
     ),
     arms=(
-        named("adaptive", arm("diff_block", group(strategy="adaptive", tau_s=0.02))),
+        named(
+            "adaptive",
+            arm("diff_block", group(strategy="adaptive", tau_s=0.02, head_of_line_s=0)),
+        ),
         named("omega", arm("every_attempt", group(losers="requeue", requeue_s=0.03))),
-        named("mix", arm("state_aligned", group("quincy", 1, name="flow", share=0.25), group())),
+        named(
+            "mix",
+            arm(
+                "state_aligned",
+                group("quincy", 1, name="flow", share=0.25),
+                group(head_of_line_s=0),
+            ),
+        ),
     ),
     settle_s=0.2,
     drain_s=0.05,

@@ -63,26 +63,26 @@ def test_the_work_at_hand_goes_on_before_the_next_batch() -> None:
     backlog = AgentQueue(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX)
     backlog.add(batch(1, 2, 3))
     backlog.add(batch(7))
-    assert backlog.next_batch(False) == 3
+    assert backlog.next_batch(0, False) == 3
     round_ = round_of(backlog.take(2), [2, 1], [], [])
     assert backlog.on_planned(round_).retry == 0 and not round_.blocked
     assert lose(backlog, round_, [1]).retry == 0
-    assert backlog.next_batch(False) == 0, "the batch at hand goes on"
+    assert backlog.next_batch(0, False) == 0, "the batch at hand goes on"
     again = backlog.take(None)
     assert (again.task.tolist(), again.attempts.tolist()) == ([1, 3], [1, 0]), "the loser first"
-    assert backlog.next_batch(False) == 1 and backlog.take(None).task.tolist() == [7]
-    assert backlog.next_batch(True) is None and not backlog.has_waiting
+    assert backlog.next_batch(0, False) == 1 and backlog.take(None).task.tolist() == [7]
+    assert backlog.next_batch(0, True) is None and not backlog.has_waiting
 
 
 def test_requeued_tasks_rejoin_at_the_tail_until_they_are_spent() -> None:
     backlog = AgentQueue(LoserPolicy.REQUEUE, ATTEMPTS_MAX, ATTEMPTS_MAX)
     backlog.add(batch(1, 2))
     for attempt in range(1, ATTEMPTS_MAX + 1):
-        assert backlog.next_batch(False) == 2
+        assert backlog.next_batch(0, False) == 2
         round_ = round_of(backlog.take(None), [1, 2], [], [])
         backlog.on_planned(round_)
         exits = lose(backlog, round_, [1, 2])
-        assert backlog.next_batch(False) is None, "paused"
+        assert backlog.next_batch(0, False) is None, "paused"
         if attempt < ATTEMPTS_MAX:
             backlog.on_requeue_due(exits.retry)
     assert exits.abandoned.tolist() == [1, 2] and exits.retry == 0
@@ -95,7 +95,7 @@ def rounds_until_given_up(
     ones place nothing."""
     backlog.add(batch(1, 2, 3))
     for attempt in range(1, 50):
-        assert backlog.next_batch(False), "rejoined in one piece"
+        assert backlog.next_batch(0, False), "rejoined in one piece"
         offered = backlog.take(None)
         round_ = round_of(offered, claimed, left, [PendingReason.NO_ROOM] * len(left))
         exits = backlog.on_planned(round_)
@@ -125,7 +125,7 @@ def test_requeued_tasks_are_given_up_sooner_if_nothing_of_their_batch_was_ever_p
 )
 def test_tasks_that_can_never_run_leave_the_backlog(backlog: PendingQueue) -> None:
     backlog.add(batch(4, 5))
-    assert backlog.next_batch(False) == 2
+    assert backlog.next_batch(0, False) == 2
     round_ = round_of(
         backlog.take(None), [], [5, 4], [PendingReason.TOO_LARGE, PendingReason.NO_ROOM]
     )
@@ -136,7 +136,7 @@ def test_tasks_that_can_never_run_leave_the_backlog(backlog: PendingQueue) -> No
     assert too_large == [5]
     keeps = isinstance(backlog, SchedulerQueue)
     assert round_.blocked != keeps
-    assert backlog.next_batch(True) is not None
+    assert backlog.next_batch(0, True) is not None
     assert backlog.take(None).task.tolist() == ([] if keeps else [4])
 
 
@@ -144,20 +144,22 @@ def test_a_scheduler_that_remembers_is_offered_new_tasks_and_losers_only() -> No
     backlog = SchedulerQueue(True)
     backlog.add(batch(1, 2))
     backlog.add(batch(3))
-    assert backlog.next_batch(False) == 3
+    assert backlog.next_batch(0, False) == 3
     round_ = round_of(
         backlog.take(None), [2], [1, 3], [PendingReason.NO_ROOM, PendingReason.PRICED_OUT]
     )
     backlog.on_planned(round_)
     lose(backlog, round_, [2])
-    assert backlog.next_batch(False) == 1
+    assert backlog.next_batch(0, False) == 1
     round_ = round_of(backlog.take(None), [3, 2], [], [])  # 3 was offered in the round before
     backlog.on_planned(round_)
     claimed = backlog.claimed_tasks(round_)
     assert (claimed.task.tolist(), claimed.attempts.tolist()) == ([3, 2], [0, 1])
     lose(backlog, round_, [])
-    assert backlog.has_waiting and backlog.next_batch(False) is None, "1 waits with the scheduler"
-    assert backlog.next_batch(True) == 1 and not len(backlog.take(None))
+    assert backlog.has_waiting and backlog.next_batch(0, False) is None, (
+        "1 waits with the scheduler"
+    )
+    assert backlog.next_batch(0, True) == 1 and not len(backlog.take(None))
 
 
 def test_a_scheduler_that_remembers_may_have_several_rounds_under_way() -> None:
@@ -166,18 +168,18 @@ def test_a_scheduler_that_remembers_may_have_several_rounds_under_way() -> None:
     backlog = SchedulerQueue(False)
     backlog.add(batch(1, 2))
     backlog.add(batch(3, 4))
-    assert backlog.next_batch(False) == 2
+    assert backlog.next_batch(0, False) == 2
     first = round_of(backlog.take(None), [1], [2], [PendingReason.NO_ROOM])
     backlog.on_planned(first)
-    assert backlog.next_batch(False) == 2, "one batch at a time"
+    assert backlog.next_batch(0, False) == 2, "one batch at a time"
     second = round_of(backlog.take(1), [2, 3], [], [])
     backlog.on_planned(second)
     lose(backlog, first, [1])
     lose(backlog, second, [2])
-    assert backlog.next_batch(False) == 0, "losers and the rest of the batch at hand"
+    assert backlog.next_batch(0, False) == 0, "losers and the rest of the batch at hand"
     again = backlog.take(None)
     assert (again.task.tolist(), again.attempts.tolist()) == ([2, 1, 4], [1, 1, 0])
-    assert not backlog.has_waiting and backlog.next_batch(True) is None
+    assert not backlog.has_waiting and backlog.next_batch(0, True) is None
 
 
 @pytest.mark.parametrize("losers", LoserPolicy)
@@ -187,7 +189,7 @@ def test_all_new_tasks_are_at_hand_but_a_requeued_batch_stays_by_itself(
     backlog = AgentQueue(losers, ATTEMPTS_MAX, ATTEMPTS_MAX, whole_queue=True)
     backlog.add(batch(1, 2))
     backlog.add(batch(3))
-    assert backlog.next_batch(False) == 3
+    assert backlog.next_batch(0, False) == 3
     round_ = round_of(backlog.take(None), [1, 2, 3], [], [])
     backlog.on_planned(round_)
     exits = lose(backlog, round_, [2])
@@ -195,10 +197,10 @@ def test_all_new_tasks_are_at_hand_but_a_requeued_batch_stays_by_itself(
     if losers is LoserPolicy.REQUEUE:
         backlog.on_requeue_due(exits.retry)
     backlog.add(batch(5))
-    assert backlog.next_batch(False)
+    assert backlog.next_batch(0, False)
     requeued = losers is LoserPolicy.REQUEUE
     assert backlog.take(None).task.tolist() == ([4, 5] if requeued else [2, 4, 5])
-    assert backlog.next_batch(False) == (1 if requeued else None)
+    assert backlog.next_batch(0, False) == (1 if requeued else None)
 
 
 @given(st.data(), st.sampled_from(LoserPolicy), st.booleans())
@@ -212,7 +214,7 @@ def test_every_task_is_somewhere(
         if size:
             backlog.add(batch(*range(given_tasks, given_tasks + size)))
             given_tasks += size
-        if backlog.next_batch(False) is None:
+        if backlog.next_batch(0, False) is None:
             continue
         offered = backlog.take(data.draw(st.none() | st.integers(1, 4)))
         fate = data.draw(
@@ -238,7 +240,7 @@ def test_every_task_is_somewhere(
     for key in paused:
         backlog.on_requeue_due(key)
     left: list[int] = []
-    while backlog.next_batch(True) is not None:
+    while backlog.next_batch(0, True) is not None:
         left += backlog.take(None).task.tolist()
     assert sorted([*gone, *left]) == list(range(given_tasks))
 
@@ -263,12 +265,12 @@ def test_no_round_parts_a_gang(limit: int, offered: list[int]) -> None:
     ]
     for backlog in backlogs:
         backlog.add(batch(*range(7)))
-        backlog.next_batch(False)
+        backlog.next_batch(0, False)
         assert backlog.take(limit).task.tolist() == offered
 
 
 def test_a_gang_that_a_round_has_no_time_for_is_offered_whole() -> None:
     backlog = AgentQueue(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX, np.array([7, 7, 7, -1]))
     backlog.add(batch(0, 1, 2, 3))
-    backlog.next_batch(False)
+    backlog.next_batch(0, False)
     assert backlog.take(1).task.tolist() == [0, 1, 2]

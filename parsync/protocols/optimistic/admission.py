@@ -32,16 +32,15 @@ class AdmittingQueue:
         self._tasks_of: dict[int, int] = {}  # by admitted job: those that are here
         self._held_back: dict[int, list[QueuedTasks]] = {}  # by job, in order of submission
 
-    @property
-    def has_new(self) -> bool:
-        return self._queue.has_new
+    def has_new(self, now_us: int) -> bool:
+        return self._queue.has_new(now_us)
 
     @property
     def has_waiting(self) -> bool:
         return self._queue.has_waiting
 
-    def has_next(self, view_changed: bool) -> bool:
-        return self._queue.has_next(view_changed)
+    def has_next(self, now_us: int, view_changed: bool) -> bool:
+        return self._queue.has_next(now_us, view_changed)
 
     def add(self, work: QueuedTasks) -> None:
         jobs = self._job[work.task]
@@ -52,8 +51,8 @@ class AdmittingQueue:
             else:
                 self._held_back.setdefault(job, []).append(mine)
 
-    def next_batch(self, view_changed: bool) -> int | None:
-        return self._queue.next_batch(view_changed)
+    def next_batch(self, now_us: int, view_changed: bool) -> int | None:
+        return self._queue.next_batch(now_us, view_changed)
 
     def current(self) -> QueuedTasks:
         return self._queue.current()

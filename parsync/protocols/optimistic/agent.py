@@ -113,7 +113,7 @@ class OptimisticAgent(DrivesScheduler):
         self._activity = Activity.BLOCKED_ON_CAPACITY
         self._quota = make_quota(environment, policy.limits)
         self._queue: PendingQueue = make_queue(
-            policy, capabilities, shared.table, self._quota.account
+            policy, capabilities, shared.table, shared.catalog, self._quota.account
         )
         # size of the current batch when it was begun, the unit of the delay average
         self._batch_size = 1
@@ -246,7 +246,7 @@ class OptimisticAgent(DrivesScheduler):
         """Begin the next round because of new tasks, unless one is under way."""
         # What is new is a reason to look again only for those to whom that may show more than the
         # last look did.
-        looks = self._queue.has_new or self._syncs_at_every_attempt
+        looks = self._queue.has_new(now_us) or self._syncs_at_every_attempt
         if self._activity is Activity.IDLE or (
             self._activity is Activity.BLOCKED_ON_CAPACITY and looks and self._view.is_synced
         ):
@@ -264,13 +264,14 @@ class OptimisticAgent(DrivesScheduler):
             return []
         asked = self._retries.is_due(now_us)
         self._view_may_have_changed = self._view_may_have_changed or may_have_changed or asked
-        if not self._queue.has_next(self._view.changed or self._view_may_have_changed):
+        changed = self._view.changed or self._view_may_have_changed
+        if not self._queue.has_next(now_us, changed):
             if self._queue.has_waiting:
                 return self._block_on_capacity(now_us)
             self._activity = Activity.IDLE
             return []
         may_begin_us = self._begun_us + self._policy.min_retry_interval_us
-        if may_begin_us > now_us and self._queue.has_waiting and not self._queue.has_new:
+        if may_begin_us > now_us and self._queue.has_waiting and not self._queue.has_new(now_us):
             self._activity = Activity.BLOCKED_ON_CAPACITY
             return self._retries.at(may_begin_us, self._rounds)
         self._activity = Activity.STARTING
@@ -285,7 +286,8 @@ class OptimisticAgent(DrivesScheduler):
 
     def _open_round(self, now_us: int) -> list[Effect]:
         """Compose the round's batch and ask for the decision."""
-        begun = self._queue.next_batch(self._view.changed or self._view_may_have_changed)
+        changed = self._view.changed or self._view_may_have_changed
+        begun = self._queue.next_batch(now_us, changed)
         self._view_may_have_changed = False
         if begun is None:  # a smaller grant of quota has come since has_next()
             self._activity = Activity.IDLE
@@ -357,13 +359,13 @@ class OptimisticAgent(DrivesScheduler):
             return effects + self._begin_next(now_us, round_)
         can_go_on = self._activity is Activity.IDLE or (
             self._activity is Activity.BLOCKED_ON_CAPACITY
-            and (self._view.changed or self._queue.has_new)
+            and (self._view.changed or self._queue.has_new(now_us))
         )
         return effects + (self._next(now_us) if can_go_on else [])
 
     def _begin_next(self, now_us: int, round_: Round) -> list[Effect]:
         """After a round: where the view had no room left, only a change of it helps."""
-        if round_.blocked and not self._view.changed and not self._queue.has_new:
+        if round_.blocked and not self._view.changed and not self._queue.has_new(now_us):
             return self._block_on_capacity(now_us)
         return self._next(now_us)
 

@@ -58,7 +58,13 @@ ALL, BATCH, SERVICE = "all", "batch", "service"  # groups of schedulers
 _DAY_S, _DAYS = 86_400.0, 7
 _FILL_PERCENT = 60
 _KIND = "randomized_first_fit"
-_PROTOCOL = {"kind": "optimistic", "sync": "every_attempt", "gap_s": 1.0, "losers": "requeue"}
+_PROTOCOL = {
+    "kind": "optimistic",
+    "sync": "every_attempt",
+    "gap_s": 1.0,
+    "losers": "requeue",
+    "head_of_line_s": 0.0,
+}
 _SAMPLE_S, _HEARTBEAT_US = 10.0, 100_000
 
 

@@ -180,6 +180,7 @@ class PassedOver:
         self._next = 0  # whose turn it is
         self._turn_is_old = False  # the view has changed since the turn began
         self._passed_on = True  # those behind have had theirs since
+        self._released_us: dict[int, int] = {}  # since when they lack room, by their first task
         self._offered = (-1, -1)  # of those in the round: their place, and since when they wait
 
     def __len__(self) -> int:
@@ -198,11 +199,17 @@ class PassedOver:
 
     def holds(self, now_us: int) -> bool:
         """Whether the first holds the queue: those behind it are not tried."""
-        if not self._waiting or self._head_of_line_us is None:
-            return False
-        first = self._waiting[0]
-        waited = now_us - first.since_us >= self._head_of_line_us
-        return waited and self._may_be_offered(first.tasks.task)
+        return self._first_has_waited(now_us) and self._may_be_offered(self._waiting[0].tasks.task)
+
+    def release(self, now_us: int) -> QueuedTasks | None:
+        """Take out the first if it has waited long enough to hold the queue, but may not be decided
+        on: it is to hold up those that wait for the same. None if that is not so."""
+        if not self._first_has_waited(now_us) or self.holds(now_us):
+            return None
+        first = self._waiting.pop(0)
+        self._next = max(0, self._next - 1)
+        self._released_us[int(first.tasks.task[0])] = first.since_us
+        return first.tasks
 
     def on_view_changed(self) -> None:
         """What found no room before may find some now."""
@@ -260,7 +267,7 @@ class PassedOver:
         """The round that was taken last left these tasks without room."""
         place, since_us = self._offered
         if since_us < 0:
-            since_us = now_us
+            since_us = self._released_us.pop(int(left.task[0]), now_us)
         self._without_room += self._sizes.largest(left.task)
         if place < 0:
             times = [one.since_us for one in self._waiting]
@@ -287,6 +294,11 @@ class PassedOver:
             if self._may_be_offered(one.tasks.task):
                 return place
         return None
+
+    def _first_has_waited(self, now_us: int) -> bool:
+        if not self._waiting or self._head_of_line_us is None:
+            return False
+        return now_us - self._waiting[0].since_us >= self._head_of_line_us
 
     def _may_be_offered(self, task: Int64) -> bool:
         return self._may_offer is None or bool(self._may_offer(task).any())

@@ -31,6 +31,7 @@ from parsync.core.events import (
     TasksEnded,
     TasksSubmitted,
 )
+from parsync.core.head_of_line import PassedOver, UnitSizes, head_of_line_us
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, split_batch
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
@@ -109,6 +110,12 @@ class LockingAgent(DrivesScheduler):
         self._offers_all = Capability.PLANS_WHOLE_QUEUE in capabilities
         self._queue: deque[QueuedTasks] = deque()
         self._left = NO_TASKS  # what the rounds before have left of a batch
+        # what found no room, where others go ahead
+        self._passed: PassedOver | None = None
+        sizes = UnitSizes(shared.table, shared.catalog)
+        hold_queue_us = head_of_line_us(options.head_of_line_s)
+        if hold_queue_us != 0 and not self._offers_all and not sizes.are_alike:
+            self._passed = PassedOver(sizes, hold_queue_us, self._gang)
         self._round: _Round | None = None
         self._rounds = 0
         self._in_vain = 0  # partitions looked at since a task was placed
@@ -186,15 +193,25 @@ class LockingAgent(DrivesScheduler):
             return []
         self.queued += len(tasks)
         self._queue.append(tasks)
-        return self._ask() if self._activity is Activity.IDLE else []
+        looks = (
+            self._activity is Activity.PAUSING
+            and self._passed is not None
+            and not self._passed.holds(now_us)
+        )
+        return self._ask() if looks or self._activity is Activity.IDLE else []
 
     def _ask(self) -> list[Effect]:
         """Ask for locks if there is anything to decide."""
-        if not self._queue and not len(self._left):
+        if not self._has_batch and not self._passed:
             self._activity = Activity.IDLE
             return []
         self._activity = Activity.WAITING_FOR_LOCKS
         return [Send(self._lock_table, LockRequest(self.index, self._epoch, self._wanted))]
+
+    @property
+    def _has_batch(self) -> bool:
+        """Whether there is a batch to begin, or the rest of one."""
+        return len(self._queue) > 0 or len(self._left) > 0
 
     def _granted(self, event: LocksGranted) -> list[Effect]:
         """Ask the master for the state of the locked partitions. What is known of others is
@@ -213,18 +230,24 @@ class LockingAgent(DrivesScheduler):
             self._seen_us[delta.partition] = delta.at_us
             self._view.apply(delta)
         self._rounds += 1
-        self._round = _Round(self._next_tasks(), now_us)
+        self._round = _Round(self._next_tasks(now_us), now_us)
         self._activity = Activity.DECIDING
         return [StartDecision(self._rounds)]
 
-    def _next_tasks(self) -> QueuedTasks:
+    def _next_tasks(self, now_us: int) -> QueuedTasks:
         """What is left of a batch, or else the next batch: as much as a round may have. Everything
-        queued if the kind wants that."""
+        queued if the kind wants that. What was passed over takes turns with the batches."""
         if self._offers_all:
             tasks = QueuedTasks.join([self._left, *self._queue])
             self._queue.clear()
             self._left = NO_TASKS
             return tasks
+        if self._passed is not None:
+            self._passed.on_view_changed()  # each round sees other partitions, or a later state
+            place = self._passed.due(now_us, self._has_batch)
+            if place is not None:
+                return self._passed.take(place, self._round_tasks)
+            self._passed.pass_on()
         batch = self._left if len(self._left) else self._queue.popleft()
         tasks, self._left = split_batch(batch, self._round_tasks, self._gang)
         return tasks
@@ -296,9 +319,18 @@ class LockingAgent(DrivesScheduler):
         assert round_ is not None
         self._round = None
         unplaced = round_.tasks.take(~np.isin(round_.tasks.task, gone))
-        self._left = QueuedTasks.join([unplaced, self._left])
         self._in_vain = 0 if placed or not len(unplaced) else self._in_vain + self._wanted
-        if self._in_vain < self._partitions:
+        looks = self._partitions
+        if self._passed is not None:
+            assert round_.plan is not None
+            no_room = np.isin(unplaced.task, round_.plan.pending)
+            if no_room.any():
+                self._passed.on_no_room(round_.start_us, unplaced.take(no_room))
+            unplaced = unplaced.take(~no_room)
+            if not self._passed.holds(now_us):
+                looks *= len(self._passed) + len(self._queue) + 1
+        self._left = QueuedTasks.join([unplaced, self._left])
+        if self._in_vain < looks:
             return [self._release(), *self._ask()]
         self._in_vain = 0
         self._activity = Activity.PAUSING

@@ -56,6 +56,11 @@ class QuotaQueue(AgentQueue):
         self._account.submit(work.task)
         self._append(work)
 
+    def next_batch(self, now_us: int, view_changed: bool) -> int | None:
+        while self._passed is not None and (held := self._passed.release(now_us)) is not None:
+            self._put_back(held)
+        return super().next_batch(now_us, view_changed)
+
     def current(self) -> QueuedTasks:
         if self._losers or self._place is not None:
             return super().current()

@@ -14,6 +14,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import le
 from typing import Annotated, Any
 
 import numpy as np
@@ -94,13 +95,13 @@ class UnitSizes:
         gang, constraint = self._gang[task], self.constraint(task)
         alone = gang == NO_GANG
         rows = np.column_stack([constraint[alone], self._request[task[alone]]])
-        sizes = [_Size(1, int(row[0]), row[1:]) for row in np.unique(rows, axis=0)]
+        sizes = [_Size(1, row[0], tuple(row[1:])) for row in np.unique(rows, axis=0).tolist()]
         for one in np.unique(gang[~alone]).tolist():
             members = gang == one
             sets = np.unique(constraint[members])
             if len(sets) == 1:
-                most = self._request[task[members]].max(axis=0)
-                sizes.append(_Size(int(np.count_nonzero(members)), int(sets[0]), most))
+                most = self._request[task[members]].max(axis=0).tolist()
+                sizes.append(_Size(int(np.count_nonzero(members)), int(sets[0]), tuple(most)))
         return sizes
 
     def smallest(self, task: Int64) -> _Size:
@@ -111,24 +112,24 @@ class UnitSizes:
         if (gang != NO_GANG).all():
             count = int(np.unique(gang, return_counts=True)[1].min())
         alike = (constraint == constraint[0]).all()
-        least = self._request[task].min(axis=0)
-        return _Size(count, int(constraint[0]) if alike else -1, least)
+        least = self._request[task].min(axis=0).tolist()
+        return _Size(count, int(constraint[0]) if alike else -1, tuple(least))
 
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """`tasks` tasks with a constraint (0: none) that ask for `request`, int64[R], each."""
+    """`tasks` tasks with a constraint (0: none) that ask for `request` each, by dimension."""
 
     tasks: int
     constraint: int
-    request: Int64
+    request: tuple[int, ...]
 
     def is_within(self, other: _Size) -> bool:
         """Whether `other` finds no room where this one found none."""
         return (
             self.tasks <= other.tasks
             and self.constraint in (0, other.constraint)
-            and bool((self.request <= other.request).all())
+            and all(map(le, self.request, other.request))
         )
 
 
@@ -139,7 +140,7 @@ class _Waiting:
     Attributes:
         since_us: Since when.
         size: A size that each unit among them has at least.
-        view: The number of the view on which they were tried last; -1: of none.
+        view: The number of the last view known to have no room for them; -1: there is none.
     """
 
     tasks: QueuedTasks
@@ -213,6 +214,8 @@ class PassedOver:
 
     def on_view_changed(self) -> None:
         """What found no room before may find some now."""
+        if self._next_due(self._next) is None:  # the turn was over: none of the others fitted
+            self._next = len(self._waiting)
         self._view += 1
         self._without_room.clear()
         self._turn_is_old = True
@@ -268,7 +271,9 @@ class PassedOver:
         place, since_us = self._offered
         if since_us < 0:
             since_us = self._released_us.pop(int(left.task[0]), now_us)
-        self._without_room += self._sizes.largest(left.task)
+        for size in self._sizes.largest(left.task):
+            if not any(known.is_within(size) for known in self._without_room):
+                self._without_room.append(size)
         if place < 0:
             times = [one.since_us for one in self._waiting]
             place = bisect_right(times, since_us)
@@ -289,7 +294,10 @@ class PassedOver:
         """The first place from `start` on with tasks to try in this view."""
         for place in range(start, len(self._waiting)):
             one = self._waiting[place]
-            if one.view == self._view or any(a.is_within(one.size) for a in self._without_room):
+            if one.view == self._view:
+                continue
+            if any(size.is_within(one.size) for size in self._without_room):
+                one.view = self._view
                 continue
             if self._may_be_offered(one.tasks.task):
                 return place

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parsync.core.head_of_line import PassedOver, UnitSizes
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.protocols.optimistic.choices import LoserPolicy
 from parsync.protocols.optimistic.pending_queue import (
@@ -18,6 +19,8 @@ from parsync.protocols.optimistic.pending_queue import (
 )
 from parsync.protocols.optimistic.rounds import Round
 from schedulers.interface import PartitionRanking, PendingReason, Plan
+from shared_state.tasks import PreferenceCatalog
+from tests.unit.agent_bench import make_table
 
 NONE = np.zeros(0, np.int64)
 ATTEMPTS_MAX = 3
@@ -203,20 +206,38 @@ def test_all_new_tasks_are_at_hand_but_a_requeued_batch_stays_by_itself(
     assert backlog.next_batch(0, False) == (1 if requeued else None)
 
 
-@given(st.data(), st.sampled_from(LoserPolicy), st.booleans())
-def test_every_task_is_somewhere(
-    data: st.DataObject, losers: LoserPolicy, whole_queue: bool
-) -> None:
-    backlog = AgentQueue(losers, ATTEMPTS_MAX, ATTEMPTS_MAX, whole_queue=whole_queue)
+def passed_over(head_of_line_us: int | None) -> PassedOver:
+    """For tasks of three sizes in turn."""
+    table = make_table(60)
+    table.request[:, 0] = 1 + np.arange(60) % 3
+    return PassedOver(UnitSizes(table, PreferenceCatalog.empty()), head_of_line_us, None)
+
+
+@st.composite
+def queues(draw: st.DrawFn) -> AgentQueue:
+    losers, whole_queue = draw(st.sampled_from(LoserPolicy)), draw(st.booleans())
+    passed = None
+    if losers is LoserPolicy.BLOCK and not whole_queue and draw(st.booleans()):
+        passed = passed_over(draw(st.none() | st.integers(1, 8)))
+    return AgentQueue(losers, ATTEMPTS_MAX, ATTEMPTS_MAX, whole_queue=whole_queue, passed=passed)
+
+
+@given(st.data(), queues())
+def test_every_task_is_somewhere(data: st.DataObject, backlog: AgentQueue) -> None:
     given_tasks, gone, paused = 0, set[int](), list[int]()
-    for _ in range(data.draw(st.integers(1, 12))):
+    for now_us in range(data.draw(st.integers(1, 12))):
         size = data.draw(st.integers(0, 5))
         if size:
             backlog.add(batch(*range(given_tasks, given_tasks + size)))
             given_tasks += size
-        if backlog.next_batch(0, False) is None:
+        changed = data.draw(st.booleans())
+        has_next = backlog.has_next(now_us, changed)
+        begun = backlog.next_batch(now_us, changed)
+        assert has_next == (begun is not None)
+        if begun is None:
             continue
         offered = backlog.take(data.draw(st.none() | st.integers(1, 4)))
+        assert len(offered)
         fate = data.draw(
             st.lists(st.sampled_from("plwh"), min_size=len(offered), max_size=len(offered))
         )
@@ -230,6 +251,7 @@ def test_every_task_is_somewhere(
         round_ = round_of(
             offered, [task for task, its in tasks.items() if its in "pl"], waiting, reason
         )
+        round_.start_us = now_us
         for exits in (
             backlog.on_planned(round_),
             lose(backlog, round_, [task for task, its in tasks.items() if its == "l"]),
@@ -274,3 +296,69 @@ def test_a_gang_that_a_round_has_no_time_for_is_offered_whole() -> None:
     backlog.add(batch(0, 1, 2, 3))
     backlog.next_batch(0, False)
     assert backlog.take(1).task.tolist() == [0, 1, 2]
+
+
+def offer(
+    backlog: AgentQueue, now_us: int, without_room: set[int], view_changed: bool = False
+) -> list[int] | None:
+    """The tasks of the next round, which leaves these without room; None if there is no round."""
+    if backlog.next_batch(now_us, view_changed) is None:
+        return None
+    offered = backlog.take(None)
+    tasks = offered.task.tolist()
+    left = [task for task in tasks if task in without_room]
+    placed = [task for task in tasks if task not in without_room]
+    round_ = round_of(offered, placed, left, [PendingReason.NO_ROOM] * len(left))
+    round_.start_us = now_us
+    backlog.on_planned(round_)
+    lose(backlog, round_, [])
+    return tasks
+
+
+def passing(head_of_line_us: int | None) -> AgentQueue:
+    """With a task each of size 2, 1, 3, 2 and 1 behind each other: 1, 0, 2, 4 and 3."""
+    passed = passed_over(head_of_line_us)
+    backlog = AgentQueue(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX, passed=passed)
+    for task in (1, 0, 2, 4, 3):
+        backlog.add(batch(task))
+    return backlog
+
+
+def test_a_task_without_room_lets_those_that_fit_go_ahead() -> None:
+    backlog = passing(None)
+    assert [offer(backlog, 0, {1, 2, 4}) for _ in range(6)] == [[1], [0], [2], [4], [3], None]
+    # in the order in which they lacked room; one at least as large as another is not tried
+    assert offer(backlog, 1, {1, 2, 4}, view_changed=True) == [1]
+    assert offer(backlog, 1, {1, 2, 4}) is None
+    assert offer(backlog, 2, {2}, view_changed=True) == [1]
+    assert [offer(backlog, 2, {2}) for _ in range(3)] == [[2], [4], None]
+
+
+def test_a_task_that_has_waited_long_enough_holds_the_queue() -> None:
+    backlog = passing(10)
+    assert offer(backlog, 5, {1}) == [1]
+    assert offer(backlog, 14, set()) == [0] and backlog.has_new(14)
+    assert not backlog.has_new(15)
+    assert offer(backlog, 15, set()) is None
+    assert offer(backlog, 16, {1}, view_changed=True) == [1]
+    assert offer(backlog, 16, set()) is None
+    assert offer(backlog, 17, set(), view_changed=True) == [1]
+    assert [offer(backlog, 17, set()) for _ in range(4)] == [[2], [4], [3], None]
+
+
+def test_a_claim_that_is_rejected_does_not_begin_the_wait_anew() -> None:
+    backlog = passing(10)
+    assert offer(backlog, 5, {1}) == [1]
+    assert backlog.next_batch(14, True) == 0
+    round_ = round_of(backlog.take(None), [1], [], [])
+    backlog.on_planned(round_)
+    lose(backlog, round_, [1])
+    assert offer(backlog, 14, {1}) == [1], "losers come first"
+    assert backlog.has_new(14) and not backlog.has_new(15)
+
+
+def test_a_batch_behind_is_tried_after_each_turn_however_often_the_view_changes() -> None:
+    backlog = passing(None)
+    tried = [offer(backlog, 0, {1, 0, 2, 4, 3}, view_changed=True) for _ in range(20)]
+    firsts = [tried.index([task]) for task in (1, 0, 2, 4, 3)]
+    assert firsts == sorted(firsts)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, PlainSerializer
 
-from parsync.core.queued_tasks import QueuedTasks, split_batch
+from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, split_batch
 from shared_state.tasks import NO_GANG, NOWHERE_ELSE, Int64, PreferenceCatalog, TaskBatch
 
 LONGEST_S = 1e6
@@ -201,6 +201,10 @@ class PassedOver:
     def holds(self, now_us: int) -> bool:
         """Whether the first holds the queue: those behind it are not tried."""
         return self._first_has_waited(now_us) and self._may_be_offered(self._waiting[0].tasks.task)
+
+    def holder(self, now_us: int) -> Int64:
+        """The tasks that hold the queue, int64[n]; none if it is not held."""
+        return self._waiting[0].tasks.task if self.holds(now_us) else NO_TASKS.task
 
     def release(self, now_us: int) -> QueuedTasks | None:
         """Take out the first if it has waited long enough to hold the queue, but may not be decided

@@ -100,6 +100,9 @@ class AgentLog:
         why = int(reason) if isinstance(reason, Unplaceable) else reason
         self._records.add("unplaceable", len(task), task, self._agent, now_us, why)
 
+    def hold(self, task: int, from_us: int, until_us: int, behind: int) -> None:
+        self._records.add("holds", 1, task, self._agent, from_us, until_us, behind)
+
     def sample(
         self,
         now_us: int,

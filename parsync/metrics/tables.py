@@ -248,6 +248,17 @@ SCHEMAS: Tables = {
             ),
         },
     ),
+    "holds": TableSchema(
+        "One row per stretch in which a task or gang without room held the queue of its scheduler "
+        "while others waited behind it (head_of_line_s).",
+        {
+            "task": Column("int64", "id", "the task, or the first task of the gang that held it"),
+            "agent": _AGENT,
+            "from_us": Column("int64", "us", "when it was first seen to hold the queue"),
+            "until_us": Column("int64", "us", "when it no longer did, or the run ended"),
+            "behind": Column("int64", "tasks", "tasks that waited behind it, at most"),
+        },
+    ),
     "rounds": TableSchema(
         "One row per round of a flow scheduler. Its times are measured by the clock.",
         {

@@ -46,14 +46,14 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
 QUOTAS = {"interval_s": 0.05, "groups": [{"name": "a"}]}
 
 
-def committed(
+def run(
     name: str,
     head_of_line_s: float | str,
     units: list[Unit] = UNITS,
     machines: int = 5,
     task_us: float = 300,
-) -> np.ndarray:
-    """When each task was committed, int64[n]."""
+) -> tuple[np.ndarray, list[dict[str, int]]]:
+    """When each task was committed, int64[n], and the rows of the table `holds`."""
     protocol = {**PROTOCOLS[name], "head_of_line_s": head_of_line_s}
     group = GroupConfig(
         name="g",
@@ -71,7 +71,17 @@ def committed(
     at_us = np.zeros(len(workload.tasks), np.int64)
     for part in tables["tasks"]:
         at_us[part["task"]] = part["commit_us"]
-    return at_us
+    holds = [
+        {column: int(values[row]) for column, values in part.items()}
+        for part in tables.get("holds", [])
+        for row in range(len(part["task"]))
+    ]
+    return at_us, holds
+
+
+def committed(name: str, head_of_line_s: float | str, **others: Any) -> np.ndarray:
+    """When each task was committed, int64[n]."""
+    return run(name, head_of_line_s, **others)[0]
 
 
 def submitted(units: list[Unit] = UNITS) -> np.ndarray:
@@ -107,7 +117,7 @@ def test_a_gang_holds_the_queue_once_it_has_waited(name: str) -> None:
 @pytest.mark.parametrize("name", ["cut at syncs", "sync at every attempt", "locking"])
 def test_a_single_task_holds_the_queue_like_a_gang(name: str) -> None:
     units = LARGE_TASK
-    at_us = committed(name, 2.0, units, machines=2)
+    at_us = committed(name, 2.0, units=units, machines=2)
     assert BLOCKER_S * SECOND < at_us[2] < (BLOCKER_S + 1) * SECOND
     submit_us = submitted(units)
     behind = np.flatnonzero((submit_us > 2.5 * SECOND) & (submit_us < at_us[2]))
@@ -130,3 +140,17 @@ def test_infinity_may_be_written_either_way() -> None:
 
 def test_runs_are_repeated_exactly() -> None:
     assert (committed("cut at syncs", 1.0) == committed("cut at syncs", 1.0)).all()
+
+
+@pytest.mark.parametrize("name", ["cut at syncs", "uncut", "hold_max", "quotas", "locking"])
+def test_what_waits_behind_a_gang_that_holds_the_queue_is_recorded(name: str) -> None:
+    submit_us = submitted()
+    for head_of_line_s in (0, 2.0):
+        at_us, holds = run(name, head_of_line_s)
+        longest = max(holds, key=lambda hold: hold["until_us"] - hold["from_us"])
+        gang_us = int(at_us[GANG].max())
+        assert longest["task"] == GANG[0]
+        assert abs(longest["until_us"] - gang_us) < SECOND // 10
+        behind = np.count_nonzero((submit_us < gang_us) & (at_us > gang_us))
+        assert behind > 10 and abs(longest["behind"] - behind) <= 2
+    assert not run(name, math.inf)[1]

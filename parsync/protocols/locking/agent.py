@@ -37,6 +37,7 @@ from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.protocols.drives_scheduler import DrivesScheduler
 from parsync.protocols.locking.events import LockRequest, LocksGranted, LocksReleased, RetryDue
+from parsync.protocols.queue_holds import QueueHolds
 from parsync.protocols.sorting_out import SortingOut
 from parsync.protocols.spec import AgentEnvironment
 from parsync.protocols.task_observer import TaskObserver
@@ -113,8 +114,10 @@ class LockingAgent(DrivesScheduler):
         # what found no room, where others go ahead
         self._passed: PassedOver | None = None
         sizes = UnitSizes(shared.table, shared.catalog)
+        has_order = not self._offers_all and not sizes.are_alike
+        self._holds = QueueHolds(self._log) if has_order else None
         hold_queue_us = head_of_line_us(options.head_of_line_s)
-        if hold_queue_us != 0 and not self._offers_all and not sizes.are_alike:
+        if hold_queue_us != 0 and has_order:
             self._passed = PassedOver(sizes, hold_queue_us, self._gang)
         self._round: _Round | None = None
         self._rounds = 0
@@ -185,6 +188,8 @@ class LockingAgent(DrivesScheduler):
     def finish(self, now_us: int) -> list[Record]:
         """The measurements not yet handed out, at the end of a run."""
         self._record_sample(now_us)
+        if self._holds is not None:
+            self._holds.end(now_us, 0)
         return self._log.flush()
 
     def _submitted(self, now_us: int, tasks: QueuedTasks) -> list[Effect]:
@@ -321,14 +326,18 @@ class LockingAgent(DrivesScheduler):
         unplaced = round_.tasks.take(~np.isin(round_.tasks.task, gone))
         self._in_vain = 0 if placed or not len(unplaced) else self._in_vain + self._wanted
         looks = self._partitions
+        assert round_.plan is not None, "rounds that end were planned"
+        no_room = np.isin(unplaced.task, round_.plan.pending)
+        holder = unplaced.task[no_room]
         if self._passed is not None:
-            assert round_.plan is not None
-            no_room = np.isin(unplaced.task, round_.plan.pending)
             if no_room.any():
                 self._passed.on_no_room(round_.start_us, unplaced.take(no_room))
             unplaced = unplaced.take(~no_room)
             if not self._passed.holds(now_us):
                 looks *= len(self._passed) + len(self._queue) + 1
+            holder = self._passed.holder(now_us)
+        if self._holds is not None:
+            self._holds.see(now_us, holder, self.queued)
         self._left = QueuedTasks.join([unplaced, self._left])
         if self._in_vain < looks:
             return [self._release(), *self._ask()]

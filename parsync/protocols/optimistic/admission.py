@@ -60,6 +60,9 @@ class AdmittingQueue:
     def take(self, limit: int | None) -> QueuedTasks:
         return self._queue.take(limit)
 
+    def holder(self, now_us: int) -> Int64:
+        return self._queue.holder(now_us)
+
     def claimed_tasks(self, round_: Round) -> QueuedTasks:
         return self._queue.claimed_tasks(round_)
 

@@ -24,6 +24,7 @@ from parsync.core.events import (
     TasksEnded,
     TasksSubmitted,
 )
+from parsync.core.head_of_line import UnitSizes
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.core.quota_events import QuotaGrant, QuotaRequest
 from parsync.metrics.agent_log import AgentLog
@@ -48,6 +49,7 @@ from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange, 
 from parsync.protocols.optimistic.strategies import RoundRankings, Strategy
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
 from parsync.protocols.optimistic.sync.schedule import SyncSchedule
+from parsync.protocols.queue_holds import QueueHolds
 from parsync.protocols.sorting_out import SortingOut
 from parsync.protocols.spec import AgentEnvironment
 from parsync.protocols.task_observer import TaskObserver
@@ -115,6 +117,9 @@ class OptimisticAgent(DrivesScheduler):
         self._queue: PendingQueue = make_queue(
             policy, capabilities, shared.table, shared.catalog, self._quota.account
         )
+        # where all units are alike, none that waits behind another would fit
+        alike = UnitSizes(shared.table, shared.catalog).are_alike
+        self._holds = None if alike else QueueHolds(self._log)
         # size of the current batch when it was begun, the unit of the delay average
         self._batch_size = 1
         self._ranking = self._rankings.ranking  # of the last round
@@ -206,6 +211,8 @@ class OptimisticAgent(DrivesScheduler):
     def finish(self, now_us: int) -> list[Record]:
         """The measurements not yet handed out, at the end of a run."""
         self._log_sample(now_us)
+        if self._holds is not None:
+            self._holds.end(now_us, 0)
         return self._log.flush() + self._demand.flush()
 
     def _start(self, now_us: int) -> list[Effect]:
@@ -321,6 +328,9 @@ class OptimisticAgent(DrivesScheduler):
         exits = self._queue.on_planned(round_)
         effects = [] if exits is NO_EXITS else self._record_exits(now_us, exits)
         effects += self._demand.report()
+        if self._holds is not None:
+            waiting = self.queued - self._commits.claims - len(plan.task)
+            self._holds.see(now_us, self._queue.holder(now_us), waiting)
         if len(plan.task) == 0 and len(plan.evict) == 0:
             self._log.attempts(round_.start_us, round_.decision_us, round_.tasks)
             return effects + self._end_round(now_us, round_, NO_TASKS)

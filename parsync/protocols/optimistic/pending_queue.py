@@ -79,6 +79,11 @@ class PendingQueue(Protocol):
         """Take at most `limit` tasks of the current batch."""
         ...
 
+    def holder(self, now_us: int) -> Int64:
+        """The tasks of the unit without room that holds the queue, int64[n]: those behind it are
+        not tried. None if it is not held."""
+        ...
+
     def claimed_tasks(self, round_: Round) -> QueuedTasks:
         """Attempts so far and firstness of the tasks that the round claimed, in the plan's
         order."""
@@ -144,6 +149,7 @@ class AgentQueue:
         self._losers: deque[tuple[QueuedTasks, int]] = deque()
         self._queue: deque[QueuedTasks] = deque()
         self._current = NO_TASKS
+        self._without_room: Int64 = NO_TASKS.task  # of the current batch, in the last round
         self._paused: dict[int, QueuedTasks] = {}
         self._pauses = 0
 
@@ -203,6 +209,11 @@ class AgentQueue:
             passed.pass_on()
         return offered
 
+    def holder(self, now_us: int) -> Int64:
+        if self._passed is not None:
+            return self._passed.holder(now_us)
+        return NO_TASKS.task if self._whole_queue else self._without_room
+
     def _has_new_batches(self) -> bool:
         """Whether there are batches that join the next round."""
         return self._whole_queue and len(self._queue) > 0 and not self._queue[0].rounds
@@ -253,6 +264,7 @@ class AgentQueue:
         assert plan is not None
         if self._passed is not None:
             round_.since_us = self._passed.since_us
+        self._without_room = NO_TASKS.task
         if not len(plan.pending):
             return NO_EXITS
         too_large = plan.pending_reason == PendingReason.TOO_LARGE
@@ -263,6 +275,7 @@ class AgentQueue:
         round_.blocked = len(left) > 0
         if self._passed is None:
             self._current = QueuedTasks.join([left, self._current])
+            self._without_room = left.task
         elif round_.blocked:
             self._passed.on_no_room(round_.start_us, left)
         return QueueExits(plan.pending[too_large])
@@ -353,6 +366,9 @@ class SchedulerQueue:
     def take(self, limit: int | None) -> QueuedTasks:
         offered, self._current = split_batch(self._current, limit, self._gang)
         return offered
+
+    def holder(self, now_us: int) -> Int64:
+        return NO_TASKS.task
 
     def claimed_tasks(self, round_: Round) -> QueuedTasks:
         return round_.claimed

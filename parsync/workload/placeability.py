@@ -401,4 +401,5 @@ def _how_many(limit: Int64, request: Int64, most: int) -> Int64:
     asked = request > 0
     if not asked.any():
         return np.full(len(limit), most, np.int64)
-    return np.minimum((limit[:, asked] // request[asked]).min(axis=1), most)
+    each: Int64 = (limit[:, asked] // request[asked]).min(axis=1)
+    return np.minimum(each, most)

@@ -1,5 +1,5 @@
 # make setup     create .venv and build the extensions; the targets below begin with it
-# make run       run the main comparison; about 6 minutes on 2 cores, first table after one
+# make run       run the main comparison; about 7 minutes on 2 idle cores, first table after one
 #
 # make check     run the linters, the type checker and the unit tests; about 5 minutes
 # make test      run check, the C++ tests under sanitizers and all other tests; about 25 minutes

@@ -107,7 +107,7 @@ def virtual_runs(config: RunConfig) -> tuple[Sequence[Point], Sequence[Point]]:
     """
     live = [arm for arm in config.arms if config.is_live(arm)]
     first = [Point(config, arm, config.seed) for arm in config.arms]
-    if len(live) == len(config.arms):
+    if config.compared_runtime == "ray":
         first = []
     later: list[Point] = []
     if config.seeds > 1:

@@ -24,6 +24,7 @@ from parsync.protocols.optimistic.choices import LoserPolicy
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.runtime.arm_spec import ArmSpec, GroupSpec, ProtocolChoice
 from parsync.runtime.protocol_checks import check_protocols
+from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.capability import Capability
 from schedulers.decision_time import DecisionClock, Measured
@@ -117,8 +118,7 @@ class GroupConfig(Strict):
     @classmethod
     def _with_every_option(cls, given: dict[str, Any]) -> dict[str, Any]:
         """The protocol's options, defaults filled in: a run's configuration says all of them."""
-        choice = _protocol(given)
-        return {"kind": choice.kind, **choice.options.model_dump(exclude_none=True)}
+        return _every_option(_protocol(given))
 
     @model_validator(mode="after")
     def _known(self) -> Self:
@@ -155,6 +155,16 @@ class GroupConfig(Strict):
     def protocol_choice(self) -> ProtocolChoice:
         """The protocol with its validated options."""
         return _protocol(self.protocol)
+
+    def for_workload(self, workload: Workload) -> GroupConfig:
+        """The group with the options of its protocol that depend on the workload filled in."""
+        choice = self.protocol_choice().for_workload(workload)
+        return self.model_copy(update={"protocol": _every_option(choice)})
+
+
+def _every_option(choice: ProtocolChoice) -> dict[str, Any]:
+    """A protocol as a group's table has it."""
+    return {"kind": choice.kind, **choice.options.model_dump(exclude_none=True)}
 
 
 def _protocol(given: dict[str, Any]) -> ProtocolChoice:
@@ -253,6 +263,11 @@ class ArmConfig(Strict):
         except AgoraError as error:
             raise ValueError(str(error)) from error
         return self
+
+    def for_workload(self, workload: Workload) -> ArmConfig:
+        """The arm with the options of its protocols that depend on the workload filled in."""
+        groups = tuple(group.for_workload(workload) for group in self.groups)
+        return self.model_copy(update={"groups": groups})
 
     @property
     def prices(self) -> str:

@@ -4,7 +4,8 @@ Runs can be compared if they gave their arms the same work and counted it alike:
 options, equal workloads under equal seeds (by their digests), equal settling and draining times.
 What else differs between them, such as the time messages take, is named below the table. Arms are
 compared seed by seed over the seeds all of them ran; without common seeds the runs' own figures are
-shown without confidence intervals.
+shown without confidence intervals. Live runs are compared with live runs only, in tables of their
+own.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.text import Text
 
+from experiments.decision_basis import basis_text, basis_titles
 from experiments.report.page import verdict_page
-from experiments.report.terminal import arms_table
+from experiments.report.terminal import compared_table
 from experiments.report.verdict import Row, unplaced_share, verdict
 from experiments.run_directory import read_summary
 from experiments.summary import BASELINE, distinct, paired
-from experiments.summary_model import ComparedArms, Phase, RunSummary, Settings
+from experiments.summary_model import ArmSummary, ComparedArms, Phase, RunSummary, Settings
 from experiments.whole_files import whole_file
 from experiments.workloads import registry
 from parsync.metrics.quantity import Quantity, counted
@@ -83,7 +85,7 @@ def combine(directories: Sequence[Path]) -> Comparison:
     summaries = [read_summary(directory) for directory in directories]
     first = summaries[0]
     names = _run_names(directories)
-    arms = []
+    arms: list[ArmSummary] = []
     for directory, summary, name in zip(directories, summaries, names, strict=True):
         different = _difference(first, summary)
         if different:
@@ -91,24 +93,28 @@ def combine(directories: Sequence[Path]) -> Comparison:
                 f"{directory}: cannot be compared with {directories[0]}: {different}; "
                 "runs must have the same workload, settling time and draining time"
             )
-        for arm in summary.arms:
+        for arm in (*summary.arms, *summary.live_runs):
             label = f"{name}: {arm.name}" if len(names) > 1 else arm.name
             arms.append(arm.model_copy(update={"name": label, "slug": f"{name}/{arm.slug}"}))
     seeds = dict.fromkeys(str(summary.seed) for summary in summaries)
     quantities = distinct([one for summary in summaries for one in summary.quantities])
     baseline = f"{names[0]}: {BASELINE}" if len(names) > 1 else BASELINE
     by_name = dict(zip(names, summaries, strict=True))
+    virtual = [arm for arm in arms if arm.runtime == "virtual"]
+    live = [arm for arm in arms if arm.runtime == "ray"]
+    compared = virtual or live
     # Arms are of summaries that were checked, but for their slugs, which are paths here.
     return Comparison.model_construct(
         seed=", ".join(seeds),
-        runtime="own run",
+        runtime="virtual" if virtual else "ray",
         partial=any(summary.partial for summary in summaries),
         partial_reason=", ".join(name for name, summary in by_name.items() if summary.partial),
         workload=first.workload,
         quantities=quantities,
         notes=_notes(by_name),
-        arms=arms,
-        paired=paired(arms, quantities, baseline),
+        arms=compared,
+        live_runs=live if virtual else [],
+        paired=paired(compared, quantities, baseline),
     )
 
 
@@ -176,7 +182,10 @@ def _notes(summaries: Mapping[str, RunSummary]) -> list[str]:
 
 def csv_text(summary: Comparison, rows: Sequence[Row]) -> str:
     """The figures as CSV: one line per arm and figure, in the units of summary.json, with the run's
-    own value, the mean over seeds and the difference to the baseline.
+    own value, the mean over seeds and the difference to the baseline. Lines of live runs come last.
+
+    The column runtime is "virtual" or "ray" (live), and basis what the decision times of the arm
+    stand for: figures of different runtimes or bases cannot be compared.
 
     The column at_least says that value and mean may be lower bounds (bounds.py);
     difference_at_least and difference_at_most say that the difference rests on one.
@@ -192,8 +201,8 @@ def csv_text(summary: Comparison, rows: Sequence[Row]) -> str:
         "at_least",
         *(f"difference_{name}" for name in (*names, *sides)),
     ]
-    writer.writerow(["arm", "metric", *columns])
-    for arm in summary.arms:
+    writer.writerow(["arm", "runtime", "basis", "metric", *columns])
+    for arm in (*summary.arms, *summary.live_runs):
         for row in rows:
             key = row.quantity.key
             interval = summary.paired.arms.get(arm.slug, {}).get(key)
@@ -201,7 +210,8 @@ def csv_text(summary: Comparison, rows: Sequence[Row]) -> str:
             values = [arm.overall.value(key), arm.overall.is_bound(key)]
             values += [getattr(interval, name, None) for name in (*names, "at_least")]
             values += [getattr(difference, name, None) for name in (*names, *sides)]
-            writer.writerow([arm.name, key, *map(_csv_value, values)])
+            which = [arm.name, arm.runtime, basis_text(arm.basis), key]
+            writer.writerow([*which, *map(_csv_value, values)])
     return buffer.getvalue()
 
 
@@ -212,16 +222,34 @@ def _csv_value(value: float | bool | None) -> str:
 
 
 def markdown_text(summary: Comparison, rows: Sequence[Row]) -> str:
-    """A table of arms and figures; the best of a column in bold, with the difference to the
-    baseline below its value."""
+    """A table of arms and figures for each set of comparable arms; the best of a column in bold,
+    with the difference to the baseline below its value. Live runs have tables of their own."""
+    parts = [_markdown_tables(summary, rows), _escaped(_basis(summary))]
+    if (live := summary.live()) is not None:
+        tables = _markdown_tables(live, verdict(live, [row.quantity for row in rows]))
+        parts += ["Live runs, one run each:", tables]
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_tables(summary: ComparedArms, rows: Sequence[Row]) -> str:
+    sets = summary.sets()
+    titles = basis_titles([one.arms[0].basis for one in sets])
+    tables = []
+    for title, one in zip(titles, sets, strict=True):
+        heading = [f"**{_escaped(title)}**", ""] if len(sets) > 1 else []
+        tables.append("\n".join([*heading, *_markdown_rows(one.arms, rows)]))
+    return "\n\n".join(tables)
+
+
+def _markdown_rows(arms: Sequence[ArmSummary], rows: Sequence[Row]) -> list[str]:
     lines = [
         "| Arm | " + " | ".join(row.quantity.label for row in rows) + " |",
         "|---|" + "---:|" * len(rows),
     ]
-    for index, arm in enumerate(summary.arms):
+    for arm in arms:
         cells = []
         for row in rows:
-            cell = row.cells[index]
+            cell = row.cell(arm.slug)
             value = f"**{cell.value}**" if cell.best else cell.value
             change = (
                 f"{cell.change} ({cell.change_interval})" if cell.change_interval else cell.change
@@ -230,7 +258,7 @@ def markdown_text(summary: Comparison, rows: Sequence[Row]) -> str:
                 "<br>".join(part for part in (f"{value} {cell.spread}".strip(), change) if part)
             )
         lines.append(f"| {_escaped(arm.name)} | " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", _escaped(_basis(summary))]) + "\n"
+    return lines
 
 
 def _escaped(text: str) -> str:
@@ -325,7 +353,7 @@ def _create(out: Path, text: str) -> None:
 
 def _show(summary: Comparison, rows: Sequence[Row]) -> None:
     console = Console()
-    console.print(arms_table(summary, rows))
+    console.print(compared_table(summary, rows))
     for row in rows:
         if row.sentence:
             console.print(Text.assemble((row.quantity.label, "bold"), f": {row.sentence}"))

@@ -4,10 +4,11 @@ and enough to run it again."""
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from experiments.arm_config import ArmConfig
 from experiments.calibration_config import CalibrationConfig
@@ -18,10 +19,12 @@ from parsync.protocols.tables import tables_of
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.json_files import unreadable
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
-from schedulers.entry_points import first_problem, wrong_value
+from parsync.workload.workload import Workload
+from schedulers.entry_points import first_problem, near_match, wrong_value
 from shared_state.errors import AgoraError
 
 LARGEST_FILE = 1 << 24
+MOST_SEEDS = 1000
 
 
 class LiveConfig(Strict):
@@ -38,8 +41,7 @@ class LiveConfig(Strict):
     arms: tuple[Name, ...] | None = Field(
         None,
         strict=False,
-        description="the arms that run on Ray; the others run in virtual time, before them."
-        " Unset: all",
+        description="the arms that run on Ray, after all arms have run in virtual time. Unset: all",
     )
     hosts: int = Field(2, ge=1, le=64)
     tick_ms: int = Field(25, ge=1, le=10_000)
@@ -83,12 +85,12 @@ class RunConfig(Strict):
     runtime: Literal["virtual", "ray"] = "virtual"
     live: LiveConfig = LiveConfig()
     virtual: VirtualConfig = VirtualConfig()
-    seed: int = Field(1, ge=0, lt=1 << 63)
-    seeds: int = Field(10, ge=1, le=1000)
+    seed: int = Field(1, ge=0, lt=(1 << 63) - MOST_SEEDS)  # those that follow it fit int64, too
+    seeds: int = Field(10, ge=1, le=MOST_SEEDS)
     sensitivity_seeds: int = Field(
         0,
         ge=0,
-        le=1000,
+        le=MOST_SEEDS,
         description="how many of the paired seeds also run with other choices about decision times,"
         " which shows how far the results depend on them",
     )
@@ -140,19 +142,62 @@ class RunConfig(Strict):
         self.workload.check_phases(self.settle_s, {arm.name: arm.gap_s for arm in self.arms})
         return self
 
+    def for_workload(self, workload: Workload) -> RunConfig:
+        """The configuration with the options of its arms that depend on the workload filled in.
+        AgoraError if the code of a user's protocol fails."""
+        arms = tuple(arm.for_workload(workload) for arm in self.arms)
+        return self.model_copy(update={"arms": arms})
+
     def is_live(self, arm: ArmConfig) -> bool:
         """Whether the arm runs on Ray."""
         chosen = self.live.arms
         return self.runtime == "ray" and (chosen is None or arm.name in chosen)
 
+    @property
+    def compared_runtime(self) -> Literal["virtual", "ray"]:
+        """The runtime of the runs that arms are compared by: virtual time, unless all arms run live
+        and there are no paired seeds, which run in virtual time. Other live runs stand apart."""
+        all_live = all(self.is_live(arm) for arm in self.arms)
+        return "ray" if all_live and self.seeds == 1 else "virtual"
 
-def first_error(error: ValidationError) -> str:
-    """The first of pydantic's complaints (first_problem), as `field.path: what is wrong`."""
+    def has_live_run_apart(self, arm: ArmConfig) -> bool:
+        """Whether the arm runs live besides the run that it is compared by."""
+        return self.is_live(arm) and self.compared_runtime == "virtual"
+
+
+def first_error(error: ValidationError, model: type[BaseModel] | None = None) -> str:
+    """The first of pydantic's complaints (first_problem), as `field.path: what is wrong`.
+
+    Args:
+        error: What was complained about.
+        model: The model that was validated, so that a misspelt field can be told from one that
+            there is nothing like.
+    """
     problem = first_problem(error)
     place = ".".join(str(part) or '""' for part in problem["loc"])
-    unknown = problem["type"] == "extra_forbidden"
-    message = "unknown option" if unknown else wrong_value(problem)
+    message = wrong_value(problem)
+    if problem["type"] == "extra_forbidden":
+        *within, name = problem["loc"]
+        known = _fields_at(model, within) if model is not None else ()
+        message = f"unknown option{near_match(str(name), known)}"
     return f"{place}: {message}" if place else message
+
+
+def _fields_at(model: type[BaseModel], place: Sequence[str | int]) -> set[str]:
+    """The names of the fields that a value at a place in a model may have."""
+    models = {model}
+    for part in place:
+        fields = [of.model_fields[part] for of in models if part in of.model_fields]
+        if fields:  # else a position in a list, or the name of one model of several
+            models = set().union(*(_models_in(one.annotation) for one in fields))
+    return {name for of in models for name in of.model_fields}
+
+
+def _models_in(annotation: Any) -> set[type[BaseModel]]:
+    """The models that a field's type allows, in lists and unions too."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return {annotation}
+    return set().union(*(_models_in(part) for part in get_args(annotation)))
 
 
 def load_config(path: Path) -> RunConfig:
@@ -184,4 +229,4 @@ def validated(tree: dict[str, Any], source: str) -> RunConfig:
     try:
         return RunConfig.model_validate(tree)
     except ValidationError as error:
-        raise AgoraError(f"{source}: {first_error(error)}") from error
+        raise AgoraError(f"{source}: {first_error(error, RunConfig)}") from error

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from experiments.interruption import Interruption, stop_signals_noted
+from experiments.preconditions import check_free
 from experiments.sweeps.shared_directories import locked
 from shared_state.errors import AgoraError
 
@@ -27,9 +28,10 @@ def run_continued(
         work: Raises KeyboardInterrupt after a stop signal.
 
     Raises:
-        AgoraError: The directory cannot be made or is in use.
+        AgoraError: The directory cannot be made or is in use, or its disk is full.
     """
     try:
+        check_free(directory)
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise AgoraError(f"--out {directory}: {error.strerror}") from error

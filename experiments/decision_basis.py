@@ -65,7 +65,7 @@ class DecisionBasis(Figures):
 
     @property
     def live(self) -> DecisionBasis:
-        """The basis of figures that were measured in real time."""
+        """The basis of the same arm's live run, whose times were measured in real time."""
         return self.model_copy(update={"measured_times": LIVE})
 
 
@@ -167,6 +167,15 @@ def basis_text(basis: DecisionBasis) -> str:
     )
     scan = f", scan cost {basis.scan_cost:g}" if basis.scan_cost else ""
     return f"equal capacity, {amount}{scan}"
+
+
+def basis_condition(basis: DecisionBasis) -> str:
+    """A basis as the beginning of a sentence about the arms that have it."""
+    if basis.kind is BasisKind.OWN_SPEED:
+        return f"Where each scheduler is as fast as its code ({basis_text(basis)})"
+    if basis.kind is BasisKind.EQUAL_CAPACITY:
+        return f"Where all arms can decide equally many tasks per second ({basis_text(basis)})"
+    return "Where schedulers have clocks of both classes"
 
 
 def basis_title(basis: DecisionBasis) -> str:

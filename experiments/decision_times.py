@@ -42,7 +42,8 @@ class ModelledTime(Strict):
         ge=0,
         le=1000,
         description="what a decision that looks at every partition takes besides, in parts of"
-        " task_us; one that looks at fewer takes less in proportion (ParSync section 6.2: 0.75)",
+        " task_us; one that looks at fewer takes less in proportion (0.75 fits Figs. 5, 7b and 8 of"
+        " ParSync, which states no number)",
     )
     charges_kept: bool = Field(
         False,

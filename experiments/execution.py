@@ -16,6 +16,11 @@ from rich.text import Text
 from experiments.announcement import run_announcement, unplaceable_notes
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
+from experiments.fluid_bound import expected_rates
+from experiments.frontiers.checks import check_grid
+from experiments.frontiers.grid import make_grid
+from experiments.frontiers.running import as_it_is
+from experiments.gangs import gangs_announced
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.killed_runs import run_in_progress
 from experiments.preconditions import (
@@ -29,6 +34,7 @@ from experiments.resolve import resolve
 from experiments.run_directory import SUMMARY
 from experiments.run_options import RunOptions
 from experiments.running import ArmRunner, make_workload, run_arm_virtual
+from experiments.sensitivity import changed_points
 from experiments.stages import StageFailed, Stages
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
@@ -50,7 +56,10 @@ def start(options: RunOptions) -> int:
         check_memory(config, None)
         workload = make_workload(config, config.seed)
         check_memory(config, workload)
+        config = config.for_workload(workload)
         check_arms(config, workload)
+        _check_stages(config, workload)
+    said = run_announcement(config, workload)
     for note in unplaceable_notes(config, workload):
         console.print(note, highlight=False, markup=False, soft_wrap=True)
     # Nothing is lost up to here: a stop signal ends the command at once.
@@ -58,16 +67,46 @@ def start(options: RunOptions) -> int:
         try:
             with arm_runner(config, options.hold) as runner:
                 interruption.check()
+                if options.hold or (config.runtime == "ray" and config.live.address is not None):
+                    _print_dashboard(console)
                 directory = make_run_directory(options.out, config, workload)
                 with run_in_progress(directory):
-                    said = run_announcement(config, workload)
+                    _check_nodes(config, directory)
                     console.print(said, highlight=False, soft_wrap=True)
+                    if gangs := gangs_announced(config, workload):
+                        console.print(Text(gangs), soft_wrap=True)
                     status = run(config, workload, directory, console, runner, interruption)
                 if options.hold and not interruption.received:
                     _hold(console, interruption)
         except KeyboardInterrupt:
             status = interruption.exit_status
         return interruption.exit_status if interruption.received else status
+
+
+def _check_stages(config: RunConfig, workload: Workload) -> None:
+    """Raise AgoraError for what the stages behind the arms could not run: the bound, the frontier,
+    or the arms with other decision times."""
+    expected_rates(config.workload, workload)
+    if config.seeds == 1:
+        return
+    if config.frontier.architectures:
+        check_grid(make_grid(as_it_is(config)), workload)
+    changed = {point.arm.model_dump_json(): point.arm for _, point in changed_points(config)}
+    check_arms(config.model_copy(update={"arms": tuple(changed.values())}), workload)
+
+
+def _check_nodes(config: RunConfig, directory: Path) -> None:
+    """Raise AgoraError, with the run directory removed, if a node of the cluster cannot take part:
+    otherwise the arms in virtual time would run before the first live arm finds out."""
+    if config.runtime == "virtual" or config.live.address is None:
+        return
+    from parsync.runtime.live.nodes import check_nodes
+
+    try:
+        check_nodes(directory.absolute())
+    except BaseException:  # Ctrl-C, too
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
 
 
 @contextlib.contextmanager
@@ -90,10 +129,13 @@ def arm_runner(config: RunConfig, hold: bool) -> Iterator[ArmRunner]:
         leave()
 
 
-def _hold(console: Console, interruption: Interruption) -> None:
+def _print_dashboard(console: Console) -> None:
     from parsync.runtime.live.dashboard import dashboard_note
 
     console.print(dashboard_note(), highlight=False, markup=False, soft_wrap=True)
+
+
+def _hold(console: Console, interruption: Interruption) -> None:
     try:
         with interruption.raised_at_once():
             try:
@@ -119,7 +161,8 @@ def run(
 ) -> int:
     """Run every arm, then all of them over the paired seeds, then the frontier and the report.
 
-    Where only some arms run on Ray, all run in virtual time first, and their table is shown.
+    Where some arms run on Ray, and not all or with paired seeds, all run in virtual time first, and
+    their table is shown.
 
     A run that ends early writes what it has, marked partial. If it has nothing, its directory is
     removed. If a scheduler breaks its contract, its arm ends; the other arms still run, the paired
@@ -132,7 +175,11 @@ def run(
         AgoraError: Anything but a signal ended the run, or the results cannot be written.
     """
     interruption.note = _report_later(directory)
-    stages = Stages(config, workload, directory, console, run_arm, interruption)
+    try:
+        stages = Stages(config, workload, directory, console, run_arm, interruption)
+    except BaseException:  # before the first arm: there is nothing to keep
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
     reason, status = "", 0
     try:
         stages.arms()
@@ -156,7 +203,7 @@ def run(
         console.print("Stopped before the first arm ended; nothing was written.")
         return status
     missing = stages.missing if reason else ""
-    reason = "; ".join(part for part in [*stages.broken.values(), reason, missing] if part)
+    reason = "; ".join(part for part in [*stages.broken, reason, missing] if part)
     try:
         _finish(stages, directory, reason, console, interruption)
     except AgoraError as error:

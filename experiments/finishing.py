@@ -14,13 +14,14 @@ from experiments.calibration import write_calibration
 from experiments.cell_watch import settle_us
 from experiments.config import RunConfig
 from experiments.decision_basis import decision_basis, decision_capacity
+from experiments.gangs import tears_gangs
 from experiments.interruption import Interruption
 from experiments.live_validity import live_validity
 from experiments.report.page import write_report, write_report_so_far
 from experiments.report.terminal import comparison_table
 from experiments.run_directory import Run, write_run
 from experiments.running import ArmRun
-from experiments.summary import ArmResult, RunFacts, summary_of_results
+from experiments.summary import ArmResult, RunFacts, slugs_of_runs, summary_of_results
 from experiments.summary_model import Prediction, SeedFigures, Sensitivity, WorkloadFacts
 from experiments.version import version_text
 from parsync.metrics.summary import quantities, series, summarise
@@ -30,6 +31,7 @@ def finish_run(
     config: RunConfig,
     workload: WorkloadFacts,
     runs: Sequence[ArmRun],
+    live_runs: Sequence[ArmRun],
     seeds: Mapping[int, Mapping[str, SeedFigures]],
     sensitivity: Sequence[Sensitivity],
     predictions: Mapping[str, Prediction],
@@ -41,7 +43,9 @@ def finish_run(
     """Write everything into the run directory and show the comparison.
 
     Args:
-        predictions: Of live arms, by name.
+        runs: The runs that the arms are compared by.
+        live_runs: Those that stand apart.
+        predictions: Of live runs, by name of the arm.
         partial: Why the run did not get to its end, "" if it did.
         interruption: Raises KeyboardInterrupt once the results are written, if a stop signal comes
             meanwhile; one that came before is why the run is partial.
@@ -52,15 +56,15 @@ def finish_run(
         if not known:
             interruption.check()
 
-    facts = _facts(config, config.runtime, partial)
-    arms = [
-        replace(arm_result(config, run, seeds, run.live), prediction=predictions.get(run.arm.name))
-        for run in runs
+    facts = _facts(config, partial)
+    arms, live = _results(config, runs, live_runs, seeds, predictions)
+    summary = summary_of_results(facts, workload, arms, live, sensitivity)
+    write_run(directory, summary, arms, live)
+    of_arms = [
+        *zip(runs, summary.arms, strict=True),
+        *zip(live_runs, summary.live_runs, strict=True),
     ]
-    summary = summary_of_results(facts, workload, arms, sensitivity)
-    write_run(directory, summary, arms)
-    sound = {arm.name for arm in summary.arms if arm.runtime == "ray" and arm.has_sound_run}
-    times = [run.times for run in runs if run.arm.name in sound]
+    times = [run.times for run, arm in of_arms if run.live and arm.has_sound_run]
     write_calibration(directory, times, config.live.hosts, config.live.tick_ms * 1000)
     Console().print(comparison_table(summary))
     console.print(Text(f"report: {write_report(directory, check)}"), soft_wrap=True)
@@ -70,6 +74,7 @@ def report_so_far(
     config: RunConfig,
     workload: WorkloadFacts,
     runs: Sequence[ArmRun],
+    live_runs: Sequence[ArmRun],
     seeds: Mapping[int, Mapping[str, SeedFigures]],
     directory: Path,
     to_come: Sequence[str],
@@ -77,47 +82,71 @@ def report_so_far(
     """Write the report of a run that goes on, and nothing else. Returns its path.
 
     Args:
+        runs, live_runs: As in finish_run.
         to_come: What the run has still to do, in words.
 
     Raises:
         AgoraError: The report cannot be written.
     """
-    arms = [arm_result(config, run, seeds, run.live) for run in runs]
-    summary = summary_of_results(_facts(config, config.runtime, ""), workload, arms)
+    arms, live = _results(config, runs, live_runs, seeds, {})
+    summary = summary_of_results(_facts(config, ""), workload, arms, live)
+    described = (*summary.arms, *summary.live_runs)
     series = {
-        described.slug: dict(arm.series) for described, arm in zip(summary.arms, arms, strict=True)
+        one.slug: dict(arm.series) for one, arm in zip(described, (*arms, *live), strict=True)
     }
     return write_report_so_far(Run(directory, summary, series), to_come)
 
 
 def preview(config: RunConfig, workload: WorkloadFacts, runs: Sequence[ArmRun]) -> Group:
     """The comparison of arms that have all run in virtual time, for the terminal."""
-    facts = _facts(config, "virtual", "")
-    arms = [arm_result(config, run, {}, live=False) for run in runs]
-    return comparison_table(summary_of_results(facts, workload, arms))
+    arms = [arm_result(config, run, {}) for run in runs]
+    return comparison_table(summary_of_results(_facts(config, ""), workload, arms))
 
 
-def _facts(config: RunConfig, runtime: str, partial: str) -> RunFacts:
+def _results(
+    config: RunConfig,
+    runs: Sequence[ArmRun],
+    live_runs: Sequence[ArmRun],
+    seeds: Mapping[int, Mapping[str, SeedFigures]],
+    predictions: Mapping[str, Prediction],
+) -> tuple[list[ArmResult], list[ArmResult]]:
+    """The runs that the arms are compared by, and those that stand apart, in figures."""
+    live = [
+        replace(arm_result(config, run, {}), prediction=predictions.get(run.arm.name))
+        for run in live_runs
+    ]
+    return [arm_result(config, run, seeds) for run in runs], live
+
+
+def _facts(config: RunConfig, partial: str) -> RunFacts:
     return RunFacts(
         seed=config.seed,
         version=version_text(),
-        runtime=runtime,
+        runtime=config.compared_runtime,
         settle_us=settle_us(config),
         config=config.model_dump(mode="json"),
         partial=partial,
     )
 
 
+def slugs_of_arms(config: RunConfig) -> tuple[dict[str, str], dict[str, str]]:
+    """The names of the folders of all arms, and of their live runs that stand apart, by the arms'
+    names."""
+    names = [arm.name for arm in config.arms]
+    live = [arm.name for arm in config.arms if config.has_live_run_apart(arm)]
+    of_arms, of_live = slugs_of_runs(names, live)
+    return dict(zip(names, of_arms, strict=True)), dict(zip(live, of_live, strict=True))
+
+
 def arm_result(
-    config: RunConfig, run: ArmRun, seeds: Mapping[int, Mapping[str, SeedFigures]], live: bool
+    config: RunConfig, run: ArmRun, seeds: Mapping[int, Mapping[str, SeedFigures]]
 ) -> ArmResult:
     """An arm's run in figures.
 
     Args:
         seeds: The seeds of all arms, by seed and arm name.
-        live: Whether the run was on Ray.
     """
-    arm = run.arm
+    arm, live = run.arm, run.live
     outline = config.workload.outline()
     capacity = [] if outline is None else decision_capacity(arm, outline)
     results = {seed: figures[arm.name] for seed, figures in seeds.items() if arm.name in figures}
@@ -146,4 +175,5 @@ def arm_result(
         restarts=run.restarts,
         decision_capacity=capacity,
         validity=live_validity(config, run) if live else None,
+        tears_gangs="" if run.metrics.run.gangs is None else tears_gangs(arm),
     )

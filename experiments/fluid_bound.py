@@ -53,9 +53,7 @@ def phase_bounds(
         AgoraError: The kind of workload is not installed any more, or its expected rates do not go
             with its workload.
     """
-    expected = config.expected_rates()
-    if expected is not None:
-        _check_rates(config.kind, expected, workload)
+    expected = expected_rates(config, workload)
     if not np.diff(workload.catalog.machine_offsets).any() or workload.catalog.has_constraints:
         return [None] * len(workload.phases)
     is_estimate = len(workload.cell.dimensions) > 1
@@ -74,6 +72,15 @@ def phase_bounds(
         # where one phase takes too long, the others would, too
         give_up |= one is not None and not one.is_steady and one.highest_load is None
     return found
+
+
+def expected_rates(config: WorkloadConfig, workload: Workload) -> ExpectedRates | None:
+    """The rates that the options say; None if only the workload tells them. AgoraError as
+    phase_bounds."""
+    expected = config.expected_rates()
+    if expected is not None:
+        _check_rates(config.kind, expected, workload)
+    return expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +111,7 @@ def phase_problem(
     """
     request = _mean_request(workload)
     limit = workload.cell.limit / request
-    slots: Float64 = limit.min(axis=1)
+    slots: Float64 = limit[:, np.isfinite(request)].min(axis=1)
     if expected is not None:
         length_us = np.full(workload.catalog.sets, expected.mean_us)
         fluid = FluidProblem(
@@ -175,12 +182,15 @@ def _check_rates(kind: str, expected: ExpectedRates, workload: Workload) -> None
 
 
 def _mean_request(workload: Workload) -> Float64:
-    """What an arriving task requests on average: float64[R]."""
+    """What an arriving task requests on average, float64[R]. Only resources that all tasks request
+    limit how many a machine holds, as the others go to machines without one, too: of those it is
+    infinite. Where no resource is requested by all, those that most request count."""
     request = workload.tasks.request[workload.arrival_rows]
     if not len(request):
         return np.ones(len(workload.cell.dimensions))
-    mean: Float64 = np.maximum(request.mean(axis=0, dtype=np.float64), 1e-9)
-    return mean
+    wanted = np.count_nonzero(request, axis=0)
+    mean: Float64 = request.mean(axis=0, dtype=np.float64)
+    return np.where(wanted == wanted.max(), mean, np.inf)
 
 
 class _Window:

@@ -20,6 +20,7 @@ from rich.text import Text
 from experiments.config import RunConfig, load_config, read_toml
 from experiments.frontier_presets import default_config
 from experiments.frontiers.build import build_frontier
+from experiments.frontiers.checks import check_grid
 from experiments.frontiers.files import FRONTIER, POINTS, write_frontier, write_points
 from experiments.frontiers.grid import Grid, make_grid, with_options
 from experiments.frontiers.running import run_grid
@@ -77,14 +78,17 @@ def start(options: FrontierOptions) -> int:
     """
     console = Console(stderr=True)
     config = _resolve(options)
-    continues = _continues(options.out, config)
     with naming_file(options.file):
         grid = make_grid(config)
         first = grid.conditions[0].config
         check_memory(first, None)
         workload = make_workload(first, config.seed)
         check_memory(first, workload)
-        check_arms(first, workload)
+        config = config.for_workload(workload)
+        grid = make_grid(config)
+        check_arms(grid.conditions[0].config, workload)
+        check_grid(grid, workload)
+    continues = _continues(options.out, config)
     check_address(options.address)
     with stop_signals_noted() as interruption:
         try:

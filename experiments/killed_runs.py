@@ -24,7 +24,7 @@ from typing import Any
 from experiments.arm_config import ArmConfig
 from experiments.cell_watch import Watched, settle_us
 from experiments.config import RunConfig, load_config
-from experiments.finishing import arm_result
+from experiments.finishing import arm_result, slugs_of_arms
 from experiments.fluid_bound import phase_bounds
 from experiments.kept_arms import kept_arm
 from experiments.model_files import read_model, write_model
@@ -32,7 +32,7 @@ from experiments.preconditions import CONFIG_FILE
 from experiments.restarts import Restart
 from experiments.run_directory import SUMMARY, write_series
 from experiments.running import ArmRun, make_metrics
-from experiments.summary import RunFacts, describe, distinct, slugs, summary_of, workload_facts
+from experiments.summary import RunFacts, describe, distinct, summary_of, workload_facts
 from experiments.summary_model import (
     ArmSummary,
     KeptArm,
@@ -91,12 +91,12 @@ def summary_so_far(directory: Path) -> RunSummary:
     AgoraError if none has, or a file cannot be read."""
     config = load_config(directory / CONFIG_FILE)
     found = _Found(directory, config)
-    names = slugs([arm.name for arm in config.arms])
-    for slug in names:
+    of_arms, of_live = slugs_of_arms(config)
+    for slug in (*of_arms.values(), *of_live.values()):
         found.take_ended(slug)
     if not found.arms:
         raise AgoraError(f"{directory}: its run is in progress, and no arm of it has ended yet")
-    going_on = f"still in progress: {len(found.arms)} of {len(names)} arms have ended"
+    going_on = f"still in progress: {len(found.arms)} of {len(of_arms)} arms have ended"
     return found.summary("; ".join([going_on, *found.lacks]))
 
 
@@ -108,8 +108,11 @@ def finish_killed(directory: Path) -> None:
     path = directory / CONFIG_FILE
     config = load_config(path)
     found = _Found(directory, config)
-    for arm, slug in zip(config.arms, slugs([arm.name for arm in config.arms]), strict=True):
-        found.take(arm, slug)
+    of_arms, of_live = slugs_of_arms(config)
+    for of_runs in (of_arms, of_live):
+        for arm in config.arms:
+            if arm.name in of_runs:
+                found.take(arm, of_runs[arm.name])
     if not found.arms:
         why = "; ".join(found.lacks) or "killed before its first arm began"
         raise AgoraError(
@@ -134,7 +137,7 @@ class _Found:
     """What is left of a run.
 
     Attributes:
-        arms, workload: As in the summary.
+        arms, live_runs, workload: As in the summary.
         lacks: What is missing, a phrase each.
     """
 
@@ -143,8 +146,11 @@ class _Found:
         self._config = config
         self._seeds: dict[int, dict[str, SeedFigures]] = {}  # of each arm, by its slug
         self._read: Workload | None = None
+        self._of_live = slugs_of_arms(config)[1].values()  # the folders
         self._not_run = 0
+        self._not_live = 0
         self.arms: list[ArmSummary] = []
+        self.live_runs: list[ArmSummary] = []
         self.quantities: list[Quantity] = []
         self.lacks: list[str] = []
         self.workload: WorkloadFacts | None = None
@@ -158,20 +164,22 @@ class _Found:
                 self._seeds[kept.seed] = kept.arms
 
     def take(self, arm: ArmConfig, slug: str) -> None:
-        """The next arm of the configuration."""
+        """The next arm of the configuration, or the next live run that stands apart."""
         folder = self._directory / "arms" / slug
         if not folder.is_dir():
-            self._not_run += 1
+            self._not_live += slug in self._of_live
+            self._not_run += slug not in self._of_live
             return
         try:
             kept = kept_arm(folder) or self._unfinished(arm, slug, folder)
         except AgoraError as error:
-            self.lacks.append(f"'{arm.name}' is missing: {error}")
+            live = "the live run of " if slug in self._of_live else ""
+            self.lacks.append(f"{live}'{arm.name}' is missing: {error}")
             return
         self._add(kept, slug)
 
     def take_ended(self, slug: str) -> None:
-        """The next arm of the configuration, if it has ended."""
+        """The next arm of the configuration, or live run, if it has ended."""
         kept = kept_arm(self._directory / "arms" / slug)
         if kept is not None:
             self._add(kept, slug)
@@ -186,18 +194,20 @@ class _Found:
         facts = RunFacts(
             seed=self._config.seed,
             version=self.version,
-            runtime=self._config.runtime,
+            runtime=self._config.compared_runtime,
             settle_us=settle_us(self._config),
             config=self._config.model_dump(mode="json"),
             partial=partial,
         )
-        return summary_of(facts, self.workload, self.arms, self.quantities)
+        return summary_of(facts, self.workload, self.arms, self.quantities, self.live_runs)
 
     def partial(self) -> str:
         """Why the run did not get to its end, "" if it had: only its report is missing then."""
         lacks = list(self.lacks)
         if self._not_run:
             lacks.append(f"{self._not_run} of {len(self._config.arms)} arms did not run")
+        if self._not_live:
+            lacks.append(f"{self._not_live} of {len(self._of_live)} live runs did not begin")
         expected = self._config.seeds * len(self._config.arms) if self._config.seeds > 1 else 0
         done = sum(len(arms) for arms in self._seeds.values())
         if done < expected:
@@ -222,7 +232,8 @@ class _Found:
         ]
         self.workload = kept.workload
         self.quantities += kept.quantities
-        self.arms.append(kept.arm.model_copy(update={"seeds": seeds}))
+        found = self.live_runs if slug in self._of_live else self.arms
+        found.append(kept.arm.model_copy(update={"seeds": seeds}))
 
     def _unfinished(self, arm: ArmConfig, slug: str, folder: Path) -> KeptArm:
         """An arm without figures. Raises AgoraError if its measurements cannot be read."""
@@ -240,8 +251,9 @@ class _Found:
             wall_s=0.0,
             watched=Watched(),
             restarts=measured.restarts,
+            live=_ran_live(folder),
         )
-        result = arm_result(self._config, run, {}, _ran_live(folder))
+        result = arm_result(self._config, run, {})
         write_series(folder, result.series)
         if not measured.stopped:
             self.lacks.append(f"'{arm.name}': its regret was not computed")
@@ -320,8 +332,7 @@ def _from_parquet(config: RunConfig, arm: ArmConfig, workload: Workload, folder:
 
 
 def _ran_live(folder: Path) -> bool:
-    """Whether an arm's files are of a run on Ray. Arms that run live may run in virtual time
-    before."""
+    """Whether an arm's files are of a run on Ray."""
     return (folder / _LOG).is_dir()
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from experiments.config import RunConfig
 from experiments.processors import processors
+from experiments.running import make_metrics
 from experiments.toml_text import toml_text
 from flowsolver.memory import available_bytes
-from parsync.metrics import registry as metrics
 from parsync.metrics.quantity import counted
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.plan_limit import plan_limit
@@ -24,6 +24,7 @@ from shared_state.errors import AgoraError
 RUNS = Path("runs")
 CONFIG_FILE = "config.toml"
 LEAST_FREE_BYTES = 64 << 20  # on disk: what a demo run writes
+FILE_BYTES_PER_TASK = 16  # of the tables of one arm, and of the workload's
 BYTES_PER_TASK = 220  # of workload and metrics, measured at paper scale
 BYTES_PER_VIEW_ROW = 90  # of one agent's view of a machine with one dimension
 BASE_BYTES = 200 << 20  # Python and its libraries
@@ -98,8 +99,7 @@ def check_arms(config: RunConfig, workload: Workload) -> None:
             assembly.owners()
             assembly.check_quotas()
             assembly.check_mapreduce()
-            for metric in metrics.metrics():
-                metrics.check_tables(metric, assembly.tables)
+            make_metrics(config, arm, workload)
             with plan_limit(config.plan_limit_s, lambda: 0):
                 for first in accumulate((group.count for group in spec.groups[:-1]), initial=0):
                     if spec.group_of(first).kind is not None:
@@ -117,7 +117,8 @@ def make_run_directory(out: Path | None, config: RunConfig, workload: Workload) 
     Raises:
         AgoraError: It exists or cannot be made. Nothing is left of it then.
     """
-    made = new_directory(out)
+    tasks = len(workload.tasks) * (1 + len(config.arms))
+    made = new_directory(out, max(LEAST_FREE_BYTES, tasks * FILE_BYTES_PER_TASK))
     try:
         (made / "arms").mkdir()
         (made / CONFIG_FILE).write_text(toml_text(config.model_dump(mode="json")), encoding="utf-8")
@@ -131,23 +132,29 @@ def make_run_directory(out: Path | None, config: RunConfig, workload: Workload) 
     return made
 
 
-def new_directory(out: Path | None) -> Path:
+def check_free(directory: Path, free_bytes: int = LEAST_FREE_BYTES) -> None:
+    """Raise AgoraError if the disk of a directory, which need not exist yet, has less than
+    free_bytes free. OSError if that cannot be told."""
+    whole = directory.absolute()
+    above = next(folder for folder in (whole, *whole.parents) if folder.exists())
+    free = shutil.disk_usage(above).free
+    if free < free_bytes:
+        raise AgoraError(
+            f"--out {directory}: expected at least {free_bytes >> 20:,} MiB free on its disk, got "
+            f"{free >> 20} MiB"
+        )
+
+
+def new_directory(out: Path | None, free_bytes: int = LEAST_FREE_BYTES) -> Path:
     """Create a directory: `out`, or runs/TIME. Raises AgoraError if it exists, cannot be made, or
-    its disk is full."""
+    its disk has less than free_bytes free."""
     name = time.strftime("%Y%m%d-%H%M%S")
     names = (name if number == 1 else f"{name}-{number}" for number in count(1))
     for made in [out] if out is not None else (RUNS / name for name in names):
         if out is not None:
             check_new(made)
-        whole = made.absolute()
-        above = next(folder for folder in (whole, *whole.parents) if folder.exists())
         try:
-            free = shutil.disk_usage(above).free
-            if free < LEAST_FREE_BYTES:
-                raise AgoraError(
-                    f"--out {made}: expected at least {LEAST_FREE_BYTES >> 20} MiB free on its "
-                    f"disk, got {free >> 20} MiB"
-                )
+            check_free(made, free_bytes)
             made.mkdir(parents=True)
             return made
         except FileExistsError as error:  # by a run that began in the same second

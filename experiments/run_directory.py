@@ -8,7 +8,8 @@ A run directory holds
     figures/               one PNG and one SVG per figure
     workload/              tasks, machines and what else the arms were given, as Parquet
                            (parsync.workload.tables)
-    arms/<slug>/           <table>.parquet for every table of parsync.metrics.tables, or of one of
+    arms/<slug>/           of each arm, and of each live run that stands apart:
+                           <table>.parquet for every table of parsync.metrics.tables, or of one of
                            its protocols, that got rows;
                            series.npz: time series and histograms the figures are drawn from
                            (parsync.metrics.summary.series); arm.json and ended.json, for a
@@ -22,7 +23,7 @@ Files ending in .partial were not finished.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,20 +42,45 @@ SERIES_FILE = "series.npz"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run as read back: its summary, and the series of each arm by slug."""
+    """A run as read back: its summary, and the series of each arm and live run by slug.
+
+    Attributes:
+        places: The place of each arm in the order of colours, by slug, where it is not that in the
+            summary.
+    """
 
     directory: Path
     summary: RunSummary
     series: dict[str, dict[str, NDArray[Any]]]
+    places: Mapping[str, int] = field(default_factory=dict)
+
+    def live(self) -> Run | None:
+        """The same with its live runs as arms (ComparedArms.live), each in the colour of its arm;
+        None if there are none."""
+        summary = self.summary.live()
+        if summary is None:
+            return None
+        names = [arm.name for arm in self.summary.arms]
+        places = {
+            arm.slug: names.index(arm.name) if arm.name in names else len(names) + number
+            for number, arm in enumerate(summary.arms)
+        }
+        return replace(self, summary=summary, places=places)
 
 
-def write_run(directory: Path, summary: RunSummary, arms: Sequence[ArmResult]) -> None:
+def write_run(
+    directory: Path,
+    summary: RunSummary,
+    arms: Sequence[ArmResult],
+    live_runs: Sequence[ArmResult] = (),
+) -> None:
     """Write summary.json, the arms' series and the seeds' figures into an existing run directory.
 
     Every file is whole or absent; series that are there are kept. Raises AgoraError naming what
     cannot be written.
     """
-    for arm, described in zip(arms, summary.arms, strict=True):
+    runs = (*summary.arms, *summary.live_runs)
+    for arm, described in zip((*arms, *live_runs), runs, strict=True):
         write_series(directory / "arms" / described.slug, arm.series)
     by_seed: dict[int, dict[str, SeedFigures]] = {}
     for arm, described in zip(arms, summary.arms, strict=True):
@@ -107,10 +133,10 @@ def read_run(directory: Path) -> Run:
 
 
 def read_series(directory: Path, summary: RunSummary) -> Run:
-    """The series of a run's arms beside its summary. Raises AgoraError naming one that is missing
-    or cannot be read."""
+    """The series of a run's arms and live runs beside its summary. Raises AgoraError naming one
+    that is missing or cannot be read."""
     series: dict[str, dict[str, NDArray[Any]]] = {}
-    for arm in summary.arms:
+    for arm in (*summary.arms, *summary.live_runs):
         path = directory / "arms" / arm.slug / SERIES_FILE
         arrays = read_arrays(path)
         check_series(path, arrays, len(arm.agents))

@@ -33,6 +33,7 @@ from parsync.runtime.event_logs import VIRTUAL_LOG, LogEnd, write_end
 from parsync.runtime.records import RecordSink, merge_parts
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.runtime.workload_files import WORKLOAD_DIR, WORKLOAD_FILE
+from parsync.workload.gangs import TaskGangs
 from parsync.workload.workload import Workload
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
@@ -109,6 +110,7 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
         services=workload.tasks.task_class == TaskClass.SERVICE,
         values=placement_values(config, workload),
         preferences=TaskPreferences(workload.tasks.preference, workload.tasks.submit_us),
+        gangs=TaskGangs.of(workload),
         tables=tables_of(arm.protocol_kinds),
     )
 

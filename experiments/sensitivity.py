@@ -46,6 +46,8 @@ class Choice:
         spec = spec.with_options(spec.parse_options(group.options))
         if not self.concerns(spec.capabilities):
             return group
+        if group.decision.service is not None and self.key == "charges_kept":
+            return group  # not with other times for service tasks (ModelledTime)
         decision = group.decision.model_copy(update={self.key: self.value})
         return group.model_copy(update={"decision": decision})
 
@@ -60,7 +62,7 @@ CHOICES = (
         "scan_cost",
         PARSYNC_SCAN_COST,
         f"If looking at all partitions made a decision {100 * PARSYNC_SCAN_COST:.0f} % longer "
-        "(ParSync section 6.2)",
+        "(which fits ParSync's Figs. 5, 7b and 8)",
         with_others=False,
         concerns=_ranks_partitions,
     ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.whole_files import whole_file
-from shared_state.errors import AgoraError
-
-# What numpy raises for a file that is no archive of plain arrays.
-_UNREADABLE = (ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error)
+from flowsolver.memory import need_memory
+from flowsolver.npz import declared_arrays
+from shared_state.errors import reading
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -26,12 +24,12 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays in a file. Raises AgoraError naming it if it cannot be read."""
-    try:
+    """The arrays in a file. Raises AgoraError naming it if it cannot be read, or if its arrays are
+    larger than this machine's memory: a small file may declare gigabytes."""
+    with reading(f"{path}: cannot read the series"):
+        with zipfile.ZipFile(path) as archive:
+            arrays = declared_arrays(archive)
+        need_memory("its arrays", sum(declared.nbytes for declared in arrays.values()))
         with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except OSError as error:
-        what = error.strerror or error
-        raise AgoraError(f"{path}: cannot read the series: {what}") from error
-    except _UNREADABLE as error:
-        raise AgoraError(f"{path}: cannot read the series: {error}") from error
+            read = {name: file[name] for name in arrays}
+    return read

@@ -4,9 +4,8 @@ sensitivity of the results, and the report, which is rewritten as more arrives."
 from __future__ import annotations
 
 import contextlib
-import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +18,13 @@ from experiments.arm_config import ArmConfig
 from experiments.cell_watch import settle_us
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
-from experiments.finishing import arm_result, finish_run, preview, report_so_far
+from experiments.finishing import (
+    arm_result,
+    finish_run,
+    preview,
+    report_so_far,
+    slugs_of_arms,
+)
 from experiments.fluid_bound import phase_bounds
 from experiments.frontiers.files import FRONTIER
 from experiments.frontiers.running import frontier_of_run
@@ -32,7 +37,7 @@ from experiments.predictions import prediction_points, predictions_of
 from experiments.run_directory import write_seed
 from experiments.running import ArmRun, ArmRunner, figures_of_run
 from experiments.sensitivity import Choice, changed_points, sensitivity
-from experiments.summary import slugs, workload_facts
+from experiments.summary import workload_facts
 from experiments.summary_model import SeedFigures
 from experiments.sweeps.engine import run_points
 from experiments.sweeps.points import Point, paired_points
@@ -65,10 +70,10 @@ class Stages:
     """A run under way: its stages, and what they have come to so far.
 
     Attributes:
-        runs: The arms that have ended, by name. A live run takes the place of the same arm's run in
-            virtual time.
+        runs: The runs that the arms are compared by, of those that have ended, by name.
+        live_runs: The live runs that stand apart, likewise.
         seeds: The figures of the paired seeds, by seed and name of the arm.
-        broken: Why the arms ended of which a scheduler broke its contract, by name.
+        broken: Why runs ended of which a scheduler broke its contract.
         doing: Why the run is partial if it is interrupted now.
     """
 
@@ -91,18 +96,16 @@ class Stages:
             bounds = phase_bounds(config.workload, workload, settle_us(config))
         self._facts = workload_facts(workload, bounds)
         self._version = version_text()
-        self._slug = dict(
-            zip((names := [arm.name for arm in config.arms]), slugs(names), strict=True)
-        )
-        self._live = [arm for arm in config.arms if config.is_live(arm)]
-        self._mixed = 0 < len(self._live) < len(config.arms)
+        self._live = [arm for arm in config.arms if config.has_live_run_apart(arm)]
+        self._slug, self._live_slug = slugs_of_arms(config)
         self._changed: list[tuple[Choice, Point, SeedFigures]] = []
         self._predicted: dict[str, SeedFigures] = {}
         self._reported = False
         self._reported_s = time.monotonic()
         self.runs: dict[str, ArmRun] = {}
+        self.live_runs: dict[str, ArmRun] = {}
         self.seeds: dict[int, dict[str, SeedFigures]] = {}
-        self.broken: dict[str, str] = {}
+        self.broken: list[str] = []
         self.doing = "interrupted"
 
     @property
@@ -112,29 +115,27 @@ class Stages:
         missing = len(self._config.arms) - len(self.runs)
         if missing:
             parts.append(f"{missing} of {len(self._config.arms)} arms did not run")
-        waiting = [arm.name for arm in self._not_yet_live() if arm.name in self.runs]
-        if waiting:
+        if waiting := [arm for arm in self._not_yet_live() if arm.name in self.runs]:
             parts.append(f"{len(waiting)} of {len(self._live)} live arms ran in virtual time only")
         return "; ".join(parts)
 
     def arms(self) -> None:
-        """Run every arm. Where only some run on Ray, all run in virtual time first: that takes
-        seconds, and the live runs confirm or contradict it.
+        """Run every arm. Where arms are compared in virtual time, all run there before any runs on
+        Ray: that takes seconds, and the live runs confirm or contradict it.
 
         Raises:
             StageFailed: An arm was interrupted, or cannot go on.
             KeyboardInterrupt: A stop signal was received between two arms.
         """
-        config, mixed = self._config, self._mixed
-        if mixed:
+        config, apart = self._config, bool(self._live)
+        if apart:
             self._all_in_virtual_time()
-        alone = self._live if mixed else list(config.arms)
+        alone = self._live or list(config.arms)
         for number, arm in enumerate(alone, start=1):
             self.doing = f"'{arm.name}': interrupted"
-            title = f"{number}/{len(alone)} {arm.name}{', live' if mixed else ''}"
-            folder = self._folder(arm)
-            shutil.rmtree(folder, ignore_errors=True)  # of its run in virtual time
-            job = Job(arm, self._run_arm, folder)
+            title = f"{number}/{len(alone)} {arm.name}{', live' if apart else ''}"
+            slug = (self._live_slug if apart else self._slug)[arm.name]
+            job = Job(arm, self._run_arm, self._folder(slug))
             interruption, console = self._interruption, self._console
             self._ended(run_and_show(config, job, self._workload, title, console, interruption))
             self.doing = "interrupted"
@@ -144,7 +145,7 @@ class Stages:
 
     def _all_in_virtual_time(self) -> None:
         self.doing = "interrupted in virtual time"
-        arms = [(arm, self._folder(arm)) for arm in self._config.arms]
+        arms = [(arm, self._folder(self._slug[arm.name])) for arm in self._config.arms]
         processes = runs_at_a_time(self._config, self._workload)
         progress = Progress(len(arms))
         with (
@@ -163,21 +164,22 @@ class Stages:
         self._report_so_far()
 
     def _ended(self, run: ArmRun) -> None:
-        """Keep what an arm came to."""
+        """Keep what a run of an arm came to."""
         name = run.arm.name
-        self.runs[name] = run
-        self.broken.pop(name, None)
+        apart = run.live and bool(self._live)
+        (self.live_runs if apart else self.runs)[name] = run
         if run.broken:
-            self.broken[name] = f"'{name}': {run.stopped}"
+            where = ", live" if apart else ""
+            self.broken.append(f"'{name}'{where}: {run.stopped}")
         elif run.stopped:
             status = self._interruption.exit_status if run.interrupted else BAD_INPUT
             raise StageFailed(f"'{name}': {run.stopped}", status)
-        elif not run.live and (self._mixed or self._config.seeds > 1):
-            # Without it, a report would compare live runs with others in virtual time.
+        elif not run.live and (self._live or self._config.seeds > 1):
             self._of_seed(self._config.seed, name, figures_of_run(run, self._workload))
-        result = arm_result(self._config, run, {}, run.live)
-        facts, version = self._facts, self._version
-        keep_arm(self._directory, result, self._slug[name], facts, version, run.stopped)
+        result, slug = arm_result(self._config, run, {}), self._slug[name]
+        if apart:
+            slug = self._live_slug[name]
+        keep_arm(self._directory, result, slug, self._facts, self._version, run.stopped)
 
     def paired_seeds(self) -> None:
         """Run all arms over the paired seeds. The arms that ran in virtual time have run under the
@@ -207,7 +209,7 @@ class Stages:
 
     def predictions(self) -> None:
         """Run the live arms in virtual time, calibrated on each other. Errors as paired_seeds."""
-        points = prediction_points(self._config, self.in_order())
+        points = prediction_points(self._config, self._live_in_order())
         if not points:
             return
         self.doing = "interrupted during the predictions of live runs"
@@ -264,9 +266,10 @@ class Stages:
             self._config,
             self._facts,
             self.in_order(),
+            self._live_in_order(),
             self.seeds,
             sensitivity(self._slug, self._changed),
-            predictions_of(self._config, self.in_order(), self._predicted),
+            predictions_of(self._config, self._live_in_order(), self._predicted),
             self._directory,
             reason,
             self._console,
@@ -274,27 +277,36 @@ class Stages:
         )
 
     def in_order(self) -> list[ArmRun]:
-        """The runs in the order of the configuration."""
-        return [self.runs[arm.name] for arm in self._config.arms if arm.name in self.runs]
+        """The runs that the arms are compared by, in the order of the configuration."""
+        return self._ordered(self.runs)
+
+    def _live_in_order(self) -> list[ArmRun]:
+        return self._ordered(self.live_runs)
+
+    def _ordered(self, runs: Mapping[str, ArmRun]) -> list[ArmRun]:
+        return [runs[arm.name] for arm in self._config.arms if arm.name in runs]
 
     def _report_so_far(self) -> None:
         """Write the report with what there is, unless that was done just before."""
         to_come = self._to_come()
         if not to_come or time.monotonic() - self._reported_s < REPORT_EVERY_S:
             return
-        runs = [run for run in self.in_order() if not run.stopped]
+        runs, live = (
+            [run for run in those if not run.stopped]
+            for those in (self.in_order(), self._live_in_order())
+        )
         if not runs:
             return
-        path = report_so_far(self._config, self._facts, runs, self.seeds, self._directory, to_come)
+        path = report_so_far(
+            self._config, self._facts, runs, live, self.seeds, self._directory, to_come
+        )
         if not self._reported:
             self._console.print(Text(f"report so far: {path}"), soft_wrap=True)
         self._reported = True
         self._reported_s = time.monotonic()
 
     def _not_yet_live(self) -> list[ArmConfig]:
-        return [
-            arm for arm in self._live if arm.name not in self.runs or not self.runs[arm.name].live
-        ]
+        return [arm for arm in self._live if arm.name not in self.live_runs]
 
     def _to_come(self) -> list[str]:
         """What the run has still to do, in words."""
@@ -320,8 +332,8 @@ class Stages:
     def _has_frontier(self) -> bool:
         return (self._directory / FRONTIER).exists()
 
-    def _folder(self, arm: ArmConfig) -> Path:
-        return self._directory / "arms" / self._slug[arm.name]
+    def _folder(self, slug: str) -> Path:
+        return self._directory / "arms" / slug
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from experiments.summary_model import (
     Phase,
     Prediction,
     RunSummary,
+    Runtime,
     SeedFigures,
     SeedSummary,
     Sensitivity,
@@ -42,7 +43,7 @@ LONGEST_SLUG = 60
 
 @dataclass(frozen=True, slots=True)
 class ArmResult:
-    """One arm as it ran under the run's own runtime and seed, and its paired seeds.
+    """One run of an arm under the run's own seed, and its paired seeds.
 
     The attributes not listed here are as in ArmSummary.
 
@@ -53,7 +54,7 @@ class ArmResult:
     """
 
     name: str
-    runtime: Literal["ray", "virtual"]
+    runtime: Runtime
     mix: Sequence[Mapping[str, Any]]
     sync: str
     strategy: str
@@ -71,6 +72,7 @@ class ArmResult:
     restarts: Sequence[Restart] = ()
     validity: Validity | None = None
     prediction: Prediction | None = None
+    tears_gangs: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +80,13 @@ class RunFacts:
     """What holds for all arms.
 
     Attributes:
+        runtime: Of the runs that the arms are compared by.
         partial: Why the run did not get to its end, "" if it did.
     """
 
     seed: int
     version: str
-    runtime: str
+    runtime: Runtime
     settle_us: int
     config: Mapping[str, Any]
     partial: str = ""
@@ -102,29 +105,37 @@ def slugs(names: Sequence[str]) -> list[str]:
     return taken
 
 
+def slugs_of_runs(arms: Sequence[str], live: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The file names of arms, and of the live runs that some of them have besides."""
+    found = slugs([*arms, *(f"{name} live" for name in live)])
+    return found[: len(arms)], found[len(arms) :]
+
+
 def build_summary(
     facts: RunFacts,
     workload: Workload,
     arms: Sequence[ArmResult],
-    sensitivity: Sequence[Sensitivity] = (),
+    live_runs: Sequence[ArmResult] = (),
 ) -> RunSummary:
     """The summary of a run of this workload."""
-    return summary_of_results(facts, workload_facts(workload), arms, sensitivity)
+    return summary_of_results(facts, workload_facts(workload), arms, live_runs)
 
 
 def summary_of_results(
     facts: RunFacts,
     workload: WorkloadFacts,
     arms: Sequence[ArmResult],
+    live_runs: Sequence[ArmResult] = (),
     sensitivity: Sequence[Sensitivity] = (),
 ) -> RunSummary:
     """As build_summary, where the facts of the workload are known already."""
-    described = [
-        describe(arm, slug)
-        for arm, slug in zip(arms, slugs([arm.name for arm in arms]), strict=True)
-    ]
-    quantities = [one for arm in arms for one in arm.quantities]
-    return summary_of(facts, workload, described, quantities, sensitivity)
+    names = slugs_of_runs([arm.name for arm in arms], [arm.name for arm in live_runs])
+    described, live = (
+        [describe(arm, slug) for arm, slug in zip(results, its, strict=True)]
+        for results, its in zip((arms, live_runs), names, strict=True)
+    )
+    quantities = [one for arm in (*arms, *live_runs) for one in arm.quantities]
+    return summary_of(facts, workload, described, quantities, live, sensitivity)
 
 
 def summary_of(
@@ -132,6 +143,7 @@ def summary_of(
     workload: WorkloadFacts,
     arms: Sequence[ArmSummary],
     quantities: Sequence[Quantity],
+    live_runs: Sequence[ArmSummary] = (),
     sensitivity: Sequence[Sensitivity] = (),
 ) -> RunSummary:
     """The summary of arms that are described already."""
@@ -145,13 +157,14 @@ def summary_of(
         seed=facts.seed,
         version=facts.version,
         runtime=facts.runtime,
-        partial=bool(facts.partial) or any(arm.partial for arm in arms),
+        partial=bool(facts.partial) or any(arm.partial for arm in (*arms, *live_runs)),
         partial_reason=facts.partial,
         settle_us=facts.settle_us,
         workload=workload,
         config=_plain(facts.config),
         quantities=known,
         arms=list(arms),
+        live_runs=list(live_runs),
         paired=paired(arms, known),
         sensitivity=list(sensitivity),
     )
@@ -268,7 +281,7 @@ def describe(arm: ArmResult, slug: str) -> ArmSummary:
         sync=arm.sync,
         strategy=arm.strategy,
         decision_clock=arm.decision_clock,
-        basis=arm.basis,
+        basis=arm.basis.live if arm.runtime == "ray" else arm.basis,
         decision_capacity=list(arm.decision_capacity),
         clock_notes=_plain(arm.clock_notes),
         partial=arm.partial,
@@ -294,6 +307,7 @@ def describe(arm: ArmResult, slug: str) -> ArmSummary:
             )
             for seed, result in sorted(arm.seeds.items())
         ],
+        tears_gangs=arm.tears_gangs,
     )
 
 

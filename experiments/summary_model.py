@@ -27,8 +27,8 @@ from parsync.metrics.summary import (
 )
 from parsync.metrics.validity import Validity
 
-Version = Literal[7]
-VERSION: Version = 7
+Version = Literal[8]
+VERSION: Version = 8
 
 Settings = dict[str, JsonValue]  # of a configuration, by name
 
@@ -130,11 +130,14 @@ class Prediction(Figures):
     calibrated_on: list[str]
 
 
+Runtime = Literal["ray", "virtual"]  # in real time on Ray, or in virtual time
+
+
 class ArmSummary(ArmFigures):
-    """An arm of a run.
+    """One run of an arm. An arm that ran in virtual time and live has two.
 
     Args:
-        runtime: Where it ran: in real time on Ray, or in virtual time.
+        runtime: Where this run was.
         slug: The name of its folder.
         mix: The configuration of each scheduler group, e.g. name, kind, count, strategy.
         basis: What its delays rest on, and so which arms it is ranked beside.
@@ -145,10 +148,12 @@ class ArmSummary(ArmFigures):
         validity: Whether a live run was disturbed; None in virtual time.
         prediction: Of a live run; None if there is none.
         digest: Of its event log; "" if that is not known.
+        tears_gangs: Why gangs of the workload may be torn, such as an option of its protocol; ""
+            if they may not, or the workload has none.
     """
 
     name: str
-    runtime: Literal["ray", "virtual"]
+    runtime: Runtime
     slug: str = Field(pattern=r"^[a-z0-9-]+$")
     mix: list[Settings]
     sync: str
@@ -164,6 +169,7 @@ class ArmSummary(ArmFigures):
     digest: str
     regret: Regret
     seeds: list[SeedSummary]
+    tears_gangs: str = ""
 
     @property
     def prices(self) -> str:
@@ -172,7 +178,7 @@ class ArmSummary(ArmFigures):
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether its live run was disturbed: then its figures of that run win nothing."""
+        """Whether it is a live run that was disturbed: then it is not ranked."""
         return self.validity is not None and self.validity.is_disturbed
 
     @property
@@ -253,33 +259,58 @@ class ComparedArms(Figures):
 
     Attributes:
         seed: The root seed, or those of several runs.
+        runtime: Of all `arms`.
+        arms: One run of each arm, all under one runtime.
+        live_runs: The live runs of arms that are compared in virtual time. They are not among
+            `arms`: live() compares them with each other.
         quantities: What the figures are called, in the order of the tables.
         partial_reason: Why a run did not get to its end, "" if it did.
     """
 
     seed: int | str
-    runtime: str
+    runtime: Runtime
     partial: bool
     partial_reason: str
     workload: WorkloadFacts
     quantities: list[Quantity]
     arms: list[ArmSummary]
+    live_runs: list[ArmSummary] = Field(default_factory=list)
     paired: Paired
 
     def sets(self) -> list[Self]:
-        """One for each set of arms that may be ranked beside each other. Without paired seeds,
-        arms have the figures of their own runs, and those of live runs stand apart."""
-        seeds = self.paired.seeds
-        arms = [
-            arm
-            if seeds or arm.runtime == "virtual"
-            else arm.model_copy(update={"basis": arm.basis.live})
-            for arm in self.arms
-        ]
+        """One for each set of arms that may be ranked beside each other."""
         return [
             self.model_copy(update={"arms": members})
-            for members in by_basis([(arm, arm.basis) for arm in arms])
+            for members in by_basis([(arm, arm.basis) for arm in self.arms])
         ]
+
+    @property
+    def ran_live(self) -> list[ArmSummary]:
+        """All runs on Ray, whether the arms are compared by them or not."""
+        return self.arms if self.runtime == "ray" else self.live_runs
+
+    def live(self) -> Self | None:
+        """The same with the live runs as its arms, which have no paired seeds; None if there are
+        no live runs besides the arms."""
+        if not self.live_runs:
+            return None
+        paired = Paired(
+            seeds=[],
+            confidence=self.paired.confidence,
+            baseline=self.live_runs[0].slug,
+            arms={},
+            differences={},
+        )
+        return self.model_copy(
+            update={
+                "arms": self.live_runs,
+                "live_runs": [],
+                "runtime": "ray",
+                "partial": False,
+                "partial_reason": "",
+                "paired": paired,
+            }
+        )
 
     def quantity(self, key: str) -> Quantity | None:
         """The quantity of a key; None if no arm has it."""
@@ -301,7 +332,8 @@ class RunSummary(ComparedArms):
 
     Attributes:
         format: VERSION.
-        digest: The digest of the arms' digests in order.
+        digest: The digest of the digests of the arms and of their paired seeds, in order. Live
+            runs besides them do not change it.
         version: The version of Agora.
         settle_us: The time left out at the start of each phase.
         config: The resolved configuration.
@@ -319,12 +351,19 @@ class RunSummary(ComparedArms):
     @model_validator(mode="after")
     def _check(self) -> Self:
         slugs = [arm.slug for arm in self.arms]
+        every = [*slugs, *(arm.slug for arm in self.live_runs)]
+        runtimes = {"arms": self.runtime, "live_runs": "ray"}
+        for name, runtime in runtimes.items():
+            for number, arm in enumerate(getattr(self, name)):
+                place = f"{name}[{number}]"
+                if every.count(arm.slug) > 1:
+                    raise ValueError(f"{place}.slug: {arm.slug!r} appears twice")
+                if len(arm.phases) != len(self.workload.phases):
+                    raise ValueError(f"{place}.phases: expected as many entries as workload.phases")
+                if arm.runtime != runtime:
+                    raise ValueError(f"{place}.runtime: expected {runtime!r}, got {arm.runtime!r}")
         for number, arm in enumerate(self.arms):
             place = f"arms[{number}]"
-            if slugs.count(arm.slug) > 1:
-                raise ValueError(f"{place}.slug: {arm.slug!r} appears twice")
-            if len(arm.phases) != len(self.workload.phases):
-                raise ValueError(f"{place}.phases: expected as many entries as workload.phases")
             missing = set(self.paired.seeds) - {row.seed for row in arm.seeds}
             if missing:
                 raise ValueError(f"paired.seeds: {place}.seeds has no seed {min(missing)}")

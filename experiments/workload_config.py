@@ -22,7 +22,7 @@ from experiments.workloads import registry
 from experiments.workloads.registry import ExpectedRates, Outline, WorkloadSpec
 from parsync.metrics.run_frame import PlacementValue
 from parsync.workload.workload import Workload
-from schedulers.entry_points import first_problem
+from schedulers.entry_points import first_problem, near_match
 from shared_state.errors import AgoraError
 
 # Sections of configurations that were written before there was a registry of workloads.
@@ -64,8 +64,10 @@ class WorkloadConfig(Strict):
             first = first_problem(error)
             if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
                 known = ", ".join(sorted(spec.options.model_fields)) or "none"
+                name = str(first["loc"][0])
+                near = near_match(name, spec.options.model_fields)
                 raise ValueError(
-                    f"kind {kind!r} has no option {first['loc'][0]!r}; its options: {known}"
+                    f"kind {kind!r} has no option {name!r}{near}; its options: {known}"
                 ) from error
             raise
         except Exception as error:  # of a validator that is somebody else's

@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import math
 import zipfile
-import zlib
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,55 @@ _OPTIONAL_FIELDS = ("low", "base_cost")
 _MOST = {"supply": MAX_NODES, "base_cost": 1}  # entries; of the others MAX_ARCS
 _BYTES_PER_ENTRY = 24  # as read, as int64, and in the network
 
-_UNREADABLE = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+
+class DeclaredArray(NamedTuple):
+    """What the header of an array in an archive says."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def declared_arrays(
+    archive: zipfile.ZipFile, names: Iterable[str] | None = None
+) -> dict[str, DeclaredArray]:
+    """What the headers of the arrays in an .npz archive say. No array is decompressed.
+
+    Args:
+        archive: The archive.
+        names: The arrays asked for; those that are missing are left out. None: all.
+
+    Raises:
+        ValueError: A header's size is not that of its array. Other exceptions, of zipfile and of
+            NumPy's reader of headers, for an archive that is damaged.
+    """
+    members = {
+        member.filename.removesuffix(".npy"): member
+        for member in archive.infolist()
+        if member.filename.endswith(".npy")
+    }
+    declared = {}
+    for name in members if names is None else (name for name in names if name in members):
+        with archive.open(members[name].filename) as member:
+            version = np.lib.format.read_magic(member)
+            read = {
+                (1, 0): np.lib.format.read_array_header_1_0,
+                (2, 0): np.lib.format.read_array_header_2_0,
+            }.get(version)
+            if read is None:
+                raise ValueError(f"{name} is of .npy version {version}, expected 1.0 or 2.0")
+            try:
+                shape, _, dtype = read(member)
+            except Exception as error:  # it reads a Python literal
+                raise ValueError(f"{name}: not a header of NumPy's") from error
+            array = DeclaredArray(shape, dtype)
+            if not dtype.hasobject and member.tell() + array.nbytes != members[name].file_size:
+                raise ValueError(f"{name}: its header does not fit its size")
+            declared[name] = array
+    return declared
 
 
 def parse_npz(data: bytes, name: str) -> DimacsProblem:
@@ -37,15 +86,17 @@ def parse_npz(data: bytes, name: str) -> DimacsProblem:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            shapes = _declared(archive)
-    except _UNREADABLE as error:
-        raise ValueError(f"{name}: not a readable .npz file: {error}") from error
-    _check_declared(shapes, name)
+            declared = declared_arrays(archive, (*_FIELDS, *_OPTIONAL_FIELDS))
+    except Exception as error:  # zipfile and NumPy raise many kinds, which differ by version
+        raise _unreadable(name, error) from error
+    _check_declared(declared, name)
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            arrays = {field: file[field] for field in shapes}
-    except _UNREADABLE as error:
-        raise ValueError(f"{name}: not a readable .npz file: {error}") from error
+            arrays = {field: file[field] for field in declared}
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise _unreadable(name, error) from error
     try:
         return _problem({field: as_int64(field, array) for field, array in arrays.items()})
     except ValueError as error:
@@ -65,34 +116,22 @@ def write_npz(problem: DimacsProblem) -> bytes:
     return file.getvalue()
 
 
-def _declared(archive: zipfile.ZipFile) -> dict[str, tuple[int, ...]]:
-    """The shapes of the problem's arrays, according to their headers."""
-    members = set(archive.namelist())
-    shapes = {}
-    for field in (*_FIELDS, *_OPTIONAL_FIELDS):
-        if f"{field}.npy" not in members:
-            continue
-        with archive.open(f"{field}.npy") as member:
-            version = np.lib.format.read_magic(member)
-            read = {
-                (1, 0): np.lib.format.read_array_header_1_0,
-                (2, 0): np.lib.format.read_array_header_2_0,
-            }.get(version)
-            if read is None:
-                raise ValueError(f"{field} is of .npy version {version}, expected 1.0 or 2.0")
-            shapes[field] = read(member)[0]
-    return shapes
+def _unreadable(name: str, error: Exception) -> ValueError:
+    what = next(iter(str(error).splitlines()), "") or type(error).__name__
+    return ValueError(f"{name}: not a readable .npz file: {what}")
 
 
-def _check_declared(shapes: dict[str, tuple[int, ...]], name: str) -> None:
-    missing = [field for field in _FIELDS if field not in shapes]
+def _check_declared(declared: dict[str, DeclaredArray], name: str) -> None:
+    missing = [field for field in _FIELDS if field not in declared]
     if missing:
         raise ValueError(f"{name}: no array {missing[0]}")
-    for field, shape in shapes.items():
-        entries, most = math.prod(shape), _MOST.get(field, MAX_ARCS)
+    for field, array in declared.items():
+        entries, most = math.prod(array.shape), _MOST.get(field, MAX_ARCS)
         if entries > most:
             raise ValueError(f"{name}: {field} has {entries:,} entries, at most {most:,} fit")
-    needed = _BYTES_PER_ENTRY * sum(math.prod(shape) for shape in shapes.values())
+        if array.dtype.kind not in "iu" and not array.dtype.hasobject:
+            raise ValueError(f"{name}: {field} holds {array.dtype}, expected integers")
+    needed = _BYTES_PER_ENTRY * sum(math.prod(array.shape) for array in declared.values())
     need_memory(f"{name}: a network of this size", needed)
 
 

@@ -113,6 +113,7 @@ class _World:
         environment = SchedulerEnvironment("conformance", spec, partitioning.offsets, catalog)
         n = ROUNDS * 30
         request = stream.integers(n * dimensions, 3).reshape(n, dimensions) + (dimensions == 1)
+        request[~request.any(axis=1), 0] = 1
         request[stream.integers(n, 40) == 0] = 100
         triple = np.arange(n) // 3
         gang = np.where(stream.integers(n // 3, 4)[triple] == 0, triple, NO_GANG)

@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
 from importlib import import_module
@@ -69,7 +70,10 @@ class EntryPointGroup(Generic[Spec]):
         locations = self._locations()
         kind = self.aliases.get(kind, kind)
         if kind not in locations:
-            raise AgoraError(f"unknown {self.what} {kind!r}; known: {self.listing()}")
+            raise AgoraError(
+                f"unknown {self.what} {kind!r}{near_match(kind, self.names())}; known: "
+                f"{self.listing()}"
+            )
         location = locations[kind]
         module, _, attribute = location.partition(":")
         try:
@@ -124,12 +128,20 @@ def parse_options(
         if first["type"] == "extra_forbidden":
             known = ", ".join(sorted(model.model_fields)) or "none"
             raise AgoraError(
-                f"{what} {kind!r} has no {option} {name!r}; its {option}s: {known}"
+                f"{what} {kind!r} has no {option} {name!r}{near_match(name, model.model_fields)}; "
+                f"its {option}s: {known}"
             ) from error
         place = f", {option} {name!r}" if name else ""
         raise AgoraError(f"{what} {kind!r}{place}: {wrong_value(first)}") from error
     except Exception as error:  # of a validator that is somebody else's
         raise AgoraError(f"{what} {kind!r}, {option}s: {type(error).__name__}: {error}") from error
+
+
+def near_match(name: str, known: Iterable[str]) -> str:
+    """A question for messages about an unknown name: " (did you mean 'settle_s'?)"; "" if no known
+    name is like it."""
+    near = get_close_matches(name, list(known), 1, cutoff=0.7)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def first_problem(error: ValidationError) -> ErrorDetails:

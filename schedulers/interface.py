@@ -117,7 +117,7 @@ NONE.flags.writeable = NO_REASON.flags.writeable = False
 class Plan:
     """What a scheduler decided. Most schedulers make it with Plan.from_machines.
 
-    All arrays are contiguous, and counts are integers of at least 0.
+    Counts are integers of at least 0.
 
     **Partitions scanned** are the partitions looked at, summed over the tasks of the call (ParSync
     section 6.2). A scheduler that searches its whole view leaves the number to the platform, which
@@ -125,11 +125,10 @@ class Plan:
 
     A scheduler that searches in the order of context.ranking states the number itself:
     check_conformance holds it against this rule. For each task it is 0 if no machine of the view is
-    open (up, overdrawn in no dimension, with some room). Otherwise it is P under OPTIMISTIC, where
-    the view is one pool, and under QUALITY_FIRST. Under LATENCY_FIRST it is the number of
-    partitions with an open machine up
-    to the one that takes the task, or of all of them if none does; a partition that had no room for
-    one task of the plan does not count again for another that asks for as much. Under
+    open (up, with room of some resource). Otherwise it is P under OPTIMISTIC, where the view is one
+    pool, and under QUALITY_FIRST. Under LATENCY_FIRST it is the number of partitions with an open
+    machine up to the one that takes the task, or of all of them if none does; a partition that had
+    no room for one task of the plan does not count again for another that asks for as much. Under
     FRESHEST_PREFERRED it is the same, but a task counts every partition with an open machine up to
     the last one looked at for it: all of them if no preferred machine has room.
 

@@ -28,7 +28,7 @@ from flowsolver import FlowNetwork, Status, solve
 from flowsolver.solution import explain
 from schedulers.flow.arrays import ranges
 from schedulers.units import fits_somewhere
-from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog
+from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, fits
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +94,18 @@ class BestPlacement:
             sets, catalog.rack_offsets, catalog.rack, catalog.rack_cost
         )
         usable = slots[machine] > 0
-        fits = np.ones(len(sets), np.bool_)  # on some machine
+        has_place = np.ones(len(sets), np.bool_)  # fits some machine
         if asked is not None:
-            usable &= (asked[tail] <= room[machine]).all(axis=1)
-            fits = fits_somewhere(asked, room)
+            usable &= fits(asked[tail], room[machine])
+            has_place = fits_somewhere(asked, room)
         tail, machine, machine_cost = tail[usable], machine[usable], machine_cost[usable]
-        usable = fits[rack_tail]
+        usable = has_place[rack_tail]
         rack_tail, listed_rack, rack_cost = (
             rack_tail[usable],
             listed_rack[usable],
             rack_cost[usable],
         )
-        placeable = everyone[fits]
+        placeable = everyone[has_place]
 
         node_of_machine, machines = _numbered(machine, len(slots))
         node_of_rack, racks = _numbered(listed_rack, len(self._rack_begin) - 1)
@@ -142,24 +142,22 @@ class BestPlacement:
 
 
 def _slots_of_one(room: Int64, request: Int64) -> Int64:
-    """How many of `request` (int64[R]) fit, int64[M]."""
-    most = np.iinfo(np.int64).max
-    fit = [
-        np.where(room[:, r] < 0, 0, room[:, r] // max(int(q), 1) if q else most)
-        for r, q in enumerate(request)
-    ]
-    slots: Int64 = np.maximum(np.minimum.reduce(fit), 0)
+    """How many of `request` (int64[R], not all 0) fit, int64[M]."""
+    asked = request > 0
+    slots: Int64 = np.maximum((room[:, asked] // request[asked]).min(axis=1), 0)
     return slots
 
 
 def _slots_of_smallest(room: Int64, request: Int64) -> Int64:
     """A bound on the number of tasks that fit, whichever they are, int64[M]: in each dimension the
-    k smallest requests must fit."""
+    k smallest requests must fit, and requests of 0 always do."""
     smallest = np.cumsum(np.sort(request, axis=0), axis=0)
     fit = [
-        np.searchsorted(smallest[:, r], room[:, r], side="right") for r in range(request.shape[1])
+        np.searchsorted(smallest[:, r], np.maximum(room[:, r], 0), side="right")
+        for r in range(request.shape[1])
     ]
     slots: Int64 = np.minimum.reduce(fit).astype(np.int64)
+    slots[(room <= 0).all(axis=1)] = 0
     return slots
 
 

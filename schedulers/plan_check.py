@@ -118,8 +118,6 @@ class PlanCheck:
                 got = f"a {type(column).__name__}"
             elif column.dtype != dtype or column.shape != shape:
                 got = f"{column.dtype}{list(column.shape)}"
-            elif not column.flags.c_contiguous:
-                got = "one that is not contiguous (see numpy.ascontiguousarray)"
             else:
                 continue
             return f"plan.{name}: expected an array {dtype}{list(shape)}, got {got}"
@@ -220,12 +218,12 @@ class PlanCheck:
             if len(unknown):
                 return f"plan.evict: allocation {unknown[0]} is not in context.running"
             victims = running.take(np.isin(running.allocation, others))
-            highest = int(np.iinfo(np.int32).max)
-            lowest = np.full(int(victims.machine.max()) + 1, highest, np.int64)
+            above_all = 1 << 31  # priorities are int32
+            lowest = np.full(int(victims.machine.max()) + 1, above_all, np.int64)
             there = plan.machine < len(lowest)
             np.minimum.at(lowest, plan.machine[there], self._table.priority[plan.task[there]])
             claimed = lowest[victims.machine]
-            forbidden = np.flatnonzero((claimed == highest) | (claimed <= victims.priority))
+            forbidden = np.flatnonzero((claimed == above_all) | (claimed <= victims.priority))
             if len(forbidden):
                 return (
                     f"plan.evict: allocation {victims.allocation[forbidden[0]]}: expected claims "

@@ -5,7 +5,8 @@ tasks of a typical request (the median, dimension by dimension, of what waits) f
 That is exact when requests are alike (slots). When they are not, the flow may send a machine tasks
 that do not fit together, and leave small tasks waiting where a typical one would not fit. So every
 placement is checked against the resources, oversubscribed ones are counted apart, and some of the
-tasks left over are placed one at a time (extraction.place_singly).
+tasks left over are placed one at a time (extraction.place_singly). A resource that some of the
+waiting tasks do not want at all does not count, or these would never reach machines without it.
 """
 
 from __future__ import annotations
@@ -13,32 +14,34 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shared_state.tasks import Int64
+from shared_state.tasks import Int64, fits
 
 MAX_UNITS = 1 << 20  # of one machine; bounds tasks that ask for nothing
 
 
 def units_in(resources: Int64, unit: Int64) -> Int64:
-    """How many of `unit` (int64[R]) fit each row of `resources` (int64[M, R]): int64[M]; 0 where
-    some resource is negative."""
+    """How many of `unit` (int64[R]) fit each row of `resources` (int64[M, R]): int64[M]. A resource
+    of which the unit is 0 does not count; if it is 0 in all, rows with room in some resource hold
+    MAX_UNITS, and others none."""
     count = np.full(len(resources), MAX_UNITS, np.int64)
-    for r in range(len(unit)):
+    if not unit.any():
+        count[(resources <= 0).all(axis=1)] = 0
+        return count
+    for r in np.flatnonzero(unit):
         column = resources[:, r]
         if unit[r] > 1:
             column = column // unit[r]
-        elif unit[r] == 0:
-            column = np.where(column < 0, -1, MAX_UNITS)
         np.minimum(count, column, out=count)
     return np.maximum(count, 0, out=count)
 
 
 def fits_somewhere(request: Int64, free: Int64) -> NDArray[np.bool_]:
     """Whether some row of free (int64[M, R]) holds each request (int64[n, R]): bool[n]."""
-    if len(request) == 0 or np.any(np.all(free >= request.max(axis=0), axis=1)):
+    if len(request) == 0 or np.any(fits(request.max(axis=0), free)):
         return np.ones(len(request), bool)
     distinct, which = np.unique(request, axis=0, return_inverse=True)
-    fits = np.array([np.any(np.all(free >= one, axis=1)) for one in distinct])
-    return fits[which.reshape(-1)]
+    fit = np.array([np.any(fits(one, free)) for one in distinct])
+    return fit[which.reshape(-1)]
 
 
 class TypicalRequest:
@@ -54,11 +57,25 @@ class TypicalRequest:
         """Look at the waiting requests (int64[n, R]); True when the unit changed."""
         if len(request) == 0:
             return False
-        middle = len(request) // 2
-        median: Int64 = np.partition(request, middle, axis=0)[middle]
-        changed = not self._known or bool(np.any(4 * np.abs(median - self.unit) > self.unit))
+        typical = self.typical(request)
+        changed = not self._known or bool(np.any(4 * np.abs(typical - self.unit) > self.unit))
         if changed:
             self._known = True
-            self.unit = median
+            self.unit = typical
         self.exact = bool(np.all(request == self.unit))
         return changed
+
+    def typical(self, request: Int64) -> Int64:
+        """The median of the requests, int64[R]."""
+        middle = len(request) // 2
+        median: Int64 = np.partition(request, middle, axis=0)[middle]
+        return median
+
+
+class FlowUnit(TypicalRequest):
+    """The unit of a flow: 0 in a resource that some tasks do not want, unless that is so of all."""
+
+    def typical(self, request: Int64) -> Int64:
+        median = super().typical(request)
+        wanted_by_all = request.min(axis=0) > 0
+        return np.where(wanted_by_all, median, 0) if wanted_by_all.any() else median

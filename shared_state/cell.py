@@ -91,8 +91,7 @@ class Cell:
         self.partitioning = partitioning
         self.priority = priority
         self._dimensions = len(spec.dimensions)
-        limit = np.ascontiguousarray(spec.limit)
-        self._native = _native.Cell(limit, partitioning.offsets, self._dimensions, priority)
+        self._native = _native.Cell(spec.limit, partitioning.offsets, self._dimensions, priority)
         self._show()
 
     def _show(self) -> None:
@@ -166,7 +165,8 @@ class Cell:
     def load(self, task: Int64, machine: Int32, request: Int64, owner: Int32) -> Int64:
         """Place an initial state.
 
-        Machines may exceed their limit: such machines are grandfathered, and take no claim.
+        Machines may exceed their limit: such machines are grandfathered, and take no claim that
+        requests some of the resource that they exceed.
 
         Returns: int64[n], the allocation ids.
         """

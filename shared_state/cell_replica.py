@@ -107,7 +107,7 @@ class CellReplica:
         none claims the task itself."""
         if self._priority is None:
             return np.zeros(len(task), np.bool_)
-        none = np.iinfo(np.int32).max
+        none = 1 << 31  # above every priority
         lowest = np.full(len(self._up), none, np.int64)
         np.minimum.at(lowest, t.machine, self._priority_of(t.task))
         of_machine = lowest[self._machine.values[task]]

@@ -25,7 +25,7 @@ from shared_state.cell_replica import (
     InvariantViolation,
 )
 from shared_state.partition import Partitioning
-from shared_state.tasks import CellSpec, Int32, Int64
+from shared_state.tasks import CellSpec, Int32, Int64, fits
 from shared_state.transaction import (
     NO_RIVAL,
     CommitMode,
@@ -133,7 +133,8 @@ class CellAudit(CellReplica):
         self._place(
             t.task[accepted], machine, t.request[accepted], owner, result.allocation[accepted]
         )
-        over = (self._used[machine] > self._limit[machine]).any(axis=1)
+        over = self._used[machine] > self._limit[machine]
+        over = (over & (t.request[accepted] > 0)).any(axis=1)
         self._require(~over, "machine {} is filled above its limit by a claim", machine)
         self._move_versions(np.concatenate([machine, ended]))
         self._require(
@@ -143,8 +144,8 @@ class CellAudit(CellReplica):
         )
         if t.commit_mode == CommitMode.INCREMENTAL and (t.evict is None or len(t.evict) == 0):
             full = result.reason == Reason.FULL
-            fits = (self._used[t.machine] + t.request <= self._limit[t.machine]).all(axis=1)
-            self._require(~(full & fits), "claim {} fits and was rejected as full", np.arange(k))
+            fit = fits(t.request, self._limit[t.machine] - self._used[t.machine])
+            self._require(~(full & fit), "claim {} fits and was rejected as full", np.arange(k))
         self._counts["claims"] += k
         self._counts["accepted"] += len(machine)
 

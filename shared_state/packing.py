@@ -17,8 +17,7 @@ _OFFSETS: dict[int, np.dtype[Any]] = {size: np.dtype(f"<u{size}") for size in (1
 
 
 def pack_columns(*arrays: NDArray[Any]) -> bytes:
-    """C-contiguous integer or bool arrays of one or two dimensions as bytes. ValueError for
-    others."""
+    """Integer or bool arrays of one or two dimensions as bytes. ValueError for others."""
     packed: bytes = _native.pack_columns(*arrays)
     return packed
 

@@ -29,6 +29,17 @@ class TaskClass(IntEnum):
     MAPREDUCE = 2
 
 
+def fits(request: Int64, free: Int64) -> NDArray[np.bool_]:
+    """Whether requests fit what is free, bool[...], where both are int64[..., R] that numpy can
+    broadcast together.
+
+    A resource that is requested at 0 is not checked, and takes nothing: a task that wants none of
+    it fits a machine that is overdrawn in it (native/fit.hpp).
+    """
+    fit: NDArray[np.bool_] = (request <= np.maximum(free, 0)).all(axis=-1)
+    return fit
+
+
 @dataclass(frozen=True)
 class CellSpec:
     """A cell's machines, as rows in topology order (rack by rack).
@@ -41,7 +52,8 @@ class CellSpec:
         rack: int32[M], non-decreasing.
         slot_score: int64[M], static quality; higher is better, 0 is none.
         overcommit_permille: int64[R]; claims are accepted while
-            used <= capacity * permille / 1000 (integer floor).
+            used <= capacity * permille / 1000 (integer floor), in each resource that they request
+            some of.
     """
 
     dimensions: tuple[str, ...]
@@ -120,12 +132,14 @@ class TaskBatch:
 
     Attributes:
         task: int64[n], ids.
-        job: int64[n].
-        request: int64[n, R].
+        job: int64[n], 0 or more.
+        request: int64[n, R], 0 or more, and above 0 in some dimension. A resource requested at 0
+            is not checked, and takes nothing.
         priority: int32[n]; higher is more important.
         submit_us: int64[n].
         preference: int32[n], a set of the PreferenceCatalog; 0 is none.
-        gang: int64[n], NO_GANG or an id shared by tasks that are placed together or not at all.
+        gang: int64[n], NO_GANG, or an id from 0 on that tasks share which are placed together or
+            not at all.
         task_class: int8[n], a TaskClass.
     """
 

@@ -27,16 +27,12 @@ class StaticCellState(_native.StaticCellState):  # type: ignore[misc] # compiled
     """
 
     def __init__(self, spec: CellSpec, partitioning: Partitioning) -> None:
-        super().__init__(
-            np.ascontiguousarray(spec.limit, np.int64),
-            np.ascontiguousarray(spec.slot_score, np.int64),
-            np.ascontiguousarray(partitioning.offsets, np.int64),
-        )
+        super().__init__(spec.limit, spec.slot_score, partitioning.offsets)
 
     def fits_when_empty(self, request: Int64) -> NDArray[np.bool_]:
         """Whether some machine would hold each request (int64[n, R]) if it were empty: bool[n]."""
         fits = np.empty(len(request), np.bool_)
-        super().fit_empty_machines(np.ascontiguousarray(request), fits)
+        super().fit_empty_machines(request, fits)
         return fits
 
 
@@ -55,7 +51,7 @@ class ClusterView(_native.ClusterView):  # type: ignore[misc] # compiled
         seqnum: uint32[M], only `with_seqnum`.
         synced_us: int64[P], cell time of the state held, -1 = never.
         versions: int64[P].
-        open_rows: Machines that are up, overdrawn in no dimension and have some room.
+        open_rows: Machines that are up and have some room, in some dimension.
         claims_in_flight: Calls of claim() that are neither settled nor withdrawn.
     """
 

@@ -21,6 +21,8 @@ from parsync.protocols.optimistic.options import OptimisticOptions
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"
 _INTRODUCTION = """# Options
 
+<!-- figures: settings -->
+
 The options of protocols, decision times and workloads, with their defaults. [Runs](run.md) shows
 where they stand in a file, and the `config.toml` of a run has all that are set in it. Options of
 schedulers are on the pages of their subject: waiting for preferred machines

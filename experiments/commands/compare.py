@@ -7,24 +7,19 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.shared_options import CommandWithMetrics, metric_names
+
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-def _metric_names(incomplete: str) -> list[str]:
-    from parsync.metrics import registry
-
-    names = (quantity.key for metric in registry.metrics() for quantity in metric.quantities())
-    return [name for name in names if name.startswith(incomplete)]
-
-
-@app.command()
+@app.command(cls=CommandWithMetrics)
 def compare_command(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", hidden=True)],
     metric: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            autocompletion=_metric_names,
+            autocompletion=metric_names,
             help="Metric to compare, by its name in summary.json; may be repeated. "
             "Default: the main ones.",
         ),

@@ -1,10 +1,12 @@
-"""What the commands that run many runs in virtual time share: their options."""
+"""What commands share: their options, and the names of metrics."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
+import click
 import typer
+from typer.core import TyperCommand
 
 ClusterAddress = Annotated[
     str | None,
@@ -17,3 +19,19 @@ ClusterAddress = Annotated[
 SeedCount = Annotated[
     int, typer.Option(min=1, max=1000, metavar="N", help="Number of seeds; they are 1 to N.")
 ]
+
+
+def metric_names(incomplete: str = "") -> list[str]:
+    """The names of the figures of all metrics that begin so, in the order of their metrics."""
+    from parsync.metrics import registry
+
+    names = (quantity.key for metric in registry.metrics() for quantity in metric.quantities())
+    return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
+
+
+class CommandWithMetrics(TyperCommand):
+    """A command whose help ends with the names of all metrics."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Metrics"):
+            formatter.write_text(", ".join(metric_names()))

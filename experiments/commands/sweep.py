@@ -7,19 +7,12 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.shared_options import ClusterAddress
+from experiments.commands.shared_options import ClusterAddress, CommandWithMetrics, metric_names
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-def _metric_names(incomplete: str) -> list[str]:
-    from parsync.metrics import registry
-
-    names = (quantity.key for metric in registry.metrics() for quantity in metric.quantities())
-    return [name for name in names if name.startswith(incomplete)]
-
-
-@app.command()
+@app.command(cls=CommandWithMetrics)
 def sweep_command(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", hidden=True)] = None,
     out: Annotated[
@@ -54,7 +47,7 @@ def sweep_command(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            autocompletion=_metric_names,
+            autocompletion=metric_names,
             help="Metric of a table and of the first plots, by its key in summary.json; may be "
             "repeated. --until is about the first. Default: as in FILE, or delay_mean_us.",
         ),

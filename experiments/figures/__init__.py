@@ -4,7 +4,7 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -177,10 +177,20 @@ FIGURES: tuple[FigureSpec, ...] = (
         "System regret",
         quality.system_regret,
         "Cost of all running and waiting tasks minus the least possible, at the same random "
-        "instants for every arm. Above, running tasks stay and waiting ones are placed; below, "
-        f"all may move, at no price. {_BOUND}",
+        "instants for every arm. Running tasks stay and waiting ones are placed; or all may move, "
+        f"at no price. {_BOUND}",
     ),
 )
+
+
+def live_figures(specs: Sequence[FigureSpec]) -> list[FigureSpec]:
+    """The same figures of a run's live runs (Run.live), under names of their own. There are no
+    frontiers among them: these are runs in virtual time."""
+    return [
+        replace(spec, name=f"live_{spec.name}", title=f"{spec.title} (live)")
+        for spec in specs
+        if spec.name != "frontier"
+    ]
 
 
 def draw_all(

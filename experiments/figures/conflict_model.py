@@ -14,11 +14,12 @@ from parsync.model.parameters import Float64
 
 
 def draw(setting: RoundSetting, variations: Sequence[Variation]) -> Figure:
-    """Four panels; a dot marks the setting itself."""
+    """Four panels with equal ranges of y; a dot marks the setting itself."""
     own = _lines(setting, by_factor(setting, [1]))
     with style.drawing(2, 2, height_in=4.8) as (figure, panels):
         for axes, variation in zip(panels.flat, variations, strict=True):
             _draw_panel(axes, setting, variation, [float(conflicts[0]) for _, conflicts in own])
+        style.equal_y(list(panels.flat))
         figure.supylabel("Expected conflicts of a round", fontsize=9.5)
         style.legend(figure, panels.flat[-1])
     return figure

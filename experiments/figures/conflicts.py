@@ -20,61 +20,60 @@ _FEWEST_CLAIMS = 50  # a rate on fewer says nothing
 
 
 def over_time(run: Run) -> Figure | None:
-    drawn = False
-    with style.drawing() as (figure, axes):
-        for arm in data.arms(run):
-            time, conflicts = data.coarse(arm, "conflicts", data.end_us(run))
-            _, claims = data.coarse(arm, "claims", data.end_us(run))
-            low, median, high = data.band(data.ratio(conflicts, claims))
-            drawn |= bool(claims.any())
-            axes.plot(time, median, label=arm.name, **style.line_style(arm.index))
-            axes.fill_between(
-                time, low, high, color=style.colour(arm.index), alpha=style.BAND_ALPHA, linewidth=0
-            )
-        style.share_axis(axes)
-        axes.set_ylim(bottom=0)
-        style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
-        style.time_axis(axes, data.end_us(run))
-        axes.set_ylabel("Claims in conflict")
-        style.legend(figure, axes)
-    return figure if drawn else None
+    shown = data.panels(run, lambda arm: bool(arm.series["claims"].any()))
+    if not shown:
+        return None
+    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+        for axes, panel in zip(panels, shown, strict=True):
+            for arm in panel.arms:
+                time, conflicts = data.coarse(arm, "conflicts", data.end_us(run))
+                _, claims = data.coarse(arm, "claims", data.end_us(run))
+                data.draw_band(axes, arm, time, data.ratio(conflicts, claims))
+        for axes in panels:
+            style.share_axis(axes)
+            axes.set_ylim(bottom=0)
+            style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
+            style.time_axis(axes, data.end_us(run))
+        style.label_panels(panels, style.TIME, "Claims in conflict")
+        style.legend(figure, *panels)
+    return figure
 
 
 def by_age(run: Run) -> Figure | None:
-    oldest = max(
-        (
-            int(np.flatnonzero(arm.series["ages"].any(axis=(0, 1)))[-1])
-            for arm in data.arms(run)
-            if arm.series["ages"].any()
-        ),
-        default=None,
-    )
-    if oldest is None:
+    shown = data.panels(run, lambda arm: bool(arm.series["ages"].any()))
+    if not shown:
         return None
+    oldest = max(
+        int(np.flatnonzero(arm.series["ages"].any(axis=(0, 1)))[-1])
+        for panel in shown
+        for arm in panel.arms
+    )
     edges = np.linspace(0, histogram.MIDDLE[oldest] + 1, _AGE_BINS + 1)
     middle = (edges[:-1] + edges[1:]) / 2
-    with style.drawing() as (figure, axes):
-        for arm in data.arms(run):
-            counts = data.rebinned_ages(arm, edges)
-            claims = counts.sum(axis=0)
-            rate = data.ratio(
-                counts[Outcome.CONFLICT], np.where(claims >= _FEWEST_CLAIMS, claims, 0)
-            )
-            axes.plot(
-                middle,
-                rate,
-                label=arm.name,
-                marker=style.marker(arm.index),
-                markersize=4,
-                **style.line_style(arm.index),
-            )
-        style.share_axis(axes)
-        axes.set_xlim(0, edges[-1])
-        style.duration_axis(axes, "x", log=False)
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel("Age of the state the claim was planned on")
-        axes.set_ylabel("Claims in conflict")
-        style.legend(figure, axes)
+    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+        for axes, panel in zip(panels, shown, strict=True):
+            for arm in panel.arms:
+                counts = data.rebinned_ages(arm, edges)
+                claims = counts.sum(axis=0)
+                rate = data.ratio(
+                    counts[Outcome.CONFLICT], np.where(claims >= _FEWEST_CLAIMS, claims, 0)
+                )
+                axes.plot(
+                    middle,
+                    rate,
+                    label=arm.name,
+                    marker=style.marker(arm.index),
+                    markersize=4,
+                    **style.line_style(arm.index),
+                )
+        for axes in panels:
+            style.share_axis(axes)
+            axes.set_xlim(0, edges[-1])
+            style.duration_axis(axes, "x", log=False)
+            axes.set_ylim(bottom=0)
+        x = "Age of the state the claim was planned on"
+        style.label_panels(panels, x, "Claims in conflict")
+        style.legend(figure, *panels)
     return figure
 
 

@@ -3,13 +3,16 @@ schedulers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from experiments.decision_basis import basis_titles
+from experiments.figures import style
 from experiments.figures.labels import label
 from experiments.run_directory import Run
 from experiments.summary_model import ArmSummary
@@ -34,9 +37,36 @@ class Arm:
     series: dict[str, NDArray[Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Arms that may stand on one axis: of one runtime and one clock class.
+
+    Attributes:
+        title: What their delays rest on; "" if all arms of the figure rest on it.
+    """
+
+    title: str
+    arms: list[Arm]
+
+
 def arms(run: Run) -> Iterator[Arm]:
     for index, arm in enumerate(run.summary.arms):
-        yield Arm(index, label(arm.name), arm, run.series[arm.slug])
+        place = run.places.get(arm.slug, index)
+        yield Arm(place, label(arm.name), arm, run.series[arm.slug])
+
+
+def panels(run: Run, has_data: Callable[[Arm], bool]) -> list[Panel]:
+    """The arms with data, in sets that may be compared (ComparedArms.sets). Arms of different sets
+    never share an axis: their delays, and what follows from delays, rest on different times."""
+    by_slug = {arm.figures.slug: arm for arm in arms(run) if has_data(arm)}
+    sets = run.summary.sets()
+    titles = basis_titles([one.arms[0].basis for one in sets])
+    found = [
+        Panel(title, [by_slug[arm.slug] for arm in one.arms if arm.slug in by_slug])
+        for title, one in zip(titles, sets, strict=True)
+    ]
+    found = [panel for panel in found if panel.arms]
+    return [replace(panel, title="") for panel in found] if len(found) == 1 else found
 
 
 def end_us(run: Run) -> int:
@@ -86,6 +116,21 @@ def band(values: Floats) -> tuple[Floats, Floats, Floats]:
         known = values[:, column]
         result[:, column] = np.percentile(known[~np.isnan(known)], (10, 50, 90))
     return result[0], result[1], result[2]
+
+
+def draw_band(axes: Axes, arm: Arm, time: Floats, values: Floats) -> None:
+    """The median among an arm's schedulers as a line, and a band from their 10th to their 90th
+    percentile.
+
+    Args:
+        time: In s.
+        values: float64[agents, len(time)].
+    """
+    low, median, high = band(values)
+    axes.plot(time, median, label=arm.name, **style.marked_line(arm.index, len(time)))
+    axes.fill_between(
+        time, low, high, color=style.colour(arm.index), alpha=style.BAND_ALPHA, linewidth=0
+    )
 
 
 def sampled(arm: Arm, table: str, column: str) -> tuple[Floats, Floats]:

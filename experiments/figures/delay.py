@@ -9,43 +9,47 @@ from experiments.run_directory import Run
 
 
 def over_time(run: Run) -> Figure | None:
-    drawn = False
-    with style.drawing() as (figure, axes):
-        for arm in data.arms(run):
-            time, total = data.coarse(arm, "delay_us", data.end_us(run))
-            _, count = data.coarse(arm, "committed", data.end_us(run))
-            low, median, high = data.band(data.ratio(total, count))
-            drawn |= bool((median > 0).any())
-            axes.plot(time, median, label=arm.name, **style.line_style(arm.index))
-            axes.fill_between(
-                time, low, high, color=style.colour(arm.index), alpha=style.BAND_ALPHA, linewidth=0
-            )
-        style.duration_axis(axes, "y", log=drawn)
-        style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
-        style.time_axis(axes, data.end_us(run))
-        axes.set_ylabel("Scheduling delay")
-        style.legend(figure, axes)
-    return figure if drawn else None
+    def delay_us(arm: data.Arm) -> tuple[data.Floats, data.Floats]:
+        time, total = data.coarse(arm, "delay_us", data.end_us(run))
+        _, count = data.coarse(arm, "committed", data.end_us(run))
+        return time, data.ratio(total, count)
+
+    shown = data.panels(run, lambda arm: bool(arm.series["committed"].any()))
+    if not shown:
+        return None
+    waits = any(bool((delay_us(arm)[1] > 0).any()) for panel in shown for arm in panel.arms)
+    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+        for axes, panel in zip(panels, shown, strict=True):
+            for arm in panel.arms:
+                data.draw_band(axes, arm, *delay_us(arm))
+        for axes in panels:
+            style.duration_axis(axes, "y", log=waits)
+            style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
+            style.time_axis(axes, data.end_us(run))
+        style.label_panels(panels, style.TIME, "Scheduling delay")
+        style.legend(figure, *panels)
+    return figure
 
 
 def distribution(run: Run) -> Figure | None:
-    drawn = False
-    with style.drawing() as (figure, axes):
-        for arm in data.arms(run):
-            value, share = arm.series["delay_value_us"], arm.series["delay_share"]
-            if len(value):
-                drawn = True
+    shown = data.panels(run, lambda arm: len(arm.series["delay_value_us"]) > 0)
+    if not shown:
+        return None
+    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+        for axes, panel in zip(panels, shown, strict=True):
+            for arm in panel.arms:
+                value, share = arm.series["delay_value_us"], arm.series["delay_share"]
                 axes.step(
                     value.clip(1),
                     share,
                     where="post",
                     label=arm.name,
-                    **style.line_style(arm.index),
+                    **style.marked_line(arm.index, len(value)),
                 )
-        style.duration_axis(axes, "x", log=True)
-        style.share_axis(axes)
-        axes.set_ylim(0, 1.02)
-        axes.set_xlabel("Scheduling delay")
-        axes.set_ylabel("Tasks committed within")
-        style.legend(figure, axes)
-    return figure if drawn else None
+        for axes in panels:
+            style.duration_axis(axes, "x", log=True)
+            style.share_axis(axes)
+            axes.set_ylim(0, 1.02)
+        style.label_panels(panels, "Scheduling delay", "Tasks committed within")
+        style.legend(figure, *panels)
+    return figure

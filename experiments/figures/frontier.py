@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,7 +17,6 @@ from experiments.statistics import Interval
 from experiments.summary_model import ArmSummary
 from parsync.metrics.quantity import Better, Quantity, Unit
 
-PANEL_IN = 2.7  # height of a panel of the run's figure
 Limits = tuple[float, float, float]  # low, mean and high
 _SHORT = {"preferred_share": "Preferred machine"}
 
@@ -53,9 +51,9 @@ def of_run(run: Run) -> Figure | None:
     if not sets:
         return None
     delay, quality = "delay_mean_us", "preferred_share"
-    height_in = PANEL_IN * len(sets) + 0.8
-    with style.drawing(rows=len(sets), height_in=height_in) as (figure, panels):
-        for axes, members in zip([panels] if len(sets) == 1 else panels, sets, strict=True):
+    titles = [basis_title(members[0].basis) for members in sets] if len(sets) > 1 else [""]
+    with style.drawing_panels(titles) as (figure, panels):
+        for axes, members in zip(panels, sets, strict=True):
             named = {arm.name for arm in members}
             for index, architecture in enumerate(frontier.architectures):
                 if architecture.arm in named:
@@ -68,21 +66,15 @@ def of_run(run: Run) -> Figure | None:
             for arm in members:
                 _mark(run, axes, arm, place[arm.name])
             _bound(axes, frontier, 0, quality)
-            if len(sets) > 1:
-                axes.set_title(basis_title(members[0].basis), loc="left")
+        for axes in panels:
             _finish(axes, frontier.quantity(delay), frontier.quantity(quality))
-        handles = [pair for axes in figure.axes for pair in zip(*_legend(axes), strict=True)]
-        style.legend_of(figure, handles)
+            axes.set_xlabel(axes.get_xlabel() if axes is panels[-1] else "")
+        style.legend(figure, *panels)
     return figure
 
 
 def _any_named(arms: Sequence[ArmSummary], names: set[str]) -> bool:
     return any(arm.name in names for arm in arms)
-
-
-def _legend(axes: Axes) -> tuple[list[Any], list[str]]:
-    handles, labels = axes.get_legend_handles_labels()
-    return list(handles), list(labels)
 
 
 def _line(
@@ -197,10 +189,10 @@ def _finish(axes: Axes, delay: Quantity, quality: Quantity) -> None:
     if quality.unit is Unit.SHARE:
         style.share_axis(axes)
     else:
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        style.count_axis(axes)
     if quality.better is Better.LOWER:
         axes.invert_yaxis()
-    axes.set_ylabel(f"{_SHORT.get(quality.key, quality.label)}  (up is better)")
+    axes.set_ylabel(f"{_SHORT.get(quality.key, quality.label)}\n(up is better)")
 
 
 def _limits(interval: Interval | None, key: str = "") -> Limits | None:

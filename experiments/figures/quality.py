@@ -3,103 +3,113 @@ regret."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.figures import data, style
 from experiments.run_directory import Run
 from experiments.statistics import Interval
 
+Limits = tuple[float, float, float]  # low, mean and high
 AT_LEAST = " (delay at least)"  # tasks never placed are charged until the run was last seen
 
 
 def over_time(run: Run) -> Figure | None:
-    drawn = False
-    with style.drawing() as (figure, axes):
-        for arm in data.arms(run):
-            time, hits = data.coarse(arm, "preferred", data.end_us(run))
-            _, whole = data.coarse(arm, "submitted_prefers", data.end_us(run))
-            width = min(hits.shape[1], whole.shape[1])
-            low, median, high = data.band(data.ratio(hits[:, :width], whole[:, :width]))
-            drawn |= bool(whole.any())
-            axes.plot(time[:width], median, label=arm.name, **style.line_style(arm.index))
-            axes.fill_between(
-                time[:width],
-                low,
-                high,
-                color=style.colour(arm.index),
-                alpha=style.BAND_ALPHA,
-                linewidth=0,
-            )
-        style.share_axis(axes)
-        axes.set_ylim(0, 1.02)
-        style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
-        style.time_axis(axes, data.end_us(run))
-        axes.set_ylabel("On a preferred machine")
-        style.legend(figure, axes)
-    return figure if drawn else None
+    shown = data.panels(run, lambda arm: bool(arm.series["submitted_prefers"].any()))
+    if not shown:
+        return None
+    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+        for axes, panel in zip(panels, shown, strict=True):
+            for arm in panel.arms:
+                time, hits = data.coarse(arm, "preferred", data.end_us(run))
+                _, whole = data.coarse(arm, "submitted_prefers", data.end_us(run))
+                width = min(hits.shape[1], whole.shape[1])
+                shares = data.ratio(hits[:, :width], whole[:, :width])
+                data.draw_band(axes, arm, time[:width], shares)
+        for axes in panels:
+            style.share_axis(axes)
+            axes.set_ylim(0, 1.02)
+            style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
+            style.time_axis(axes, data.end_us(run))
+        style.label_panels(panels, style.TIME, "On a preferred machine")
+        style.legend(figure, *panels)
+    return figure
 
 
 def trade_off(run: Run) -> Figure | None:
-    """Mean delay against preferred share: this run filled, every paired seed a small dot, the
-    seeds' mean with its interval."""
-    drawn = False
-    with style.drawing() as (figure, axes):
-        for arm in data.arms(run):
-            overall = arm.figures.overall
-            marker = {
-                "marker": style.marker(arm.index),
-                "color": style.colour(arm.index),
-            }
-            for seed in arm.figures.seeds:
-                x, y = (
-                    seed.overall.value("delay_mean_us"),
-                    seed.overall.preferred_share,
-                )
-                if x and y is not None:
-                    axes.plot(
-                        x, y, linestyle="none", markersize=3, alpha=0.4, markeredgewidth=0, **marker
-                    )
-            paired = run.summary.paired.arms.get(arm.figures.slug, {})
-            delay, share = paired.get("delay_mean_us"), paired.get("preferred_share")
-            delays, shares = _limits(delay), _limits(share)
-            if delay and delays and shares and delays[1] > 0:
-                (low_x, x, high_x), (_, y, high_y) = delays, shares
-                # An interval that reaches 0 cannot be drawn on a logarithmic axis: it is cut at a
-                # tenth of the mean.
-                axes.errorbar(
-                    x,
-                    y,
-                    xerr=[[x - max(low_x, x / 10)], [high_x - x]],
-                    yerr=high_y - y,
-                    linestyle="none",
-                    capsize=2,
-                    markersize=7,
-                    label=arm.name + (AT_LEAST if delay.at_least else ""),
-                    **marker,
-                )
-                drawn = True
-            elif overall.delay_mean_us and overall.preferred_share is not None:
-                axes.plot(
-                    overall.value("delay_mean_us"),
-                    overall.preferred_share,
-                    linestyle="none",
-                    markersize=8,
-                    label=arm.name + (AT_LEAST if overall.is_bound("delay_mean_us") else ""),
-                    **marker,
-                )
-                drawn = True
-        axes.margins(0.12)
-        style.duration_axis(axes, "x", log=True)
-        style.share_axis(axes)
-        axes.set_xlabel("Mean scheduling delay  (left is better)")
-        axes.set_ylabel("Preferred machine  (up is better)")
-        style.legend(figure, axes)
-    return figure if drawn else None
+    """Mean delay against preferred share: every paired seed a small dot, the seeds' mean with its
+    interval. Without an interval: this run."""
+
+    def has_mark(arm: data.Arm) -> bool:
+        overall = arm.figures.overall
+        measured = bool(overall.delay_mean_us) and overall.preferred_share is not None
+        return measured or _mean(run, arm) is not None
+
+    shown = data.panels(run, has_mark)
+    if not shown:
+        return None
+    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+        for axes, panel in zip(panels, shown, strict=True):
+            for arm in panel.arms:
+                _mark(axes, run, arm)
+        for axes in panels:
+            axes.margins(0.12)
+            style.duration_axis(axes, "x", log=True)
+            style.share_axis(axes)
+        x = "Mean scheduling delay  (left is better)"
+        style.label_panels(panels, x, "Preferred machine\n(up is better)")
+        style.legend(figure, *panels)
+    return figure
 
 
-def _limits(interval: Interval | None) -> tuple[float, float, float] | None:
-    """Low, mean and high, if there is an interval."""
+def _mark(axes: Axes, run: Run, arm: data.Arm) -> None:
+    """An arm and its paired seeds on the axes of delay and preferred share."""
+    marker: dict[str, Any] = {"marker": style.marker(arm.index), "color": style.colour(arm.index)}
+    for seed in arm.figures.seeds:
+        x, y = seed.overall.value("delay_mean_us"), seed.overall.preferred_share
+        if x and y is not None:
+            axes.plot(x, y, linestyle="none", markersize=3, alpha=0.4, markeredgewidth=0, **marker)
+    overall, mean = arm.figures.overall, _mean(run, arm)
+    if mean is None:
+        axes.plot(
+            overall.value("delay_mean_us") or np.nan,
+            np.nan if overall.preferred_share is None else overall.preferred_share,
+            linestyle="none",
+            markersize=8,
+            label=arm.name + (AT_LEAST if overall.is_bound("delay_mean_us") else ""),
+            **marker,
+        )
+        return
+    (low_x, x, high_x), (_, y, high_y) = mean
+    bound = run.summary.paired.arms[arm.figures.slug]["delay_mean_us"].at_least
+    axes.errorbar(
+        x,
+        y,
+        # An interval that reaches 0 cannot be drawn on a logarithmic axis: it is cut at a tenth of
+        # the mean.
+        xerr=[[x - max(low_x, x / 10)], [high_x - x]],
+        yerr=high_y - y,
+        linestyle="none",
+        capsize=2,
+        markersize=7,
+        label=arm.name + (AT_LEAST if bound else ""),
+        **marker,
+    )
+
+
+def _mean(run: Run, arm: data.Arm) -> tuple[Limits, Limits] | None:
+    """Delay and preferred share over the paired seeds, if they have intervals."""
+    paired = run.summary.paired.arms.get(arm.figures.slug, {})
+    delay, share = (_limits(paired.get(key)) for key in ("delay_mean_us", "preferred_share"))
+    return (delay, share) if delay and share and delay[1] > 0 else None
+
+
+def _limits(interval: Interval | None) -> Limits | None:
+    """The limits of an interval, if there is an interval."""
     if interval is None or interval.low is None or interval.mean is None or interval.high is None:
         return None
     return interval.low, interval.mean, interval.high
@@ -107,43 +117,57 @@ def _limits(interval: Interval | None) -> tuple[float, float, float] | None:
 
 def decision_regret(run: Run) -> Figure | None:
     """Sampled transactions as dots; per phase all of an arm's samples together."""
-    drawn, exact = False, True
-    arms = list(data.arms(run))
+    shown = data.panels(run, lambda arm: bool(arm.figures.regret.decision))
+    if not shown:
+        return None
+    regrets = [row for panel in shown for arm in panel.arms for row in arm.figures.regret.decision]
+    least = "the optimum" if all(row.exact for row in regrets) else "a lower bound"
     stretches = _stretches(run)
-    with style.drawing() as (figure, axes):
-        for arm in arms:
-            rows = arm.figures.regret.decision
-            if not rows:
-                continue
-            drawn, exact = True, exact and all(row.exact for row in rows)
-            at_us, regret, tasks = (
-                np.array([getattr(row, key) for row in rows])
-                for key in ("at_us", "regret", "tasks")
-            )
-            marker = {
-                "marker": style.marker(arm.index),
-                "color": style.colour(arm.index),
-            }
-            dots = {"linestyle": "none", "markersize": 2.5, "alpha": 0.3, "markeredgewidth": 0}
-            axes.plot(at_us / 1e6, regret / tasks, **dots, **marker)
-            middle, mean = [], []
-            for start_us, end_us in stretches:
-                inside = (at_us >= start_us) & (at_us < end_us)
-                if inside.any():
-                    # Arms side by side, or their marks would hide each other.
-                    share = 0.2 + 0.6 * (arm.index + 0.5) / len(arms)
-                    middle.append((start_us + share * (end_us - start_us)) / 1e6)
-                    mean.append(regret[inside].sum() / tasks[inside].sum())
-            axes.plot(
-                middle, mean, label=arm.name, linestyle="-", linewidth=0.8, markersize=6, **marker
-            )
-        axes.set_ylim(bottom=0)
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
-        style.time_axis(axes, data.end_us(run))
-        axes.set_ylabel(f"Cost above {'the optimum' if exact else 'a lower bound'}, per claim")
-        style.legend(figure, axes)
-    return figure if drawn else None
+    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+        for axes, panel in zip(panels, shown, strict=True):
+            for number, arm in enumerate(panel.arms):
+                # Arms side by side, or their marks would hide each other.
+                place = 0.2 + 0.6 * (number + 0.5) / len(panel.arms)
+                _draw_regrets(axes, arm, stretches, place)
+        for axes in panels:
+            axes.set_ylim(bottom=0)
+            style.count_axis(axes)
+            style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
+            style.time_axis(axes, data.end_us(run))
+        style.label_panels(panels, style.TIME, f"Cost above {least},\nper claim")
+        style.legend(figure, *panels)
+    return figure
+
+
+def _draw_regrets(
+    axes: Axes, arm: data.Arm, stretches: Sequence[tuple[float, float]], place: float
+) -> None:
+    """The sampled transactions of an arm, and all of a stretch of time together.
+
+    Args:
+        stretches: From and to, in us.
+        place: Of the mark within its stretch, 0 to 1.
+    """
+    rows = arm.figures.regret.decision
+    at_us, regret, tasks = (
+        np.array([getattr(row, key) for row in rows]) for key in ("at_us", "regret", "tasks")
+    )
+    marker: dict[str, Any] = {"marker": style.marker(arm.index), "color": style.colour(arm.index)}
+    dots: dict[str, Any] = {
+        "linestyle": "none",
+        "markersize": 2.5,
+        "alpha": 0.3,
+        "markeredgewidth": 0,
+    }
+    axes.plot(at_us / 1e6, regret / tasks, **dots, **marker)
+    middle_s, mean = [], []
+    for start_us, end_us in stretches:
+        inside = (at_us >= start_us) & (at_us < end_us)
+        if inside.any():
+            middle_s.append((start_us + place * (end_us - start_us)) / 1e6)
+            mean.append(regret[inside].sum() / tasks[inside].sum())
+    line: dict[str, Any] = {"linestyle": "-", "linewidth": 0.8, "markersize": 6}
+    axes.plot(middle_s, mean, label=arm.name, **line, **marker)
 
 
 def _stretches(run: Run) -> list[tuple[float, float]]:
@@ -156,34 +180,39 @@ def _stretches(run: Run) -> list[tuple[float, float]]:
 
 
 def system_regret(run: Run) -> Figure | None:
-    """The regret of the whole cell over time. Above, running tasks stay where they are; below, they
-    may move, which often lowers the cost so much more that the two need scales of their own."""
-    drawn, exact = False, True
-    with style.drawing(rows=2, height_in=1.6 * style.HEIGHT_IN) as (figure, panels):
-        for arm in data.arms(run):
-            rows = arm.figures.regret.system
-            drawn, exact = drawn or bool(rows), exact and all(row.exact for row in rows)
-            for axes, part in zip(panels, ("without_migration", "with_migration"), strict=True):
-                time_s = [row.at_us / 1e6 for row in rows]
+    """The regret of the whole cell over time, if running tasks stay where they are, and if all may
+    move."""
+    shown = data.panels(run, lambda arm: bool(arm.figures.regret.system))
+    if not shown:
+        return None
+    regrets = [row for panel in shown for arm in panel.arms for row in arm.figures.regret.system]
+    least = "the optimum" if all(row.exact for row in regrets) else "a lower bound"
+    parts = {"without_migration": "running tasks stay", "with_migration": "all may move"}
+    rows = [(panel, part) for panel in shown for part in parts]
+    titles = [f"{panel.title}: {parts[part]}".removeprefix(": ") for panel, part in rows]
+    with style.drawing_panels(titles) as (figure, panels):
+        for axes, (panel, part) in zip(panels, rows, strict=True):
+            for arm in panel.arms:
+                samples = arm.figures.regret.system
                 axes.plot(
-                    time_s,
-                    [getattr(row, part) for row in rows],
+                    [row.at_us / 1e6 for row in samples],
+                    [getattr(row, part) for row in samples],
                     label=arm.name,
-                    **style.line_style(arm.index),
+                    **style.marked_line(arm.index, len(samples)),
                 )
-        for axes, title in zip(panels, ("running tasks stay", "all may move"), strict=True):
+        for axes in panels:
             axes.set_ylim(bottom=0)
-            axes.yaxis.set_major_formatter(lambda value, _: _compact(value))
+            axes.yaxis.set_major_formatter(style.TickLabels(_compact))
             style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
             style.time_axis(axes, data.end_us(run))
-            axes.set_ylabel(f"Above {'the optimum' if exact else 'a lower bound'},\n{title}")
-        style.legend(figure, panels[0])
-    return figure if drawn else None
+        style.label_panels(panels, style.TIME, f"Above {least}")
+        style.legend(figure, *panels)
+    return figure
 
 
-def _compact(value: float) -> str:
+def _compact(value: float, digits: int) -> str:
     """A large cost on an axis."""
     for unit, name in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if abs(value) >= unit:
-            return f"{value / unit:g}{name}"
-    return f"{value:g}"
+            return f"{value / unit:.{digits}g}{name}"
+    return f"{value:.{digits}g}"

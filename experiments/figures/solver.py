@@ -10,31 +10,33 @@ from experiments.run_directory import Run
 
 
 def per_round(run: Run) -> Figure | None:
-    drawn = False
-    with style.drawing() as (figure, axes):
-        for arm in data.arms(run):
-            time, solve_us = data.sampled(arm, "rounds", "solve_us")
-            if not len(time):
-                continue
-            drawn = True
-            axes.plot(
-                time,
-                solve_us.clip(1),
-                linestyle="none",
-                marker=".",
-                markersize=3,
-                alpha=0.35,
-                markeredgewidth=0,
-                color=style.colour(arm.index),
-            )
-            middle, median = _median(time, solve_us.clip(1), data.end_us(run) / 1e6)
-            axes.plot(middle, median, label=arm.name, **style.line_style(arm.index))
-        style.duration_axis(axes, "y", log=drawn)
-        style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
-        style.time_axis(axes, data.end_us(run))
-        axes.set_ylabel("Solver time per round")
-        style.legend(figure, axes)
-    return figure if drawn else None
+    shown = data.panels(run, lambda arm: len(data.sampled(arm, "rounds", "solve_us")[0]) > 0)
+    if not shown:
+        return None
+    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+        for axes, panel in zip(panels, shown, strict=True):
+            for arm in panel.arms:
+                time, solve_us = data.sampled(arm, "rounds", "solve_us")
+                axes.plot(
+                    time,
+                    solve_us.clip(1),
+                    linestyle="none",
+                    marker=".",
+                    markersize=3,
+                    alpha=0.35,
+                    markeredgewidth=0,
+                    color=style.colour(arm.index),
+                )
+                middle, median = _median(time, solve_us.clip(1), data.end_us(run) / 1e6)
+                line = style.marked_line(arm.index, len(middle))
+                axes.plot(middle, median, label=arm.name, **line)
+        for axes in panels:
+            style.duration_axis(axes, "y", log=True)
+            style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
+            style.time_axis(axes, data.end_us(run))
+        style.label_panels(panels, style.TIME, "Solver time per round")
+        style.legend(figure, *panels)
+    return figure
 
 
 def _median(time: data.Floats, value: data.Floats, end_s: float) -> tuple[data.Floats, data.Floats]:

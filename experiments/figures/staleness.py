@@ -4,30 +4,35 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from experiments.figures import data, style
 from experiments.run_directory import Run
 
 
 def by_partition(run: Run) -> Figure | None:
-    drawn = False
-    with style.drawing() as (figure, axes):
-        for arm in data.arms(run):
-            # None becomes NaN: not drawn
-            mean = np.array(arm.figures.staleness.mean_us, float)
-            drawn |= bool(np.isfinite(mean).any())
-            axes.plot(
-                np.arange(len(mean)),
-                mean,
-                label=arm.name,
-                marker=style.marker(arm.index),
-                markersize=4,
-                **style.line_style(arm.index),
-            )
-        axes.set_ylim(0, axes.get_ylim()[1] * 1.08)
-        style.duration_axis(axes, "y", log=False)
-        axes.set_xlabel("Partition")
-        axes.set_ylabel("Age in the views, average")
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        style.legend(figure, axes)
-    return figure if drawn else None
+    def age_us(arm: data.Arm) -> data.Floats:
+        return np.array(arm.figures.staleness.mean_us, float)  # None becomes NaN: not drawn
+
+    shown = data.panels(run, lambda arm: bool(np.isfinite(age_us(arm)).any()))
+    if not shown:
+        return None
+    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+        for axes, panel in zip(panels, shown, strict=True):
+            for arm in panel.arms:
+                mean_us = age_us(arm)
+                axes.plot(
+                    np.arange(len(mean_us)),
+                    mean_us,
+                    label=arm.name,
+                    marker=style.marker(arm.index),
+                    markersize=4,
+                    **style.line_style(arm.index),
+                )
+        panels[0].set_ylim(0, panels[0].get_ylim()[1] * 1.08)
+        for axes in panels:
+            style.duration_axis(axes, "y", log=False)
+            axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+        style.label_panels(panels, "Partition", "Age in the views, average")
+        style.legend(figure, *panels)
+    return figure

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from experiments.summary_model import Phase
 from experiments.whole_files import whole_file
@@ -38,7 +38,11 @@ COLOURS = (
     *("#8172B3", "#B0413E", "#6B9A2F", "#1AA3B5", "#C0A000", "#4C5BA8", "#E07B91", "#94A3B8"),
 )
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), "-", (0, (5, 1.5, 1, 1.5)), "-", (0, (1.5, 1.2)))
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+# As many as colours, so that arms of similar colours differ in their marks.
+MARKERS: tuple[Any, ...] = (
+    *("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "d", "h"),
+    *((3, 1, 0), (4, 1, 0), (8, 1, 0)),  # stars of so many points
+)
 
 LEGEND_ROW_IN = 0.2
 
@@ -72,14 +76,18 @@ _SETTINGS: dict[Any, Any] = {
 }
 
 WIDTH_IN, HEIGHT_IN = 4.6, 3.5
+PANEL_IN = 2.1  # height of each of several panels
 BAND_ALPHA = 0.09
+TIME = "Time (s)"
+MARKS = 6  # of a line that many others cross
+MOST_DIGITS = 12
 
 
 def colour(index: int) -> str:
     return COLOURS[index % len(COLOURS)]
 
 
-def marker(index: int) -> str:
+def marker(index: int) -> Any:
     """The marker of the index-th arm; arms of one colour have different ones."""
     return MARKERS[(index + index // len(COLOURS)) % len(MARKERS)]
 
@@ -87,6 +95,18 @@ def marker(index: int) -> str:
 def line_style(index: int) -> dict[str, Any]:
     """Colour and dashes of the index-th arm, the same in every figure."""
     return {"color": colour(index), "linestyle": DASHES[index % len(DASHES)]}
+
+
+def marked_line(index: int, points: int) -> dict[str, Any]:
+    """The line of the index-th arm with a few of its marks, at other points than those of the arms
+    before and after it.
+
+    Args:
+        points: Of the line.
+    """
+    step = max(1, points // MARKS)
+    every = (index * step // 4 % step, step)
+    return {**line_style(index), "marker": marker(index), "markersize": 4.5, "markevery": every}
 
 
 @contextmanager
@@ -98,6 +118,36 @@ def drawing(
         figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
         axes = figure.subplots(rows, columns)
         yield figure, axes
+
+
+@contextmanager
+def drawing_panels(titles: Sequence[str]) -> Iterator[tuple[Figure, list[Axes]]]:
+    """A figure with a panel for each title, one below the other, on equal axes; a lone panel has no
+    title."""
+    count = len(titles)
+    height_in = HEIGHT_IN if count == 1 else 0.9 + PANEL_IN * count
+    with matplotlib.rc_context(_SETTINGS):
+        figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+        grid = figure.subplots(count, 1, sharex=True, sharey=True, squeeze=False)
+        panels = [row[0] for row in grid]
+        for axes, title in zip(panels, titles, strict=True):
+            if title:
+                axes.set_title(title, loc="left", fontsize=8.5, pad=14)
+        yield figure, panels
+
+
+def equal_y(panels: Sequence[Axes]) -> None:
+    """Give drawn panels the widest of their ranges of y."""
+    lows, highs = zip(*(axes.get_ylim() for axes in panels), strict=True)
+    for axes in panels:
+        axes.set_ylim(min(lows), max(highs))
+
+
+def label_panels(panels: Sequence[Axes], x: str, y: str) -> None:
+    """Label the axes that panels share: the one along the bottom once."""
+    for axes in panels:
+        axes.set_xlabel(x if axes is panels[-1] else "")
+        axes.set_ylabel(y)
 
 
 def save(figure: Figure, shown: Figure, directory: Path, name: str) -> tuple[Path, Path]:
@@ -138,10 +188,13 @@ def inline_svg(path: Path, label: str) -> str:
     return f'{head} role="img" aria-label="{label}">{rest}'.replace("xlink:href", "href")
 
 
-def legend(figure: Figure, axes: Axes) -> None:
-    """The arms below the plot, two to a row."""
-    handles, labels = axes.get_legend_handles_labels()
-    legend_of(figure, list(zip(handles, labels, strict=True)))
+def legend(figure: Figure, *panels: Axes) -> None:
+    """The arms of all panels below the plot, two to a row, each once."""
+    entries: dict[Any, Any] = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    legend_of(figure, [(handle, label) for label, handle in entries.items()])
 
 
 def legend_of(figure: Figure, entries: Sequence[tuple[Any, Any]]) -> None:
@@ -181,7 +234,44 @@ def shade_phases(axes: Axes, phases: Sequence[Phase], settle_us: int) -> None:
 
 def time_axis(axes: Axes, end_us: float) -> None:
     axes.set_xlim(0, end_us / 1e6)
-    axes.set_xlabel("Time (s)")
+    axes.set_xlabel(TIME)
+
+
+class TickLabels(Formatter):
+    """Labels of an axis with as few digits as tell its ticks apart.
+
+    Args:
+        text: The label of a value with so many significant digits.
+        digits: The fewest.
+    """
+
+    def __init__(self, text: Callable[[float, int], str], digits: int = 3) -> None:
+        self._text = text
+        self._digits = digits
+
+    def __call__(self, value: float, place: int | None = None) -> str:
+        return self._text(value, self._digits)
+
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
+        """The labels of all ticks of the axis. Those outside its limits are not shown."""
+        assert self.axis is not None, "labels belong to an axis"
+        low, high = sorted(self.axis.get_view_interval())
+        shown = {value for value in values if low <= value <= high}
+        digits = next(
+            (
+                digits
+                for digits in range(self._digits, MOST_DIGITS)
+                if len({self._text(value, digits) for value in shown}) == len(shown)
+            ),
+            self._digits,
+        )
+        return [self._text(value, digits) for value in values]
+
+
+def count_axis(axes: Axes, which: str = "y") -> None:
+    """Counts on an axis, with thousands set apart."""
+    axis = axes.yaxis if which == "y" else axes.xaxis
+    axis.set_major_formatter(TickLabels(lambda value, digits: f"{value:,.{digits - 3}f}"))
 
 
 def duration_axis(axes: Axes, which: str, log: bool) -> None:
@@ -200,9 +290,11 @@ def duration_axis(axes: Axes, which: str, log: bool) -> None:
             axis.set_minor_locator(NullLocator())
     else:
         axis.set_major_locator(MaxNLocator(5))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: duration(value) if value > 0 else "0"))
+    axis.set_major_formatter(
+        TickLabels(lambda value, digits: duration(value, digits) if value > 0 else "0")
+    )
 
 
 def share_axis(axes: Axes, which: str = "y") -> None:
     axis = axes.yaxis if which == "y" else axes.xaxis
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g} %"))
+    axis.set_major_formatter(TickLabels(lambda value, digits: f"{100 * value:.{digits}g} %", 4))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.decision_basis import basis_explained, basis_text
+from experiments.decision_basis import basis_condition, basis_explained, basis_text
 from experiments.price_settings import REGRET_OF_PRICED_ARMS
 from experiments.report.arm_names import and_list, in_sentence, names_by_slug
 from experiments.report.live_runs import live_disagreement, live_soundness
@@ -24,15 +24,14 @@ def question(summary: RunSummary) -> str:
     arms = len(summary.arms)
     if arms == 1:
         return f"How well does {summary.arms[0].name} schedule this cell?"
-    return f"Which of {arms} ways to schedule one cell places tasks soonest, and which best?"
+    prefer = any(arm.overall.preferred_share is not None for arm in summary.arms)
+    best = ", and which best" if prefer else ""
+    return f"Which of {arms} ways to schedule one cell places tasks soonest{best}?"
 
 
 def answer(summary: RunSummary) -> list[str]:
-    """The answer in sentences."""
-    sentences = [_answer_of_set(one) for one in summary.sets()]
-    sentences.append(live_disagreement(summary))
-    sentences += sensitivity_sentences(summary)
-    return [sentence for sentence in sentences if sentence]
+    """The answer, a sentence for each set of comparable arms."""
+    return [sentence for one in summary.sets() if (sentence := _answer_of_set(one))]
 
 
 def _answer_of_set(one: ComparedArms) -> str:
@@ -41,11 +40,11 @@ def _answer_of_set(one: ComparedArms) -> str:
     rows = verdict(one, quantities)
     if len(one.arms) == 1:
         return _of_one_arm(one.arms[0], rows)
-    basis = basis_text(one.arms[0].basis)
+    basis = basis_condition(one.arms[0].basis)
     best = {row.quantity.key: _best(row) for row in rows}
     soonest, placed = (best.get(key) for key in ANSWERED_BY)
     if soonest is None and placed is None:
-        return f"At {basis}, no arm is ahead of the others."
+        return f"{basis}, no arm is ahead of the others."
     value = {row.quantity.key: {cell.slug: cell.value for cell in row.cells} for row in rows}
     delay, share = (value.get(key, {}) for key in ANSWERED_BY)
     names = names_by_slug(one.arms)
@@ -66,7 +65,7 @@ def _answer_of_set(one: ComparedArms) -> str:
         parts.append(
             f"{names[placed]} puts most on preferred machines: {share[placed]}{beside}{waits}"
         )
-    return f"At {basis}, {'; '.join(parts)}."
+    return f"{basis}, {'; '.join(parts)}."
 
 
 def _of_one_arm(arm: ArmSummary, rows: Sequence[Row]) -> str:
@@ -109,12 +108,14 @@ def rests_on(summary: RunSummary) -> list[tuple[str, str]]:
         text = basis_text(basis)
         title = f"{text[0].upper()}{text[1:]}: {arms}"
         rows.append((title, f"{basis_explained(basis)} {_effective(one)}".strip()))
+    if choices := sensitivity_sentences(summary):
+        rows.append(("Decision times", " ".join(choices)))
     rows.append(("Other times", _other_times(summary)))
     rows.append(("Steady state", _steady(summary)))
     rows.append(("Runs", _runs(summary)))
     if prices := _prices(summary):
         rows.append(("Slot prices", prices))
-    if live := live_soundness(summary):
+    if live := f"{live_soundness(summary)} {live_disagreement(summary)}".strip():
         rows.append(("Live runs", live))
     return rows
 
@@ -150,8 +151,7 @@ def _other_times(summary: RunSummary) -> str:
         if isinstance(message_us, int) and not calibrated
         else "In virtual time messages take the times that were measured live"
     )
-    live = any(arm.runtime == "ray" for arm in summary.arms)
-    real = " Live, all of these take the time that they take." if live else ""
+    real = " Live, all of these take the time that they take." if summary.ran_live else ""
     heartbeat_us = summary.config.get("heartbeat_us")
     ends = (
         f" The workers report ended tasks every {duration(heartbeat_us)}, live too."
@@ -193,7 +193,7 @@ def _prices(summary: RunSummary) -> str:
 
 
 def _runs(summary: RunSummary) -> str:
-    live = [in_sentence(arm.name) for arm in summary.arms if arm.runtime == "ray"]
+    live = ", ".join(in_sentence(arm.name) for arm in summary.ran_live)
     seeds = len(summary.paired.seeds)
     figures = (
         f"Figures are means over {seeds} paired seeds in virtual time."
@@ -203,7 +203,5 @@ def _runs(summary: RunSummary) -> str:
         if seeds
         else f"Figures are of one run, seed {summary.seed}: differences may be chance."
     )
-    real = f" Also live on Ray: {', '.join(live)}." if live and seeds else ""
-    if live and not seeds:
-        real = f" Live on Ray: {', '.join(live)}."
-    return figures + real
+    apart = "; these runs stand apart" if summary.runtime == "virtual" else ""
+    return figures + (f" Live on Ray: {live}{apart}." if live else "")

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from experiments.decision_basis import basis_text
 from experiments.fluid_bound_model import PhaseBound, bound_over
 from experiments.report.arm_names import in_sentence
 from experiments.summary_model import ArmSummary, ComparedArms, Phase
@@ -33,12 +34,12 @@ class BoundTable:
     Attributes:
         explained: What the bound is, in sentences.
         bounds: The bound of each phase, as a line and the lines beside it.
-        arms: The cells of each arm, by phase.
+        arms: The cells of each arm, by phase, by its slug.
     """
 
     explained: str
     bounds: list[BoundCell]
-    arms: list[tuple[str, list[BoundCell]]]
+    arms: dict[str, list[BoundCell]]
 
 
 def bound_table(summary: ComparedArms) -> BoundTable | None:
@@ -50,16 +51,13 @@ def bound_table(summary: ComparedArms) -> BoundTable | None:
     return BoundTable(
         explained=_explained(known),
         bounds=[_bound_cell(phase.bound) for phase in phases],
-        arms=[
-            (
-                arm.name,
-                [
-                    _arm_cell(phase.bound, figures)
-                    for phase, figures in zip(phases, arm.phases, strict=True)
-                ],
-            )
+        arms={
+            arm.slug: [
+                _arm_cell(phase.bound, figures)
+                for phase, figures in zip(phases, arm.phases, strict=True)
+            ]
             for arm in summary.arms
-        ],
+        },
     )
 
 
@@ -77,13 +75,16 @@ def bound_sentences(summary: ComparedArms) -> list[str]:
             f"{at_most} {share(bound.preferred_share)} of them on preferred machines{cost}. "
             f"Random placement puts {share(bound.random_share)} there."
         )
-        ways = {
-            in_sentence(arm.name): way
-            for arm in summary.arms
-            if (way := bound.way(arm.overall.preferred_share)) is not None
-        }
-        if ways:
-            sentences.append(_ways(ways, summary.seed))
+        sets = summary.sets()
+        for one in sets:
+            ways = {
+                in_sentence(arm.name): way
+                for arm in one.arms
+                if (way := bound.way(arm.overall.preferred_share)) is not None
+            }
+            if ways:
+                among = f"at {basis_text(one.arms[0].basis)}, " if len(sets) > 1 else ""
+                sentences.append(_ways(ways, among, summary.seed))
     sentences += [
         f"Phase {number} has no steady state: the cell can do the work of "
         f"{share(phase.bound.highest_load)} of its arrivals, however they are placed."
@@ -102,12 +103,18 @@ def overall_bound(phases: Sequence[Phase], arms: Sequence[ArmSummary]) -> PhaseB
     return bound_over([phase.bound for phase in phases], weight)
 
 
-def _ways(ways: dict[str, float], seed: int | str) -> str:
-    """How far the arms came on the way from random placement to the bound."""
+def _ways(ways: dict[str, float], among: str, seed: int | str) -> str:
+    """How far comparable arms came on the way from random placement to the bound.
+
+    Args:
+        among: Which arms these are, "" if they are all.
+    """
     least, most = (pick(ways, key=lambda name: ways[name]) for pick in (min, max))
-    way = f"Of the way from the one to the other, {most} has come {share(ways[most], 2)}"
-    if len(ways) > 1:
-        way += f" and {least} {share(ways[least], 2)}"
+    low, high = (share(ways[name], 2) for name in (least, most))
+    whose = f"all {len(ways)} arms have" if len(ways) > 1 and low == high else f"{most} has"
+    way = f"Of the way from the one to the other, {among}{whose} come {high}"
+    if low != high:
+        way += f" and {least} {low}"
     beyond = (
         " An arm comes beyond the bound where many of its tasks wait until the load has ended, or "
         "where by chance others arrive than expected."

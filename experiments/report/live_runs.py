@@ -12,7 +12,6 @@ from experiments.summary_model import (
     ComparedArms,
     Prediction,
     RunSummary,
-    SeedSummary,
 )
 from parsync.metrics.quantity import Quantity, Unit, counted, duration, percent_change
 from parsync.metrics.validity import Validity
@@ -24,23 +23,41 @@ SHOWN = ("delay_mean_us", "delay_p99_us", "preferred_share", "conflict_rate")
 def disturbed_runs(summary: ComparedArms) -> list[str]:
     """A sentence for each live run that was disturbed: which, and the evidence."""
     return [
-        f"The live run of {in_sentence(arm.name)} was disturbed and wins nothing. "
+        f"The live run of {in_sentence(arm.name)} was disturbed and is not ranked. "
         f"{arm.validity.text}."
-        for arm in summary.arms
+        for arm in summary.ran_live
         if arm.validity is not None and arm.validity.is_disturbed
     ]
 
 
+def live_note(summary: RunSummary) -> str:
+    """What live runs are to the answer, in a line; "" without any."""
+    live = [arm for arm in summary.ran_live if arm.validity is not None and arm.validity.seconds]
+    if not live:
+        return ""
+    disturbed = sum(arm.is_disturbed for arm in live)
+    were = "was" if disturbed == 1 else "were"
+    of_live = f"{disturbed} of {counted(len(live), 'live run')} {were} disturbed by other work"
+    if summary.runtime == "ray":
+        not_ranked = "is not ranked" if disturbed == 1 else "are not ranked"
+        return f"{of_live} on this machine and {not_ranked}." if disturbed else ""
+    rests = "The answer rests on virtual time, which other work on the machine does not affect"
+    if disturbed:
+        return f"{rests}; {of_live}."
+    stand = "stands" if len(live) == 1 else "stand"
+    return f"{rests}; {counted(len(live), 'live run')} {stand} apart."
+
+
 def live_soundness(summary: RunSummary) -> str:
     """Which live runs can be trusted, in a sentence; "" without any."""
-    live = [arm for arm in summary.arms if arm.validity is not None and arm.validity.seconds]
+    live = [arm for arm in summary.ran_live if arm.validity is not None and arm.validity.seconds]
     if not live:
         return ""
     disturbed = [arm.name for arm in live if arm.is_disturbed]
     if not disturbed:
         return f"None of {counted(len(live), 'live run')} was disturbed."
     names = ", ".join(map(in_sentence, disturbed))
-    return f"Disturbed, so that they win nothing: {names} (of {len(live)})."
+    return f"Disturbed, and so not ranked: {names} (of {len(live)})."
 
 
 def live_disagreement(summary: RunSummary) -> str:
@@ -51,10 +68,10 @@ def live_disagreement(summary: RunSummary) -> str:
     their end undisturbed. Arms whose delays differ by less than a twentieth have no order.
     """
     found = [
-        f"{in_sentence(first.name)} waits less than {in_sentence(second.name)} {where}, and longer "
-        f"{other}."
+        f"{in_sentence(first.name)} waits less than {in_sentence(second.name)} in the live runs, "
+        "and longer in virtual time."
         for one in summary.sets()
-        for first, second, where, other in _reversed(one.arms, summary.seed)
+        for first, second in _reversed(summary, one.arms)
     ]
     if not found:
         return ""
@@ -62,23 +79,22 @@ def live_disagreement(summary: RunSummary) -> str:
 
 
 def _reversed(
-    arms: Sequence[ArmSummary], seed: int
-) -> list[tuple[ArmSummary, ArmSummary, str, str]]:
-    """The pairs of arms whose order is not the same, each as (first live, second live, ...)."""
+    summary: RunSummary, arms: Sequence[ArmSummary]
+) -> list[tuple[ArmSummary, ArmSummary]]:
+    """The pairs of comparable arms whose order is not the same live, each in its order there."""
+    run_live = {arm.name: arm for arm in summary.live_runs if arm.has_sound_run}
     known = [
         (arm, live, virtual)
         for arm in arms
-        if (predicted := in_virtual_time(arm, seed)) is not None
-        if arm.has_sound_run
-        if (live := arm.overall.value("delay_mean_us")) is not None
-        if (virtual := predicted.overall.value("delay_mean_us")) is not None
+        if arm.name in run_live and not arm.partial
+        if (live := run_live[arm.name].overall.value("delay_mean_us")) is not None
+        if (virtual := arm.overall.value("delay_mean_us")) is not None
     ]
     found = []
     for (a, live_a, virtual_a), (b, live_b, virtual_b) in combinations(known, 2):
         live, virtual = _order(live_a, live_b), _order(virtual_a, virtual_b)
         if live * virtual < 0:
-            first, second = (a, b) if live < 0 else (b, a)
-            found.append((first, second, "in the live runs", "in virtual time"))
+            found.append((a, b) if live < 0 else (b, a))
     return found
 
 
@@ -87,13 +103,6 @@ def _order(a: float, b: float) -> int:
     if abs(a - b) <= ALIKE * max(a, b):
         return 0
     return -1 if a < b else 1
-
-
-def in_virtual_time(arm: ArmSummary, seed: int) -> SeedSummary | None:
-    """What virtual time found for a live arm under the run's own seed; None if it was not run."""
-    if arm.runtime != "ray":
-        return None
-    return next((row for row in arm.seeds if row.seed == seed), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +122,18 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True)
 class PredictedArm:
-    """A live arm, its place among the arms, whether it was disturbed, and its figures."""
+    """A live run, and its figures beside their predictions."""
 
-    name: str
-    place: int
-    disturbed: bool
+    run: ArmSummary
     figures: tuple[Predicted, ...]
 
 
 def predictions(summary: RunSummary) -> list[PredictedArm]:
-    """Each live arm whose run in virtual time is known, with the figures of SHOWN."""
+    """Each live run whose run in virtual time is known, with the figures of SHOWN."""
+    in_virtual_time = {arm.name: arm for arm in summary.arms if not arm.partial}
     found = []
-    for place, arm in enumerate(summary.arms):
-        predicted = arm.prediction or in_virtual_time(arm, summary.seed)
+    for arm in summary.live_runs:
+        predicted = arm.prediction or in_virtual_time.get(arm.name)
         if predicted is None:
             continue
         figures = [
@@ -133,12 +141,14 @@ def predictions(summary: RunSummary) -> list[PredictedArm]:
             for key in SHOWN
             if (quantity := summary.quantity(key)) is not None
         ]
-        found.append(PredictedArm(arm.name, place, arm.is_disturbed, tuple(figures)))
+        found.append(PredictedArm(arm, tuple(figures)))
     return found
 
 
-def _predicted(quantity: Quantity, arm: ArmSummary, row: SeedSummary | Prediction) -> Predicted:
-    live, virtual = arm.overall.value(quantity.key), row.overall.value(quantity.key)
+def _predicted(
+    quantity: Quantity, arm: ArmSummary, prediction: ArmSummary | Prediction
+) -> Predicted:
+    live, virtual = arm.overall.value(quantity.key), prediction.overall.value(quantity.key)
     error = ""
     if live is not None and virtual is not None:
         relative = quantity.unit is Unit.DURATION and live
@@ -163,7 +173,7 @@ def validity_text(validity: Validity) -> str:
 
 def prediction_basis(summary: RunSummary) -> str:
     """What virtual time assumed of messages."""
-    if any(arm.prediction is not None for arm in summary.arms):
+    if any(arm.prediction is not None for arm in summary.live_runs):
         return (
             "For its prediction an arm ran in virtual time, where processes stepped and ticked as "
             "the live runtime's do, with times measured in the other undisturbed live arms of this "

@@ -10,15 +10,25 @@ from typing import Any
 import jinja2
 
 from experiments.decision_basis import basis_explained, basis_text, basis_titles
-from experiments.figures import FIGURES, FigureSpec, RenderedFigure, draw_all, style
+from experiments.figures import (
+    FIGURES,
+    FigureSpec,
+    RenderedFigure,
+    draw_all,
+    live_figures,
+    style,
+)
 from experiments.price_settings import prices_of
 from experiments.report.answer import answer, effective_capacity, question, rests_on, times
 from experiments.report.bound import bound_sentences, bound_table
 from experiments.report.cell_rules import cell_rules
 from experiments.report.data_dictionary import data_dictionary
 from experiments.report.differences import differences, settings
+from experiments.report.gangs import gang_tables, tears
 from experiments.report.live_runs import (
     disturbed_runs,
+    live_disagreement,
+    live_note,
     prediction_basis,
     predictions,
     validity_text,
@@ -89,9 +99,12 @@ def _write(
 ) -> Path:
     figures = run.directory / "figures"
     path = run.directory / REPORT
+    live = run.live()
     try:
         figures.mkdir(exist_ok=True)
-        text = render(run, draw_all(run, figures, check, specs), to_come)
+        drawn = draw_all(run, figures, check, specs)
+        drawn_live = [] if live is None else draw_all(live, figures, check, live_figures(specs))
+        text = render(run, drawn, drawn_live, to_come)
         with whole_file(path) as unfinished:
             unfinished.write_text(text, "utf-8")
     except OSError as error:
@@ -100,9 +113,20 @@ def _write(
     return path
 
 
-def render(run: Run, drawn: Sequence[RenderedFigure], to_come: Sequence[str] = ()) -> str:
-    """The page's text. to_come: what a run that goes on has still to do."""
+def render(
+    run: Run,
+    drawn: Sequence[RenderedFigure],
+    drawn_live: Sequence[RenderedFigure] = (),
+    to_come: Sequence[str] = (),
+) -> str:
+    """The page's text.
+
+    Args:
+        drawn, drawn_live: The figures of the arms, and of the live runs besides.
+        to_come: What a run that goes on has still to do.
+    """
     summary = run.summary
+    live = summary.live()
     headline = verdict(summary, summary.headline)
     phases = summary.workload.phases
 
@@ -119,15 +143,18 @@ def render(run: Run, drawn: Sequence[RenderedFigure], to_come: Sequence[str] = (
         load = f", {phase.load_percent} %" if phase.load_percent else ""
         return f"Phase {index + 1}{load}"
 
-    figures = [
-        {
-            "name": figure.spec.name,
-            "title": figure.spec.title,
-            "caption": figure.spec.caption,
-            "svg": style.inline_svg(figure.svg, figure.spec.title),
-        }
-        for figure in drawn
-    ]
+    figures, figures_live = (
+        [
+            {
+                "name": figure.spec.name,
+                "title": figure.spec.title,
+                "caption": figure.spec.caption,
+                "svg": style.inline_svg(figure.svg, figure.spec.title),
+            }
+            for figure in those
+        ]
+        for those in (drawn, drawn_live)
+    )
 
     return _fill(
         "report.html.j2",
@@ -165,7 +192,8 @@ def render(run: Run, drawn: Sequence[RenderedFigure], to_come: Sequence[str] = (
         start=start_of(summary),
         attribution=summary.workload.facts.get(ATTRIBUTION, ""),
         config=toml_text(summary.config),
-        rules_of=lambda arm: cell_rules(summary.config, arm.name),
+        rules_of=lambda arm: cell_rules(summary.config, arm.name) + tears(arm),
+        gangs=gang_tables(summary),
         duration=duration,
         text=text,
         phase_name=phase_name,
@@ -176,6 +204,12 @@ def render(run: Run, drawn: Sequence[RenderedFigure], to_come: Sequence[str] = (
         differs=_differs(summary),
         restarts=_restarts(summary),
         restart_count=count,
+        sets=summary.sets(),
+        live=live,
+        live_note=live_note(summary),
+        live_headline=[] if live is None else verdict(live, live.headline),
+        live_figures=figures_live,
+        live_disagreement=live_disagreement(summary),
         disturbed=disturbed_runs(summary),
         predictions=predictions(summary),
         prediction_basis=prediction_basis(summary),
@@ -186,11 +220,14 @@ def render(run: Run, drawn: Sequence[RenderedFigure], to_come: Sequence[str] = (
 
 
 def verdict_page(summary: ComparedArms, rows: Sequence[Row], title: str, caption: str) -> str:
-    """A page with nothing but a verdict table."""
+    """A page with nothing but a verdict table, and another one of the live runs besides."""
+    live = summary.live()
     return _fill(
         "compare.html.j2",
         summary=summary,
         rows=rows,
+        live=live,
+        live_rows=[] if live is None else verdict(live, [row.quantity for row in rows]),
         title=title,
         caption=caption,
         rules_of=lambda arm: (),  # arms of several runs, whose rules their own reports state
@@ -205,7 +242,8 @@ def _fill(template: str, **values: Any) -> str:
         trim_blocks=True,
     )
     css = (_TEMPLATES / "style.css").read_text("utf-8")
-    slugs = [arm.slug for arm in values["summary"].arms]
+    summary = values["summary"]
+    names = list(dict.fromkeys(arm.name for arm in (*summary.arms, *summary.live_runs)))
     functions = {
         "counted": counted,
         "unplaced_share": unplaced_share,
@@ -213,7 +251,7 @@ def _fill(template: str, **values: Any) -> str:
         "is_ranked": is_ranked,
         "titles_of": lambda sets: basis_titles([one.arms[0].basis for one in sets]),
         "basis_explained": basis_explained,
-        "place_of": lambda arm: slugs.index(arm.slug),
+        "place_of": lambda arm: names.index(arm.name),
     }
     return environment.get_template(template).render(
         css=css, colour=style.colour, same=SAME, **functions, **values
@@ -229,12 +267,12 @@ def _text(quantity: Quantity | None, value: float | None, at_least: bool) -> str
 
 def _where(summary: RunSummary) -> str:
     """Where the arms ran, in words."""
-    live = sum(arm.runtime == "ray" for arm in summary.arms)
-    if live == 0:
-        return "in virtual time"
-    if live == len(summary.arms):
+    if summary.runtime == "ray":
         return "on Ray in real time"
-    return f"{counted(live, 'arm')} on Ray in real time, the others in virtual time"
+    live = len(summary.live_runs)
+    return "in virtual time" + (
+        f", {counted(live, 'arm')} also on Ray in real time" if live else ""
+    )
 
 
 def _any_nonzero(summary: RunSummary, key: str) -> bool:
@@ -290,7 +328,7 @@ def _capacity(arm: ArmSummary) -> str:
 
 def _restarts(summary: RunSummary) -> list[tuple[str, str]]:
     """Each actor of a live run that was restarted or lost, as (arm, what happened)."""
-    return [(arm.name, sentence(restart)) for arm in summary.arms for restart in arm.restarts]
+    return [(arm.name, sentence(restart)) for arm in summary.ran_live for restart in arm.restarts]
 
 
 def _clock(notes: Settings) -> str:

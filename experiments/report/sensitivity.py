@@ -19,7 +19,6 @@ ORDERED_BY = "delay_mean_us"
 class ChangedFigure:
     """A figure with both choices, means over the same seeds."""
 
-    label: str
     as_run: str
     changed: str
     change: str
@@ -27,38 +26,38 @@ class ChangedFigure:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedRow:
-    """An arm, its place among the arms, and its figures."""
-
-    name: str
-    place: int
-    figures: tuple[ChangedFigure, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ChangedTable:
+    """What a choice changes.
+
+    Attributes:
+        title: The choice.
+        seeds: Over how many the means are.
+        labels: Of the figures.
+        rows: The figures of each arm that it concerns, by slug.
+        sentence: Who would overtake whom.
+    """
+
     title: str
     seeds: int
-    rows: tuple[ChangedRow, ...]
+    labels: tuple[str, ...]
+    rows: dict[str, tuple[ChangedFigure, ...]]
     sentence: str
 
 
 def sensitivity_tables(summary: RunSummary) -> list[ChangedTable]:
     """A table for each choice."""
     quantities = [found for key in SHOWN if (found := summary.quantity(key)) is not None]
-    place = {arm.slug: index for index, arm in enumerate(summary.arms)}
+    labels = tuple(quantity.label for quantity in quantities)
     tables = []
     for one in summary.sensitivity:
-        rows = []
+        rows = {}
         for arm in one.arms:
             as_run = _as_run(summary, arm.slug, arm.seeds)
-            figures = [_figure(quantity, as_run, arm.seeds) for quantity in quantities]
-            name = summary.arms[place[arm.slug]].name
-            rows.append(ChangedRow(name, place[arm.slug], tuple(figures)))
+            rows[arm.slug] = tuple(_figure(quantity, as_run, arm.seeds) for quantity in quantities)
         seeds = max(len(arm.seeds) for arm in one.arms)
         sentence = _overtakes(summary, one)
         told = sentence[:1].upper() + sentence[1:]
-        tables.append(ChangedTable(one.title, seeds, tuple(rows), told))
+        tables.append(ChangedTable(one.title, seeds, labels, rows, told))
     return tables
 
 
@@ -149,7 +148,6 @@ def _figure(
     before, after = (_values(rows, quantity.key) for rows in (as_run, changed))
     difference = paired_difference(after, before) if len(before) == len(after) else None
     return ChangedFigure(
-        label=quantity.label,
         as_run=quantity.text(mean_interval(before).mean),
         changed=quantity.text(mean_interval(after).mean),
         change=_change(quantity, difference),

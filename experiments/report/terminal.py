@@ -17,21 +17,35 @@ from experiments.report.transient import transient_phases
 from experiments.report.verdict import Cell, Row, unplaced_share, verdict
 from experiments.restarts import count
 from experiments.summary_model import ArmSummary, ComparedArms
-from parsync.metrics.quantity import share
+from parsync.metrics.quantity import Quantity, share
 
 
 def comparison_table(summary: ComparedArms) -> Group:
     """One row per arm, one column per headline quantity: mean over the paired seeds and its
-    interval, or the run's own figure.
+    interval, or the run's own figure. Live runs besides have tables of their own below.
 
     Bold green with a star: best; green: no certain difference to it. Fits 80 columns.
     """
-    shown = [
+    return compared_table(summary, verdict(summary, _columns(summary)))
+
+
+def compared_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
+    """As comparison_table, with the quantities of these rows."""
+    parts: list[RenderableType] = [arms_table(summary, rows)]
+    if (live := summary.live()) is not None:
+        title = f"Live runs, seed {summary.seed}: one run each, in real time"
+        live_rows = verdict(live, [row.quantity for row in rows])
+        parts += [Text(title), *_tables(live, live_rows)]
+    parts += [Text(sentence) for sentence in disturbed_runs(summary)]
+    return Group(*parts)
+
+
+def _columns(summary: ComparedArms) -> list[Quantity]:
+    return [
         quantity
         for quantity in summary.headline
         if quantity.column_label and (quantity.key != "censored" or _any_waiting(summary))
     ]
-    return arms_table(summary, verdict(summary, shown))
 
 
 def _any_waiting(summary: ComparedArms) -> bool:
@@ -44,14 +58,14 @@ def _any_waiting(summary: ComparedArms) -> bool:
 
 
 def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
-    """As comparison_table, with any quantities."""
+    """The arms without the live runs besides."""
     seeds = summary.paired.seeds
     basis = (
         f"mean of {len(seeds)} paired seeds in virtual time, ± half its 95 % interval"
         if len(seeds) > 1
         else "one run in virtual time"
-        if seeds
-        else "one run"
+        if summary.runtime == "virtual"
+        else "one live run"
     )
     title = Text(f"{summary.workload.name}, seed {summary.seed}: {basis}")
     if summary.partial:
@@ -66,10 +80,9 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
         if any(arm.partial for arm in summary.arms) and not seeds
         else ""
     )
-    shares = {arm.slug: unplaced_share(summary, arm) for arm in summary.arms}
     bounds = (
         " ≥: tasks never placed are charged up to the end; arms that left many are not ranked."
-        if any(shares.values())
+        if any(unplaced_share(summary, arm) for arm in summary.arms)
         else ""
     )
     sets = summary.sets()
@@ -85,9 +98,20 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
     )
     best = f"★ best{of_class}, green: no certain difference to the best."
     legend = best + waiting + capacity + cut + bounds
+    notes = [Text(legend, style="dim italic")]
+    if drifted := transient_phases(summary):
+        notes.append(Text(drifted))
+    if sentences := bound_sentences(summary):
+        notes.append(Text(" ".join(sentences)))
+    return Group(title, *_tables(summary, rows), *notes)
+
+
+def _tables(summary: ComparedArms, rows: Sequence[Row]) -> list[FittedTable]:
+    """A table for each set of arms that may be ranked beside each other."""
     index_of = {arm.slug: index for index, arm in enumerate(summary.arms)}
-    tables: list[RenderableType] = [title]
+    sets = summary.sets()
     titles = basis_titles([one.arms[0].basis for one in sets])
+    tables = []
     for title_of_set, one in zip(titles, sets, strict=True):
         table = FittedTable(
             title=Text(title_of_set),
@@ -100,16 +124,10 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
         for row in rows:
             table.add_column(row.quantity.column_label or row.quantity.label, justify="right")
         for arm in one.arms:
-            name = _name(arm, shares[arm.slug])
+            name = _name(arm, unplaced_share(summary, arm))
             table.add_row(name, *(_text(row.cells[index_of[arm.slug]]) for row in rows))
         tables.append(table)
-    notes = [Text(legend, style="dim italic")]
-    if drifted := transient_phases(summary):
-        notes.append(Text(drifted))
-    notes += [Text(sentence) for sentence in disturbed_runs(summary)]
-    if sentences := bound_sentences(summary):
-        notes.append(Text(" ".join(sentences)))
-    return Group(*tables, *notes)
+    return tables
 
 
 def _name(arm: ArmSummary, unplaced: float) -> Text:
@@ -118,7 +136,7 @@ def _name(arm: ArmSummary, unplaced: float) -> Text:
     if arm.partial:
         name.append("\ncut short", style="dim")
     if arm.is_disturbed:
-        name.append("\nlive run disturbed", style="dim")
+        name.append("\ndisturbed", style="dim")
     if restarted := count(arm.restarts):
         name.append(f"\n{restarted}", style="dim")
     if unplaced:

@@ -34,7 +34,6 @@ class Cell:
     Attributes:
         value: The mean over seeds, or this run's figure where there are no seeds.
         spread: Half the width of its interval.
-        run: This run's figure where it is shown next to the seeds' mean.
         change: The difference to the baseline.
         certain: Whether the interval of the change excludes 0.
         good: Whether the change is to the better.
@@ -48,8 +47,6 @@ class Cell:
     slug: str
     value: str
     spread: str
-    run: str
-    runtime: str
     change: str
     change_interval: str
     certain: bool
@@ -72,6 +69,10 @@ class Row:
     cells: tuple[Cell, ...]
     sentence: str
     beside: tuple[Quantity, ...] = ()
+
+    def cell(self, slug: str) -> Cell:
+        """The cell of an arm."""
+        return next(cell for cell in self.cells if cell.slug == slug)
 
 
 def verdict(summary: ComparedArms, quantities: Sequence[Quantity]) -> list[Row]:
@@ -140,10 +141,6 @@ def _row(summary: ComparedArms, quantity: Quantity) -> Row:
                 spread=_spread(quantity, interval)
                 if not missing
                 else f"in {missing} of {len(seeds)} seeds",
-                run=quantity.text(arm.overall.value(key), arm.overall.is_bound(key))
-                if seeds
-                else "",
-                runtime=arm.runtime,
                 change=_change(quantity, change),
                 change_interval=_change_interval(quantity, change),
                 certain=bool(change and change.certain),
@@ -160,7 +157,7 @@ def _row(summary: ComparedArms, quantity: Quantity) -> Row:
             )
         )
     sentence = _sentence(summary, quantity, comparable, best, against_best, bounded)
-    return Row(quantity, tuple(cells), sentence + _other_clock(summary, quantity, best), beside)
+    return Row(quantity, tuple(cells), sentence, beside)
 
 
 def _beside(summary: ComparedArms, key: str) -> tuple[Quantity, ...]:
@@ -368,35 +365,6 @@ def _why_not_ranked(summary: ComparedArms, quantity: Quantity, out: Sequence[Arm
 
 def _is(names: Sequence[str]) -> str:
     return "is" if len(names) == 1 else "are"
-
-
-def _other_clock(summary: ComparedArms, quantity: Quantity, best: str | None) -> str:
-    """Whether the one run in real time agrees with the seeds in virtual time about the best arm.
-    Empty for a run of one clock."""
-    if best is None or not summary.paired.seeds:
-        return ""
-    priced = _priced(summary, quantity)
-    own = {
-        arm.slug: arm.overall
-        for arm in summary.arms
-        if arm.runtime == "ray" and arm.has_sound_run and arm not in priced
-    }
-    whole = {slug: figures.value(quantity.key) for slug, figures in own.items()}
-    ranked_arms = ranked_by({slug: [figures] for slug, figures in own.items()}, quantity.key)
-    best_live = _best(
-        quantity, {slug: whole[slug] for slug in ranked_arms}, len(own) - len(ranked_arms)
-    )
-    if best_live is None or whole.get(best) is None:
-        return ""
-    among = "" if len(own) == len(summary.arms) else f" of {len(own)} arms"
-    if best_live == best:
-        return f" So it is in the live run{among} ({quantity.text(whole[best])})."
-    names = names_by_slug(summary.arms)
-    return (
-        f" That is virtual time: in the one live run{among} it comes to "
-        f"{quantity.text(whole[best])}, and {names[best_live]} is best at "
-        f"{quantity.text(whole[best_live])}."
-    )
 
 
 def _ahead(quantity: Quantity, name: str, difference: Difference) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from experiments.summary_model import RunSummary, WorkloadFacts
 from experiments.workloads.registry import ATTRIBUTION, WARM_UP_S
 from parsync.metrics.quantity import duration
-from parsync.metrics.summary import StartFigures
 
 
 def _running_at_start(workload: WorkloadFacts) -> str:
@@ -90,15 +89,15 @@ class Start:
     """The tasks that wait as a trace begins.
 
     Attributes:
-        arms: (name, place, figures) of each arm.
+        is_left_out: Whether all other figures leave them out.
         left_out: Tasks submitted before counting begins, them included.
         counted: Those submitted later.
     """
 
     tasks: int
+    is_left_out: bool
     left_out: int
     counted: int
-    arms: list[tuple[str, int, StartFigures]]
 
 
 def start_of(summary: RunSummary) -> Start | None:
@@ -108,9 +107,5 @@ def start_of(summary: RunSummary) -> Start | None:
         return None
     first = summary.arms[0]
     counted = first.overall.submitted or 0
-    arms = [
-        (arm.name, index, arm.start)
-        for index, arm in enumerate(summary.arms)
-        if arm.start is not None
-    ]
-    return Start(tasks, (first.totals.submitted or 0) - counted, counted, arms)
+    is_left_out = any(arm.start is not None for arm in summary.arms)
+    return Start(tasks, is_left_out, (first.totals.submitted or 0) - counted, counted)

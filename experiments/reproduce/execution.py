@@ -17,6 +17,7 @@ from experiments.continued import run_continued
 from experiments.interruption import Interruption
 from experiments.model_runs.engine import ModelRuns
 from experiments.model_runs.run import ModelRun, numbered_seeds
+from experiments.preconditions import check_memory
 from experiments.reproduce.beyond_slots import beyond_slots
 from experiments.reproduce.beyond_the_paper import beyond_the_paper
 from experiments.reproduce.claims import ClaimResult, Verdict, judge
@@ -93,7 +94,7 @@ def start(options: ReproduceOptions) -> int:
 
 class _Runs:
     """The runs of some figures: those on the platform, in virtual time and live, and those of
-    models."""
+    models. AgoraError if this machine has clearly too little memory for one of them."""
 
     def __init__(
         self, options: ReproduceOptions, figures: Sequence[AnyFigure], directory: Path
@@ -110,6 +111,8 @@ class _Runs:
         self.model_work = self._models.missing(
             [run for run in runs if isinstance(run, ModelRun)], self._seeds
         )
+        for config in {id(one.point.config): one.point.config for one in self.work}.values():
+            check_memory(config, None)
 
     def run(self, interruption: Interruption, progress: Progress, status: Status) -> None:
         """Run what is missing of all but live runs."""

@@ -45,6 +45,7 @@ def eq2(results: ModelResults) -> Figure:
             )
             axes.set_ylim(0, 1.15 * max(expected))
             axes.set_xlabel(name)
+        style.equal_y(panels)
         panels[0].set_ylabel("Conflicts of a round")
         style.legend(figure, panels[0])
     return figure
@@ -84,6 +85,8 @@ def fig4(results: ModelResults) -> Figure:
             row[1].set_ylim(bottom=0)
             _paper_value(row[1], label)
             _utilisation(row[1], arrays["end_s"], arrays["utilisation"])
+        for column in panels.T:
+            style.equal_y(column)
         for axes in panels[-1]:
             axes.set_xlabel("Time (s)")
         style.legend(figure, panels[0, 0])

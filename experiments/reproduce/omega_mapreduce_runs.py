@@ -50,6 +50,7 @@ _PROTOCOL = {
     "gap_s": 1.0,
     "freed_at_once": True,
     "head_of_line_s": 0.0,
+    "commit_mode": "incremental",
 }
 
 

@@ -106,6 +106,7 @@ class Arms:
             sync,
             decision=self.cell.equal_capacity(self.cell.schedulers, scan_cost=scan_cost),
             head_of_line_s=0.0,  # the paper's queue keeps its order
+            commit_mode="incremental",
         )
         group = group.model_copy(update={"protocol": {**group.protocol, "tau_s": tau_s}})
         title = with_cost(label, scan_cost)

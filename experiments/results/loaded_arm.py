@@ -25,7 +25,7 @@ from parsync.runtime.parquet_schema import arrow_schema
 from parsync.runtime.records_reader import record_files
 from parsync.runtime.run_directory import LOG
 from parsync.workload.workload import Workload
-from shared_state.errors import AgoraError
+from shared_state.errors import AgoraError, reading
 
 
 class LoadedArm:
@@ -158,14 +158,12 @@ class LoadedArm:
 
 
 def _read(path: Path, columns: Sequence[str]) -> Any:
-    try:
-        with pq.ParquetFile(path) as file:
-            missing = [name for name in columns if name not in file.schema_arrow.names]
-            if missing:
-                raise AgoraError(
-                    f"{path}: it has no column {missing[0]!r}: the run was made by another version "
-                    "of Agora; run it again"
-                )
-            return file.read(columns=list(columns))
-    except (OSError, pa.ArrowException) as error:
-        raise AgoraError(f"{path}: cannot read the table: {error}") from error
+    with reading(f"{path}: cannot read the table"), pq.ParquetFile(path) as file:
+        missing = [name for name in columns if name not in file.schema_arrow.names]
+        if missing:
+            raise AgoraError(
+                f"{path}: it has no column {missing[0]!r}: the run was made by another version "
+                "of Agora; run it again"
+            )
+        table = file.read(columns=list(columns))
+    return table

@@ -61,7 +61,9 @@ class LoadedRun:
         directory: The run directory.
         summary: Everything in summary.json, typed.
         in_progress: Whether the run still goes on, and only the arms that have ended are here.
-        arms: Its arms in the order of its configuration.
+        arms: Its arms in the order of its configuration, all under one runtime.
+        live: The live runs of arms that are compared in virtual time, as a run of their own; None
+            if there are none. Nothing else holds figures of them.
     """
 
     def __init__(self, directory: Path, summary: RunSummary, in_progress: bool) -> None:
@@ -71,6 +73,8 @@ class LoadedRun:
         self.arms: Sequence[LoadedArm] = tuple(
             LoadedArm(directory / "arms" / arm.slug, arm) for arm in summary.arms
         )
+        of_live = summary.live()
+        self.live = None if of_live is None else LoadedRun(directory, of_live, in_progress)
 
     def __repr__(self) -> str:
         state = "in progress, " if self.in_progress else ""
@@ -78,10 +82,13 @@ class LoadedRun:
         return f"LoadedRun({str(self.directory)!r}, {state}arms: {names})"
 
     def arm(self, name: str) -> LoadedArm:
-        """An arm by its name, or by that of its folder. Raises AgoraError naming the arms there
-        are."""
+        """An arm by its name, or by that of its folder; a live run that stands apart by that of its
+        folder. Raises AgoraError naming the arms there are."""
         for arm in self.arms:
             if name in (arm.name, arm.summary.slug):
+                return arm
+        for arm in () if self.live is None else self.live.arms:
+            if name == arm.summary.slug:
                 return arm
         known = ", ".join(f"'{arm.name}'" for arm in self.arms)
         raise AgoraError(f"{self.directory}: arm {name!r}: expected one of {known}")

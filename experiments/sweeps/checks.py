@@ -16,6 +16,7 @@ from experiments.sweeps.workload_cache import WorkloadCache
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.summary import quantities
 from shared_state.errors import AgoraError
+from shared_state.tasks import NO_PREFERENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,14 @@ class SweepFacts:
     Attributes:
         bases: What the delays of each arm rest on, by combination and arm.
         quantities: That any arm has.
+        prefers: Whether any task prefers a machine, by the combination that made a workload.
         expected_s: Processor time of a run, by combination and arm.
     """
 
     bases: dict[tuple[int, str], DecisionBasis]
     quantities: Sequence[Quantity]
     expected_s: dict[tuple[int, str], float]
+    prefers: dict[int, bool]
 
 
 def check_sweep(sweep: Sweep) -> SweepFacts:
@@ -42,7 +45,7 @@ def check_sweep(sweep: Sweep) -> SweepFacts:
     labels = parameter_labels([one.path for one in sweep.parameters])
     workloads = WorkloadCache()
     checked: dict[str, float] = {}  # expected times by workload and arm
-    facts = SweepFacts({}, [], {})
+    facts = SweepFacts({}, [], {}, {})
     found: list[Quantity] = []
     for one in sweep.combinations:
         try:
@@ -50,7 +53,7 @@ def check_sweep(sweep: Sweep) -> SweepFacts:
         except AgoraError as error:
             values = [plain_value(value) for value in one.values]
             raise AgoraError(f"with {assignments(labels, values)}: {error}") from error
-    return SweepFacts(facts.bases, distinct(found), facts.expected_s)
+    return SweepFacts(facts.bases, distinct(found), facts.expected_s, facts.prefers)
 
 
 def _check(
@@ -70,6 +73,8 @@ def _check(
         workload = workloads.make(config, config.seed)
         check_memory(config, workload)
         check_arms(config.model_copy(update={"arms": tuple(new)}), workload)
+        arriving = workload.tasks.preference[workload.arrival_rows]
+        facts.prefers[combination.number] = bool((arriving != NO_PREFERENCE).any())
         warm_up = config.workload.make_warm_up(config.seed)
         for arm in new:
             checked[keys[arm.name]] = expected_run_s(arm, workload, warm_up)

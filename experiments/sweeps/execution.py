@@ -44,6 +44,8 @@ from experiments.sweeps.sweep_directory import (
 from experiments.sweeps.sweep_file import Combination, Sweep, read_sweep
 from experiments.sweeps.terminal import metric_tables
 from experiments.version import version_text
+from parsync.metrics.preference_sets import PreferenceSetMetric
+from parsync.metrics.preferences import PreferenceMetric
 from parsync.metrics.quantity import counted
 from parsync.metrics.summary import ScopeFigures
 from shared_state.errors import AgoraError
@@ -114,10 +116,17 @@ def _places(options: SweepOptions) -> tuple[Path, Path | None]:
 
 def _check_metric(sweep: Sweep, facts: SweepFacts) -> None:
     """Raise AgoraError if no arm has a metric, or `until` has nothing to compare."""
-    known = sorted(one.key for one in facts.quantities)
+    known = {one.key: one for one in facts.quantities}
     for key in sweep.section.metric:
         if key not in known:
-            raise AgoraError(f"sweep.metric: unknown {key!r}; expected one of {', '.join(known)}")
+            keys = ", ".join(sorted(known))
+            raise AgoraError(f"sweep.metric: unknown {key!r}; expected one of {keys}")
+        of_preferences = known[key].metric in (PreferenceMetric.kind, PreferenceSetMetric.kind)
+        if of_preferences and not any(facts.prefers.values()):
+            raise AgoraError(
+                f"sweep.metric: {key!r}: no task of these workloads prefers any machine; expected "
+                "a metric such as delay_mean_us"
+            )
     if sweep.target is None:
         return
     metric = sweep.first_metric(facts.quantities)
@@ -135,6 +144,7 @@ class _Done:
     Attributes:
         runs: The figures by combination and arm, then by seed.
         rows: Of the table.
+        keys: Of the points that ran. Combinations that are alike share a run.
     """
 
     def __init__(self, sweep: Sweep, facts: SweepFacts) -> None:
@@ -143,6 +153,7 @@ class _Done:
         self._workloads: dict[tuple[int, int], tuple[str, str]] = {}
         self.runs: dict[tuple[int, str], dict[int, ScopeFigures]] = {}
         self.rows: list[Row] = []
+        self.keys: set[str] = set()
 
     def add(self, combination: Combination, point: Point, figures: SeedFigures) -> None:
         """Take a run. Raises AgoraError if another arm met another workload under its seed."""
@@ -154,6 +165,7 @@ class _Done:
                 "changed since the sweep began; choose a new --out"
             )
         self.runs.setdefault((number, name), {})[seed] = figures.overall
+        self.keys.add(point.key())
         self.rows.append(
             Row(
                 combination=number,
@@ -198,7 +210,7 @@ def _run(
     place = {arm.name: number for number, arm in enumerate(sweep.combinations[0].config.arms)}
     done.rows.sort(key=lambda row: (row.combination, row.seed, place[row.arm]))
     summary = summarise_sweep(
-        sweep, facts.bases, facts.quantities, done.runs, version_text(), reason
+        sweep, facts.bases, facts.quantities, done.runs, len(done.keys), version_text(), reason
     )
     _write(summary, sweep, done.rows, directory, console, interruption)
     if status == BAD_INPUT:
@@ -254,9 +266,10 @@ def _run_stage(
     """Run the points of a stage, as far as they are not kept."""
     of_point = {id(point): combination for combination, point in stage}
     kept = KeptPoints(directory / KEPT)
-    at_once = sum(kept.has(point.key()) for _, point in stage)
-    progress = Progress(len(stage), at_once)
-    tenth = max(1, (len(stage) - at_once) // 10)
+    keys = {point.key() for _, point in stage}  # points that are alike are one run
+    at_once = sum(map(kept.has, keys))
+    progress = Progress(len(keys), at_once)
+    tenth = max(1, (len(keys) - at_once) // 10)
     with (
         console.status("sweep") as shown,
         contextlib.closing(
@@ -268,8 +281,13 @@ def _run_stage(
             )
         ) as runs,
     ):
-        for number, (point, figures) in enumerate(runs, start=1):
+        before = len(done.keys)
+        number = 0
+        for point, figures in runs:
             done.add(of_point[id(point)], point, figures)
+            if len(done.keys) - before == number:
+                continue  # it shares the run of another
+            number += 1
             text = progress.step()
             shown.update(text)
             if not console.is_terminal and number > at_once and (number - at_once) % tenth == 0:

@@ -9,7 +9,7 @@ from textwrap import wrap
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator, NullFormatter
 from matplotlib.transforms import ScaledTranslation, Transform
 
 from experiments.figures import style
@@ -88,26 +88,34 @@ def draw(
     shown: Sequence[Panel],
     by_browser: bool,
 ) -> Figure | None:
-    """Draw a quantity of some arms; None if no combination has it.
+    """Draw a quantity of some arms, a panel below the other on equal axes; None if no combination
+    has it.
 
     Args:
         by_browser: A browser draws the names, which has more letters than matplotlib.
     """
     place = next(p for p, one in enumerate(summary.parameters) if one.axis == x_axis(summary))
-    drawn = False
+    heights: list[float] = []
     arms = [name for name in summary.arms if name in arms]
     with style.drawing(len(shown), 1, 0.9 + PANEL_IN * len(shown)) as (figure, grid):
         every = [grid] if len(shown) == 1 else list(grid)
         for axes, panel in zip(every, shown, strict=True):
-            drawn |= _draw_panel(axes, summary, quantity, arms, panel, place, by_browser)
+            heights += _draw_panel(axes, summary, quantity, arms, panel, place, by_browser)
             if panel.title:
                 axes.set_title("\n".join(wrap(panel.title, TITLE_LETTERS)[:3]), fontsize=8.5)
             axes.set_ylabel(quantity.label)
+        style.equal_y(every)
+        for axes in every:
+            _scale_y(axes, quantity, heights)
+        if _numeric(summary.parameters[place].values):
+            left, right = zip(*(axes.get_xlim() for axes in every), strict=True)
+            for axes in every:
+                axes.set_xlim(min(left), max(right))
         together = _of_axis(summary, x_axis(summary))
         names = together[0].label + "".join(f" (with {one.label})" for one in together[1:])
         every[-1].set_xlabel(names)
-        style.legend(figure, every[0])
-    return figure if drawn else None
+        style.legend(figure, *every)
+    return figure if heights else None
 
 
 def _draw_panel(
@@ -118,7 +126,8 @@ def _draw_panel(
     panel: Panel,
     place: int,
     by_browser: bool,
-) -> bool:
+) -> list[float]:
+    """Draw the lines of a panel. Returns the heights of their points."""
     values = [one.values[place] for one in panel.combinations]
     numeric = _numeric(summary.parameters[place].values)
     x = [float(value) if numeric else float(at) for at, value in enumerate(values)]
@@ -159,12 +168,11 @@ def _draw_panel(
             ends = (middle if low is None else low, middle if high is None else high)
             axes.update_datalim([(at, end) for end in ends])
     axes.autoscale_view()
-    _scale_y(axes, quantity, heights)
     if numeric:
         _scale_x(axes, x)
     else:
         axes.set_xticks(x, [label(value_text(value)) for value in values])
-    return bool(heights)
+    return heights
 
 
 def _beside(axes: Axes, place: float) -> Transform:
@@ -182,7 +190,9 @@ def _scale_x(axes: Axes, x: Sequence[float]) -> None:
         axes.xaxis.set_minor_formatter(NullFormatter())
     if len(set(x)) <= MOST_TICKS:
         axes.set_xticks(sorted(set(x)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_major_formatter(
+        style.TickLabels(lambda value, digits: f"{value:.{digits}g}", digits=6)
+    )
 
 
 def _scale_y(axes: Axes, quantity: Quantity, heights: Sequence[float]) -> None:
@@ -205,7 +215,7 @@ def _scale_y(axes: Axes, quantity: Quantity, heights: Sequence[float]) -> None:
         style.duration_axis(axes, "y", log=False)
         return
     axes.yaxis.set_major_locator(MaxNLocator(5))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: quantity.text(value)))
+    axes.yaxis.set_major_formatter(style.TickLabels(quantity.text_of_digits))
 
 
 def _of_axis(summary: SweepSummary, axis: int) -> list[SweptParameter]:

@@ -89,7 +89,8 @@ class SweepSummary(Figures):
         partial: Why it did not get to its end, "" if it did.
         metrics: The quantities that it is about, by their keys, at least one.
         until: What `until` asks for, "" if nothing.
-        runs: Rows of points.parquet.
+        runs: How many runs there were. Combinations that are alike share a run, so points.parquet
+            may have more rows.
     """
 
     format: Version = VERSION
@@ -138,6 +139,7 @@ def summarise_sweep(
     bases: Mapping[tuple[int, str], DecisionBasis],
     quantities: Sequence[Quantity],
     runs: Runs,
+    distinct_runs: int,
     version: str,
     partial: str,
 ) -> SweepSummary:
@@ -147,6 +149,7 @@ def summarise_sweep(
         bases: Of each arm at each combination.
         quantities: That any arm has.
         runs: The figures of each run.
+        distinct_runs: How many runs there were; combinations that are alike share a run.
         version: Of Agora.
         partial: Why not all are done, "" if they are.
     """
@@ -156,7 +159,7 @@ def summarise_sweep(
         partial=partial,
         metrics=list(sweep.section.metric),
         until=sweep.section.until or "",
-        runs=sum(map(len, runs.values())),
+        runs=distinct_runs,
         arms=[arm.name for arm in sweep.combinations[0].config.arms],
         parameters=swept_parameters(sweep),
         quantities=list(quantities),

@@ -175,7 +175,7 @@ def read_sweep(path: Path, changes: Mapping[str, Any]) -> Sweep:
     try:
         section = SweepSection.model_validate({**given, **changes})
     except ValidationError as error:
-        raise AgoraError(f"{path}: sweep.{first_error(error)}") from error
+        raise AgoraError(f"{path}: sweep.{first_error(error, SweepSection)}") from error
     base = _base(path, section, tree)
     try:
         return make_sweep(section, base)
@@ -242,10 +242,12 @@ def make_sweep(section: SweepSection, base: Mapping[str, Any]) -> Sweep:
 
 
 def _resolved(config: RunConfig) -> dict[str, Any]:
-    """The configuration with its defaults, those of schedulers and of slot prices among them."""
+    """The configuration with its defaults, those of protocols, schedulers and slot prices among
+    them, also where they are None."""
     tree = config.model_dump(mode="json")
     for arm, its in zip(config.arms, tree["arms"], strict=True):
         for group, table in zip(arm.groups, its["groups"], strict=True):
+            table["protocol"] = group.protocol_choice().options.model_dump(mode="json")
             if group.kind is not None:
                 options = registry.get(group.kind).parse_options(group.options)
                 table["options"] = options.model_dump(mode="json")

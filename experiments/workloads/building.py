@@ -54,7 +54,8 @@ def arriving_tasks(
         submit_us: int[n], microseconds since the run began, in any order.
         duration_us: int[n], run time in microseconds; 0 counts as 1, -1 is a service that never
             ends.
-        request: int[n] for each dimension of the cell; 0 counts as 1.
+        request: int[n] for each dimension of the cell. A task may request 0 of some; one that
+            requests nothing at all is counted, and takes 1 of each.
         job: int[n], any numbers; None makes each task a job of its own.
         end_us: where the workload ends, later than 0; tasks submitted from then on are left out.
             None: right after the last one arrived.
@@ -80,7 +81,8 @@ def arriving_tasks(
     if len(order) == 0:
         raise AgoraError(f"{name}: no task arrives")
     submit, jobs = submit[order], jobs[order].astype(np.int64)
-    requests = [np.maximum(_column(d, request[d], n)[order], 1) for d in cell.dimensions]
+    requests = np.stack([_column(d, request[d], n)[order] for d in cell.dimensions], axis=1)
+    requests, nothing = one_unit_at_least(requests)
     duration = _column("duration_us", duration_us, n)[order]
     duration = np.where(duration == 0, 1, duration)
     rows = np.arange(len(order), dtype=np.int64)
@@ -91,7 +93,7 @@ def arriving_tasks(
     tasks = TaskBatch(
         task=rows,
         job=jobs,
-        request=np.stack(requests, axis=1),
+        request=requests,
         priority=np.zeros(len(rows), np.int32),
         submit_us=submit,
         preference=np.zeros(len(rows), np.int32),
@@ -115,10 +117,27 @@ def arriving_tasks(
         end_us=end,
         facts={
             **(facts or {}),
+            **nothing,
             "tasks_after_the_end_dropped": n - len(rows),
             "tasks_larger_than_every_machine": int(np.count_nonzero(too_large)),
         },
     )
+
+
+def one_unit_at_least(request: Int64) -> tuple[Int64, dict[str, int]]:
+    """Give tasks that request nothing of any resource 1 of each, as what takes no room could not be
+    scheduled. Requests of 0 beside others stay.
+
+    Args:
+        request: int64[n, R].
+
+    Returns: The requests, and a fact that counts such tasks; none if there are none.
+    """
+    nothing = (request == 0).all(axis=1)
+    if not nothing.any():
+        return request, {}
+    count = int(np.count_nonzero(nothing))
+    return np.where(nothing[:, None], 1, request), {"tasks_that_request_nothing": count}
 
 
 def microseconds(seconds: NDArray[Any], speedup: int = 1) -> Int64:

@@ -9,6 +9,7 @@ arrivals per second times mean time in the cell.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import ROUND_HALF_EVEN
 
 import numpy as np
@@ -116,9 +117,39 @@ def _place(
     Returns: int32[n], NOT_RUNNING for tasks that found no place.
     """
     machine = np.full(len(sets), NOT_RUNNING, np.int32)
+    for rows, wanted in _by_resources_wanted(request):
+        machine[rows] = _place_alike(
+            free, offsets, members, sets[rows], request[rows], wanted, stream
+        )
+    return machine
+
+
+def _by_resources_wanted(request: Int64) -> Iterator[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
+    """Tasks that want the same resources: (which of the tasks, bool[R]), one group after the
+    other."""
+    wanted = request > 0
+    if wanted.all():
+        yield np.arange(len(request)), np.ones(request.shape[1], np.bool_)
+        return
+    groups, group = np.unique(wanted, axis=0, return_inverse=True)
+    for number, resources in enumerate(groups):
+        yield np.flatnonzero(group.reshape(-1) == number), resources
+
+
+def _place_alike(
+    free: Int64,
+    offsets: Int64,
+    members: Int32,
+    sets: Int32,
+    request: Int64,
+    wanted: NDArray[np.bool_],
+    stream: Stream,
+) -> Int32:
+    """As _place, of tasks that want some of the same resources, bool[R], and none of the others."""
+    machine = np.full(len(sets), NOT_RUNNING, np.int32)
     left = np.arange(len(sets))
     for _ in range(_TRIES):
-        has_room = (free[members] > 0).all(axis=1)
+        has_room = (free[members][:, wanted] > 0).all(axis=1)
         open_members = members[has_room]
         before = np.concatenate([[0], np.cumsum(has_room)])[offsets]
         count = np.diff(before)[sets[left]]
@@ -142,5 +173,6 @@ def _that_fit(free: Int64, machine: Int32, request: Int64) -> NDArray[np.bool_]:
     total = np.cumsum(wanted, axis=0)
     first = np.searchsorted(on, on)  # of the same machine
     fits = np.empty(len(machine), np.bool_)
-    fits[order] = (total - total[first] + wanted[first] <= free[on]).all(axis=1)
+    beside_others = total - total[first] + wanted[first] <= free[on]
+    fits[order] = (beside_others | (wanted == 0)).all(axis=1)
     return fits

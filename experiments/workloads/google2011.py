@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from experiments.strict_model import Strict
+from experiments.workloads.building import one_unit_at_least
 from experiments.workloads.google2011_machines import TraceMachines, trace_machines
 from experiments.workloads.google2011_tables import (
     FileStamp,
@@ -359,10 +360,13 @@ def _requests(
     if options.slots is not None:
         return np.broadcast_to(np.int64(1), (len(rows), 1)), {}
     stated = np.stack([tasks.cpu[rows], tasks.mem[rows]], axis=1)
-    request = np.maximum(_ppm(np.nan_to_num(stated)), 1)
+    # What is missing, or rounded to nothing, counts as one unit. A 0 is a request of nothing.
+    request = np.where(stated == 0, 0, np.maximum(_ppm(np.nan_to_num(stated)), 1))
+    request, nothing = one_unit_at_least(request)
     return request, {
         "tasks_without_request": int(np.isnan(stated).any(axis=1).sum()),
         "tasks_with_a_zero_request": int((stated == 0).any(axis=1).sum()),
+        **nothing,
     }
 
 

@@ -86,6 +86,7 @@ def _phases(workload: Workload) -> list[dict[str, object]]:
             np.float64
         )
         room = workload.cell.capacity.sum(axis=0) * float(phase.end_us - phase.start_us)
+        offered = np.divide(100.0 * (held @ batch.request), room, where=room > 0, out=0.0 * room)
         described.append(
             {
                 "start_s": phase.start_us / 1e6,
@@ -94,11 +95,7 @@ def _phases(workload: Workload) -> list[dict[str, object]]:
                 "tasks": len(rows),
                 "tasks_per_s": len(rows) / ((phase.end_us - phase.start_us) / 1e6),
                 "offered_percent": dict(
-                    zip(
-                        workload.cell.dimensions,
-                        (100.0 * (held @ batch.request) / room).round(3).tolist(),
-                        strict=True,
-                    )
+                    zip(workload.cell.dimensions, offered.round(3).tolist(), strict=True)
                 ),
             }
         )

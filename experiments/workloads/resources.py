@@ -32,7 +32,7 @@ def _range(given: Any) -> Any:
 
 
 Dimension = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
-Amount = Annotated[int, Field(ge=1, le=MAX_CAPACITY)]
+Amount = Annotated[int, Field(ge=0, le=MAX_CAPACITY)]
 AmountRange = Annotated[tuple[Amount, Amount], BeforeValidator(_range)]
 Weight = Annotated[int, Field(ge=1, le=MAX_WEIGHT)]
 
@@ -52,7 +52,8 @@ class TaskShape(Strict):
     """A kind of request.
 
     Attributes:
-        request: For each dimension an amount, or [least, most] to draw from uniformly.
+        request: For each dimension an amount, or [least, most] to draw from uniformly; 0: the
+            tasks use machines that have none of it, too.
         weight: The share of such tasks, relative to the other shapes'.
     """
 
@@ -84,14 +85,21 @@ class Resources:
         """The resources of a cell of so many machines.
 
         Raises:
-            ValueError: types and shapes differ in their dimensions, or a shape may be larger than
-                every machine.
+            ValueError: types and shapes differ in their dimensions, a type has nothing, or a shape
+                may ask for nothing or be larger than every machine.
         """
         dimensions = tuple(types[0].capacity)
         for number, of_type in enumerate(types):
             _check_dimensions(f"machine_types.{number}", of_type.capacity, dimensions)
+            if not any(of_type.capacity.values()):
+                raise ValueError(f"machine_types.{number}: expected some of a resource, got none")
         for number, shape in enumerate(shapes):
             _check_dimensions(f"task_shapes.{number}", shape.request, dimensions)
+            if not any(least for least, _ in shape.request.values()):
+                raise ValueError(
+                    f"task_shapes.{number}: some tasks would ask for nothing; "
+                    "expected at least 1 of some resource"
+                )
         counts = _shares(machines, [of_type.weight for of_type in types])
         capacity = np.array([[t.capacity[d] for d in dimensions] for t in types], np.int64)
         ranges = np.array([[s.request[d] for d in dimensions] for s in shapes], np.int64)
@@ -118,6 +126,8 @@ class Resources:
         for place, name in enumerate(self.dimensions):
             both_ends = (self.least[:, place] + self.most[:, place]).tolist()
             asked = sum(part * ends for part, ends in zip(parts, both_ends, strict=True))
+            if asked == 0:  # no task wants any
+                continue
             held[name] = Fraction(totals[name] * 2 * sum(parts), asked)
         tightest = min(held, key=lambda name: held[name])
         return tightest, held[tightest]

@@ -91,7 +91,7 @@ class ServiceBatchOptions(Strict):
     gangs: bool = Field(
         False,
         description="each job, except MapReduce jobs, is a gang: planned whole, and placed whole"
-        " where commits are all_or_nothing",
+        " unless commit_mode is incremental",
     )
 
     @model_validator(mode="after")

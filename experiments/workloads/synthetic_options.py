@@ -105,8 +105,8 @@ class SyntheticOptions(Strict):
         0,
         ge=0,
         le=1000,
-        description="share of jobs whose batches are gangs: planned whole, and placed whole where "
-        "commits are all_or_nothing",
+        description="share of jobs whose batches are gangs: planned whole, and placed whole unless "
+        "commit_mode is incremental",
     )
     quota_groups: tuple[QuotaGroupJobs, ...] = Field(
         (),

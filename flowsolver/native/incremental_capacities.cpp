@@ -13,10 +13,13 @@ Network IncrementalSolver::given_network() const {
   return given;
 }
 
-// Checks the network's numbers, after lowering capacities that are too large.
+// Checks the network's numbers, after lowering capacities that are too large. The status is that of
+// the given network, whatever the level so far: a level that no longer does gives way to the one
+// that a solve from scratch would choose, or to none.
 Status IncrementalSolver::check_numbers() {
   if (!lowered_.any()) lowered_.begin(std::numeric_limits<std::int64_t>::max());
   const Status status = network_.check_numbers();
+  if (status == Status::kBadCostRange) return status;  // reported before all others
   const bool fits = status != Status::kBadCapacityRange;
   if (fits && (!lowered_.any() || level_is_high_enough())) return status;
   const std::int64_t in_use = lowered_.any() ? lowered_.level() : 0;
@@ -29,10 +32,19 @@ bool IncrementalSolver::level_is_high_enough() const {
   return lowered_.level() > network_.supply_magnitudes() + below;
 }
 
-// Chooses a level and lowers the capacities to it. O(n + m). False: there is no level.
+// Chooses a level and lowers the capacities to it: the level in use where it still does (0: there
+// is none), else none where the given capacities are in range, else as a solve from scratch does.
+// O(n + m). False: there is no level.
 bool IncrementalSolver::choose_level(std::int64_t in_use) {
   const Network given = given_network();
-  const std::optional<std::int64_t> level = capacity_level(given, in_use);
+  std::optional<std::int64_t> level;
+  if (in_use > 0 && is_right_level(given, in_use)) {
+    level = in_use;
+  } else if (check_live_ranges(given, network_.live_nodes()) != Status::kBadCapacityRange) {
+    level = std::numeric_limits<std::int64_t>::max();
+  } else {
+    level = capacity_level(given);
+  }
   if (!level) return false;
   lowered_.begin(*level);
   for (ArcId a = 0; a < given.num_arcs(); ++a) {

@@ -34,7 +34,8 @@ Status IncrementalSolver::solve() {
   if (ranges != Status::kOptimal) return ranges;
   const Status status = solve_within_range();
   if (status != Status::kUnbounded) return status;
-  // With the level that a solve from scratch would choose, fewer capacities may count as unbounded.
+  // As a solve from scratch would lower capacities, or without lowering any, fewer of them may
+  // count as unbounded.
   const std::int64_t level = lowered_.level();
   if (!choose_level(0) || lowered_.level() == level) return status;
   return solve_within_range();

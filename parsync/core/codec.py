@@ -65,7 +65,7 @@ class Codec:
         self._fields = {
             cls: [field.name for field in fields(cls)] for cls in self._classes.values()
         }
-        self._encoder = Encoder(np.ndarray, np.integer, np.ascontiguousarray)
+        self._encoder = Encoder(np.ndarray, np.integer)
         for key, cls in self._classes.items():
             self._encoder.add_class(cls, _EVENT, _prefix(key), self._fields[cls])
         self._encoder.add_form(Transaction, _EVENT, _prefix(_TRANSACTION), encode_transaction)

@@ -86,7 +86,9 @@ class QuotaAccount:
         fits = np.zeros(len(task), np.bool_)
         for present in np.unique(group).tolist():
             rows = np.flatnonzero(group == present)
-            fits[rows] = (np.cumsum(request[rows], axis=0) <= room[present]).all(axis=1)
+            taken = np.cumsum(request[rows], axis=0)
+            within = ((taken <= room[present]) | (request[rows] == 0)).all(axis=1)
+            fits[rows] = np.logical_and.accumulate(within)
         if self._gang is not None and not fits.all():
             gang = self._gang[task]
             torn = np.unique(gang[~fits])
@@ -107,7 +109,8 @@ class QuotaAccount:
         group = self.of_task[task[0]]
         before = before[self.of_task[before] == group]
         wanted = self._request[first].sum(axis=0) + self._request[before].sum(axis=0)
-        return bool((wanted <= self._room[group]).all())
+        asked = self._request[first].any(axis=0)
+        return bool(((wanted <= self._room[group]) | ~asked).all())
 
     def _move(self, task: Int64, source: Int64 | None, to: Int64 | None) -> None:
         """Count the requests of tasks among other amounts than before; None: among none."""

@@ -17,7 +17,9 @@ from parsync.metrics.run_frame import RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import scope_figures
 from parsync.metrics.tables import SCHEMAS, Tables
+from parsync.workload.gangs import NOT_IN_GANG, TaskGangs
 from shared_state.errors import AgoraError
+from shared_state.tasks import Int64
 
 AGENTS, PARTITIONS, TASKS = 3, 4, 240
 END_US = 3_000_000
@@ -151,6 +153,7 @@ def _figures(kind: type[Metric], parts: Sequence[Sequence[Batch]]) -> dict[str, 
             job_of=np.arange(TASKS) // 4,
             services=np.arange(TASKS) // 4 % 3 == 0,
             preferences=preferences,
+            gangs=_made_up_gangs(submit_us),
             kinds=(),
             tables={**SCHEMAS, **kind.tables},
         )
@@ -182,6 +185,14 @@ def _figures(kind: type[Metric], parts: Sequence[Sequence[Batch]]) -> dict[str, 
         found |= {f"{place}{name}": value for name, value in figures.items()}
         found |= {f"{place}at_least.{name}": value for name, value in bounds.items()}
     return found
+
+
+def _made_up_gangs(submit_us: Int64) -> TaskGangs:
+    """Every second job is a gang."""
+    job = np.arange(TASKS) // 4
+    first = np.arange(0, TASKS, 8)
+    place = np.where(job % 2, NOT_IN_GANG, job // 2).astype(np.int32)
+    return TaskGangs(place, np.full(len(first), 4), submit_us[first], job[first])
 
 
 def _sent(metric: Metric) -> Metric:

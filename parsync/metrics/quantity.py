@@ -78,6 +78,10 @@ class Quantity(BaseModel):
             return BEYOND_THE_END if self.unbounded else MISSING
         return ("≥ " if at_least else "") + _TEXT[self.unit](float(value))
 
+    def text_of_digits(self, value: float, digits: int) -> str:
+        """The value with so many significant digits."""
+        return _TEXT[self.unit](value, digits)
+
     def difference_text(self, value: float | None) -> str:
         """A difference of two values, with its sign, two significant digits: shares in percentage
         points."""

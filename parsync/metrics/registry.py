@@ -42,6 +42,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "throughput": "parsync.metrics.throughput:ThroughputMetric",
         "unplaceable": "parsync.metrics.unplaceable:UnplaceableMetric",
         "queue_holds": "parsync.metrics.queue_holds:QueueHoldMetric",
+        "gangs": "parsync.metrics.gangs:GangMetric",
         "utilisation": "parsync.metrics.utilisation:UtilisationMetric",
         "backlog": "parsync.metrics.backlog:BacklogMetric",
         "stationarity": "parsync.metrics.stationarity:StationarityMetric",

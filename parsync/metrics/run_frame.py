@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from parsync.metrics.job_index import JobIndex
 from parsync.metrics.quantity import Quantity
+from parsync.workload.gangs import TaskGangs
 from shared_state.tasks import Int32, Int64
 
 BUCKET_US = 250_000  # the width of the buckets of time series
@@ -88,6 +89,7 @@ class RunFrame:
         values: Further figures of first commits.
         preferences: Of each task id. Without it, or without job_of, there are no figures by
             preference set.
+        gangs: Of the tasks; None if there are none.
 
     Raises:
         ValueError: For a phase that settle_us leaves empty, overlapping phases, or an agent that is
@@ -108,6 +110,7 @@ class RunFrame:
         services: NDArray[np.bool_] | None = None,
         values: Sequence[PlacementValue] = (),
         preferences: TaskPreferences | None = None,
+        gangs: TaskGangs | None = None,
     ) -> None:
         if agents < 1 or partitions < 1 or settle_us < 0 or bucket_us < 1:
             raise ValueError(
@@ -120,7 +123,7 @@ class RunFrame:
         self.job_of, self.endless, self.services = job_of, endless, services
         self.values = tuple(values)
         self.jobs = None if job_of is None else JobIndex(job_of)
-        self.preferences = preferences
+        self.preferences, self.gangs = preferences, gangs
         grouped = [agent for group in self.groups for agent in group.agents]
         if sorted(grouped) != list(range(agents)):
             raise ValueError("metrics: groups must hold every agent exactly once")

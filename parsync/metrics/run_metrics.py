@@ -32,6 +32,7 @@ from parsync.metrics.run_frame import (
     TaskPreferences,
 )
 from parsync.metrics.tables import SCHEMAS, Tables
+from parsync.workload.gangs import TaskGangs
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64
 
@@ -61,10 +62,10 @@ class RunMetrics:
 
     Raises:
         ValueError: As RunFrame.
-        AgoraError: For a registered metric that cannot be used, or that reads a table of another
-            protocol than the run's. From add() and flush(): naming a table of which rows are not.
-            From add(), flush(), merge(): naming a metric whose code failed; it is left out from
-            then on.
+        AgoraError: For a registered metric that cannot be used or made, or that reads a table of
+            another protocol than the run's. From add() and flush(): naming a table of which rows
+            are not. From add(), flush(), merge(): naming a metric whose code failed; it is left
+            out from then on.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class RunMetrics:
         services: NDArray[np.bool_] | None = None,
         values: Sequence[PlacementValue] = (),
         preferences: TaskPreferences | None = None,
+        gangs: TaskGangs | None = None,
         kinds: Sequence[type[Metric]] | None = None,
         tables: Tables = SCHEMAS,
     ) -> None:
@@ -96,12 +98,13 @@ class RunMetrics:
             services=services,
             values=values,
             preferences=preferences,
+            gangs=gangs,
         )
         every = registry.metrics() if kinds is None else tuple(kinds)
         for kind in every:
             registry.check_tables(kind, tables)
         self.tables = tables
-        self.metrics: dict[str, Metric] = {kind.kind: kind(self.run) for kind in every}
+        self.metrics: dict[str, Metric] = {kind.kind: self._made(kind) for kind in every}
         self._kept: dict[str, list[Table]] = {}
         drawn = {"actors", "quota_use", "quota_shares"}  # though no metric is made of them
         self.keep(sorted({table for kind in every for table in kind.keeps} | drawn))
@@ -109,6 +112,13 @@ class RunMetrics:
         self.last_us = 0  # how far the run was seen: what had not happened by then took longer
         self._live = LiveLine(agents)
         self._held = RecordBuffer(_HELD_ROWS, _HELD_BATCHES, tables)
+
+    def _made(self, kind: type[Metric]) -> Metric:
+        try:
+            return kind(self.run)
+        except Exception as error:  # of somebody else's code
+            what = f"{type(error).__name__}: {error}"
+            raise AgoraError(f"metric {kind.kind!r}: __init__: {what}") from error
 
     def get(self, kind: type[M]) -> M:
         """The metric of this class. KeyError if it is not among them."""

@@ -22,7 +22,7 @@ from parsync.metrics.record import Record
 from parsync.protocols.cell_watcher import CellWatcher
 from parsync.protocols.claim_checks import check_machines
 from parsync.protocols.spec import Environment
-from shared_state.tasks import Int32, Int64
+from shared_state.tasks import Int32, Int64, fits
 from shared_state.transaction import CommitResult, Transaction
 
 
@@ -75,10 +75,7 @@ class BaseNodeSide(CellWatcher):
     def fits(self, task: Int64, machine: Int32) -> NDArray[np.bool_]:
         """Whether each task has room on its machine, which is up, bool[n]. Each is looked at as if
         it were alone."""
-        fits: NDArray[np.bool_] = (self._request[task] <= self.free(machine)).all(axis=1) & self.up[
-            machine
-        ]
-        return fits
+        return fits(self._request[task], self.free(machine)) & self.up[machine]
 
     def claim(self, now_us: int, agent: int, task: Int64, machine: Int32) -> list[Effect]:
         """Claim a machine for each of an agent's tasks, int64[n] and int32[n], on the state as it

@@ -30,6 +30,10 @@ class ProtocolCapability(StrEnum):
     # want to know of ends are told in any case.
     WANTS_ENDS = "wants_ends"
 
+    # With a group's options, the tasks of a gang are committed together or not at all. Without it,
+    # gangs may be torn; a run that has gangs says so.
+    COMMITS_GANGS_WHOLE = "commits_gangs_whole"
+
     # The master notifies the protocol's participant beside it of every start, end and machine
     # change (TasksStarted, AllocationsEnded, MachinesChanged), at the same instant.
     WATCHES_CELL = "watches_cell"

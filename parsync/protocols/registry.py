@@ -53,6 +53,7 @@ def _wrong(spec: ProtocolSpec) -> str:
             ("node_side", optional[1] is None or callable(optional[1]), "a callable or None"),
             ("events", isinstance(spec.events, tuple), "a tuple of event classes"),
             ("check", callable(spec.check), "a callable"),
+            ("for_workload", callable(spec.for_workload), "a callable"),
         ),
     )
     wrong = wrong or next(filter(None, (_wrong_event(spec, cls) for cls in spec.events)), "")

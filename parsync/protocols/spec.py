@@ -17,6 +17,7 @@ from parsync.core.quotas import TaskQuotas
 from parsync.metrics.tables import Tables
 from parsync.protocols.broken import raised
 from parsync.protocols.capability import ProtocolCapability
+from parsync.workload.workload import Workload
 from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import DecisionClock
@@ -134,6 +135,11 @@ def always(members: tuple[Member, ...]) -> bool:
     return True
 
 
+def as_given(options: Any, workload: Workload) -> Any:
+    """The options as they are, whatever the workload."""
+    return options
+
+
 def any_groups(members: tuple[Member, ...], partitions: int) -> None:
     """Accept every combination of groups."""
 
@@ -161,6 +167,8 @@ class ProtocolSpec:
         shared_options: A pydantic model that forbids unknown fields: what an arm may choose for the
             protocol as a whole, such as an allocator's interval.
         reach: What a scheduler of a group with these options may use.
+        for_workload: Returns the options of a group with those filled in that depend on the
+            workload where they are unset.
     """
 
     kind: str
@@ -177,6 +185,7 @@ class ProtocolSpec:
     tables: Tables = field(default_factory=dict)
     shared_options: type[BaseModel] = NoOptions
     reach: Callable[[Any], GroupReach] = whole_cell
+    for_workload: Callable[[Any, Workload], Any] = as_given
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
         """A group's options, validated. AgoraError naming the first that is unknown or wrong."""
@@ -186,6 +195,24 @@ class ProtocolSpec:
         """The options of the protocol as a whole, validated. AgoraError naming the first that is
         unknown or wrong."""
         return parse_options("protocol", self.kind, self.shared_options, options, "shared option")
+
+    def options_for(self, options: BaseModel, workload: Workload) -> BaseModel:
+        """A group's options with this workload, none of them unset that depends on it.
+
+        Raises:
+            AgoraError: The protocol's function raises, or returns something else.
+        """
+        try:
+            found: object = self.for_workload(options, workload)
+        except Exception as error:  # whatever somebody else's code raises
+            rule = f"for_workload {raised(error, self.for_workload)}"
+            raise AgoraError(f"protocol {self.kind!r}: {rule}") from error
+        if not isinstance(found, self.options):
+            expected, got = self.options.__name__, type(found).__name__
+            raise AgoraError(
+                f"protocol {self.kind!r}: for_workload: expected {expected}, got a {got}"
+            )
+        return found
 
     def has_cell_side(self, members: tuple[Member, ...]) -> bool:
         """Whether an arm with these groups has the protocol's participant beside the master.

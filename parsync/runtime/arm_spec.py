@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import BaseModel
@@ -12,6 +12,7 @@ from parsync.core.quotas import QuotaSpec
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.spec import Member
+from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.capability import Capability
 from schedulers.decision_time import DecisionClock
@@ -25,6 +26,12 @@ class ProtocolChoice:
 
     kind: str
     options: BaseModel
+
+    def for_workload(self, workload: Workload) -> ProtocolChoice:
+        """The same with the options that depend on the workload filled in. AgoraError if the code
+        of a user's protocol fails."""
+        spec = protocols.get(self.kind)
+        return ProtocolChoice(self.kind, spec.options_for(self.options, workload))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,14 @@ class ArmSpec:
         """The options of a protocol as a whole. AgoraError if it has no defaults for them."""
         chosen = self.shared_options.get(kind)
         return protocols.get(kind).parse_shared_options({}) if chosen is None else chosen
+
+    def for_workload(self, workload: Workload) -> ArmSpec:
+        """The arm with its groups' options that depend on the workload filled in. AgoraError if
+        the code of a user's protocol fails."""
+        groups = tuple(
+            replace(group, protocol=group.protocol.for_workload(workload)) for group in self.groups
+        )
+        return replace(self, groups=groups)
 
     @property
     def agents(self) -> int:

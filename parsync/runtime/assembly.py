@@ -53,7 +53,9 @@ class Assembly:
 
     @staticmethod
     def of(arm: ArmSpec, workload: Workload) -> Assembly:
-        return Assembly(arm, workload, Partitioning.by_topology(workload.cell, arm.partitions))
+        """The assembly of an arm and its workload, whose options are settled with it."""
+        partitioning = Partitioning.by_topology(workload.cell, arm.partitions)
+        return Assembly(arm.for_workload(workload), workload, partitioning)
 
     @cached_property
     def codec(self) -> Codec:

@@ -43,7 +43,7 @@ def write_assembly(
         digest = write_workload(directory / WORKLOAD_DIR, workload, [arm.partitions])
     else:
         digest = workload_digest(workload_dir)
-    write_arm(directory, ArmFile(arm, digest, virtual))
+    write_arm(directory, ArmFile(arm.for_workload(workload), digest, virtual))
 
 
 def read_assembly(directory: Path) -> tuple[Assembly, InVirtualTime | None]:

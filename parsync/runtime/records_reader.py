@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parsync.metrics.record_buffer import Table
 from parsync.metrics.tables import SCHEMAS, Tables
 from parsync.runtime.records import PARTIAL
-from shared_state.errors import AgoraError
+from shared_state.errors import reading
 
 
 def read_records(
@@ -38,22 +37,17 @@ def record_files(directory: Path, tables: Tables = SCHEMAS) -> dict[str, list[Pa
         if paths:
             files[table] = paths
     for path in (path for paths in files.values() for path in paths):
-        try:
+        with reading(f"{path}: not closed, or damaged: it cannot be read"):
             pq.ParquetFile(path).close()
-        except (OSError, pa.ArrowException) as error:
-            raise AgoraError(f"{path}: not closed, or damaged: it cannot be read") from error
     return files
 
 
 def _row_groups(path: Path, dtypes: Mapping[str, str]) -> Iterator[Table]:
     names = list(dtypes)
-    try:
-        with pq.ParquetFile(path) as file:
-            for group in range(file.num_row_groups):
-                rows = file.read_row_group(group, columns=names)
-                yield {
-                    name: rows.column(name).to_numpy().astype(dtypes[name], copy=False)
-                    for name in names
-                }
-    except (OSError, KeyError, pa.ArrowException) as error:
-        raise AgoraError(f"{path}: cannot read the records: {error}") from error
+    with reading(f"{path}: cannot read the records"), pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            rows = file.read_row_group(group, columns=names)
+            yield {
+                name: rows.column(name).to_numpy().astype(dtypes[name], copy=False)
+                for name in names
+            }

@@ -103,10 +103,11 @@ def read_summary(run: Path) -> Summary | None:
     if not isinstance(content, dict):
         raise AgoraError(f"{path}: expected an object")
     digests: dict[str, str] = {}
-    for arm in field_of(path, content, "arms", list):
-        if not isinstance(arm, dict):
-            raise AgoraError(f"{path}: field arms: expected a list of objects")
-        digests[field_of(path, arm, "slug", str)] = field_of(path, arm, "digest", str)
+    for runs in ("arms", "live_runs"):
+        for arm in field_of(path, content, runs, list):
+            if not isinstance(arm, dict):
+                raise AgoraError(f"{path}: field {runs}: expected a list of objects")
+            digests[field_of(path, arm, "slug", str)] = field_of(path, arm, "digest", str)
     partial = field_of(path, content, "partial", bool)
     reason = field_of(path, content, "partial_reason", str)
     return Summary(digests, (reason or "ended early") if partial else "")

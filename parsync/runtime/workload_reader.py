@@ -43,7 +43,7 @@ from parsync.workload.workload import (
 )
 from schedulers.mapreduce.jobs import MapReduceJobs
 from shared_state.cell import MAX_DIMENSIONS
-from shared_state.errors import AgoraError
+from shared_state.errors import AgoraError, reading
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
 
 _MOST_ROWS = 1 << 31
@@ -87,7 +87,7 @@ def _read_table(path: Path, schema: Any, digest: object) -> Columns:
     data = read_bytes(path)
     if digest_of(data) != digest:
         raise AgoraError(f"{path}: its digest is not that of {WORKLOAD_FILE}: damaged or changed")
-    try:
+    with reading(f"{path}: not readable as Parquet"):
         file = pq.ParquetFile(pa.BufferReader(data))
         found = file.schema_arrow
         if (found.names, found.types) != (schema.names, schema.types):
@@ -99,9 +99,8 @@ def _read_table(path: Path, schema: Any, digest: object) -> Columns:
         for name in schema.names:
             if table.column(name).null_count:
                 raise AgoraError(f"{path}: column {name}: a value is missing")
-        return {name: table.column(name).to_numpy() for name in schema.names}
-    except (OSError, pa.ArrowException) as error:
-        raise AgoraError(f"{path}: not readable as Parquet: {error}") from error
+        columns = {name: table.column(name).to_numpy() for name in schema.names}
+    return columns
 
 
 def _difference(expected: Any, found: Any) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from parsync.workload.workload import Workload
 from shared_state.cell import MAX_CAPACITY, MAX_DIMENSIONS
 from shared_state.tasks import (
+    NO_GANG,
     NOWHERE_ELSE,
     CellSpec,
     Int64,
@@ -121,6 +122,9 @@ def _validate_cell(cell: CellSpec) -> None:
         and (cell.slot_score >= 0).all(),
         "cell.slot_score: int64[M], not negative",
     )
+    weight = np.maximum(cell.slot_score, 1)  # as views add them up
+    total = (int((weight >> 32).sum()) << 32) + int((weight & 0xFFFFFFFF).sum())
+    _require(total < 1 << 63, "cell.slot_score: the sum is 2^63 or more")
 
 
 def _validate_catalog(catalog: PreferenceCatalog, cell: CellSpec) -> None:
@@ -199,9 +203,12 @@ def _validate_tasks(workload: Workload) -> None:
         tasks.request.shape == (n, len(workload.cell.dimensions)), "tasks.request: int64[n, R]"
     )
     _require(
-        tasks.request.dtype == np.int64 and (tasks.request > 0).all(),
-        "tasks.request: int64, positive",
+        tasks.request.dtype == np.int64 and bool((tasks.request >= 0).all()),
+        "tasks.request: int64, not negative",
     )
+    _require(tasks.request.any(axis=1).all(), "tasks.request: a task that requests nothing at all")
+    _require((tasks.job >= 0).all(), "tasks.job: negative")
+    _require((tasks.gang >= NO_GANG).all(), f"tasks.gang: neither {NO_GANG} nor from 0 on")
     _require(_within(tasks.preference, workload.catalog.sets), "tasks.preference: no such set")
     _require(_within(tasks.task_class, len(TaskClass)), "tasks.task_class: no such class")
     _require(

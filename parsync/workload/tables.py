@@ -158,7 +158,8 @@ def _tasks(dimensions: Sequence[str]) -> dict[str, Column]:
         "gang": Column(
             "int64",
             "id",
-            "tasks of a gang are placed together or not at all, where commits are all_or_nothing",
+            "tasks of a gang are of use only together; with commit_mode all_or_nothing they are "
+            "placed together or not at all",
             {NO_GANG: "no gang"},
         ),
         "task_class": Column(

@@ -129,14 +129,14 @@ def fit_together(tasks: TaskBatch, machine: Int64, free: Int64) -> NDArray[np.bo
         machine: int64[n].
         free: int64[M, R].
     """
-    order = np.lexsort((tasks.task, -tasks.priority, machine))
+    order = np.lexsort((tasks.task, -tasks.priority.astype(np.int64), machine))
     request = tasks.request[order]
     total = np.cumsum(request, axis=0)
     first = np.arange(len(order)) - rank_within(machine[order])
     total -= total[first] - request[first]
-    fits = np.empty(len(order), bool)
-    fits[order] = np.all(total <= free[machine[order]], axis=1)
-    return fits
+    fit = np.empty(len(order), bool)
+    fit[order] = np.all((total <= free[machine[order]]) | (request == 0), axis=1)
+    return fit
 
 
 def place_singly(
@@ -159,12 +159,13 @@ def place_singly(
         value: What placements count as, compared with the cost of waiting.
     """
     chosen = np.full(len(tasks), -1, np.int64)
-    column = np.ascontiguousarray(free.T)
+    column = np.array(free.T, order="C")
+    room = np.maximum(column, 0)  # a request of 0 fits what is overdrawn
     start = int(Stream(stream).integers(1, max(len(free), 1))[0])
     for i, request in enumerate(tasks.request.tolist()):
         fits = np.flatnonzero(
             np.logical_and.reduce(
-                [free_r >= asked for free_r, asked in zip(column, request, strict=True)]
+                [room_r >= asked for room_r, asked in zip(room, request, strict=True)]
             )
         )
         if len(fits) == 0:
@@ -179,6 +180,7 @@ def place_singly(
         best = fits[cost == cheapest]
         chosen[i] = best[np.searchsorted(best, start) % len(best)]
         column[:, chosen[i]] -= tasks.request[i]
+        room[:, chosen[i]] = np.maximum(column[:, chosen[i]], 0)
     return chosen
 
 

@@ -33,9 +33,9 @@ from schedulers.interface import (
 )
 from schedulers.prices.interface import LearnsPotentials, SharesDemand
 from schedulers.prices.options import PriceMode, PriceOptions
-from schedulers.units import TypicalRequest, fits_somewhere, units_in
+from schedulers.units import FlowUnit, fits_somewhere, units_in
 from shared_state.random import Stream
-from shared_state.tasks import Int64, TaskBatch
+from shared_state.tasks import Int64, TaskBatch, fits
 from shared_state.view import ClusterView
 
 
@@ -90,7 +90,7 @@ class FlowScheduler:
         self._policy = policy
         self._prices_are_paid = pricing is not None and options.price_mode is PriceMode.PAID
         self.graph = FlowGraph(policy, machines, options.preemption, pricing)
-        self._typical = TypicalRequest(dimensions)
+        self._typical = FlowUnit(dimensions)
         self._total = np.zeros(machines, np.int64)  # units an empty machine holds
         self._limit = environment.cell.limit
         self._price_operations = 0  # counted by the estimator in the last round
@@ -282,9 +282,9 @@ class FlowScheduler:
         if len(moved):
             free = free.copy()
             np.add.at(free, table.machine[moved], table.request[moved])
-        fits = fit_together(table.batch(row), machine, free)
-        oversubscribed = len(row) - int(np.count_nonzero(fits))
-        row, machine = row[fits], machine[fits]
+        fit = fit_together(table.batch(row), machine, free)
+        oversubscribed = len(row) - int(np.count_nonzero(fit))
+        row, machine = row[fit], machine[fit]
         tried = repaired = 0
         if not self._typical.exact:
             row, machine, tried, repaired = self._repair(waiting, row, machine, free, context)
@@ -316,7 +316,7 @@ class FlowScheduler:
         left = free.copy()
         np.subtract.at(left, machine, self.table.request[row])
         over = np.setdiff1d(waiting, row, assume_unique=True)
-        over = over[np.all(self.table.request[over] <= left.max(axis=0), axis=1)]
+        over = over[fits(self.table.request[over], left.max(axis=0))]
         if len(over) > self._options.repairs:
             over = over[
                 np.sort(Stream(context.stream).permutation(len(over))[: self._options.repairs])
@@ -344,7 +344,7 @@ class FlowScheduler:
         demand = np.zeros_like(free)
         np.add.at(demand, machine, self.table.request[row])
         short = np.zeros(len(free), bool)
-        short[machine] = np.any(demand[machine] > free[machine], axis=1)
+        short[machine] = ~fits(demand[machine], free[machine])
         return victim[short[self.table.machine[victim]]]
 
     def _pending(
@@ -366,10 +366,10 @@ class FlowScheduler:
         if len(left_over):
             left = free.copy()
             np.subtract.at(left, machine, request)
-            fits = fits_somewhere(tasks.request[left_over], left)
-            reason[fits] = PendingReason.PRICED_OUT
+            fit = fits_somewhere(tasks.request[left_over], left)
+            reason[fit] = PendingReason.PRICED_OUT
             if self._prices_are_paid:
-                reason[fits & self._waits_for_prices(row[left_over], now_us)] = (
+                reason[fit & self._waits_for_prices(row[left_over], now_us)] = (
                     PendingReason.SLOTS_TOO_DEAR
                 )
             patient = self.table.patience_ends_us[row[left_over]] > 0

@@ -28,8 +28,11 @@ from schedulers.greedy.base import (
 from schedulers.interface import Plan, PlanContext, SchedulerEnvironment, TaskChanges
 from schedulers.registry import SchedulerSpec
 from schedulers.running_tasks import RunningTasks
-from shared_state.tasks import NO_GANG, Int64, TaskBatch
+from shared_state.tasks import NO_GANG, Int64, TaskBatch, fits
 from shared_state.view import ClusterView
+
+# Beyond the priorities of tasks, which are int32.
+_ABOVE_ALL, _BELOW_ALL = 1 << 31, -(1 << 31) - 1
 
 
 class PreemptingScheduler:
@@ -53,11 +56,12 @@ class PreemptingScheduler:
         machine[placed] = plan.machine  # plans keep the order of the tasks
         room = np.where(view.up[:, None], view.free, -1)
         np.subtract.at(room, plan.machine, plan.request)
-        lowest = np.full(len(room), np.iinfo(np.int32).max, np.int32)
+        lowest = np.full(len(room), _ABOVE_ALL, np.int64)
         np.minimum.at(lowest, plan.machine, tasks.priority[placed])
         victims = _Victims(running.take(running.priority < lowest[running.machine]), room)
         waiting = np.flatnonzero(~placed & (tasks.gang == NO_GANG))
-        for row in waiting[np.argsort(-tasks.priority[waiting], kind="stable")].tolist():
+        urgency = tasks.priority[waiting].astype(np.int64)
+        for row in waiting[np.argsort(-urgency, kind="stable")].tolist():
             machine[row] = victims.make_room(tasks.request[row], int(tasks.priority[row]))
         preempting = Plan.from_machines(
             tasks,
@@ -87,7 +91,7 @@ class _Victims:
         self._room = room
         self._runs: NDArray[np.bool_] = np.ones(len(order), np.bool_)
         # by machine: the highest priority of those that end
-        self._highest = np.full(len(room), np.iinfo(np.int32).min, np.int32)
+        self._highest = np.full(len(room), _BELOW_ALL, np.int64)
         self._failed: set[tuple[int, ...]] = set()  # priority and request; room only shrinks
         self.looked_at = 0
 
@@ -109,16 +113,16 @@ class _Victims:
         self.looked_at += len(lower)
         possible = self._room.copy()
         np.add.at(possible, running.machine[lower], running.request[lower])
-        fits: NDArray[np.bool_] = np.all(possible >= request, axis=1)
-        fits &= np.all(self._room >= 0, axis=1) & (self._highest < priority)
-        found = np.flatnonzero(fits[running.machine[lower]])
+        fit = fits(request, possible) & (self._highest < priority)
+        fit &= np.all((self._room >= 0) | (request == 0), axis=1)
+        found = np.flatnonzero(fit[running.machine[lower]])
         if not len(found):
             self._failed.add(key)
             return -1
         machine = int(running.machine[lower[found[0]]])
         there = lower[running.machine[lower] == machine]
         freed = self._room[machine] + np.cumsum(running.request[there], axis=0)
-        needed = int(np.count_nonzero(~(freed >= request).all(axis=1))) + 1
+        needed = int(np.count_nonzero(~fits(request, freed))) + 1
         self._runs[there[:needed]] = False
         self._highest[machine] = max(self._highest[machine], running.priority[there[:needed]].max())
         self._room[machine] = freed[needed - 1] - request

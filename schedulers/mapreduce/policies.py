@@ -59,8 +59,8 @@ class WorkerPolicy:
         if self.target_permille == ENTIRE:
             return len(request)
         left = capacity * self.target_permille // ENTIRE - used
-        fits = (np.cumsum(request, axis=0) <= left).all(axis=1)
-        return int(np.count_nonzero(fits))  # what is taken only grows: these are the first
+        within = ((np.cumsum(request, axis=0) <= left) | (request == 0)).all(axis=1)
+        return int(np.count_nonzero(np.logical_and.accumulate(within)))
 
 
 def _policy_kind(given: object) -> object:

@@ -59,10 +59,7 @@ class SlotPrices {
   int64_t units_in(const int64_t* free) const {
     int64_t units = kMaxUnits;
     for (size_t r = 0; r < unit_.size(); ++r) {
-      if (unit_[r] == 0) {
-        if (free[r] < 0) return 0;
-        continue;
-      }
+      if (unit_[r] == 0) continue;
       units = std::min(units, unit_[r] == 1 ? free[r] : free[r] / unit_[r]);
     }
     return std::max<int64_t>(units, 0);

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from schedulers import _native
 from schedulers.interface import SchedulerEnvironment
 from schedulers.objective import native_columns
@@ -60,11 +58,7 @@ class OfferedDemand:
         Raises:
             ValueError: There is no such task or set. Nothing was counted.
         """
-        self._counts.offered(
-            np.ascontiguousarray(task),
-            np.ascontiguousarray(preference),
-            np.ascontiguousarray(request),
-        )
+        self._counts.offered(task, preference, request)
 
     def advance(self, elapsed_us: int) -> int:
         """Forget for that long, then add what was offered since the last call.
@@ -92,7 +86,7 @@ class OfferedDemand:
         Raises:
             ValueError: There is no such set, or a count is out of range. Nothing was counted.
         """
-        self._counts.learn(*map(np.ascontiguousarray, counts))
+        self._counts.learn(*counts)
 
     def spread(self, over_us: int) -> None:
         """Take everything counted so far as offered evenly over this time up to now."""

@@ -103,8 +103,6 @@ def broken_price_rule(prices: object, machines: int, dimensions: int) -> str:
         if column.dtype != np.int64 or column.shape != shape:
             expected = ", ".join(map(str, shape))
             return f"{field}: expected int64[{expected}], got {column.dtype}{list(column.shape)}"
-        if not column.flags.c_contiguous:
-            return f"{field}: expected a contiguous array"
         if column.size and int(column.min()) < 0:
             return f"{field}: expected 0 or more, got {int(column.min())}"
     falls = np.argwhere(prices.price[:, 1:] < prices.price[:, :-1])

@@ -12,8 +12,7 @@ nb::bytes pack_columns(nb::args arrays) {
   for (nb::handle array : arrays)
     if (!agora::pack_array(array.ptr(), bytes))
       throw nb::value_error(
-          "pack_columns: expected contiguous arrays [n] or [n, w] of integers or bools, n < 2^32, "
-          "w < 256");
+          "pack_columns: expected arrays [n] or [n, w] of integers or bools, n < 2^32, w < 256");
   return nb::bytes(bytes.data(), bytes.size());
 }
 

@@ -99,7 +99,7 @@ int64_t first_oversubscribed(ClusterView& view, nb::handle machine, nb::handle r
 
 constexpr const char* first_oversubscribed_doc =
     "Which of k claims is the first that does not fit `free` beside those before it, or names no\n"
-    "machine of the cell; -1 if all fit. Changes nothing.\n\n"
+    "machine that is up; -1 if all fit. Changes nothing.\n\n"
     "machine: int32[k]; request: int64[k, R]. freed: int32[e], machines where amount int64[e, R] "
     "is\n"
     "taken to be free, too (evictions). ValueError for arrays of other dtypes or shapes.";

@@ -3,12 +3,12 @@
 //
 // Invariants, after every public call:
 //   used[m][r] = sum of the requests of the live allocations on m (0 where m is down);
-//   a claim was accepted only if used + request <= limit in every dimension; rows loaded above
-//   their limit take none; a task has at most one live allocation, and none after it was released
-//   (it ran to its end); versions[p] moves by one in each call that changes a row of p, and
-//   changed[m] is the version of m's partition at m's last change; seqnum[m] moves with each
-//   accepted (or loaded) claim on m and never otherwise (as in Omega); a call that throws
-//   has changed nothing.
+//   a claim was accepted only if used + request <= limit in every dimension of which it requests
+//   some (fit.hpp), so rows loaded above a limit take none that does; a task has at most one live
+//   allocation, and none after it was released (it ran to its end); versions[p] moves by one in
+//   each call that changes a row of p, and changed[m] is the version of m's partition at m's last
+//   change; seqnum[m] moves with each accepted (or loaded) claim on m and never otherwise (as in
+//   Omega); a call that throws has changed nothing.
 // Not thread-safe.
 //
 // Commit (Schwarzkopf et al., "Omega", EuroSys 2013), departing from the

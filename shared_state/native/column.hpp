@@ -1,6 +1,7 @@
-// Column<T>: a C-contiguous numpy array as a native argument, through the buffer protocol: cheaper
-// than nanobind's ndarray, which counts when a call takes a dozen short arrays. Throws ValueError
-// naming the field if dtype, shape or layout is another.
+// Column<T>: a numpy array as a native argument, through the buffer protocol: cheaper than
+// nanobind's ndarray, which counts when a call takes a dozen short arrays. What is only read may
+// have any strides (contiguous_buffer.hpp). Throws ValueError naming the field if dtype or shape is
+// another, or if what is to be written is not contiguous.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,6 +14,8 @@
 #include <string>
 #include <type_traits>
 
+#include "contiguous_buffer.hpp"
+
 namespace agora {
 
 template <class T>
@@ -21,50 +24,46 @@ class Column {
 
  public:
   // Expects `length` entries, or `length` rows of `width` where width > 0. T const: read only.
-  Column(nanobind::handle array, const char* field, size_t length, size_t width = 0) {
-    const int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (std::is_const_v<T> ? 0 : PyBUF_WRITABLE);
-    if (PyObject_GetBuffer(array.ptr(), &buffer_, flags) != 0) {
-      PyErr_Clear();
-      refuse(field, length, width);
-    }
-    const bool shaped =
-        width ? buffer_.ndim == 2 && buffer_.shape[1] == static_cast<Py_ssize_t>(width)
-              : buffer_.ndim == 1;
-    if (!shaped || buffer_.shape[0] != static_cast<Py_ssize_t>(length) || !is_value(buffer_)) {
-      PyBuffer_Release(&buffer_);
-      refuse(field, length, width);
-    }
+  Column(nanobind::handle array, const char* field, size_t length, size_t width = 0)
+      : buffer_(array.ptr(), std::is_const_v<T> ? ContiguousBuffer::Access::Read
+                                                : ContiguousBuffer::Access::Write),
+        size_(length) {
+    if (!buffer_.valid() || !is_value() || !has_shape(length, width)) refuse(field, length, width);
   }
-  ~Column() { PyBuffer_Release(&buffer_); }
-  Column(const Column&) = delete;
-  Column& operator=(const Column&) = delete;
 
-  T* data() const { return static_cast<T*>(buffer_.buf); }
-  size_t size() const { return static_cast<size_t>(buffer_.shape[0]); }
+  T* data() const { return static_cast<T*>(buffer_.data()); }
+  size_t size() const { return size_; }
   std::span<T> span() const { return {data(), size()}; }
 
  private:
-  static bool is_value(const Py_buffer& buffer) {
-    if (buffer.itemsize != static_cast<Py_ssize_t>(sizeof(Value)) ||
-        std::strlen(buffer.format) != 1)
+  bool has_shape(size_t length, size_t width) const {
+    if (buffer_.dimensions() != (width ? 2 : 1)) return false;
+    return buffer_.length(0) == static_cast<Py_ssize_t>(length) &&
+           (width == 0 || buffer_.length(1) == static_cast<Py_ssize_t>(width));
+  }
+
+  bool is_value() const {
+    if (buffer_.bytes_per_value() != sizeof(Value) || std::strlen(buffer_.format()) != 1)
       return false;
-    if constexpr (std::same_as<Value, bool>) return *buffer.format == '?';
-    return std::strchr(std::is_signed_v<Value> ? "bhilq" : "BHILQ", *buffer.format) != nullptr;
+    if constexpr (std::same_as<Value, bool>) return *buffer_.format() == '?';
+    return std::strchr(std::is_signed_v<Value> ? "bhilq" : "BHILQ", *buffer_.format()) != nullptr;
   }
 
   [[noreturn]] static void refuse(const char* field, size_t length, size_t width) {
-    const std::string dtype =
+    const std::string type =
         std::same_as<Value, bool>
             ? "bool"
             : (std::is_signed_v<Value> ? "int" : "uint") + std::to_string(sizeof(Value) * 8);
     const std::string shape =
         "[" + std::to_string(length) + (width ? ", " + std::to_string(width) : "") + "]";
-    const std::string message =
-        std::string(field) + ": expected a contiguous " + dtype + shape + " array";
+    const std::string message = std::string(field) + ": expected " +
+                                (std::is_const_v<T> ? "an array " : "a contiguous array ") + type +
+                                shape;
     throw nanobind::value_error(message.c_str());
   }
 
-  Py_buffer buffer_;
+  ContiguousBuffer buffer_;
+  size_t size_;
 };
 
 // The length of a sequence such as a numpy array.

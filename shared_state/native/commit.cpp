@@ -44,7 +44,7 @@ bool Cell::fits(size_t row, const int64_t* request) const {
   const int64_t* used = used_.data() + row * n;
   const int64_t* limit = limit_.data() + row * n;
   bool fit = true;
-  for (size_t r = 0; r < n; ++r) fit &= request[r] <= limit[r] - used[r];
+  for (size_t r = 0; r < n; ++r) fit &= request[r] <= std::max<int64_t>(limit[r] - used[r], 0);
   return fit;
 }
 

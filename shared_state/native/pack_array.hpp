@@ -1,38 +1,32 @@
 // pack.hpp for numpy arrays, through the buffer protocol.
 #pragma once
 
-#include <Python.h>
-
 #include <cstring>
 #include <limits>
 #include <string>
 
+#include "contiguous_buffer.hpp"
 #include "pack.hpp"
 
 namespace agora {
 
-// Appends the packed form of a C-contiguous integer or bool array [n] or [n, w], n < 2^32, w < 256.
-// Returns false, with no Python error set and `bytes` as it was, for anything else.
+// Appends the packed form of an integer or bool array [n] or [n, w], n < 2^32, w < 256. Returns
+// false, with no Python error set and `bytes` as it was, for anything else.
 inline bool pack_array(PyObject* array, std::string& bytes) {
-  Py_buffer buffer;
-  if (PyObject_GetBuffer(array, &buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
-    PyErr_Clear();
-    return false;
-  }
-  const struct Release {
-    Py_buffer* buffer;
-    ~Release() { PyBuffer_Release(buffer); }
-  } release{&buffer};
+  const ContiguousBuffer buffer(array);
+  if (!buffer.valid()) return false;
+  const bool table = buffer.dimensions() == 2;
   const bool shaped =
-      buffer.ndim == 1 || (buffer.ndim == 2 && buffer.shape[1] > 0 && buffer.shape[1] < 256);
-  if (!shaped || buffer.shape[0] > std::numeric_limits<uint32_t>::max() ||
-      std::strlen(buffer.format) != 1)
+      buffer.dimensions() == 1 || (table && buffer.length(1) > 0 && buffer.length(1) < 256);
+  if (!shaped || buffer.length(0) > std::numeric_limits<uint32_t>::max() ||
+      std::strlen(buffer.format()) != 1)
     return false;
-  const char letter = *buffer.format == 'l' ? 'q' : *buffer.format == 'L' ? 'Q' : *buffer.format;
-  const ColumnShape shape{letter, static_cast<uint8_t>(buffer.ndim == 2 ? buffer.shape[1] : 0),
-                          static_cast<uint32_t>(buffer.shape[0])};
+  const char code = *buffer.format();
+  const char letter = code == 'l' ? 'q' : code == 'L' ? 'Q' : code;
+  const ColumnShape shape{letter, static_cast<uint8_t>(table ? buffer.length(1) : 0),
+                          static_cast<uint32_t>(buffer.length(0))};
   const auto pack = [&]<class T>(T) {
-    pack_column(static_cast<const T*>(buffer.buf), shape, bytes);
+    pack_column(static_cast<const T*>(buffer.data()), shape, bytes);
     return true;
   };
   switch (letter) {

@@ -1,6 +1,7 @@
 // What never changes about a cell's machines: limits, scores, partitions.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -27,11 +28,12 @@ class StaticCellState {
   // Would it fit some machine of the cell if that were empty?
   bool fits_some_machine(const int64_t* request) const;
   // The sum over dimensions of free as a share of the cell's largest machine, in units of 2^-56:
-  // room to compare rows by.
+  // room to compare rows by. What is overdrawn has no room.
   int64_t normalised(const int64_t* free) const {
     int64_t sum = 0;
     for (size_t r = 0; r < dimensions_; ++r)
-      sum += static_cast<int64_t>(static_cast<Int128>(free[r]) * scale_[r] >> 4);
+      sum +=
+          static_cast<int64_t>(static_cast<Int128>(std::max<int64_t>(free[r], 0)) * scale_[r] >> 4);
     return sum;
   }
   // normalised() of a machine as large as the largest in every dimension, when it is empty.

@@ -384,7 +384,8 @@ int64_t ClusterView::first_oversubscribed(std::span<const int32_t> machine, cons
   for (; fitting < machine.size(); ++fitting) {
     const int32_t row = machine[fitting];
     const int64_t* asked = request + fitting * dimensions_;
-    if (row < 0 || static_cast<size_t>(row) >= static_state_->machines() || !fits(row, asked))
+    if (row < 0 || static_cast<size_t>(row) >= static_state_->machines() ||
+        !up_[static_cast<size_t>(row)] || !fits(row, asked))
       break;
     add(row, asked, -1);
   }

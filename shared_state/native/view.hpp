@@ -11,8 +11,8 @@
 //     but claims rejected as GANG or DUPLICATE lost to nobody and return at once;
 //   slots of the scheduler's own that were freed (released), until their partition is synced to the
 //   version that holds the release.
-// A row is open, and in the index, if its machine is up, no dimension is overdrawn and some
-// dimension has room.
+// A row is open, and in the index, if its machine is up and some dimension has room. A dimension
+// may be overdrawn: tasks that ask for nothing of it fit all the same (fit.hpp).
 //
 // A view that keeps sequence numbers knows that its own accepted claims move them, and keeps rows
 // closed, 2^55 below what would be free, whose number it does not know: from a claim until it is
@@ -29,6 +29,7 @@
 #include <span>
 #include <vector>
 
+#include "fit.hpp"
 #include "huge_pages.hpp"
 #include "row_log.hpp"
 #include "sparse_amounts.hpp"
@@ -73,7 +74,7 @@ class ClusterView {
   void reset();
 
   // The first of k claims that does not fit what the view shows free beside those before it, or
-  // that names no machine of the cell; -1 if all fit. Amounts [e, R] at the rows `freed` (which
+  // that names no machine that is up; -1 if all fit. Amounts [e, R] at the rows `freed` (which
   // exist) are taken to be free as well. The view is left as it was.
   int64_t first_oversubscribed(std::span<const int32_t> machine, const int64_t* request,
                                std::span<const int32_t> freed, const int64_t* amount);
@@ -92,11 +93,7 @@ class ClusterView {
     return free_.data() + static_cast<size_t>(row) * dimensions_;
   }
   bool fits(int32_t row, const int64_t* request) const {
-    const int64_t* room = free(row);
-    if (room[0] < request[0]) return false;
-    for (size_t r = 1; r < dimensions_; ++r)
-      if (room[r] < request[r]) return false;
-    return true;
+    return fits_in(request, free(row), dimensions_);
   }
   // Asks for the memory that taking and claiming the row reads.
   void prefetch(int32_t row) const {
@@ -152,13 +149,9 @@ class ClusterView {
   }
   bool has_room(int32_t row) const { return has_room(free(row), dimensions_); }
   static bool has_room(const int64_t* room, size_t dimensions) {
-    if (dimensions == 1) return room[0] > 0;
-    int64_t lowest = room[0], highest = room[0];
-    for (size_t r = 1; r < dimensions; ++r) {
-      lowest = room[r] < lowest ? room[r] : lowest;
-      highest = room[r] > highest ? room[r] : highest;
-    }
-    return lowest >= 0 && highest > 0;
+    int64_t highest = room[0];
+    for (size_t r = 1; r < dimensions; ++r) highest = room[r] > highest ? room[r] : highest;
+    return highest > 0;
   }
 
   std::shared_ptr<const StaticCellState> static_state_;

@@ -3,8 +3,8 @@ how much is conflicts and outdated views.
 
 An arm of the main comparison runs as it is. Then each of its schedulers runs alone, with the same
 speed and the same jobs at the same times, on the whole cell: without rivals, so without conflicts,
-and with a view that only it changes. What the tasks wait then is the time of decisions, one after
-the other.
+and with a view that only it changes. Its rounds are cut as often as in the arm. What the tasks wait
+then is the time of decisions, one after the other.
 
     python -m tests.benchmarks.lone_schedulers --seeds 10
     python -m tests.benchmarks.lone_schedulers --seeds 5 --first-seed 101 --quick    # half the cell
@@ -71,10 +71,14 @@ def jobs_of(config: RunConfig, arm: ArmConfig, agent: int, workload: Workload) -
 
 
 def alone(arm: ArmConfig) -> ArmConfig:
-    """One scheduler of the arm by itself; it needs but one partition."""
+    """One scheduler of the arm by itself; it needs but one partition. Its rounds end as often as in
+    the arm: under DiffSyn every G/N, and not every G, so that no task waits longer for the end of
+    its round."""
     (group,) = arm.groups
-    sync = group.protocol["sync"]
-    protocol = {**group.protocol, "sync": "state_aligned" if sync == "diff_block" else sync}
+    protocol = dict(group.protocol)
+    if protocol["sync"] == "diff_block":
+        gap_s = float(protocol["gap_s"]) / group.count
+        protocol |= {"sync": "state_aligned", "gap_s": gap_s}
     lone = group.model_copy(update={"count": 1, "protocol": protocol})
     return arm.model_copy(update={"partitions": 1, "groups": (lone,)})
 

@@ -27,10 +27,9 @@ void levels() {
   CHECK(capacity_level(chain(5, kInfinity, -1)) == (std::int64_t{1} << 58) - 1);
   CHECK(capacity_level(chain(std::int64_t{1} << 50, kInfinity, 1)) == (std::int64_t{1} << 51) - 1);
   // One in use stays while it does.
-  CHECK(capacity_level(chain(5, kInfinity, 1), (std::int64_t{1} << 40) - 1) ==
-        (std::int64_t{1} << 40) - 1);
-  CHECK(capacity_level(chain(std::int64_t{1} << 45, kInfinity, 1), (std::int64_t{1} << 40) - 1) ==
-        (std::int64_t{1} << 46) - 1);
+  // a level in use stays right until the supplies outgrow it
+  CHECK(is_right_level(chain(5, kInfinity, 1), (std::int64_t{1} << 40) - 1));
+  CHECK(!is_right_level(chain(std::int64_t{1} << 45, kInfinity, 1), (std::int64_t{1} << 40) - 1));
   CHECK(!capacity_level(chain(std::int64_t{1} << 59, std::int64_t{1} << 60, 1)));
   CHECK(!capacity_level(chain(kInfinity, kInfinity, 1)));
 }

@@ -33,13 +33,14 @@ class Oracle:
         self.free, self.up = free, up
 
     def open(self):
-        return self.up & (self.free >= 0).all(axis=1) & (self.free > 0).any(axis=1)
+        return self.up & (self.free > 0).any(axis=1)
 
     def rows(self, partition):
         return set(range(self.offsets[partition], self.offsets[partition + 1]))
 
     def allowed(self, request, preference):
-        fitting = set(np.flatnonzero(self.open() & (self.free >= request).all(axis=1)).tolist())
+        fit = ((self.free >= request) | (request == 0)).all(axis=1)
+        fitting = set(np.flatnonzero(self.open() & fit).tolist())
         everything = set(range(len(self.free)))
         if self.ranking is PartitionRanking.LATENCY_FIRST:
             pools = [self.rows(p) for p in self.order]
@@ -110,7 +111,7 @@ class Oracle:
         largest = [int(x) for x in self.spec.limit.max(axis=0)]
         room = {
             row: sum(
-                int(f) * ((1 << 60) // top) >> 4
+                max(int(f), 0) * ((1 << 60) // top) >> 4
                 for f, top in zip(self.free[row], largest, strict=True)
                 if top
             )

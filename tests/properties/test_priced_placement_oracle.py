@@ -39,7 +39,8 @@ class PricedOracle(Oracle):
         return (1000 * cost + self.options.price_weight_permille * price,)
 
     def allowed(self, request, preference, listed_only=False):
-        fitting = set(np.flatnonzero(self.open() & (self.free >= request).all(axis=1)).tolist())
+        fit = ((self.free >= request) | (request == 0)).all(axis=1)
+        fitting = set(np.flatnonzero(self.open() & fit).tolist())
         if self.ranking is PartitionRanking.LATENCY_FIRST:
             pools = [fitting & self.rows(p) for p in self.order]
         else:

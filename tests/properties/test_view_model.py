@@ -58,7 +58,7 @@ class Model:
 
     def open_rows(self) -> int:
         free = self.free()
-        return int((self.seen_up & (free >= 0).all(axis=1) & (free > 0).any(axis=1)).sum())
+        return int((self.seen_up & (free > 0).any(axis=1)).sum())
 
     def shows(self, machine: int, version: int) -> bool:
         p = self.partition[machine]

@@ -446,7 +446,9 @@ def test_two_commands_in_one_directory(
 ) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    (out / "config.toml").write_text(toml_text(load_config(file).model_dump(mode="json")))
+    config = load_config(file)
+    config = config.for_workload(make_workload(config, config.seed))
+    (out / "config.toml").write_text(toml_text(config.model_dump(mode="json")))
     descriptor = os.open(out, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

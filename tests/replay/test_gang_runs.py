@@ -4,6 +4,7 @@ stand by themselves."""
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.record import Record
 from parsync.runtime.virtual.run import run_virtual
 from parsync.workload.checks import validate
+from parsync.workload.gangs import TaskGangs
 from parsync.workload.workload import Workload
 from shared_state.tasks import NO_GANG
 from tests.fixtures.overloaded_cell import OPTIONS, arm
@@ -91,15 +93,38 @@ def test_no_gang_is_torn_where_commits_are_all_or_nothing(
     assert kind is FLOW or sums["gang"] > 0
 
 
+@pytest.mark.parametrize("kind", [RANDOM, FLOW], ids=["random", "flow"])
+def test_gangs_are_placed_whole_where_the_commit_mode_is_unset(kind: dict[str, Any]) -> None:
+    workload = generate(GANGS, 3)
+    digest, tasks, _ = run(workload, kind)
+    assert torn(workload, tasks) == 0
+    assert digest == run(workload, kind, commit_mode="all_or_nothing")[0]
+
+
+def test_without_gangs_an_unset_commit_mode_is_incremental() -> None:
+    workload = generate(GANGS.model_copy(update={"gang_permille": 0}), 3)
+    assert run(workload, RANDOM)[0] == run(workload, RANDOM, commit_mode="incremental")[0]
+
+
+def test_one_task_is_no_gang() -> None:
+    workload = generate(GANGS, 3)
+    tasks = workload.tasks
+    alone = np.where(tasks.gang == NO_GANG, NO_GANG, tasks.task)
+    assert TaskGangs.of(replace(workload, tasks=replace(tasks, gang=alone))) is None
+    gangs = TaskGangs.of(workload)
+    assert gangs is not None and (gangs.size == GANGS.batch_tasks).all()
+    assert np.array_equal(gangs.place >= 0, tasks.gang != NO_GANG)
+
+
 def test_incremental_commits_tear_gangs() -> None:
     workload = generate(GANGS, 3)
-    _, tasks, sums = run(workload, RANDOM)
+    _, tasks, sums = run(workload, RANDOM, commit_mode="incremental")
     assert torn(workload, tasks) > 0 and sums["gang"] == 0
 
 
 def test_without_gangs_all_or_nothing_is_incremental() -> None:
     workload = generate(GANGS.model_copy(update={"gang_permille": 0}), 3)
-    _, tasks, sums = run(workload, RANDOM)
+    _, tasks, sums = run(workload, RANDOM, commit_mode="incremental")
     _, same, alike = run(workload, RANDOM, commit_mode="all_or_nothing")
     assert sums == alike and sums["full"] > 0
     assert np.array_equal(tasks["commit_us"], same["commit_us"]) and np.array_equal(

@@ -1,5 +1,6 @@
-"""The stages of a run of which only some arms run live: all in virtual time first, which is the
-first paired seed, then the live ones; a report can be opened meanwhile, and nothing is lost."""
+"""The stages of a run with live runs besides: all arms in virtual time first, which is the first
+paired seed, then the live runs, which stand apart; a report can be opened meanwhile, and nothing is
+lost."""
 
 from __future__ import annotations
 
@@ -15,12 +16,14 @@ import pytest
 from rich.console import Console
 
 from experiments import preconditions, stages
-from experiments.config import RunConfig
+from experiments.config import LiveConfig, RunConfig
 from experiments.execution import run
 from experiments.interruption import Interruption
+from experiments.model_files import read_model
 from experiments.preconditions import make_run_directory
 from experiments.run_directory import read_summary
 from experiments.running import ArmRun, make_workload, run_arm_virtual
+from experiments.summary_model import KeptSeed
 from experiments.sweeps.points import Point
 from experiments.workload_config import WorkloadConfig
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
@@ -54,14 +57,15 @@ def started(
     tmp_path: Path,
     live: Callable[..., ArmRun] = as_if_live,
     interruption: Interruption | None = None,
+    config: RunConfig = CONFIG,
 ) -> tuple[int, Path, str]:
     """Exit status, run directory and what was said."""
-    workload = make_workload(CONFIG, CONFIG.seed)
-    directory = make_run_directory(tmp_path / "run", CONFIG, workload)
+    workload = make_workload(config, config.seed)
+    directory = make_run_directory(tmp_path / "run", config, workload)
     with (tmp_path / "terminal").open("w") as terminal:
         console = Console(record=True, file=terminal, width=200)
         signals = interruption or Interruption()
-        status = run(CONFIG, workload, directory, console, live, signals)
+        status = run(config, workload, directory, console, live, signals)
     return status, directory, console.export_text()
 
 
@@ -93,7 +97,13 @@ def test_the_first_run_is_the_first_seed_and_a_report_is_there_from_the_start(
 
     summary = read_summary(directory)
     greedy, flow = summary.arms
-    assert (greedy.runtime, greedy.digest, flow.runtime) == ("ray", "live", "virtual")
+    assert summary.runtime == greedy.runtime == flow.runtime == "virtual"
+    (live_run,) = summary.live_runs
+    assert (live_run.name, live_run.slug) == ("greedy", "greedy-live")
+    assert (live_run.runtime, live_run.digest, live_run.seeds) == ("ray", "live", [])
+    folders = sorted(path.name for path in (directory / "arms").iterdir())
+    assert folders == ["flow", "greedy", "greedy-live"]
+    assert all((directory / "arms" / name / "tasks.parquet").is_file() for name in folders)
     assert summary.paired.seeds == [1, 2]
     # under seed 1 nothing ran twice, but the arms with other decision times
     (scan,) = summary.sensitivity
@@ -109,8 +119,39 @@ def test_the_first_run_is_the_first_seed_and_a_report_is_there_from_the_start(
     again = run_arm_virtual(
         CONFIG, CONFIG.arms[0], make_workload(CONFIG, 1), 1, None, lambda _: None, Interruption()
     )
-    assert kept["arms"]["greedy"]["digest"] == again.digest != "live"
+    assert kept["arms"]["greedy"]["digest"] == again.digest == greedy.digest
     assert greedy.seeds[0].digest == again.digest
+    for one in summary.arms:
+        of_seed = read_model(directory / "seeds" / "1.json", KeptSeed).arms[one.slug]
+        assert (one.overall, one.phases) == (of_seed.overall, of_seed.phases)
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_with_paired_seeds_arms_are_compared_in_virtual_time_even_if_all_run_live(
+    tmp_path: Path,
+) -> None:
+    every = CONFIG.model_copy(update={"live": LiveConfig()})
+    status, directory, _ = started(tmp_path, config=every)
+    summary = read_summary(directory)
+    assert status == 0 and summary.runtime == "virtual"
+    assert [arm.runtime for arm in summary.arms] == ["virtual"] * 2
+    assert [arm.name for arm in summary.live_runs] == ["greedy", "flow"]
+    alone = every.model_copy(update={"seeds": 1})
+    (tmp_path / "alone").mkdir()
+    status, directory, _ = started(tmp_path / "alone", config=alone)
+    summary = read_summary(directory)
+    assert status == 0 and summary.runtime == "ray" and not summary.live_runs
+    assert [arm.slug for arm in summary.arms] == ["greedy", "flow"]
+    assert summary.paired.seeds == []
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_live_runs_do_not_change_the_digest_of_a_run(tmp_path: Path) -> None:
+    _, mixed, _ = started(tmp_path)
+    (tmp_path / "plain").mkdir()
+    virtual = CONFIG.model_copy(update={"runtime": "virtual"})
+    _, plain, _ = started(tmp_path / "plain", run_arm_virtual, config=virtual)
+    assert read_summary(mixed).digest == read_summary(plain).digest
 
 
 @pytest.mark.usefixtures("no_figures")

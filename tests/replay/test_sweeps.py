@@ -21,7 +21,7 @@ from rich.console import Console
 from experiments.commands.sweep import app
 from experiments.model_files import read_model
 from experiments.running import seed_figures
-from experiments.sweeps import page
+from experiments.sweeps import page, plots
 from experiments.sweeps.looks import LOOKS
 from experiments.sweeps.page import write_page
 from experiments.sweeps.result import SweepSummary, SweptParameter
@@ -30,6 +30,7 @@ from experiments.sweeps.terminal import MOST_COLUMNS, metric_tables
 from tests.fixtures.commands import exit_status
 from tests.fixtures.run_toml import arm_toml, workload_toml
 from tests.fixtures.stopping import ROOT, stop_when
+from tests.unit.figure_checks import repeated_labels
 
 EXAMPLE = ROOT / "examples" / "sweep.toml"
 
@@ -128,6 +129,19 @@ def test_the_example_s_summary_compares_arms_of_one_clock_class(example: Path) -
         pairs = zip(rates["ParSync"], rates["StateSync"], strict=True)
         mean = sum(a - b for a, b in pairs) / 3
         assert compared.differences["conflict_rate"].mean == pytest.approx(mean)
+
+
+def test_panels_of_a_plot_have_equal_axes(example: Path) -> None:
+    summary = summary_of(example)
+    shown = plots.panels(summary)
+    assert len(shown) > 1
+    for arms in summary.sets():
+        for key in ("delay_mean_us", "delay_p99_us", "conflict_rate", "decisions_per_s"):
+            figure = plots.draw(summary, summary.quantity(key), arms, shown, by_browser=False)
+            assert figure is not None and len(figure.axes) == len(shown)
+            assert len({axes.get_ylim() for axes in figure.axes}) == 1, key
+            assert len({axes.get_xlim() for axes in figure.axes}) == 1, key
+            assert not repeated_labels(figure), key
 
 
 def test_the_terminal_numbers_combinations_of_many_parameters(example: Path) -> None:

@@ -24,11 +24,15 @@ from schedulers.interface import ClaimedPlan, PendingReason, Plan, PlanContext, 
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
-from shared_state.transaction import Transaction
+from shared_state.transaction import CommitMode, Transaction
 from shared_state.view import ClusterView
 
 OPTIONS = OptimisticOptions(
-    sync="state_aligned", gap_s=0.01, cut_at_sync=False, commit_pipelining=False
+    sync="state_aligned",
+    gap_s=0.01,
+    cut_at_sync=False,
+    commit_pipelining=False,
+    commit_mode=CommitMode.INCREMENTAL,
 )
 POLICY = OPTIONS.policy()
 SAMPLE_US = 100_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,6 +33,7 @@ AGENTS = PARTITIONS = 8
 EQUAL = DecisionBasis(
     kind=BasisKind.EQUAL_CAPACITY, decisions_per_s=20_000, scan_cost=0, cores=8, message_us=500
 )
+OWN_SPEED = DecisionBasis(kind=BasisKind.OWN_SPEED, cores=8, message_us=500)
 
 
 def workload(machines: int = 2000, name: str = "parsync") -> Workload:
@@ -139,6 +141,15 @@ def arm_result(name: str, seed: int, seeds: Sequence[int], step_us: int) -> ArmR
     )
 
 
+def slower_live(arm: ArmResult, seed: int, step_us: int) -> ArmResult:
+    """A live run of an arm, with delays of its own."""
+    character = CHARACTERS[arm.name]
+    slower = replace(character, capacity=character.capacity / 2)
+    metrics = measured(seed, slower, step_us)
+    measures = {"figures": summarise(metrics), "series": {**series(metrics), **quota_series()}}
+    return replace(arm, runtime="ray", seeds={}, digest=f"live {arm.digest}", **measures)
+
+
 def quota_series() -> dict[str, np.ndarray]:
     """What two quota groups hold of one resource, and their shares: a tenth and four tenths of the
     cell, to begin with, and more by and by."""
@@ -188,11 +199,24 @@ def write_synthetic_run(
     partial: str = "",
     machines: int = 2000,
     step_us: int = 500_000,
+    own_speed: Sequence[str] = (),
+    live: Sequence[str] = (),
 ) -> Path:
     """Everything of a run directory but the report, the configuration file and the Parquet
-    files."""
+    files.
+
+    Args:
+        own_speed: The arms whose schedulers are as fast as their code.
+        live: The arms that ran live, too; they waited twice as long there.
+    """
     directory.mkdir(parents=True)
-    arms = [arm_result(name, seed, seeds, step_us) for name in names]
+    arms = [
+        replace(
+            arm_result(name, seed, seeds, step_us), basis=OWN_SPEED if name in own_speed else EQUAL
+        )
+        for name in names
+    ]
+    live_runs = [slower_live(arm, seed, step_us) for arm in arms if arm.name in live]
     config = {
         "seed": seed,
         "runtime": "virtual",
@@ -201,7 +225,7 @@ def write_synthetic_run(
         "arms": [{"name": name} for name in names],
     }
     facts = RunFacts(seed, "0.1.0", "virtual", 2 * SECOND, config, partial)
-    summary = build_summary(facts, workload(machines), arms)
-    write_run(directory, summary, arms)
+    summary = build_summary(facts, workload(machines), arms, live_runs)
+    write_run(directory, summary, arms, live_runs)
     write_frontier(directory / FRONTIER, frontier_of(summary))
     return directory

@@ -62,7 +62,7 @@ HEADER = "job,submit_s,run_s,cpu_milli,mem_mib"
         (f"{HEADER}\n1,0,nan,1,1\n", ", line 2, run_s: 'nan', expected a number in"),
         (f"{HEADER}\n1,0,inf,1,1\n", ", line 2, run_s: 'inf', expected a number in"),
         (f"{HEADER}\n1,0,1,,1\n", ", line 2, cpu_milli: nothing, expected an integer in"),
-        (f"{HEADER}\n1,0,1,0,1\n", ", line 2, cpu_milli: '0', expected an integer in [1, 10000"),
+        (f"{HEADER}\n1,0,1,-1,1\n", ", line 2, cpu_milli: '-1', expected an integer in [0, 10000"),
         (f"{HEADER}\n1,0,1,1.5,1\n", ", line 2, cpu_milli: '1.5', expected an integer"),
         (f"{HEADER}\n1,0,1,1,1\n1,0,1,1\n", ", line 3: expected 5 fields, got 4"),
     ],

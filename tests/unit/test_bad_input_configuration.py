@@ -49,7 +49,7 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
     [
         ("seeds = 1", "sedes = 1", "sedes: unknown option"),
         ("machines = 60", "mashines = 60",
-         "workload: kind 'synthetic' has no option 'mashines'; its options: "),
+         "workload: kind 'synthetic' has no option 'mashines' (did you mean 'machines'?); its"),
         ("count = 4", "count = 4, cuont = 4", "arms.0.groups.0.cuont: unknown option"),
         ("seeds = 1", "seeds = = 1", "at line 2, column 9"),
         ("seeds = 1", 'seeds = "two"', "seeds: "),
@@ -86,13 +86,14 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
         ('[workload]\nkind = "synthetic"', "[synthetic]",
          '[synthetic]: now [workload] with kind = "synthetic"'),
         ('kind = "synthetic"', 'kind = "synthesis"',
-         "workload: unknown workload kind 'synthesis'; known: google2011, "
-         "service_batch, synthetic"),
+         "workload: unknown workload kind 'synthesis' (did you mean 'synthetic'?); known: "
+         "google2011, service_batch, synthetic"),
         ('kind = "synthetic"', "",
          "workload: kind: missing; expected one of google2011, "
          "service_batch, synthetic"),
         ("gap_s = 0.05", "gap = 0.05",
-         "arms.0.groups.0.protocol: protocol 'optimistic' has no option 'gap'; its options: "),
+         "arms.0.groups.0.protocol: protocol 'optimistic' has no option 'gap' (did you mean "
+         "'gap_s'?); its options: "),
         (PARSYNC, 'protocol = "optimistic"',
          'arms.0.groups.0.protocol: expected a table, protocol = {kind = "optimistic", ...}'),
         (", " + PARSYNC, "",
@@ -106,7 +107,7 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
          "protocol 'optimistic' has no shared option 'x'; its shared options: none"),
         ("partitions = 7", "partitons = 7", "arms.1.partitons: unknown option"),
         ('kind = "synthetic"', 'kind = "google2011"\ndirectry = "x"',
-         "workload: kind 'google2011' has no option 'directry'; its options: "),
+         "workload: kind 'google2011' has no option 'directry' (did you mean 'directory'?); its"),
         ('"Flow"', '"ParSync"', "two arms have the same name"),
         ("seeds = 1", "seed = true", "seed: Input should be a valid integer, got true"),
         ("seeds = 1", 'seed = "1"', "seed: Input should be a valid integer, got '1'"),

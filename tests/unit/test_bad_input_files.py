@@ -9,6 +9,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from functools import partial
 from math import inf, nan
@@ -159,7 +160,7 @@ Change = Callable[[dict[str, Any]], str]
         (lambda _: "half a", "not readable as JSON"),
         (lambda _: "[1, 2]", "expected an object, got a list"),
         (lambda _: '{"format": 99}',
-         "field format: expected 7, as this version of Agora writes it, got 99"),
+         "field format: expected 8, as this version of Agora writes it, got 99"),
         (lambda good: json.dumps(without(good, "workload")), "field workload is missing"),
         (
             lambda good: json.dumps(without(good, "workload", 5)),
@@ -253,7 +254,36 @@ def archive(**arrays: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-@pytest.mark.parametrize("kind", ["pickle", "objects", "one array", "empty", "torn", "damaged"])
+KINDS = [
+    "pickle",
+    "objects",
+    "one array",
+    "empty",
+    "torn",
+    "damaged",
+    "encrypted",
+    "no header",
+    "huge",
+]
+
+
+def archive_of(header: bytes) -> bytes:
+    """An archive of one array with this header, and no content."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as members:
+        members.writestr("bucket_us.npy", b"\x93NUMPY\x01\x00\x76\x00" + header.ljust(118))
+    return file.getvalue()
+
+
+def encrypted(whole: bytes) -> bytes:
+    """The archive with its first entry marked as encrypted."""
+    data = bytearray(whole)
+    data[whole.index(b"PK\x03\x04") + 6] |= 1
+    data[whole.index(b"PK\x01\x02") + 8] |= 1
+    return bytes(data)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_series_that_are_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:
@@ -271,6 +301,11 @@ def test_series_that_are_none(
             "empty": b"",
             "torn": whole[: len(whole) // 2],
             "damaged": whole[:500] + bytes(200) + whole[700:],
+            "encrypted": encrypted(whole),
+            "no header": archive_of(b"{'descr': '<i8',("),
+            "huge": archive_of(
+                b"{'descr': '<i8', 'fortran_order': False, 'shape': (1125899906842624,)}"
+            ),
         }[kind]
     )
     assert exit_status(report, run) == 2

@@ -17,6 +17,7 @@ from experiments.config import RunConfig, load_config, validated
 from experiments.presets import default_arms, demo_scale, mix_arm, paper_scale
 from experiments.toml_text import toml_text
 from shared_state.errors import AgoraError
+from tests.fixtures.live_runs import small_workload
 
 
 def demo_tree() -> dict[str, Any]:
@@ -148,7 +149,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         (
             "workload.mashines",
             3,
-            "workload: kind 'synthetic' has no option 'mashines'; its options",
+            "workload: kind 'synthetic' has no option 'mashines' .did you mean 'machines'",
         ),
         ("synthetic", {"machines": 3}, r'\[synthetic\]: now \[workload\] with kind = "synthetic"$'),
         (
@@ -260,7 +261,7 @@ def test_limits_of_attempts_and_the_weight_of_the_average_reach_the_agents() -> 
     tree = demo_tree()
     tree["arms"][0]["groups"][0]["protocol"] |= chosen
     [group] = validated(tree, "test").arms[0].spec(1, 1000, 100_000, live=False).groups
-    policy = group.protocol.options.policy()
+    policy = group.protocol.for_workload(small_workload()).options.policy()
     assert {name: getattr(policy, name) for name in chosen if name != "losers"} | {
         "losers": "requeue"
     } == chosen

@@ -133,25 +133,23 @@ def test_several_classes_are_ranked_each_by_itself() -> None:
 
 def test_live_figures_are_not_ranked_beside_those_of_virtual_time() -> None:
     """Live, messages take the time that they take."""
-    arms = [bare_arm("live", "a"), bare_arm("virtual", "b"), bare_arm("other", "c")]
-    arms[0] = replace(arms[0], runtime="ray")
-    row = delay_row([replace(arm, basis=EQUAL) for arm in arms[:2]])
-    assert not any(cell.best for cell in row.cells) and row.sentence == NOT_RANKED
-    summary = build_summary(FACTS, workload(), [replace(arm, basis=EQUAL) for arm in arms])
-    assert [[arm.name for arm in one.arms] for one in summary.sets()] == [
-        ["live"],
-        ["virtual", "other"],
-    ]
-    titles = basis_titles([one.arms[0].basis for one in summary.sets()])
-    assert [title.rpartition(", ")[2] for title in titles] == ["live", "messages take 500 µs"]
+    arms = [replace(bare_arm(name, name), basis=EQUAL) for name in ("a", "b")]
+    live = replace(arms[0], runtime="ray")
+    summary = build_summary(FACTS, workload(), arms, [live])
+    assert [arm.slug for arm in summary.live_runs] == ["a-live"]
+    (one,) = summary.sets()
+    assert [arm.slug for arm in one.arms] == ["a", "b"]
+    apart = summary.live()
+    assert apart is not None and [arm.slug for arm in apart.arms] == ["a-live"]
+    assert not comparable(one.arms[0].basis, apart.arms[0].basis)
+    titles = basis_titles([one.arms[0].basis, apart.arms[0].basis])
+    assert [title.rpartition(", ")[2] for title in titles] == ["messages take 500 µs", "live"]
 
 
-def test_with_paired_seeds_the_figures_are_those_of_virtual_time() -> None:
-    seeds = {seed: 1.0 + seed for seed in range(3)}
-    arms = [replace(bare_arm(name, name, seeds), basis=EQUAL) for name in "ab"]
-    arms[0] = replace(arms[0], runtime="ray")
-    (one,) = build_summary(FACTS, workload(), arms).sets()
-    assert basis_titles([one.arms[0].basis]) == ["Equal capacity, 20,000 tasks/s"]
+def test_a_summary_of_two_runtimes_is_refused() -> None:
+    arms = [replace(bare_arm(name, name), basis=EQUAL) for name in ("a", "b")]
+    with pytest.raises(ValueError, match="runtime: expected 'virtual', got 'ray'"):
+        build_summary(FACTS, workload(), [arms[0], replace(arms[1], runtime="ray")])
 
 
 def test_a_calibration_is_part_of_the_basis() -> None:

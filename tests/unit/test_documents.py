@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
 import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from experiments.arm_config import ArmConfig
-from experiments.workload_config import WorkloadConfig
+from experiments.config import load_config
+from experiments.frontiers.grid import make_grid
+from experiments.reproduce.registry import PAPERS
+from experiments.sweeps.sweep_file import read_sweep
+from experiments.toml_text import toml_text
 from schedulers.conformance import check_conformance
 from tests import option_reference
+from tests.documents import (
+    LANGUAGES,
+    LOADS_A_RUN,
+    PACKAGE_OF,
+    PAGES,
+    ROOT,
+    Block,
+    blocks,
+    blocks_of,
+    check_command,
+    commands_in,
+    inline_commands,
+    main_comparison,
+    rest_of,
+    run_python,
+    whole_toml,
+)
+from tests.figures_in_documents import FIELDS, KINDS, UNKNOWN, sections_of, unexplained
 
-ROOT = Path(__file__).parents[2]
-FIRST = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
 CITATION = ("https://doi.org/", "https://arxiv.org/")  # of papers; no other links lead outside
-PAGES = [ROOT / name for name in FIRST] + sorted((ROOT / "docs").glob("*.md"))
 
 FOLDERS = ("experiments", "parsync", "schedulers", "shared_state", "flowsolver")
 SHORT_LINES = [
@@ -29,53 +52,160 @@ for folder in FOLDERS:
         SHORT_LINES += sorted((ROOT / folder).rglob(pattern))
 
 
-def blocks(page: str, language: str) -> list[str]:
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+def of_page(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
-def block(page: str, language: str) -> str:
-    return blocks(page, language)[0]
+PYTHON_PAGES = sorted({block.page for block in blocks("python")})
+HERE = [page for page in PYTHON_PAGES if page.name not in LOADS_A_RUN]  # others: tests/replay
 
 
-def run(page: str) -> dict[str, object]:
-    names: dict[str, object] = {}
-    exec(compile(block(page, "python"), page, "exec"), names)
-    return names
+def test_blocks_name_their_language() -> None:
+    found = [block for page in PAGES for block in blocks_of(page)]
+    assert len(found) > 80
+    assert [str(block) for block in found if block.language not in LANGUAGES] == []
 
 
-def test_the_example_of_a_scheduler_keeps_the_contract() -> None:
-    check_conformance(run("add_a_scheduler.md")["SPEC"])  # type: ignore[arg-type]
+@pytest.mark.parametrize("page", PAGES, ids=of_page)
+def test_no_block_is_indented(page: Path) -> None:
+    """An indented block names no language, so no test would run it."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    assert re.findall(r"\n\n {4}\S.*", prose) == []
 
 
-def test_the_example_of_the_solver_runs() -> None:
-    assert run("solver.md")["solution"].cost == 11  # type: ignore[attr-defined]
+@pytest.mark.parametrize("page", HERE, ids=of_page)
+def test_the_python_of_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in (ROOT / "examples").glob("*/pyproject.toml"):
+        monkeypatch.syspath_prepend(package.parent)
+    monkeypatch.chdir(ROOT)
+    names = run_python(page)
+    if "schedulers.registry" in page.read_text(encoding="utf-8"):
+        check_conformance(names["SPEC"])
+    if page.name in _FURTHER:
+        _FURTHER[page.name](names)
 
 
-def test_the_example_of_the_conflict_model_has_the_rates_that_it_states() -> None:
-    rate = run("conflict_model.md")["conflict_rate"]
-    assert rate == pytest.approx([0.349, 0.197, 0.072], abs=0.0005)
+def _of_the_solver(names: dict[str, Any]) -> None:
+    assert names["solution"].cost == 11
 
 
-def test_the_example_of_the_slot_simulator_has_the_results_that_it_states() -> None:
-    names = run("slot_simulator.md")
+def _of_the_conflict_model(names: dict[str, Any]) -> None:
+    assert names["conflict_rate"] == pytest.approx([0.349, 0.197, 0.072], abs=0.0005)
+
+
+def _of_the_slot_simulator(names: dict[str, Any]) -> None:
     assert names["conflict_rate"] == pytest.approx(0.518, abs=0.0005)
     assert names["delay_s"] == pytest.approx(0.69, abs=0.005)
 
 
-def test_the_example_of_a_mix_is_valid() -> None:
-    [arm] = tomllib.loads(block("run.md", "toml"))["arms"]
-    assert ArmConfig.model_validate(arm).shares_permille() == (750, 250)
+# what a page says that its names are in the end
+_FURTHER: dict[str, Callable[[dict[str, Any]], None]] = {
+    "solver.md": _of_the_solver,
+    "conflict_model.md": _of_the_conflict_model,
+    "slot_simulator.md": _of_the_slot_simulator,
+}
 
 
-def test_the_examples_of_workloads_are_valid() -> None:
-    trees = [tomllib.loads(text) for text in blocks("run.md", "toml")]
-    workloads = [tree["workload"] for tree in trees if "workload" in tree]
-    kinds = [WorkloadConfig.model_validate(workload).kind for workload in workloads]
-    assert kinds == ["google2011", "synthetic", "service_batch"]
+@pytest.mark.parametrize("block", blocks("toml"), ids=str)
+def test_the_toml_of_a_page_is_a_valid_file(
+    block: Block,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    example_site: Callable[[str], Path],
+) -> None:
+    for kind, package in PACKAGE_OF.items():
+        if f'kind = "{kind}"' in block.text:
+            monkeypatch.syspath_prepend(example_site(package))
+    tree = whole_toml(block)
+    if "project" in tree:
+        [(group, _)] = tree["project"]["entry-points"].items()
+        package = ROOT / "examples" / group.removeprefix("agora.") / "pyproject.toml"
+        assert tree == tomllib.loads(package.read_text(encoding="utf-8"))
+        return
+    (tmp_path / "config.toml").write_text(toml_text(main_comparison()))
+    file = tmp_path / "file.toml"
+    file.write_text(toml_text(tree))
+    if "sweep" in tree:
+        assert read_sweep(file, {}).combinations
+    else:
+        config = load_config(file)
+        assert "frontier" not in tomllib.loads(block.text) or make_grid(config).points()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_part_of_a_file_says_where_the_rest_is() -> None:
+    """A run needs arms and a workload, a package a name."""
+    for block in blocks("toml"):
+        tree = tomllib.loads(block.text)
+        whole = {"arms", "workload"} <= tree.keys() or "base" in tree.get("sweep", {})
+        assert whole or "name" in tree.get("project", {}) or rest_of(block), block
+
+
+@pytest.mark.parametrize("page", PAGES, ids=of_page)
+def test_commands_of_pages_are_those_of_the_program(page: Path) -> None:
+    for block in blocks_of(page):
+        if block.language == "bash":
+            subprocess.run(["bash", "-n", "-c", block.text], check=True)
+            for words in commands_in(block):
+                with named(f"{block}: {' '.join(words)}"):
+                    check_command(words)
+    if page.name != "CHANGELOG.md":  # it also names what is no more
+        for line, words in inline_commands(page):
+            with named(f"{page.name}:{line}: {' '.join(words)}"):
+                check_command(words)
+
+
+@contextmanager
+def named(what: str) -> Iterator[None]:
+    """A failure says which command it is about."""
+    try:
+        yield
+    except Exception as error:
+        pytest.fail(f"{what}: {type(error).__name__}: {getattr(error, 'message', error)}")
+
+
+def test_every_section_with_figures_says_where_they_come_from() -> None:
+    assert [str(section) for section in unexplained()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=of_page)
+def test_origins_of_figures_are_complete_and_exist(page: Path) -> None:
+    for section in sections_of(page):
+        assert section.kind in ("", *KINDS), section
+        for one in section.made:
+            assert tuple(one.values) == FIELDS, f"{page.name}:{one.line}"
+            commit = one.values["commit"]
+            assert UNKNOWN in commit or re.search(r"\b[0-9a-f]{7,8}\b", commit), commit
+            assert one.commands or UNKNOWN in one.values["Made with"], f"{page.name}:{one.line}"
+            for command in one.commands:
+                with named(f"{page.name}:{one.line}: {command}"):
+                    check_command(shlex.split(command))
+                    files = re.findall(r"[\w/]+\.toml", command)
+                    assert all((ROOT / file).is_file() for file in files)
+        for target in section.sources:
+            name, _, anchor = target.partition("#")
+            there = sections_of(page.parent / name)
+            assert any(one.anchor == anchor for one in there), f"{section}: {target}"
+
+
+def test_a_figure_without_an_origin_is_found(tmp_path: Path) -> None:
+    """Numbers in tables, and with units in sentences; the numbers of code and of links do not
+    count."""
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A page\n\nIt takes 7 ms, `9 ms` in [4](b.md#5).\n\n## One\n\n| 3 | 4.5 % |\n"
+        "\n```text\n8 ms\n```\n\n## Two\n\n> Made with: `agora run`; commit: abcdef12;\n"
+        "> seeds: 1; conditions: live; intervals: none; before this change.\n\nIt takes 6 s.\n"
+        "\n### Three\n\n2 points.\n"
+    )
+    first, one, two, three = sections_of(page)
+    texts = [[figure.text for figure in section.figures] for section in (first, one, two, three)]
+    assert texts == [["7 ms"], ["3", "4.5"], ["6 s"], ["2 points"]]
+    assert first.explained is None and one.explained is None
+    assert three.explained is two and two.made[0].before and two.made[0].unknown == []
+    assert two.made[0].values["seeds"] == "1" and two.made[0].line == 15
+
+
+@pytest.mark.parametrize("page", PAGES, ids=of_page)
 def test_links_lead_to_files_and_lines_are_short(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)", text):
@@ -85,7 +215,7 @@ def test_links_lead_to_files_and_lines_are_short(page: Path) -> None:
     assert [line for line in prose if len(line) > 100] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=of_page)
 def test_paths_in_pages_exist(page: Path) -> None:
     if page.name == "CHANGELOG.md":
         return  # it also names what is no more
@@ -146,6 +276,24 @@ def test_hooks_before_a_commit_run_what_make_lint_and_make_types_run() -> None:
     types = makefile.partition("\ntypes:\n")[2].partition("\n\n")[0]
     tools = set(re.findall(r"\$\(VENV\)/bin/([\w-]+)", lint + types))
     assert {entry.split()[0].removeprefix(".venv/bin/") for entry in entries} == tools
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = set(re.findall(r"\]\(([^)#]+)", index.read_text(encoding="utf-8")))
+    assert {page.name for page in index.parent.glob("*.md")} - linked == {index.name}
+
+
+def test_the_page_on_reproductions_names_the_strategies_of_the_code() -> None:
+    text = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    outcome = text.partition("## What came out at paper scale")[2]
+    figures = {figure.id: figure for figure in PAPERS["parsync"].figures}
+    strategies = {"quality-first", "latency-first", "adaptive"}
+    for name in ("fig13", "fig14", "fig15", "fig16"):
+        strategy = figures[name].title.partition(" with ")[0].lower()
+        [row] = [line for line in outcome.splitlines() if f"`{name}`" in line]
+        assert {one for one in strategies if one in row} == {strategy}
+    assert f"**Fig. 16.** With {strategy} and 80 partitions" in outcome
 
 
 def test_first_pages_are_short() -> None:

@@ -113,7 +113,7 @@ def test_every_figure_is_one_png_and_one_svg(run: Run, tmp_path: Path) -> None:
 def test_axes_say_what_they_show(run: Run, spec: FigureSpec) -> None:
     figure = spec.draw(run)
     assert figure is not None
-    assert figure.axes[0].get_xlabel() and figure.axes[0].get_ylabel()
+    assert figure.axes[-1].get_xlabel() and figure.axes[0].get_ylabel()
 
 
 def test_a_folder_that_is_gone_is_named(run: Run, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,26 @@ def npz(**arrays):
 GOOD = {"tail": [0], "head": [1], "capacity": [3], "cost": [1], "supply": [1, -1]}
 
 
+def with_header(header):
+    """A problem whose array `cost` has another header."""
+    file = io.BytesIO(npz(**{name: values for name, values in GOOD.items() if name != "cost"}))
+    header = header.ljust(117) + b"\n"
+    with zipfile.ZipFile(file, "a") as archive:
+        length = len(header).to_bytes(2, "little")
+        archive.writestr("cost.npy", b"\x93NUMPY\x01\x00" + length + header + bytes(8))
+    return file.getvalue()
+
+
+def encrypted():
+    """A problem whose entries are all marked as encrypted."""
+    data = bytearray(npz(**GOOD))
+    for magic, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = -1
+        while (at := data.find(magic, at + 1)) >= 0:
+            data[at + flags] |= 1
+    return bytes(data)
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [
@@ -41,6 +62,18 @@ GOOD = {"tail": [0], "head": [1], "capacity": [3], "cost": [1], "supply": [1, -1
         (npz(**{**GOOD, "base_cost": [1, 2]}), "base_cost has 2 entries"),
         (npz(**{**GOOD, "cost": np.array([None])}), "not a readable .npz file"),
         (b"PK\x03\x04", "not a readable .npz file"),
+        (encrypted(), "not a readable .npz file: File 'tail.npy' is encrypted"),
+        (with_header(b"{'descr': '<i8',\n("), "not a readable .npz file: cost: not a header"),
+        (with_header(b"{" + b"[" * 48), "not a readable .npz file: cost: not a header"),
+        (
+            with_header(b"{'descr': '<i8', 'fortran_order': False, 'shape': (10**9,)}"),
+            "not a readable .npz file: cost: not a header",
+        ),
+        (
+            with_header(b"{'descr': '<i8', 'fortran_order': False, 'shape': (9,)}"),
+            "not a readable .npz file: cost: its header does not fit its size",
+        ),
+        (npz(**{**GOOD, "cost": np.array(["x" * 10**4])}), "cost holds <U10000"),
     ],
 )
 def test_bad_arrays_name_the_file_and_the_field(tmp_path, capsys, data, says):
@@ -50,6 +83,24 @@ def test_bad_arrays_name_the_file_and_the_field(tmp_path, capsys, data, says):
     said = capsys.readouterr()
     (line,) = said.err.splitlines()
     assert line.startswith(f"error: {path}: ") and says in line and said.out == ""
+
+
+def test_arrays_that_nobody_asked_for_are_not_decompressed(tmp_path, monkeypatch):
+    """A few kilobytes may hold an array of gigabytes beside the problem's."""
+    path = tmp_path / "problem.npz"
+    file = io.BytesIO()
+    np.savez_compressed(file, **GOOD, other=np.zeros(10**6, np.int64))
+    path.write_bytes(file.getvalue())
+    opened = []
+    real = zipfile.ZipFile.open
+
+    def note(archive, name, *arguments, **options):
+        opened.append(getattr(name, "filename", name))
+        return real(archive, name, *arguments, **options)
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", note)
+    assert run(["solve", str(path)]) == 0
+    assert {name.removesuffix(".npy") for name in opened} == GOOD.keys()
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,16 @@ def test_the_frontiers_of_the_main_comparison_are_valid(quick: bool) -> None:
     assert sum(shared) == 5
 
 
+def test_the_question_about_the_main_comparison_has_its_decision_times_and_gaps() -> None:
+    asked = load_config(Path("examples/questions/main_comparison.toml"))
+    named = {"Greedy": "Greedy, one scheduler"}
+    arms = {arm.name: arm for arm in default_arms(demo_scale(quick=False))}
+    for arm in asked.arms:
+        [group], [same] = arm.groups, arms[named.get(arm.name, arm.name)].groups
+        assert group.decision == same.decision
+        assert group.protocol["gap_s"] == same.protocol["gap_s"]
+
+
 @pytest.mark.parametrize(
     "path", sorted(Path("examples/questions").glob("*.toml")), ids=lambda path: path.stem
 )

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from experiments.report.answer import answer
 from experiments.report.live_runs import (
     disturbed_runs,
     live_disagreement,
+    live_note,
     prediction_basis,
     predictions,
 )
@@ -19,7 +21,7 @@ from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import is_ranked, verdict
 from experiments.run_directory import read_summary, write_run
-from experiments.summary import build_summary
+from experiments.summary import ArmResult, build_summary
 from experiments.summary_model import RunSummary
 from parsync.metrics.validity import Validity, validity
 from tests.unit.known_quantities import QUANTITIES
@@ -28,6 +30,7 @@ from tests.unit.test_summary import FACTS, bare_arm
 from tests.unit.test_validity import NAMES, change, rows
 
 DELAY = [QUANTITIES["delay_mean_us"]]
+ON_RAY = replace(FACTS, runtime="ray")
 
 
 def found(disturbed: bool) -> Validity:
@@ -42,19 +45,24 @@ def live_summary(
     disturbed: str = "",
     seeds: dict[str, dict[int, float]] | None = None,
 ) -> RunSummary:
-    """Live arms with these mean delays."""
-    arms = [
-        replace(
-            bare_arm(name, seeds=None if seeds is None else seeds[name]),
-            runtime="ray",
-            validity=found(name == disturbed),
-        )
-        for name in live_us
-    ]
-    return with_overall(build_summary(FACTS, workload(), arms), delay_mean_us=live_us)
+    """Live runs with these mean delays; with seeds, beside their arms in virtual time."""
+    live = [live_run(name, name == disturbed) for name in live_us]
+    if seeds is None:
+        return with_overall(build_summary(ON_RAY, workload(), live), delay_mean_us=live_us)
+    arms = [bare_arm(name, seeds=its) for name, its in seeds.items()]
+    summary = build_summary(FACTS, workload(), arms, live)
+    of_live = summary.live()
+    assert of_live is not None
+    measured = with_overall(of_live, delay_mean_us=live_us).arms
+    first = {name: next(iter(its.values())) for name, its in seeds.items()}
+    return with_overall(summary, delay_mean_us=first).model_copy(update={"live_runs": measured})
 
 
-def test_a_disturbed_live_run_wins_nothing() -> None:
+def live_run(name: str, disturbed: bool) -> ArmResult:
+    return replace(bare_arm(name), runtime="ray", validity=found(disturbed))
+
+
+def test_a_disturbed_live_run_is_not_ranked() -> None:
     delays = {"A": 100.0, "B": 200.0, "C": 300.0}
     row = verdict(live_summary(delays), DELAY)[0]
     assert [cell.best for cell in row.cells] == [True, False, False]
@@ -65,25 +73,37 @@ def test_a_disturbed_live_run_wins_nothing() -> None:
     assert row.sentence.startswith("B is lowest")
 
 
-def test_a_disturbed_live_run_neither_confirms_nor_contradicts_the_seeds() -> None:
+def test_live_runs_change_no_verdict_and_no_answer() -> None:
     seeds = {"A": {3: 50.0, 4: 51.0}, "B": {3: 90.0, 4: 91.0}, "C": {3: 95.0, 4: 99.0}}
-    live = {"A": 500.0, "B": 300.0, "C": 400.0}
-    assert "B is best" in verdict(live_summary(live, "", seeds), DELAY)[0].sentence
-    for name in live:
-        sentence = verdict(live_summary(live, name, seeds), DELAY)[0].sentence
-        assert f"{name} is best" not in sentence
-        assert sentence.startswith("A is lowest"), "the seeds are not the machine's"
+    summary = live_summary({"A": 500.0, "B": 300.0, "C": 400.0}, "B", seeds)
+    alone = summary.model_copy(update={"live_runs": []})
+    assert verdict(summary, DELAY) == verdict(alone, DELAY)
+    assert answer(summary) == answer(alone)
+    live = summary.live()
+    assert live is not None
+    sentence = verdict(live, DELAY)[0].sentence
+    assert sentence.startswith("C is lowest at 400 µs"), "B was disturbed"
+
+
+def test_one_line_says_what_live_runs_are_to_the_answer() -> None:
+    seeds = {"A": {3: 50.0, 4: 51.0}, "B": {3: 90.0, 4: 91.0}}
+    live = {"A": 500.0, "B": 300.0}
+    rests = "The answer rests on virtual time, which other work on the machine does not affect; "
+    of_live = "1 of 2 live runs was disturbed by other work"
+    assert live_note(live_summary(live, "A", seeds)) == f"{rests}{of_live}."
+    assert live_note(live_summary(live, "", seeds)) == f"{rests}2 live runs stand apart."
+    on_ray = live_note(live_summary(live, "A"))
+    assert on_ray == f"{of_live} on this machine and is not ranked."
+    assert live_note(live_summary(live)) == ""
+    assert live_note(build_summary(FACTS, workload(), [])) == ""
 
 
 def test_report_and_terminal_say_what_disturbed_a_run(tmp_path: Path) -> None:
-    arms = [
-        replace(bare_arm(name), runtime="ray", validity=found(name == "Omega"))
-        for name in ("ParSync", "Omega")
-    ]
-    summary = build_summary(FACTS, workload(), arms)
+    arms = [live_run(name, name == "Omega") for name in ("ParSync", "Omega")]
+    summary = build_summary(ON_RAY, workload(), arms)
     (sentence,) = disturbed_runs(summary)
     assert sentence == (
-        "The live run of Omega was disturbed and wins nothing. 3 of 60 seconds: schedulers-0 was "
+        "The live run of Omega was disturbed and is not ranked. 3 of 60 seconds: schedulers-0 was "
         "up to 12 ms late (95th percentile; limit 2 ms) in seconds 7-8, 30."
     )
     write_run(tmp_path, summary, arms)
@@ -94,7 +114,7 @@ def test_report_and_terminal_say_what_disturbed_a_run(tmp_path: Path) -> None:
     console.print(comparison_table(read_summary(tmp_path)))
     text = " ".join(console.export_text().split())
     assert sentence in text
-    assert text.count("live run") >= 2
+    assert "one live run" in text
 
 
 def test_predictions_stand_beside_measurements() -> None:
@@ -103,7 +123,7 @@ def test_predictions_stand_beside_measurements() -> None:
     first, second = predictions(summary)
     delay = next(one for one in first.figures if one.quantity.key == "delay_mean_us")
     assert (delay.measured, delay.predicted, delay.error) == ("40 ms", "50 ms", "+25 %")
-    assert second.disturbed and not first.disturbed
+    assert second.run.is_disturbed and not first.run.is_disturbed
     assert predictions(live_summary({"A": 1.0})) == [], "no run in virtual time"
 
 
@@ -137,11 +157,12 @@ def test_orders_that_differ_live_and_in_virtual_time_are_said(
     )
 
 
-def test_the_first_paragraph_says_when_live_and_virtual_orders_disagree(tmp_path: Path) -> None:
+def test_the_live_section_says_when_live_and_virtual_orders_disagree(tmp_path: Path) -> None:
     seeds = {"A": {FACTS.seed: 10.0}, "B": {FACTS.seed: 20.0}}
     summary = live_summary({"A": 200.0, "B": 100.0}, "", seeds)
     arms = [bare_arm(name, seeds=of) for name, of in seeds.items()]
-    write_run(tmp_path, summary, arms)
+    write_run(tmp_path, summary, arms, [live_run(name, False) for name in seeds])
     page = " ".join(write_report(tmp_path).read_text("utf-8").split())
-    _, _, rest = page.partition('<p class="answer">')
-    assert "Live runs and virtual time disagree" in rest.partition("</p>")[0]
+    live = page[page.index('<section id="live">') :]
+    assert "Live runs and virtual time disagree" in live[: live.index("</section>")]
+    assert "Live runs" not in page[page.index("<h2>Answer") : page.index("</p>")]

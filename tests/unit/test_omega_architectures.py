@@ -189,7 +189,7 @@ def test_a_slow_path_is_written_and_read_back() -> None:
         ({"protocol": {**OMEGA, "only_partitions": []}}, "only_partitions"),
         (
             {"protocol": {**OMEGA, "atomic_unit": "job"}},
-            "atomic_unit: has no effect unless commit_mode is 'all_or_nothing', got 'incremental'",
+            "atomic_unit: has no effect unless commit_mode is 'all_or_nothing', got none",
         ),
         (
             {"decision": modelled(1, 1.0, charges_kept=True, service={"task_us": 1.0})},

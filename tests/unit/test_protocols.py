@@ -16,8 +16,10 @@ from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.protocols.optimistic.protocol import check, sync_context
 from parsync.protocols.optimistic.sync import registry as sync_policies
 from parsync.protocols.spec import Member
+from parsync.runtime.arm_spec import ProtocolChoice
 from shared_state.errors import AgoraError
 from tests.fixtures.installed import install
+from tests.fixtures.live_runs import small_workload
 
 BROKEN = """
 from dataclasses import dataclass
@@ -66,6 +68,9 @@ FLIES = spec(capabilities=lambda options: frozenset({"flies"} if options.tickets
 NO_SET = spec(capabilities=lambda options: None)
 RAISES = spec(capabilities=lambda options: options.price)
 NO_CHECK = spec(check=None)
+NO_FOR_WORKLOAD = spec(for_workload=None)
+NO_FILLED_IN = spec(for_workload=lambda options, workload: None)
+ASKS_TOO_MUCH = spec(for_workload=lambda options, workload: workload.weather)
 NO_EVENT = spec(events=(int,))
 INSTANCE = spec(events=(3,))
 EVENT_OF_ANOTHER = spec(events=(event("A"), event("B", kind="optimistic", number=2)))
@@ -184,10 +189,14 @@ def test_a_wrong_option_of_the_optimistic_protocol_is_named(
         ),
         (
             "broken_protocol:UNKNOWN_CAPABILITY",
-            "unknown capability 'flies'; known: obeys_quotas, passes_demand, runs_schedulers, "
-            "shows_running, wants_ends",
+            "unknown capability 'flies'; known: commits_gangs_whole, obeys_quotas, passes_demand, "
+            "runs_schedulers, shows_running, wants_ends",
         ),
         ("broken_protocol:NO_CHECK", "check: expected a callable, got a NoneType"),
+        (
+            "broken_protocol:NO_FOR_WORKLOAD",
+            "for_workload: expected a callable, got a NoneType",
+        ),
         ("broken_protocol:NO_EVENT", "events: expected classes of events, got <class 'int'>"),
         ("broken_protocol:INSTANCE", "events: expected classes of events, got 3"),
         ("broken_protocol:EVENT_OF_ANOTHER", "events: B.kind: expected 'broken'"),
@@ -223,8 +232,8 @@ def test_capabilities_may_be_a_set(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     [
         (
             "FLIES",
-            "unknown capability 'flies'; known: obeys_quotas, passes_demand, runs_schedulers, "
-            "shows_running, wants_ends",
+            "unknown capability 'flies'; known: commits_gangs_whole, obeys_quotas, passes_demand, "
+            "runs_schedulers, shows_running, wants_ends",
         ),
         ("NO_SET", "capabilities: expected a set of ProtocolCapability, got a NoneType"),
         (
@@ -242,6 +251,22 @@ def test_wrong_capabilities_of_a_group_are_refused_where_it_is_configured(
         GroupConfig.model_validate({**group, "protocol": {"kind": "broken", "tickets": 2}})
     if name == "FLIES":
         GroupConfig.model_validate({**group, "protocol": {"kind": "broken", "tickets": 1}})
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("NO_FILLED_IN", "for_workload: expected Options, got a NoneType"),
+        ("ASKS_TOO_MUCH", r"for_workload raised AttributeError: .*'weather' \(asks\w+\.py, line"),
+    ],
+)
+def test_options_that_a_protocol_cannot_fill_in_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
+) -> None:
+    install_protocol(tmp_path, monkeypatch, "broken", f"{name.lower()}_protocol:{name}")
+    chosen = ProtocolChoice("broken", registry.get("broken").parse_options({}))
+    with pytest.raises(AgoraError, match=f"^protocol 'broken': {message}"):
+        chosen.for_workload(small_workload())
 
 
 def test_a_module_that_cannot_be_imported_is_named_with_its_line(

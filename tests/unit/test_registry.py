@@ -107,7 +107,8 @@ def test_kinds_are_sorted_and_ours_load():
 
 def test_an_unknown_kind_is_named_and_the_known_ones_listed():
     with pytest.raises(
-        AgoraError, match=r"unknown scheduler kind 'frist_fit'; known: best_fit, .*random"
+        AgoraError,
+        match=r"kind 'frist_fit' .did you mean 'first_fit'.*known: best_fit, .*random",
     ):
         registry.get("frist_fit")
 
@@ -135,7 +136,8 @@ def test_an_unknown_option_is_named_and_the_known_ones_listed():
     ):
         registry.get("random").parse_options({"pickiness": 0.5})
     with pytest.raises(
-        AgoraError, match=r"'quincy' has no option 'wiat_cost'; its options: .*wait_cost"
+        AgoraError,
+        match=r"has no option 'wiat_cost' .did you mean 'wait_cost'.*options: .*wait_cost",
     ):
         registry.get("quincy").parse_options({"wiat_cost": 1})
 

@@ -236,11 +236,6 @@ class NoLevels(Fair):
         return np.zeros((self.shape[0], 0), np.int64)
 
 
-class Strided(Fair):
-    def made(self):
-        return np.zeros((self.shape[0], 8), np.int64)[:, ::2]
-
-
 class Lists(Fair):
     def update(self, view, now_us):
         return [0] * self.shape[0]
@@ -294,7 +289,6 @@ def test_the_check_passes_who_keeps_the_contract():
         (Narrow, r"price: expected int64\[24, 1\], got int32\[24, 1\]"),
         (TooFew, r"price: expected int64\[24, 1\], got int64\[23, 1\]"),
         (NoLevels, r"price: expected int64\[24, 1\], got int64\[24, 0\]"),
-        (Strided, "price: expected a contiguous array"),
         (Lists, "expected SlotPrices, got a list"),
         (ClaimsRoom, "leaves the view as it found it"),
         (Moody, "a task that is offered again|same time"),

@@ -302,7 +302,8 @@ def test_the_first_claim_that_does_not_fit_is_found_and_nothing_changes():
         np.add.at(left, freed, amount)
         expected = -1
         for i, (row, asked) in enumerate(zip(machine.tolist(), request, strict=True)):
-            if not 0 <= row < 5 or (left[row] < asked).any():
+            is_up = 0 <= row < 5 and view.up[row]
+            if not is_up or ((left[row] < asked) & (asked > 0)).any():
                 expected = i
                 break
             left[row] -= asked

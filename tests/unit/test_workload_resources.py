@@ -186,8 +186,8 @@ def test_every_such_workload_keeps_the_contract(
             "task_shapes.0.request.cpu: expected an amount, or [least, most]",
         ),
         (
-            {"task_shapes": [{"request": {"cpu": 0, "mem": 1}}]},
-            "task_shapes.0.request.cpu.0: Input should be greater than or equal to 1, got 0",
+            {"task_shapes": [{"request": {"cpu": 0, "mem": [0, 1]}}]},
+            "task_shapes.0: some tasks would ask for nothing; expected at least 1 of some resource",
         ),
         (
             {"task_shapes": [{"request": {"cpu": [1, 2.5], "mem": 1}}]},

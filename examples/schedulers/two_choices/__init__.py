@@ -8,7 +8,7 @@ from schedulers.decision_time import Modelled
 from schedulers.interface import Plan, PlanContext, SchedulerEnvironment, TaskChanges
 from schedulers.registry import SchedulerSpec
 from shared_state.random import Stream
-from shared_state.tasks import TaskBatch
+from shared_state.tasks import TaskBatch, fits
 from shared_state.view import ClusterView
 
 
@@ -28,9 +28,9 @@ class TwoChoices:
         machine = np.full(len(tasks), -1, np.int32)  # -1: left waiting
         for i in np.flatnonzero(tasks.gang < 0):  # it does not place gangs
             room = free[drawn[i]]
-            fits = (room >= tasks.request[i]).all(axis=1)
-            if fits.any():
-                machine[i] = drawn[i, np.where(fits, room.sum(axis=1), -1).argmax()]
+            fit = fits(tasks.request[i], room)
+            if fit.any():
+                machine[i] = drawn[i, np.where(fit, room.sum(axis=1), -1).argmax()]
                 free[machine[i]] -= tasks.request[i]
         return Plan.from_machines(tasks, machine, operations=count)
 

@@ -12,8 +12,8 @@ COLUMNS = (
     integer_column("job"),
     number_column("submit_s"),
     number_column("run_s"),
-    integer_column("cpu_milli", smallest=1, largest=10**6),
-    integer_column("mem_mib", smallest=1, largest=10**9),
+    integer_column("cpu_milli", largest=10**6),
+    integer_column("mem_mib", largest=10**9),
 )
 
 

@@ -68,27 +68,27 @@ bool sums_fit(const Network& network, const Census& census, const Level& level, 
 
 }  // namespace
 
-std::optional<std::int64_t> capacity_level(const Network& network, std::int64_t in_use) {
+std::optional<std::int64_t> capacity_level(const Network& network) {
   const Census census = census_of(network);
   if (census.supplies > kMaxNodeSum) return std::nullopt;
-  const auto fitting = [&](int bits) -> std::optional<std::int64_t> {
-    const Level level = level_of(census, bits);
-    if (!sums_fit(network, census, level, bits)) return std::nullopt;
-    return static_cast<std::int64_t>(level.value);
-  };
   constexpr int kFewest = std::bit_width(static_cast<std::uint64_t>(kNarrowLimit)), kMost = 61;
-  std::vector<int> candidates;
-  if (in_use > 0) candidates.push_back(std::bit_width(static_cast<std::uint64_t>(in_use)));
-  for (int bits = kFewest; bits <= kMost; ++bits) candidates.push_back(bits);
-  // Without negative costs any level is right. With them, the fewer capacities are lowered the
-  // better: a bounded one that is lowered counts as unbounded.
-  if (census.negative_costs)
-    std::reverse(candidates.end() - (kMost - kFewest + 1), candidates.end());
-  for (const int bits : candidates) {
-    if (!is_high_enough(census, level_of(census, bits))) continue;
-    if (const auto level = fitting(bits)) return level;
+  for (int step = 0; step <= kMost - kFewest; ++step) {
+    // Without negative costs any level is right. With them, the fewer capacities are lowered the
+    // better: a bounded one that is lowered counts as unbounded.
+    const int bits = census.negative_costs ? kMost - step : kFewest + step;
+    const Level level = level_of(census, bits);
+    if (is_high_enough(census, level) && sums_fit(network, census, level, bits))
+      return static_cast<std::int64_t>(level.value);
   }
   return std::nullopt;
+}
+
+bool is_right_level(const Network& network, std::int64_t level) {
+  const Census census = census_of(network);
+  if (census.supplies > kMaxNodeSum) return false;
+  const int bits = std::bit_width(static_cast<std::uint64_t>(level));
+  const Level sums = level_of(census, bits);
+  return is_high_enough(census, sums) && sums_fit(network, census, sums, bits);
 }
 
 Network lowered(const Network& network, std::int64_t level) {

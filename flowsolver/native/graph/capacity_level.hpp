@@ -34,8 +34,10 @@
 namespace flowsolver {
 
 // The level for these capacities and supplies; none if even with it some sum is too large.
-// `in_use`: the level so far, which stays where it does (0: there is none).
-std::optional<std::int64_t> capacity_level(const Network& network, std::int64_t in_use = 0);
+std::optional<std::int64_t> capacity_level(const Network& network);
+
+// Whether lowering the capacities to this level changes no answer, and keeps all sums in range.
+bool is_right_level(const Network& network, std::int64_t level);
 
 // The network with every capacity above the level lowered to it.
 Network lowered(const Network& network, std::int64_t level);

@@ -31,8 +31,7 @@ PyType_Slot collected[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
 void bind_encoder(nb::module_& module) {
   nb::class_<Encoder>(module, "Encoder", "Values and events as canonical msgpack; see encoder.hpp.",
                       nb::type_slots(collected))
-      .def(nb::init<nb::object, nb::object, nb::object>(), nb::arg("array_type"),
-           nb::arg("integer_type"), nb::arg("contiguous"))
+      .def(nb::init<nb::object, nb::object>(), nb::arg("array_type"), nb::arg("integer_type"))
       .def("add_class", &Encoder::add_class, nb::arg("cls"), nb::arg("code"), nb::arg("prefix"),
            nb::arg("fields"))
       .def("add_form", &Encoder::add_form, nb::arg("cls"), nb::arg("code"), nb::arg("prefix"),

@@ -143,7 +143,7 @@ void Encoder::add_log_form(nb::type_object cls, nb::object form) {
 }
 
 int Encoder::traverse(visitproc visit, void* arg) const {
-  for (const nb::object* held : {&array_type_, &integer_type_, &contiguous_}) Py_VISIT(held->ptr());
+  for (const nb::object* held : {&array_type_, &integer_type_}) Py_VISIT(held->ptr());
   for (const auto& [type, cls] : classes_) {
     Py_VISIT(cls.type.ptr());
     Py_VISIT(cls.form.ptr());
@@ -259,9 +259,7 @@ void Encoder::pack_fields(const Class& cls, nb::handle event, std::string& out) 
       continue;
     }
     where |= uint64_t{1} << i;
-    if (agora::pack_array(field.ptr(), columns)) continue;
-    const nb::object contiguous = contiguous_(field);
-    if (!agora::pack_array(contiguous.ptr(), columns))
+    if (!agora::pack_array(field.ptr(), columns))
       throw nb::value_error("cannot encode: expected arrays [n] or [n, w] of integers or bools");
   }
   put_array_head(out, 3);
@@ -273,20 +271,14 @@ void Encoder::pack_fields(const Class& cls, nb::handle event, std::string& out) 
 }
 
 void Encoder::pack_array(nb::handle array, std::string& out) const {
-  const nb::object contiguous = contiguous_(array);
-  Py_buffer buffer;
-  if (PyObject_GetBuffer(contiguous.ptr(), &buffer, PyBUF_C_CONTIGUOUS) != 0)
-    throw nb::python_error();
-  const struct Release {
-    Py_buffer* buffer;
-    ~Release() { PyBuffer_Release(buffer); }
-  } release{&buffer};
+  const ContiguousBuffer buffer(array.ptr());
+  if (!buffer.valid()) refuse(array);
   const size_t start = out.size();
   put_array_head(out, 2);
   pack(nb::handle(array).attr("dtype").attr("str"), out);
   pack(nb::handle(array).attr("shape"), out);
   out.append((start - out.size()) % kAlignment, '\0');
-  out.append(static_cast<const char*>(buffer.buf), static_cast<size_t>(buffer.len));
+  out.append(static_cast<const char*>(buffer.data()), buffer.bytes());
   insert_head(out, start,
               [](std::string& head, size_t size) { put_extension_head(head, size, kArrayCode); });
 }

@@ -21,11 +21,9 @@ namespace agora {
 
 class Encoder {
  public:
-  // array_type: numpy.ndarray; integer_type: numpy.integer; contiguous: numpy.ascontiguousarray.
-  Encoder(nanobind::object array_type, nanobind::object integer_type, nanobind::object contiguous)
-      : array_type_(std::move(array_type)),
-        integer_type_(std::move(integer_type)),
-        contiguous_(std::move(contiguous)) {}
+  // array_type: numpy.ndarray; integer_type: numpy.integer.
+  Encoder(nanobind::object array_type, nanobind::object integer_type)
+      : array_type_(std::move(array_type)), integer_type_(std::move(integer_type)) {}
 
   // An event class by its fields (at most 64), or by a function that turns its instances into a
   // plain value.
@@ -73,7 +71,6 @@ class Encoder {
 
   nanobind::object array_type_;
   nanobind::object integer_type_;
-  nanobind::object contiguous_;
   std::unordered_map<const void*, Class> classes_;
   // by class, which classes_ keeps alive
   std::unordered_map<const void*, nanobind::object> log_forms_;

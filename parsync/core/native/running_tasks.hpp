@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "schedulers/native/catalog.hpp"
+#include "shared_state/native/random.hpp"
 #include "timer_wheel.hpp"
 
 namespace agora {
@@ -58,8 +59,11 @@ class RunningTasks {
     for (size_t i = 0; i < count; ++i) {
       int64_t duration_us = duration_us_[static_cast<size_t>(task[i])];
       if (duration_us < 0) continue;
-      if (preferred_[i]) duration_us = duration_us * preferred_permille_ / 1000;
-      wheel.add(start_us + duration_us, allocation[i], owner[i], machine[i]);
+      if (preferred_[i])
+        duration_us = static_cast<int64_t>(Int128{duration_us} * preferred_permille_ / 1000);
+      const int64_t end_us =
+          duration_us < kLatestEnd - start_us ? start_us + duration_us : kLatestEnd;
+      wheel.add(end_us, allocation[i], owner[i], machine[i]);
     }
   }
 
@@ -76,6 +80,9 @@ class RunningTasks {
   TimerWheel wheel;
 
  private:
+  // Of a task that ends later: no run lasts so long, and sums of times stay within 63 bits.
+  static constexpr int64_t kLatestEnd = int64_t{1} << 61;
+
   std::span<const int64_t> duration_us_;
   std::span<const int32_t> preference_;
   PreferenceColumns catalog_;

@@ -22,6 +22,8 @@ from parsync.protocols.optimistic.choices import (
 )
 from parsync.protocols.optimistic.strategies import Strategy, make_strategy
 from parsync.protocols.optimistic.sync import registry as sync_policies
+from parsync.workload.gangs import TaskGangs
+from parsync.workload.workload import Workload
 from schedulers.interface import PartitionQuality
 from shared_state.errors import AgoraError
 from shared_state.transaction import CommitMode, ConflictCheck
@@ -155,10 +157,11 @@ class OptimisticOptions(BaseModel):
         description="what the cell checks of a claim: that it fits, or also that nobody has claimed"
         " on the machine since the state it was planned on",
     )
-    commit_mode: Annotated[CommitMode, *named(CommitMode)] = Field(
-        CommitMode.INCREMENTAL,
+    commit_mode: Annotated[CommitMode, *named(CommitMode)] | None = Field(
+        None,
         description="incremental: every claim is accepted by itself, so that a gang may be torn;"
-        " all_or_nothing: the claims of an atomic_unit are accepted together or not at all",
+        " all_or_nothing: the claims of an atomic_unit are accepted together or not at all; unset:"
+        " all_or_nothing where the workload has gangs, else incremental",
     )
     atomic_unit: Annotated[AtomicUnit, *named(AtomicUnit)] = Field(
         AtomicUnit.GANG,
@@ -191,7 +194,7 @@ class OptimisticOptions(BaseModel):
         ):
             raise ValueError(
                 "atomic_unit: has no effect unless commit_mode is 'all_or_nothing', got "
-                f"{self.commit_mode.name.lower()!r}"
+                + ("none" if self.commit_mode is None else repr(self.commit_mode.name.lower()))
             )
         return self
 
@@ -204,6 +207,15 @@ class OptimisticOptions(BaseModel):
                 "strategy for short rounds"
             )
         return self
+
+    def for_workload(self, workload: Workload) -> OptimisticOptions:
+        """The same with the commit mode that it has with this workload, where it is unset: no
+        gang is torn unless the configuration says so."""
+        if self.commit_mode is not None:
+            return self
+        has_gangs = TaskGangs.of(workload) is not None
+        mode = CommitMode.ALL_OR_NOTHING if has_gangs else CommitMode.INCREMENTAL
+        return self.model_copy(update={"commit_mode": mode})
 
     @property
     def gap_us(self) -> int:
@@ -227,7 +239,8 @@ class OptimisticOptions(BaseModel):
         return make_strategy(self.long_strategy, round(self.tau_s * 1e6))
 
     def policy(self) -> AgentPolicy:
-        """How the group's agents behave."""
+        """How the group's agents behave, once the workload is known (for_workload)."""
+        assert self.commit_mode is not None, "for_workload fills in what is unset"
         return AgentPolicy(
             cut_at_sync=self.cut_at_sync,
             freed_at_once=self.freed_at_once,

@@ -20,6 +20,7 @@ from parsync.protocols.spec import AgentEnvironment, GroupReach, Member, Protoco
 from schedulers.capability import Capability
 from shared_state.errors import AgoraError
 from shared_state.random import stream_key
+from shared_state.transaction import CommitMode
 
 
 def make_agent(environment: AgentEnvironment) -> Agent:
@@ -113,16 +114,20 @@ def _check_partitions(member: Member, partitions: int) -> None:
 
 def capabilities(options: OptimisticOptions) -> Set[ProtocolCapability]:
     """The capabilities of a group. Agents that see the room of their ended tasks at once are sent
-    every end, and so are those with limits of their own. The latter do not obey quotas."""
+    every end, and so are those with limits of their own. The latter do not obey quotas. Gangs are
+    torn where the options say so, and only there."""
     limited = options.limits.has_any
     wants_ends = {ProtocolCapability.WANTS_ENDS} if options.freed_at_once or limited else set()
     obeys = set() if limited else {ProtocolCapability.OBEYS_QUOTAS}
+    tears = options.commit_mode is CommitMode.INCREMENTAL
+    whole = set() if tears else {ProtocolCapability.COMMITS_GANGS_WHOLE}
     return {
         ProtocolCapability.RUNS_SCHEDULERS,
         ProtocolCapability.PASSES_DEMAND,
         ProtocolCapability.SHOWS_RUNNING,
         *obeys,
         *wants_ends,
+        *whole,
     }
 
 
@@ -147,4 +152,5 @@ SPEC = ProtocolSpec(
     check=check,
     tables=TABLES,
     reach=reach,
+    for_workload=OptimisticOptions.for_workload,
 )

@@ -1,0 +1,47 @@
+"""What a run says of the gangs of its workload before it begins: whether its arms may tear them."""
+
+from __future__ import annotations
+
+from experiments.arm_config import ArmConfig, GroupConfig
+from experiments.config import RunConfig
+from parsync.metrics.quantity import counted
+from parsync.protocols import registry as protocols
+from parsync.protocols.capability import ProtocolCapability
+from parsync.workload.gangs import TaskGangs
+from parsync.workload.workload import Workload
+
+
+def tears_gangs(arm: ArmConfig) -> str:
+    """Why an arm may tear gangs, such as `commit_mode = "incremental"`; "" if it may not."""
+    return ", ".join(dict.fromkeys(filter(None, map(_tears, arm.groups))))
+
+
+def _tears(group: GroupConfig) -> str:
+    choice = group.protocol_choice()
+    capabilities = protocols.get(choice.kind).capabilities_of(choice.options)
+    if ProtocolCapability.COMMITS_GANGS_WHOLE in capabilities:
+        return ""
+    mode = group.protocol.get("commit_mode")
+    return f"protocol {choice.kind!r}" if mode is None else f'commit_mode = "{mode}"'
+
+
+def gangs_announced(config: RunConfig, workload: Workload) -> str:
+    """How many gangs the workload has, and which arms may tear them, in one line; "" if it has
+    none.
+
+    Args:
+        config: Of the run, settled with its workload.
+        workload: What it runs.
+    """
+    gangs = TaskGangs.of(workload)
+    if gangs is None:
+        return ""
+    reasons: dict[str, list[str]] = {}
+    for arm in config.arms:
+        reasons.setdefault(tears_gangs(arm), []).append(f"'{arm.name}'")
+    whole = reasons.pop("", [])
+    if not reasons:
+        return f"{counted(len(gangs), 'gang')}: placed whole or not at all."
+    by_reason = "; ".join(f"{', '.join(arms)} ({reason})" for reason, arms in reasons.items())
+    others = " The other arms place them whole or not at all." if whole else ""
+    return f"{counted(len(gangs), 'gang')} may be torn by {by_reason}.{others}"

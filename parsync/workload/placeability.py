@@ -171,24 +171,27 @@ class _Units:
 
     def find_tasks(self) -> None:
         """Find the tasks that no machine holds, each by itself."""
-        for constraint in np.unique(self._constraint).tolist():
-            rows = np.flatnonzero(self._constraint == constraint)
-            allowed = self._allowed(constraint)
-            last_us = np.where(self._machines.usable & allowed, self._machines.last_us, 0)
-            request = self._tasks.request[rows]
-            stays = self._machines.limit[last_us == NEVER_US]
-            if (stays >= request.max(axis=0)).all(axis=1).any():
+        machines = self._machines
+        large = self._stays_for(self._tasks.request.max(axis=0))
+        order = np.argsort(self._constraint, kind="stable")
+        starts = np.flatnonzero(np.diff(self._constraint[order], prepend=-1))
+        for rows in np.split(order, starts[1:]):
+            constraint = int(self._constraint[rows[0]])
+            if self._count(large, constraint):
                 continue
+            allowed = self._allowed(constraint)
+            last_us = np.where(machines.usable & allowed, machines.last_us, 0)
+            request = self._tasks.request[rows]
             distinct, place = np.unique(request, axis=0, return_inverse=True)
             place = place.ravel()
-            until_us = _fits_until(distinct, self._machines.limit, last_us)
+            until_us = _fits_until(distinct, machines.limit, last_us)
             lost = until_us < NEVER_US
             if not lost.any():
                 continue
             reason = np.full(len(distinct), Unplaceable.NO_MACHINE, np.int8)
             every = np.full(len(allowed), NEVER_US)
-            in_set = _fits_until(distinct[lost], self._machines.limit, np.where(allowed, every, 0))
-            in_cell = _fits_until(distinct[lost], self._machines.limit, every)
+            in_set = _fits_until(distinct[lost], machines.limit, np.where(allowed, every, 0))
+            in_cell = _fits_until(distinct[lost], machines.limit, every)
             reason[lost] = np.select(
                 [in_cell == 0, in_set == 0],
                 [Unplaceable.LARGER_THAN_EVERY_MACHINE, Unplaceable.CONSTRAINED],
@@ -217,6 +220,12 @@ class _Units:
         free = np.maximum.reduceat(self._constraint[members], starts) == _ANYWHERE
         open_ = worst_us > 0
         open_[open_ & free] = ~self._surely_fit(largest[open_ & free], sizes[open_ & free])
+        if self._machines.has_all_at_once:
+            large = self._stays_for(largest.max(axis=0))
+            least = np.minimum.reduceat(self._constraint[members], starts)
+            most = np.maximum.reduceat(self._constraint[members], starts)
+            for place in np.flatnonzero(open_ & (least == most)).tolist():
+                open_[place] = self._count(large, int(most[place])) < sizes[place]
         known: dict[bytes, int] = {}
         for place in np.flatnonzero(open_).tolist():
             rows = members[starts[place] : starts[place] + sizes[place]]
@@ -257,6 +266,24 @@ class _Units:
                 alone |= np.isin(tasks.gang, torn[torn != NO_GANG])
             self._task_us[alone] = 0
             self._reason[above] = reason
+
+    def _stays_for(self, request: Int64) -> NDArray[np.bool_]:
+        """The machines that may be used, stay up, and hold a request when empty, bool[M]."""
+        machines = self._machines
+        stays = machines.usable & (machines.last_us == NEVER_US)
+        large: NDArray[np.bool_] = stays & (machines.limit >= request).all(axis=1)
+        return large
+
+    def _count(self, machines: NDArray[np.bool_], constraint: int) -> int:
+        """How many of these machines, bool[M], a constraint allows; those that it lists by their
+        racks are not counted if it lists others by themselves."""
+        if constraint == _ANYWHERE:
+            return int(np.count_nonzero(machines))
+        catalog = self._workload.catalog
+        first, end = catalog.machine_offsets[constraint : constraint + 2]
+        if first == end:
+            return int(np.count_nonzero(machines & self._allowed(constraint)))
+        return int(np.count_nonzero(machines[catalog.machine[first:end]]))
 
     def _allowed(self, constraint: int) -> NDArray[np.bool_]:
         """The machines that a constraint allows, bool[M]."""

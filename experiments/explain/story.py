@@ -118,6 +118,8 @@ class TaskStory:
         given_up_us: When it was given up, or sorted out because it can never be placed; None if it
             was not.
         given_up: Why, "" if it was not.
+        waits: Why it still waits when the run ends, line by line; none if it does not, or that is
+            not on record.
         delay_us: From its submission to its first commit; None if it has none.
         seen_us: How far the run was seen.
     """
@@ -136,6 +138,7 @@ class TaskStory:
     ends: tuple[End, ...]
     given_up_us: int | None
     given_up: str
+    waits: tuple[str, ...]
     delay_us: int | None
     seen_us: int
 

@@ -111,7 +111,7 @@ def _events(story: TaskStory) -> Iterator[_Event]:
     if story.given_up_us is not None:
         yield story.given_up_us, f"taken out of the queue: {story.given_up}", ()
     elif story.submit_us is not None and story.placed_us is None:
-        yield story.seen_us, "still waits when the run ends", ()
+        yield story.seen_us, "still waits when the run ends", story.waits
 
 
 def _claim(claim: Claim) -> str:

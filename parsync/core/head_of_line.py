@@ -193,11 +193,6 @@ class PassedOver:
         """Whether some of them may be decided on."""
         return any(self._may_be_offered(one.tasks.task) for one in self._waiting)
 
-    @property
-    def tasks(self) -> int:
-        """How many tasks wait."""
-        return sum(len(one.tasks) for one in self._waiting)
-
     def holds(self, now_us: int) -> bool:
         """Whether the first holds the queue: those behind it are not tried."""
         return self._first_has_waited(now_us) and self._may_be_offered(self._waiting[0].tasks.task)
@@ -205,6 +200,10 @@ class PassedOver:
     def holder(self, now_us: int) -> Int64:
         """The tasks that hold the queue, int64[n]; none if it is not held."""
         return self._waiting[0].tasks.task if self.holds(now_us) else NO_TASKS.task
+
+    def all_tasks(self) -> Int64:
+        """The tasks that lack room, int64[n]."""
+        return QueuedTasks.join([one.tasks for one in self._waiting]).task
 
     def release(self, now_us: int) -> QueuedTasks | None:
         """Take out the first if it has waited long enough to hold the queue, but may not be decided

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from parsync.metrics._native import CommitLog
 from parsync.metrics.measurements import Measurements
 from parsync.metrics.record import Record
-from parsync.metrics.tables import NOT_KNOWN, TABLES
+from parsync.metrics.tables import NOT_KNOWN, TABLES, Waiting
 from schedulers.interface import Plan
 from schedulers.objective import native_columns
 from schedulers.unplaceable import Unplaceable
@@ -102,6 +102,18 @@ class AgentLog:
 
     def hold(self, task: int, from_us: int, until_us: int, behind: int) -> None:
         self._records.add("holds", 1, task, self._agent, from_us, until_us, behind)
+
+    def waiting(
+        self,
+        task: Int64,
+        why: Waiting,
+        ahead: int,
+        resource: Int32,
+        machines: Int64,
+        unseen: Int64,
+    ) -> None:
+        columns = (task, self._agent, int(why), ahead, resource, machines, unseen)
+        self._records.add("waiting", len(task), *columns)
 
     def sample(
         self,

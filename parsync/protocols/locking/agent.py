@@ -35,12 +35,14 @@ from parsync.core.head_of_line import PassedOver, UnitSizes, head_of_line_us
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, split_batch
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
+from parsync.metrics.tables import NOBODY, Waiting
 from parsync.protocols.drives_scheduler import DrivesScheduler
 from parsync.protocols.locking.events import LockRequest, LocksGranted, LocksReleased, RetryDue
 from parsync.protocols.queue_holds import QueueHolds
 from parsync.protocols.sorting_out import SortingOut
 from parsync.protocols.spec import AgentEnvironment
 from parsync.protocols.task_observer import TaskObserver
+from parsync.protocols.waiting_tasks import WaitingPart, record_waiting
 from schedulers.capability import Capability, observes_changes
 from schedulers.interface import (
     ChangeKind,
@@ -119,6 +121,8 @@ class LockingAgent(DrivesScheduler):
         hold_queue_us = head_of_line_us(options.head_of_line_s)
         if hold_queue_us != 0 and has_order:
             self._passed = PassedOver(sizes, hold_queue_us, self._gang)
+        self._without_room: Int64 = NO_TASKS.task  # in the last round
+        self._cell = shared.cell
         self._round: _Round | None = None
         self._rounds = 0
         self._in_vain = 0  # partitions looked at since a task was placed
@@ -190,7 +194,28 @@ class LockingAgent(DrivesScheduler):
         self._record_sample(now_us)
         if self._holds is not None:
             self._holds.end(now_us, 0)
+        no_machine = np.zeros(self._cell.machines, np.bool_)  # is out of its reach
+        record_waiting(
+            self._log, self._waiting(now_us), self._table, self._cell, self._view, no_machine
+        )
         return self._log.flush()
+
+    def _waiting(self, now_us: int) -> list[WaitingPart]:
+        """The tasks that wait, by why they do."""
+        why, ahead, lacks = Waiting.NOT_TRIED, NOBODY, self._without_room
+        if self._passed is not None:
+            lacks = self._passed.all_tasks()
+            holder = self._passed.holder(now_us)
+        else:
+            holder = lacks
+        if len(holder):
+            why, ahead = Waiting.BEHIND, int(holder[0])
+        left = self._left.task[~np.isin(self._left.task, lacks)]
+        return [
+            WaitingPart(lacks, Waiting.NO_ROOM),
+            WaitingPart(left, why, ahead),
+            *(WaitingPart(work.task, why, ahead) for work in self._queue),
+        ]
 
     def _submitted(self, now_us: int, tasks: QueuedTasks) -> list[Effect]:
         tasks = self._sorting_out.placeable(now_us, tasks)
@@ -328,7 +353,7 @@ class LockingAgent(DrivesScheduler):
         looks = self._partitions
         assert round_.plan is not None, "rounds that end were planned"
         no_room = np.isin(unplaced.task, round_.plan.pending)
-        holder = unplaced.task[no_room]
+        holder = self._without_room = unplaced.task[no_room]
         if self._passed is not None:
             if no_room.any():
                 self._passed.on_no_room(round_.start_us, unplaced.take(no_room))

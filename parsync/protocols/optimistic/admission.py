@@ -10,8 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from parsync.core.queued_tasks import QueuedTasks
+from parsync.metrics.tables import Waiting
 from parsync.protocols.optimistic.pending_queue import PendingQueue, QueueExits
 from parsync.protocols.optimistic.rounds import Round
+from parsync.protocols.waiting_tasks import WaitingPart
 from shared_state.tasks import Int64
 
 
@@ -62,6 +64,13 @@ class AdmittingQueue:
 
     def holder(self, now_us: int) -> Int64:
         return self._queue.holder(now_us)
+
+    def waiting(self, now_us: int) -> list[WaitingPart]:
+        held_back = (work.task for batches in self._held_back.values() for work in batches)
+        return [
+            *self._queue.waiting(now_us),
+            *(WaitingPart(task, Waiting.JOB_NOT_ADMITTED) for task in held_back),
+        ]
 
     def claimed_tasks(self, round_: Round) -> QueuedTasks:
         return self._queue.claimed_tasks(round_)

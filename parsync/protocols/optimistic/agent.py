@@ -53,6 +53,7 @@ from parsync.protocols.queue_holds import QueueHolds
 from parsync.protocols.sorting_out import SortingOut
 from parsync.protocols.spec import AgentEnvironment
 from parsync.protocols.task_observer import TaskObserver
+from parsync.protocols.waiting_tasks import record_waiting
 from schedulers.capability import Capability, observes_changes
 from schedulers.interface import (
     ChangeKind,
@@ -117,6 +118,7 @@ class OptimisticAgent(DrivesScheduler):
         self._queue: PendingQueue = make_queue(
             policy, capabilities, shared.table, shared.catalog, self._quota.account
         )
+        self._of_tasks = shared.table, shared.cell
         # where all units are alike, none that waits behind another would fit
         alike = UnitSizes(shared.table, shared.catalog).are_alike
         self._holds = None if alike else QueueHolds(self._log)
@@ -213,6 +215,8 @@ class OptimisticAgent(DrivesScheduler):
         self._log_sample(now_us)
         if self._holds is not None:
             self._holds.end(now_us, 0)
+        waiting = self._queue.waiting(now_us)
+        record_waiting(self._log, waiting, *self._of_tasks, self.view, self._view.unseen)
         return self._log.flush() + self._demand.flush()
 
     def _start(self, now_us: int) -> list[Effect]:

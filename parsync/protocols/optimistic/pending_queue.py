@@ -15,8 +15,10 @@ import numpy as np
 
 from parsync.core.head_of_line import PassedOver
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, split_batch
+from parsync.metrics.tables import NOBODY, Waiting
 from parsync.protocols.optimistic.choices import LoserPolicy
 from parsync.protocols.optimistic.rounds import Round
+from parsync.protocols.waiting_tasks import WaitingPart
 from schedulers.interface import PendingReason, Plan
 from shared_state.tasks import Int64
 
@@ -37,6 +39,13 @@ class QueueExits:
 
 
 NO_EXITS = QueueExits()
+_WAITING = {
+    int(PendingReason.NO_ROOM): Waiting.NO_ROOM,
+    int(PendingReason.PRICED_OUT): Waiting.PRICED_OUT,
+    int(PendingReason.WAITS_FOR_PREFERRED): Waiting.WAITS_FOR_PREFERRED,
+    int(PendingReason.SLOTS_TOO_DEAR): Waiting.SLOTS_TOO_DEAR,
+    int(PendingReason.HELD_BACK): Waiting.HELD_BACK,
+}
 
 
 class PendingQueue(Protocol):
@@ -82,6 +91,10 @@ class PendingQueue(Protocol):
     def holder(self, now_us: int) -> Int64:
         """The tasks of the unit without room that holds the queue, int64[n]: those behind it are
         not tried. None if it is not held."""
+        ...
+
+    def waiting(self, now_us: int) -> list[WaitingPart]:
+        """The tasks that wait, by why they do."""
         ...
 
     def claimed_tasks(self, round_: Round) -> QueuedTasks:
@@ -214,6 +227,21 @@ class AgentQueue:
             return self._passed.holder(now_us)
         return NO_TASKS.task if self._whole_queue else self._without_room
 
+    def waiting(self, now_us: int) -> list[WaitingPart]:
+        holder = self.holder(now_us)
+        why, ahead = Waiting.NOT_TRIED, NOBODY
+        if len(holder):
+            why, ahead = Waiting.BEHIND, int(holder[0])
+        lacks = self._without_room if self._passed is None else self._passed.all_tasks()
+        current = self._current.task[~np.isin(self._current.task, lacks)]
+        return [
+            WaitingPart(lacks, Waiting.NO_ROOM),
+            WaitingPart(current, why, ahead),
+            *(WaitingPart(work.task, why, ahead) for work in self._queue),
+            *(WaitingPart(work.task, Waiting.REJECTED) for work, _ in self._losers),
+            *(WaitingPart(work.task, Waiting.PAUSED) for work in self._paused.values()),
+        ]
+
     def _has_new_batches(self) -> bool:
         """Whether there are batches that join the next round."""
         return self._whole_queue and len(self._queue) > 0 and not self._queue[0].rounds
@@ -334,6 +362,7 @@ class SchedulerQueue:
         self._current = NO_TASKS
         # tasks left with the scheduler: attempts, first
         self._kept: dict[int, tuple[int, int]] = {}
+        self._reason: dict[int, int] = {}  # why, a PendingReason, when they were offered
 
     def has_new(self, now_us: int) -> bool:
         return len(self._current) > 0 or len(self._new) > 0
@@ -370,6 +399,15 @@ class SchedulerQueue:
     def holder(self, now_us: int) -> Int64:
         return NO_TASKS.task
 
+    def waiting(self, now_us: int) -> list[WaitingPart]:
+        new = [self._current.task, *(work.task for work in self._new)]
+        kept = np.array(sorted(self._kept), np.int64)
+        reason = np.array([self._reason.get(task, 0) for task in kept.tolist()], np.int8)
+        return [
+            *(WaitingPart(kept[reason == code], why) for code, why in _WAITING.items()),
+            *(WaitingPart(task, Waiting.NOT_TRIED) for task in new),
+        ]
+
     def claimed_tasks(self, round_: Round) -> QueuedTasks:
         return round_.claimed
 
@@ -387,6 +425,7 @@ class SchedulerQueue:
         pairs = np.array([kept.pop(task) for task in plan.task[earlier].tolist()], np.int64)
         claimed.attempts[earlier], claimed.first[earlier] = pairs.reshape(-1, 2).T
         round_.claimed = claimed
+        self._reason |= zip(plan.pending.tolist(), plan.pending_reason.tolist(), strict=True)
         kept |= _by_task(offered.take(_rows(plan.task, offered.task) < 0))
         for task in _too_large(plan).tolist():
             kept.pop(task)

@@ -17,9 +17,11 @@ import numpy as np
 from parsync.core.head_of_line import PassedOver
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.core.quota_account import QuotaAccount
+from parsync.metrics.tables import Waiting
 from parsync.protocols.optimistic.choices import LoserPolicy
 from parsync.protocols.optimistic.pending_queue import AgentQueue, QueueExits
 from parsync.protocols.optimistic.rounds import Round
+from parsync.protocols.waiting_tasks import WaitingPart
 from shared_state.tasks import Int32, Int64
 
 _Entry = tuple[int, int, QueuedTasks]  # -priority, number, tasks of one group and priority
@@ -60,6 +62,22 @@ class QuotaQueue(AgentQueue):
         while self._passed is not None and (held := self._passed.release(now_us)) is not None:
             self._put_back(held)
         return super().next_batch(now_us, view_changed)
+
+    def waiting(self, now_us: int) -> list[WaitingPart]:
+        parts = super().waiting(now_us)
+        holder = self.holder(now_us)
+        for line in self._lines:
+            ordered = [work.task for _, _, work in sorted(line, key=lambda entry: entry[:2])]
+            if not ordered:
+                continue
+            task = np.concatenate(ordered)
+            if not self._account.has_room(task, NO_TASKS.task):
+                parts.append(WaitingPart(task, Waiting.QUOTA))
+            elif len(holder):
+                parts.append(WaitingPart(task, Waiting.BEHIND, int(holder[0])))
+            else:
+                parts.append(WaitingPart(task, Waiting.NOT_TRIED))
+        return parts
 
     def current(self) -> QueuedTasks:
         if self._losers or self._place is not None:

@@ -17,7 +17,12 @@ from experiments.cell_watch import Watched
 from experiments.decision_basis import Capacity, DecisionBasis
 from experiments.fluid_bound_model import PhaseBound
 from experiments.restarts import Restart
-from experiments.statistics import CONFIDENCE, Interval, mean_interval, paired_difference
+from experiments.statistics import (
+    Interval,
+    level_of_seeds,
+    median_interval,
+    paired_difference,
+)
 from experiments.summary_model import (
     ArmSummary,
     Paired,
@@ -26,12 +31,11 @@ from experiments.summary_model import (
     RunSummary,
     Runtime,
     SeedFigures,
-    SeedSummary,
     Sensitivity,
     Settings,
     WorkloadFacts,
 )
-from experiments.workloads.inspection import digest
+from experiments.workloads.inspection import digest, offered_permille
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.summary import ArmFigures
 from parsync.metrics.validity import Validity
@@ -213,6 +217,7 @@ def workload_facts(
             )
             for phase, bound in zip(workload.phases, bounds, strict=True)
         ],
+        offered_permille=offered_permille(workload),
         facts=_plain(workload.facts),
     )
 
@@ -240,8 +245,7 @@ def paired(
         return any(overall.is_bound(key) for overall in values[slug])
 
     def interval(slug: str, key: str) -> Interval:
-        mean = mean_interval(column(slug, key))
-        return mean.model_copy(update={"at_least": bounded(slug, key)})
+        return median_interval(column(slug, key), at_least=bounded(slug, key))
 
     known = {
         slug: [
@@ -254,7 +258,7 @@ def paired(
     }
     return Paired(
         seeds=seeds,
-        confidence=CONFIDENCE,
+        level=level_of_seeds(len(seeds)),
         baseline=baseline,
         arms={slug: {key: interval(slug, key) for key in known[slug]} for slug in values},
         differences={
@@ -303,15 +307,7 @@ def describe(arm: ArmResult, slug: str) -> ArmSummary:
         rivals=figures.rivals,
         staleness=figures.staleness,
         regret=arm.watched.regret,
-        seeds=[
-            SeedSummary(
-                seed=seed,
-                digest=result.digest,
-                workload=result.workload,
-                overall=result.overall,
-            )
-            for seed, result in sorted(arm.seeds.items())
-        ],
+        seeds=[result.in_summary(seed) for seed, result in sorted(arm.seeds.items())],
         tears_gangs=arm.tears_gangs,
     )
 

@@ -36,7 +36,7 @@ def fits(request: Int64, free: Int64) -> NDArray[np.bool_]:
     A resource that is requested at 0 is not checked, and takes nothing: a task that wants none of
     it fits a machine that is overdrawn in it (native/fit.hpp).
     """
-    fit: NDArray[np.bool_] = (request <= np.maximum(free, 0)).all(axis=-1)
+    fit: NDArray[np.bool_] = np.all(request <= np.maximum(free, 0), axis=-1)
     return fit
 
 

@@ -39,6 +39,7 @@ from parsync.runtime.recomputed_tables import Difference, RecomputedTables, comp
 from parsync.runtime.run_directory import ARMS, SUMMARY, Arm, Found, find_arms, run_of
 from parsync.runtime.virtual.repeat import Repeated, repeat
 from parsync.workload.workload import Workload
+from schedulers.from_file import registered
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, InvariantViolation
 from shared_state.observed_cell import CellObserver
@@ -58,6 +59,15 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 @app.command()
 def command(
     directories: Annotated[list[Path], typer.Argument(metavar="RUN", hidden=True)],
+    with_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="SPEC",
+            help="Scheduler that the runs were given by --with: package.module:SPEC, or the file "
+            "that has SPEC. May be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Check that runs are complete, can be repeated, and hold what was measured.
 
@@ -82,10 +92,10 @@ def command(
     killed, whose files are checked as far as they go; 130 for Ctrl-C.
 
     Nothing in a run directory is executed. Schedulers of other packages are found by their
-    registered kind.
+    registered kind, or given by --with.
     """
     _forget_code_in(directories)
-    with stop_signals_noted() as interruption:
+    with registered(with_ or ()), stop_signals_noted() as interruption:
         try:
             with interruption.raised_at_once():  # removes the tables that are being made again
                 status = max(_check_all(directories))

@@ -7,7 +7,12 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.shared_options import ClusterAddress, CommandWithMetrics, metric_names
+from experiments.commands.shared_options import (
+    ClusterAddress,
+    CommandWithMetrics,
+    KnownSchedulers,
+    metric_names,
+)
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -38,9 +43,9 @@ def sweep_command(
         str | None,
         typer.Option(
             metavar="PERCENT",
-            help="Run 10, 20 or 40 seeds, as many as are needed for precise differences: half the "
-            "interval of each difference to the baseline is at most this part of the baseline's "
-            "mean, such as 2%. For shares: percentage points.",
+            help="Run 10, 20 or 40 seeds, as many as are needed for precise differences: the "
+            "interval of each difference to the baseline reaches at most this part of the "
+            "baseline's median from the estimate, such as 2%. For shares: percentage points.",
         ),
     ] = None,
     metric: Annotated[
@@ -60,6 +65,7 @@ def sweep_command(
             "the first one.",
         ),
     ] = None,
+    with_: KnownSchedulers = None,
 ) -> None:
     """Run many combinations of parameters in virtual time, and plot the results.
 
@@ -71,6 +77,8 @@ def sweep_command(
     after SIGTERM, 129 after SIGHUP.
     """
     from experiments.sweeps.execution import SweepOptions, start
+    from schedulers.from_file import registered
 
     options = SweepOptions(file, out, resume, address, seeds, until, metric, baseline)
-    raise typer.Exit(start(options))
+    with registered(with_ or ()):
+        raise typer.Exit(start(options))

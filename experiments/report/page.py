@@ -44,6 +44,7 @@ from experiments.report.workload_section import (
 )
 from experiments.restarts import count, sentence
 from experiments.run_directory import Run, read_run
+from experiments.statistics import interval_in_words
 from experiments.summary_model import ArmSummary, ComparedArms, RunSummary, Settings
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
@@ -195,6 +196,7 @@ def render(
         config=toml_text(summary.config),
         rules_of=lambda arm: cell_rules(summary.config, arm.name) + tears(arm),
         gangs=gang_tables(summary),
+        live_gangs=[] if live is None else gang_tables(live),
         duration=duration,
         text=text,
         phase_name=phase_name,
@@ -205,6 +207,7 @@ def render(
         differs=_differs(summary),
         restarts=_restarts(summary),
         restart_count=count,
+        interval=interval_in_words(len(summary.paired.seeds)),
         sets=summary.sets(),
         live=live,
         live_note=live_note(summary),

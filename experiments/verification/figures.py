@@ -228,14 +228,7 @@ def _seed_summaries(seeds: Sequence[tuple[Path, KeptSeed]], slug: str) -> list[S
     for _, kept in sorted(seeds, key=lambda one: one[1].seed):
         figures = kept.arms.get(slug)
         if figures is not None:
-            found.append(
-                SeedSummary(
-                    seed=kept.seed,
-                    digest=figures.digest,
-                    workload=figures.workload,
-                    overall=figures.overall,
-                )
-            )
+            found.append(figures.in_summary(kept.seed))
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import typer
 
 from parsync.runtime.stop_signals import STOP_SIGNALS, STOP_TEXT, exit_status
-from shared_state.errors import AgoraError
+from shared_state.errors import AgoraError, printable
 
 BAD_INPUT = 2
 BROKEN_PIPE = 1  # as typer has it
@@ -81,6 +81,7 @@ def print_what_can_be_encoded() -> None:
 
 
 def print_error(message: str) -> int:
-    """Print an error in one line. Return the exit status for bad input."""
-    print("error: " + " ".join(message.split()), file=sys.stderr)
+    """Print an error in one line, with what files and arguments brought into it escaped. Return the
+    exit status for bad input."""
+    print("error: " + printable(" ".join(message.split())), file=sys.stderr)
     return BAD_INPUT

@@ -95,7 +95,7 @@ def _start(object_store_mb: int, dashboard: bool, common: Mapping[str, Any]) -> 
         watchdog.watch(Path(node.get_session_dir_path()), raylet.process.pid)
 
 
-class _DriversPath(JobConfig):
+class _DriversPath(JobConfig):  # type: ignore[misc]  # Ray has no types
     """Workers look for modules in these folders first, in this order.
 
     Ray would put the script's folder and the working directory before all others. A file there that

@@ -31,11 +31,13 @@ from experiments.report.page import verdict_page
 from experiments.report.terminal import compared_table
 from experiments.report.verdict import Row, unplaced_share, verdict
 from experiments.run_directory import read_summary
+from experiments.seed_variation import are_like_loads
 from experiments.statistics import interval_in_words
 from experiments.summary import BASELINE, distinct, paired
 from experiments.summary_model import ArmSummary, ComparedArms, Phase, RunSummary, Settings
 from experiments.whole_files import whole_file
 from experiments.workloads import registry
+from experiments.workloads.resampling import RESAMPLE
 from parsync.metrics.quantity import Quantity, counted
 from shared_state.errors import AgoraError
 
@@ -130,11 +132,22 @@ def _difference(one: RunSummary, other: RunSummary) -> str:
     for field in sorted(ours | others):
         if ours.get(field) != others.get(field) and field not in elsewhere:
             return f"{field}: expected {_brief(ours.get(field))}, got {_brief(others.get(field))}"
+    loads = [one.workload.offered_permille, other.workload.offered_permille]
+    by_chance = RESAMPLE in one.workload.facts and not _seeds(one) & _seeds(other)
+    if by_chance and not are_like_loads(loads):
+        return (
+            f"they share no seed, and their resamples offer {loads[0] / 10:g} % and "
+            f"{loads[1] / 10:g} % of the cell, which is not like load"
+        )
     known, these = _workload_digests(one), _workload_digests(other)
     for seed in sorted(known.keys() & these.keys()):
         if known[seed] != these[seed]:
             return f"seed {seed}: its tasks, machines or arrivals differ"
     return ""
+
+
+def _seeds(summary: RunSummary) -> set[int]:
+    return set(summary.paired.seeds) or {summary.seed}
 
 
 def _paths(summary: RunSummary) -> list[str]:

@@ -13,7 +13,7 @@ from shlex import quote
 from rich.console import Console
 from rich.text import Text
 
-from experiments.announcement import run_announcement
+from experiments.announcement import run_announcement, unplaceable_notes
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
 from experiments.fluid_bound import expected_rates
@@ -36,7 +36,8 @@ from experiments.run_options import RunOptions
 from experiments.running import ArmRunner, make_workload, run_arm_virtual
 from experiments.sensitivity import changed_points
 from experiments.stages import StageFailed, Stages
-from parsync.metrics.quantity import counted
+from experiments.sweeps.progress import ProgressReport
+from experiments.verification.manifest import write_manifest
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
@@ -49,11 +50,17 @@ def start(options: RunOptions) -> int:
     Raises:
         AgoraError: An option, the configuration or the workload is wrong, or the run failed.
     """
-    console = Console(stderr=True)
+    with ProgressReport(Console(stderr=True)) as report:
+        return _start(options, report)
+
+
+def _start(options: RunOptions, report: ProgressReport) -> int:
+    """As start. report: receives the progress."""
+    console = report.console
     config = resolve(options)
     if options.out is not None:
         check_new(options.out)
-    with naming_file(options.config):
+    with naming_file(options.config), report.stage("making the workload"):
         check_memory(config, None)
         workload = make_workload(config, config.seed)
         check_memory(config, workload)
@@ -61,24 +68,24 @@ def start(options: RunOptions) -> int:
         check_arms(config, workload)
         _check_stages(config, workload)
     said = run_announcement(config, workload)
-    too_large = int(workload.facts["tasks_larger_than_every_machine"])
-    if too_large:
-        is_larger = f"{counted(too_large, 'task')} {'is' if too_large == 1 else 'are'} larger"
-        console.print(f"{is_larger} than every machine and will not be placed.")
+    for note in unplaceable_notes(config, workload):
+        console.print(note, highlight=False, markup=False, soft_wrap=True)
     # Nothing is lost up to here: a stop signal ends the command at once.
     with stop_signals_noted() as interruption:
         try:
-            with arm_runner(config, options.hold) as runner:
+            with arm_runner(config, options.hold, report) as runner:
                 interruption.check()
                 if options.hold or (config.runtime == "ray" and config.live.address is not None):
                     _print_dashboard(console)
-                directory = make_run_directory(options.out, config, workload)
+                with report.stage("writing the workload"):
+                    directory = make_run_directory(options.out, config, workload)
                 with run_in_progress(directory):
-                    _check_nodes(config, directory)
+                    with report.stage("asking the nodes of the cluster"):
+                        _check_nodes(config, directory)
                     console.print(said, highlight=False, soft_wrap=True)
                     if gangs := gangs_announced(config, workload):
                         console.print(Text(gangs), soft_wrap=True)
-                    status = run(config, workload, directory, console, runner, interruption)
+                    status = run(config, workload, directory, report, runner, interruption)
                 if options.hold and not interruption.received:
                     _hold(console, interruption)
         except KeyboardInterrupt:
@@ -113,9 +120,14 @@ def _check_nodes(config: RunConfig, directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def arm_runner(config: RunConfig, hold: bool) -> Iterator[ArmRunner]:
+def arm_runner(config: RunConfig, hold: bool, report: ProgressReport) -> Iterator[ArmRunner]:
     """Return the runner of the configured runtime, whose Ray lives as long as the block. Ray is
     imported only if it is used.
+
+    Args:
+        config: The run's.
+        hold: Whether Ray is kept after the run.
+        report: Shows that Ray starts.
 
     Raises:
         AgoraError: Ray does not start, or its address does not answer.
@@ -123,9 +135,10 @@ def arm_runner(config: RunConfig, hold: bool) -> Iterator[ArmRunner]:
     if config.runtime == "virtual":
         yield run_arm_virtual
         return
-    from experiments.running_live import leave, prepare, run_arm_live
+    with report.stage("starting Ray"):
+        from experiments.running_live import leave, prepare, run_arm_live
 
-    prepare(config, hold)
+        prepare(config, hold)
     try:
         yield partial(run_arm_live, held=[] if hold else None)
     finally:
@@ -158,7 +171,7 @@ def run(
     config: RunConfig,
     workload: Workload,
     directory: Path,
-    console: Console,
+    report: ProgressReport,
     run_arm: ArmRunner,
     interruption: Interruption,
 ) -> int:
@@ -177,9 +190,10 @@ def run(
     Raises:
         AgoraError: Anything but a signal ended the run, or the results cannot be written.
     """
+    console = report.console
     interruption.note = _report_later(directory)
     try:
-        stages = Stages(config, workload, directory, console, run_arm, interruption)
+        stages = Stages(config, workload, directory, report, run_arm, interruption)
     except BaseException:  # before the first arm: there is nothing to keep
         shutil.rmtree(directory, ignore_errors=True)
         raise
@@ -224,11 +238,15 @@ def _finish(
     if reason:
         console.print("Writing partial results (press Ctrl-C again to quit without the report).")
     try:
-        stages.finish(reason)
+        failed = stages.finish(reason)
+        write_manifest(directory)
     except KeyboardInterrupt:
         if (directory / SUMMARY).exists():
+            write_manifest(directory)
             console.print(Text(f"The results are written; {interruption.note}."), soft_wrap=True)
         raise
+    if failed is not None:
+        raise failed
 
 
 def _report_later(directory: Path) -> str:

@@ -25,7 +25,7 @@ from experiments.reproduce.figure import ReproduceScale
 from experiments.reproduce.model_settings import search_at, slots
 from experiments.statistics import Interval, interval_in_words
 from experiments.sweeps.expected_time import on_this_machine_s
-from experiments.sweeps.progress import Progress, time_text
+from experiments.sweeps.progress import Progress, ProgressReport, time_text
 from experiments.whole_files import whole_file
 from parsync.metrics.quantity import counted
 
@@ -92,8 +92,8 @@ def _search(
         time = time_text(on_this_machine_s(expected_s, len(work)))
         console.print(Text(f"{counted(len(work), 'run')}, about {time}."), soft_wrap=True)
     progress = Progress(len(work))
-    with console.status("searching") as status:
-        engine.run(work, interruption, lambda: status.update(f"searching: {progress.step()}"))
+    with ProgressReport(console) as report, report.stage("searching") as show:
+        engine.run(work, interruption, lambda: show(f"searching: {progress.step()}"))
     results = engine.results(points.runs, seeds)
     found = {
         point: [of_seed[point.run.label] for of_seed in results] if point.run else []

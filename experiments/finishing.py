@@ -23,6 +23,7 @@ from experiments.run_directory import Run, write_run
 from experiments.running import ArmRun
 from experiments.summary import ArmResult, RunFacts, slugs_of_runs, summary_of_results
 from experiments.summary_model import Prediction, SeedFigures, Sensitivity, WorkloadFacts
+from experiments.sweeps.progress import ProgressReport
 from experiments.version import version_text
 from parsync.metrics.summary import quantities, series, summarise
 
@@ -37,16 +38,18 @@ def finish_run(
     predictions: Mapping[str, Prediction],
     directory: Path,
     partial: str,
-    console: Console,
+    report: ProgressReport,
     interruption: Interruption,
-) -> None:
-    """Write everything into the run directory and show the comparison.
+) -> OSError | None:
+    """Write everything into the run directory and show the comparison. Returns why that could not
+    be printed; None if it was.
 
     Args:
         runs: The runs that the arms are compared by.
         live_runs: Those that stand apart.
         predictions: Of live runs, by name of the arm.
         partial: Why the run did not get to its end, "" if it did.
+        report: Shows that the report is being made.
         interruption: Raises KeyboardInterrupt once the results are written, if a stop signal comes
             meanwhile; one that came before is why the run is partial.
     """
@@ -57,17 +60,25 @@ def finish_run(
             interruption.check()
 
     facts = _facts(config, partial)
-    arms, live = _results(config, runs, live_runs, seeds, predictions)
-    summary = summary_of_results(facts, workload, arms, live, sensitivity)
-    write_run(directory, summary, arms, live)
-    of_arms = [
-        *zip(runs, summary.arms, strict=True),
-        *zip(live_runs, summary.live_runs, strict=True),
-    ]
-    times = [run.times for run, arm in of_arms if run.live and arm.has_sound_run]
-    write_calibration(directory, times, config.live.hosts, config.live.tick_ms * 1000)
-    Console().print(comparison_table(summary))
-    console.print(Text(f"report: {write_report(directory, check)}"), soft_wrap=True)
+    with report.stage("writing the results"):
+        arms, live = _results(config, runs, live_runs, seeds, predictions)
+        summary = summary_of_results(facts, workload, arms, live, sensitivity)
+        write_run(directory, summary, arms, live)
+        of_arms = [
+            *zip(runs, summary.arms, strict=True),
+            *zip(live_runs, summary.live_runs, strict=True),
+        ]
+        times = [run.times for run, arm in of_arms if run.live and arm.has_sound_run]
+        write_calibration(directory, times, config.live.hosts, config.live.tick_ms * 1000)
+    failed: OSError | None = None
+    try:
+        Console().print(comparison_table(summary))
+    except OSError as error:  # standard output is full or closed: the report is made all the same
+        failed = error
+    with report.stage("report"):
+        path = write_report(directory, check)
+    report.console.print(Text(f"report: {path}"), soft_wrap=True)
+    return failed
 
 
 def report_so_far(

@@ -41,7 +41,7 @@ from experiments.sweeps.engine import check_address
 from experiments.sweeps.expected_time import expected_run_s, on_this_machine_s
 from experiments.sweeps.kept_points import KeptPoints
 from experiments.sweeps.points import Point
-from experiments.sweeps.progress import Progress, time_text
+from experiments.sweeps.progress import Progress, ProgressReport, time_text
 from experiments.sweeps.shared_directories import first_difference, locked
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
@@ -76,9 +76,14 @@ def start(options: FrontierOptions) -> int:
     Raises:
         AgoraError: An option, the configuration or the workload is wrong, or a run failed.
     """
-    console = Console(stderr=True)
+    with ProgressReport(Console(stderr=True)) as report:
+        return _start(options, report)
+
+
+def _start(options: FrontierOptions, report: ProgressReport) -> int:
+    """As start. report: receives the progress."""
     config = _resolve(options)
-    with naming_file(options.file):
+    with naming_file(options.file), report.stage("making the workloads"):
         grid = make_grid(config)
         first = grid.conditions[0].config
         check_memory(first, None)
@@ -93,7 +98,7 @@ def start(options: FrontierOptions) -> int:
     with stop_signals_noted() as interruption:
         try:
             with _directory(options.out, config, continues) as directory:
-                status = _run(grid, workload, directory, options.address, console, interruption)
+                status = _run(grid, workload, directory, options.address, report, interruption)
         except KeyboardInterrupt:
             status = interruption.exit_status
         return interruption.exit_status if interruption.received else status
@@ -159,9 +164,10 @@ def _run(
     workload: Workload,
     directory: Path,
     address: str | None,
-    console: Console,
+    report: ProgressReport,
     interruption: Interruption,
 ) -> int:
+    console = report.console
     again = f"the same options with --out {quote(str(directory))} continue"
     interruption.note = f"the runs that are done are kept; {again}"
     architectures = counted(len(grid.architectures), "architecture")
@@ -181,18 +187,19 @@ def _run(
     if unusable := kept.unusable(keys):
         console.print(Text(unusable), soft_wrap=True)
     progress = Progress(grid.runs, sum(key in done for key in keys))
-    with console.status("frontier") as status:
+    with report.stage("frontier") as show:
         results, partial = run_grid(
             grid,
             interruption,
-            lambda _: status.update(f"frontier: {progress.step()}"),
+            lambda _: show(f"frontier: {progress.step()}"),
             keep=directory / KEPT,
             address=address,
         )
     if partial:
         console.print(Text(f"{partial[0].upper()}{partial[1:]}; {again}."), soft_wrap=True)
     try:
-        summary = build_frontier(grid, results, workload, partial)
+        with report.stage("frontier: bounds"):
+            summary = build_frontier(grid, results, workload, partial)
     except AgoraError as error:
         if not partial:
             raise
@@ -202,7 +209,8 @@ def _run(
     write_frontier(directory / FRONTIER, summary)
     # A stop signal that came before is why it is partial: the page is still written.
     check = (lambda: None) if partial else interruption.check
-    page = write_frontier_page(directory, summary, grid.config.model_dump(mode="json"), check)
+    with report.stage("page"):
+        page = write_frontier_page(directory, summary, grid.config.model_dump(mode="json"), check)
     Console().print(frontier_table(summary))
     console.print(Text(f"page: {page}"), soft_wrap=True)
     return 0

@@ -6,10 +6,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from experiments.arm_config import ArmConfig
 from experiments.calibration import read_calibration
 from experiments.config import RunConfig, first_error, load_config, validated
 from experiments.frontier_presets import small_frontier
 from experiments.frontiers.description import FrontierConfig
+from experiments.given_schedulers import arm_beside
 from experiments.presets import LIVE_ARMS, Scale, default_arms, demo_scale, mix_arm, paper_scale
 from experiments.run_options import RunOptions, RuntimeName, ScaleName
 from experiments.workload_flags import changed_workload, settled, trace_workload
@@ -47,6 +49,9 @@ def resolve(options: RunOptions) -> RunConfig:
         tree["live"] = {**tree.get("live", {}), "arms": None}
         tree["frontier"] = {}
         tree["sensitivity_seeds"] = 0
+    for kind, count in options.added:
+        arms = [ArmConfig.model_validate(arm) for arm in tree["arms"]]
+        tree["arms"].append(arm_beside(kind, count, arms).model_dump(mode="json"))
     if options.trace is not None:
         tree["workload"] = trace_workload(options.trace)
         if options.config is None:
@@ -105,6 +110,7 @@ def _source(options: RunOptions) -> str:
     """The file and the options that a configuration comes from, for error messages."""
     flags = {
         "mix": options.mix,
+        "with": options.added or None,
         "scale": options.scale,
         "trace": options.trace,
         **options.of_trace,

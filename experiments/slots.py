@@ -18,6 +18,7 @@ from experiments.reproduce.figure import ReproduceScale
 from experiments.reproduce.model_settings import default_settings
 from experiments.slot_series import COLUMNS, phase_figures, series_rows
 from experiments.slot_settings_file import load_settings, settings_text, with_values
+from experiments.sweeps.progress import ProgressReport
 from experiments.whole_files import whole_file
 from parsync.metrics.quantity import counted
 from parsync.model.slot_results import Ending, SlotResults
@@ -56,7 +57,7 @@ def start(options: SlotsOptions) -> None:
     settings.to_native()  # refuses what cannot be simulated, before anything is created
     if options.out is not None:
         _create(options.out)
-    with Console(stderr=True).status("simulating"):
+    with ProgressReport(Console(stderr=True)) as report, report.stage("simulating"):
         found = simulate(settings)
     figures = phase_figures(settings, found)
     Console().print(phases_table(figures, _title(settings), _ending(found)))

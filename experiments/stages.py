@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.live import Live
 from rich.text import Text
 
 from experiments import restarts
@@ -41,7 +39,7 @@ from experiments.summary import workload_facts
 from experiments.summary_model import SeedFigures
 from experiments.sweeps.engine import run_points
 from experiments.sweeps.points import Point, paired_points
-from experiments.sweeps.progress import Progress
+from experiments.sweeps.progress import Progress, ProgressReport, time_text
 from experiments.version import version_text
 from experiments.virtual_arms import run_arms_virtual
 from parsync.metrics.live import Snapshot
@@ -82,17 +80,18 @@ class Stages:
         config: RunConfig,
         workload: Workload,
         directory: Path,
-        console: Console,
+        report: ProgressReport,
         run_arm: ArmRunner,
         interruption: Interruption,
     ) -> None:
         self._config = config
         self._workload = workload
         self._directory = directory
-        self._console = console
+        self._report = report
+        self._console = report.console
         self._run_arm = run_arm
         self._interruption = interruption
-        with console.status("how far placements can go"):
+        with report.stage("how far placements can go"):
             bounds = phase_bounds(config.workload, workload, settle_us(config))
         self._facts = workload_facts(workload, bounds)
         self._version = version_text()
@@ -136,8 +135,8 @@ class Stages:
             title = f"{number}/{len(alone)} {arm.name}{', live' if apart else ''}"
             slug = (self._live_slug if apart else self._slug)[arm.name]
             job = Job(arm, self._run_arm, self._folder(slug))
-            interruption, console = self._interruption, self._console
-            self._ended(run_and_show(config, job, self._workload, title, console, interruption))
+            interruption, report = self._interruption, self._report
+            self._ended(run_and_show(config, job, self._workload, title, report, interruption))
             self.doing = "interrupted"
             if number < len(alone) or config.seeds > 1:
                 interruption.check()
@@ -149,14 +148,14 @@ class Stages:
         processes = runs_at_a_time(self._config, self._workload)
         progress = Progress(len(arms))
         with (
-            self._console.status("all arms in virtual time") as status,
+            self._report.stage("all arms in virtual time") as show,
             contextlib.closing(
                 run_arms_virtual(self._config, arms, self._interruption, processes)
             ) as runs,
         ):
             for run in runs:
                 self._ended(run)
-                status.update(f"all arms in virtual time: {progress.step()}")
+                show(f"all arms in virtual time: {progress.step()}")
         self.doing = "interrupted"
         if any(not run.stopped for run in self.runs.values()):
             self._console.print(preview(self._config, self._facts, self.in_order()))
@@ -222,16 +221,14 @@ class Stages:
         as paired_seeds."""
         self.doing = "interrupted during the frontier"
         self._report_so_far()
-        with self._console.status("frontier, in virtual time") as status:
+        with self._report.stage("frontier, in virtual time") as show:
             frontier_of_run(
                 self._config,
                 self._workload,
                 self._directory,
                 self.seeds,
                 self._interruption,
-                lambda done, total: status.update(
-                    f"frontier, in virtual time: {done} of {total} runs"
-                ),
+                lambda done, total: show(f"frontier, in virtual time: {done} of {total} runs"),
             )
         self.doing = "interrupted"
 
@@ -253,16 +250,16 @@ class Stages:
         """Run points and show how far they are."""
         progress = Progress(len(points))
         with (
-            self._console.status(what) as status,
+            self._report.stage(what) as show,
             contextlib.closing(run_points(points, self._interruption)) as runs,
         ):
             for point, figures in runs:
                 yield point, figures
-                status.update(f"{what}: {progress.step()}")
+                show(f"{what}: {progress.step()}")
 
-    def finish(self, reason: str) -> None:
-        """Write the results and the report. Errors as finish_run."""
-        finish_run(
+    def finish(self, reason: str) -> OSError | None:
+        """Write the results and the report. Returns and raises as finish_run."""
+        return finish_run(
             self._config,
             self._facts,
             self.in_order(),
@@ -272,7 +269,7 @@ class Stages:
             predictions_of(self._config, self._live_in_order(), self._predicted),
             self._directory,
             reason,
-            self._console,
+            self._report,
             self._interruption,
         )
 
@@ -297,9 +294,10 @@ class Stages:
         )
         if not runs:
             return
-        path = report_so_far(
-            self._config, self._facts, runs, live, self.seeds, self._directory, to_come
-        )
+        with self._report.stage("report so far"):
+            path = report_so_far(
+                self._config, self._facts, runs, live, self.seeds, self._directory, to_come
+            )
         if not self._reported:
             self._console.print(Text(f"report so far: {path}"), soft_wrap=True)
         self._reported = True
@@ -350,23 +348,26 @@ def run_and_show(
     job: Job,
     workload: Workload,
     title: str,
-    console: Console,
+    report: ProgressReport,
     interruption: Interruption,
 ) -> ArmRun:
-    """Run one arm and show its live table."""
+    """Run one arm and show its live table, or where that cannot be, how far it is."""
     arm, folder = job.arm, job.folder
     try:
         folder.mkdir()
     except OSError as error:
         raise AgoraError(f"{folder}: {error.strerror}") from error
     names = [f"{group.name}-{place}" for group in arm.groups for place in range(group.count)]
-    with Live(console=console, refresh_per_second=4, transient=True) as live:
+    console = report.console
+    with report.table(title) as draw:
         begun_s = time.monotonic()
 
         def show(snapshot: Snapshot) -> None:
             elapsed_s = time.monotonic() - begun_s
             left_s = elapsed_s * (workload.end_us - snapshot.at_us) / max(1, snapshot.at_us)
-            live.update(live_table(title, names, snapshot, workload.end_us, left_s))
+            at = f"t = {snapshot.at_us / 1e6:.1f} of {workload.end_us / 1e6:.0f} s"
+            table = live_table(title, names, snapshot, workload.end_us, left_s)
+            draw(table, f"{title}: {at}, about {time_text(max(0.0, left_s))} left")
 
         result = job.runner(config, arm, workload, config.seed, folder, show, interruption)
     end = (

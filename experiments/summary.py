@@ -31,12 +31,11 @@ from experiments.summary_model import (
     RunSummary,
     Runtime,
     SeedFigures,
-    SeedSummary,
     Sensitivity,
     Settings,
     WorkloadFacts,
 )
-from experiments.workloads.inspection import digest
+from experiments.workloads.inspection import digest, offered_permille
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.summary import ArmFigures
 from parsync.metrics.validity import Validity
@@ -152,13 +151,9 @@ def summary_of(
     sensitivity: Sequence[Sensitivity] = (),
 ) -> RunSummary:
     """The summary of arms that are described already."""
-    of_run = hashlib.blake2b(digest_size=16)
-    for arm in arms:
-        for part in (arm.digest, *(seed.digest for seed in arm.seeds)):
-            of_run.update(part.encode())
     known = distinct(quantities)
     return RunSummary(
-        digest=of_run.hexdigest(),
+        digest=summary_digest(arms),
         seed=facts.seed,
         version=facts.version,
         runtime=facts.runtime,
@@ -173,6 +168,15 @@ def summary_of(
         paired=paired(arms, known),
         sensitivity=list(sensitivity),
     )
+
+
+def summary_digest(arms: Sequence[ArmSummary]) -> str:
+    """The digest of the arms' digests, and of those of their seeds, in order."""
+    of_run = hashlib.blake2b(digest_size=16)
+    for arm in arms:
+        for part in (arm.digest, *(seed.digest for seed in arm.seeds)):
+            of_run.update(part.encode())
+    return of_run.hexdigest()
 
 
 def distinct(quantities: Sequence[Quantity]) -> list[Quantity]:
@@ -213,6 +217,7 @@ def workload_facts(
             )
             for phase, bound in zip(workload.phases, bounds, strict=True)
         ],
+        offered_permille=offered_permille(workload),
         facts=_plain(workload.facts),
     )
 
@@ -302,15 +307,7 @@ def describe(arm: ArmResult, slug: str) -> ArmSummary:
         rivals=figures.rivals,
         staleness=figures.staleness,
         regret=arm.watched.regret,
-        seeds=[
-            SeedSummary(
-                seed=seed,
-                digest=result.digest,
-                workload=result.workload,
-                overall=result.overall,
-            )
-            for seed, result in sorted(arm.seeds.items())
-        ],
+        seeds=[result.in_summary(seed) for seed, result in sorted(arm.seeds.items())],
         tears_gangs=arm.tears_gangs,
     )
 

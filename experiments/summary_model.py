@@ -53,6 +53,7 @@ class WorkloadFacts(Figures):
     Attributes:
         capacity: The cell's capacity in each dimension.
         mean_duration_us: The mean over the arriving tasks that end.
+        offered_permille: The load that arriving tasks offer, in permille of the cell.
         facts: What the workload's reader tells of it.
     """
 
@@ -68,6 +69,7 @@ class WorkloadFacts(Figures):
     end_us: Annotated[int, Field(ge=1)]
     mean_duration_us: Number | None
     phases: list[Phase]
+    offered_permille: Count
     facts: Settings
 
     @property
@@ -98,14 +100,26 @@ class SeedFigures(Figures):
     Attributes:
         digest: The digest of its event log.
         workload: The digest of the seed's workload.
+        offered_permille: The load that its arriving tasks offer, in permille of the cell.
     """
 
     digest: str
     workload: str
+    offered_permille: Count
     overall: ScopeFigures
     phases: list[PhaseFigures]
     groups: list[GroupFigures]
     totals: TotalFigures
+
+    def in_summary(self, seed: int) -> SeedSummary:
+        """These figures as the summary has them."""
+        return SeedSummary(
+            seed=seed,
+            digest=self.digest,
+            workload=self.workload,
+            offered_permille=self.offered_permille,
+            overall=self.overall,
+        )
 
 
 class SeedSummary(Figures):
@@ -114,6 +128,7 @@ class SeedSummary(Figures):
     seed: int
     digest: str
     workload: str
+    offered_permille: Count
     overall: ScopeFigures
 
 

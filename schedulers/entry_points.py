@@ -60,6 +60,10 @@ class EntryPointGroup(Generic[Spec]):
         aliases = [f"{alias} (alias of {kind})" for alias, kind in self.aliases.items()]
         return ", ".join(sorted([*self._locations(), *aliases]))
 
+    def location(self, kind: str) -> str:
+        """Where a known kind or alias is: "module:attribute"."""
+        return self._locations()[self.aliases.get(kind, kind)]
+
     def get(self, kind: str) -> Spec:
         """The spec of a kind, which may be given by an alias.
 

@@ -99,6 +99,11 @@ def listing() -> str:
     return _GROUP.listing()
 
 
+def location(kind: str) -> str:
+    """Where a known kind or alias is: "module:attribute"."""
+    return _GROUP.location(kind)
+
+
 def get(kind: str) -> SchedulerSpec:
     """The spec of a kind or alias.
 

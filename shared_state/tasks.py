@@ -36,7 +36,7 @@ def fits(request: Int64, free: Int64) -> NDArray[np.bool_]:
     A resource that is requested at 0 is not checked, and takes nothing: a task that wants none of
     it fits a machine that is overdrawn in it (native/fit.hpp).
     """
-    fit: NDArray[np.bool_] = (request <= np.maximum(free, 0)).all(axis=-1)
+    fit: NDArray[np.bool_] = np.all(request <= np.maximum(free, 0), axis=-1)
     return fit
 
 
@@ -138,7 +138,8 @@ class TaskBatch:
         priority: int32[n]; higher is more important.
         submit_us: int64[n].
         preference: int32[n], a set of the PreferenceCatalog; 0 is none.
-        gang: int64[n], NO_GANG or an id from 0 on shared by tasks that are placed together or not at all.
+        gang: int64[n], NO_GANG, or an id from 0 on that tasks share which are placed together or
+            not at all.
         task_class: int8[n], a TaskClass.
     """
 

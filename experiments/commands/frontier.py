@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.shared_options import ClusterAddress
+from experiments.commands.shared_options import ClusterAddress, KnownSchedulers
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -56,6 +56,7 @@ def frontier_command(
             "number of seeds, the command continues it. Default: runs/TIME.",
         ),
     ] = None,
+    with_: KnownSchedulers = None,
 ) -> None:
     """Compare architectures by what quality costs them in delay.
 
@@ -72,8 +73,10 @@ def frontier_command(
     after SIGTERM, 129 after SIGHUP.
     """
     from experiments.frontier import FrontierOptions, start
+    from schedulers.from_file import registered
 
     options = FrontierOptions(
         file=file, seeds=seeds, load=load, gap=gap, quick=quick, address=address, out=out
     )
-    raise typer.Exit(start(options))
+    with registered(with_ or ()):
+        raise typer.Exit(start(options))

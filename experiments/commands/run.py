@@ -33,6 +33,16 @@ def run_command(
             "arms to compare.",
         ),
     ] = None,
+    with_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="SPEC[=N]",
+            help="Add an arm with N schedulers of your own (default: one), which together can "
+            "decide as much as those of the other arms. SPEC is package.module:SPEC, or the file "
+            "that has a SPEC. May be repeated.",
+        ),
+    ] = None,
     scale: Annotated[
         ScaleName | None,
         typer.Option(help="Size of the cell: 20,000 (demo) or 200,000 slots. Default: demo."),
@@ -140,23 +150,26 @@ def run_command(
     143 after SIGTERM, 129 after SIGHUP.
     """
     from experiments.execution import start
+    from experiments.given_schedulers import given_schedulers
 
-    options = RunOptions(
-        config=config,
-        mix=mix,
-        scale=scale,
-        trace=trace,
-        speedup=speedup,
-        resources=resources,
-        overcommit=overcommit,
-        duration_s=duration,
-        seed=seed,
-        seeds=seeds,
-        quick=quick,
-        runtime=runtime,
-        address=address,
-        calibrate=calibrate,
-        hold=hold,
-        out=out,
-    )
-    raise typer.Exit(start(options))
+    with given_schedulers(with_) as added:
+        options = RunOptions(
+            config=config,
+            mix=mix,
+            added=added,
+            scale=scale,
+            trace=trace,
+            speedup=speedup,
+            resources=resources,
+            overcommit=overcommit,
+            duration_s=duration,
+            seed=seed,
+            seeds=seeds,
+            quick=quick,
+            runtime=runtime,
+            address=address,
+            calibrate=calibrate,
+            hold=hold,
+            out=out,
+        )
+        raise typer.Exit(start(options))

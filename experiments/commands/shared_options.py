@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 from typer.core import TyperCommand
 
@@ -25,6 +24,15 @@ SeedCount = Annotated[
         help="Number of seeds; they are 1 to N. Five or more give intervals.",
     ),
 ]
+KnownSchedulers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="SPEC",
+        help="Scheduler of your own that FILE names by its kind: package.module:SPEC, or the file "
+        "that has SPEC. May be repeated.",
+    ),
+]
 
 
 def metric_names(incomplete: str = "") -> list[str]:
@@ -38,6 +46,6 @@ def metric_names(incomplete: str = "") -> list[str]:
 class CommandWithMetrics(TyperCommand):
     """A command whose help ends with the names of all metrics."""
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # of click, as typer has it
         with formatter.section("Metrics"):
             formatter.write_text(", ".join(metric_names()))

@@ -7,7 +7,12 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.shared_options import ClusterAddress, CommandWithMetrics, metric_names
+from experiments.commands.shared_options import (
+    ClusterAddress,
+    CommandWithMetrics,
+    KnownSchedulers,
+    metric_names,
+)
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -60,6 +65,7 @@ def sweep_command(
             "the first one.",
         ),
     ] = None,
+    with_: KnownSchedulers = None,
 ) -> None:
     """Run many combinations of parameters in virtual time, and plot the results.
 
@@ -71,6 +77,8 @@ def sweep_command(
     after SIGTERM, 129 after SIGHUP.
     """
     from experiments.sweeps.execution import SweepOptions, start
+    from schedulers.from_file import registered
 
     options = SweepOptions(file, out, resume, address, seeds, until, metric, baseline)
-    raise typer.Exit(start(options))
+    with registered(with_ or ()):
+        raise typer.Exit(start(options))

@@ -50,7 +50,10 @@ class RenderedFigure:
     svg: Path
 
 
-_BAND = "Line: median among the schedulers of an arm; band: 10th to 90th percentile."
+_BAND = (
+    "Line: median among the schedulers of an arm; band, where no more than six arms share a panel: "
+    "10th to 90th percentile."
+)
 
 _BOUND = (
     "Where requests differ, or gangs are placed, the optimum is a lower bound: the axis says so, "

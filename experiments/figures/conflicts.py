@@ -23,12 +23,12 @@ def over_time(run: Run) -> Figure | None:
     shown = data.panels(run, lambda arm: bool(arm.series["claims"].any()))
     if not shown:
         return None
-    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+    with data.drawing(shown) as (figure, panels):
         for axes, panel in zip(panels, shown, strict=True):
             for arm in panel.arms:
                 time, conflicts = data.coarse(arm, "conflicts", data.end_us(run))
                 _, claims = data.coarse(arm, "claims", data.end_us(run))
-                data.draw_band(axes, arm, time, data.ratio(conflicts, claims))
+                data.draw_band(axes, panel, arm, time, data.ratio(conflicts, claims))
         for axes in panels:
             style.share_axis(axes)
             axes.set_ylim(bottom=0)
@@ -50,7 +50,7 @@ def by_age(run: Run) -> Figure | None:
     )
     edges = np.linspace(0, histogram.MIDDLE[oldest] + 1, _AGE_BINS + 1)
     middle = (edges[:-1] + edges[1:]) / 2
-    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+    with data.drawing(shown) as (figure, panels):
         for axes, panel in zip(panels, shown, strict=True):
             for arm in panel.arms:
                 counts = data.rebinned_ages(arm, edges)

@@ -3,12 +3,14 @@ schedulers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from experiments.decision_basis import basis_titles
@@ -118,19 +120,28 @@ def band(values: Floats) -> tuple[Floats, Floats, Floats]:
     return result[0], result[1], result[2]
 
 
-def draw_band(axes: Axes, arm: Arm, time: Floats, values: Floats) -> None:
+def drawing(shown: Sequence[Panel]) -> AbstractContextManager[tuple[Figure, list[Axes]]]:
+    """A figure with these panels (style.drawing_panels)."""
+    return style.drawing_panels(
+        [panel.title for panel in shown], [len(panel.arms) for panel in shown]
+    )
+
+
+def draw_band(axes: Axes, panel: Panel, arm: Arm, time: Floats, values: Floats) -> None:
     """The median among an arm's schedulers as a line, and a band from their 10th to their 90th
-    percentile.
+    percentile, unless the panel has many arms.
 
     Args:
+        panel: That the arm is drawn in.
         time: In s.
         values: float64[agents, len(time)].
     """
     low, median, high = band(values)
     axes.plot(time, median, label=arm.name, **style.marked_line(arm.index, len(time)))
-    axes.fill_between(
-        time, low, high, color=style.colour(arm.index), alpha=style.BAND_ALPHA, linewidth=0
-    )
+    if len(panel.arms) <= style.MANY_LINES:
+        axes.fill_between(
+            time, low, high, color=style.colour(arm.index), alpha=style.BAND_ALPHA, linewidth=0
+        )
 
 
 def sampled(arm: Arm, table: str, column: str) -> tuple[Floats, Floats]:

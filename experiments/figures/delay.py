@@ -18,10 +18,10 @@ def over_time(run: Run) -> Figure | None:
     if not shown:
         return None
     waits = any(bool((delay_us(arm)[1] > 0).any()) for panel in shown for arm in panel.arms)
-    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+    with data.drawing(shown) as (figure, panels):
         for axes, panel in zip(panels, shown, strict=True):
             for arm in panel.arms:
-                data.draw_band(axes, arm, *delay_us(arm))
+                data.draw_band(axes, panel, arm, *delay_us(arm))
         for axes in panels:
             style.duration_axis(axes, "y", log=waits)
             style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
@@ -35,7 +35,7 @@ def distribution(run: Run) -> Figure | None:
     shown = data.panels(run, lambda arm: len(arm.series["delay_value_us"]) > 0)
     if not shown:
         return None
-    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+    with data.drawing(shown) as (figure, panels):
         for axes, panel in zip(panels, shown, strict=True):
             for arm in panel.arms:
                 value, share = arm.series["delay_value_us"], arm.series["delay_share"]

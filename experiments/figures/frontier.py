@@ -52,7 +52,7 @@ def of_run(run: Run) -> Figure | None:
         return None
     delay, quality = "delay_mean_us", "preferred_share"
     titles = [basis_title(members[0].basis) for members in sets] if len(sets) > 1 else [""]
-    with style.drawing_panels(titles) as (figure, panels):
+    with style.drawing_panels(titles, [len(one) for one in sets]) as (figure, panels):
         for axes, members in zip(panels, sets, strict=True):
             named = {arm.name for arm in members}
             for index, architecture in enumerate(frontier.architectures):

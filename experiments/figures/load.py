@@ -13,7 +13,7 @@ def throughput(run: Run) -> Figure | None:
     shown = data.panels(run, lambda arm: bool(arm.series["first_commits"].any()))
     if not shown:
         return None
-    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+    with data.drawing(shown) as (figure, panels):
         for axes, panel in zip(panels, shown, strict=True):
             time, offered = data.rate(panel.arms[0], "submitted", data.end_us(run))
             axes.step(
@@ -43,7 +43,7 @@ def utilisation(run: Run) -> Figure | None:
     shown = data.panels(run, lambda arm: len(data.sampled(arm, "cell", "used_permille")[0]) > 0)
     if not shown:
         return None
-    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+    with data.drawing(shown) as (figure, panels):
         for axes, panel in zip(panels, shown, strict=True):
             for arm in panel.arms:
                 time, permille = data.sampled(arm, "cell", "used_permille")
@@ -63,10 +63,10 @@ def backlog(run: Run) -> Figure | None:
     shown = data.panels(run, lambda arm: len(data.sampled(arm, "agents", "queued")[0]) > 0)
     if not shown:
         return None
-    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+    with data.drawing(shown) as (figure, panels):
         for axes, panel in zip(panels, shown, strict=True):
             for arm in panel.arms:
-                data.draw_band(axes, arm, *data.sampled_by_agent(arm, "queued"))
+                data.draw_band(axes, panel, arm, *data.sampled_by_agent(arm, "queued"))
         for axes in panels:
             axes.set_yscale("symlog", linthresh=10)
             axes.set_ylim(bottom=0)

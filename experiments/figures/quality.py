@@ -22,14 +22,14 @@ def over_time(run: Run) -> Figure | None:
     shown = data.panels(run, lambda arm: bool(arm.series["submitted_prefers"].any()))
     if not shown:
         return None
-    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+    with data.drawing(shown) as (figure, panels):
         for axes, panel in zip(panels, shown, strict=True):
             for arm in panel.arms:
                 time, hits = data.coarse(arm, "preferred", data.end_us(run))
                 _, whole = data.coarse(arm, "submitted_prefers", data.end_us(run))
                 width = min(hits.shape[1], whole.shape[1])
                 shares = data.ratio(hits[:, :width], whole[:, :width])
-                data.draw_band(axes, arm, time[:width], shares)
+                data.draw_band(axes, panel, arm, time[:width], shares)
         for axes in panels:
             style.share_axis(axes)
             axes.set_ylim(0, 1.02)
@@ -52,7 +52,7 @@ def trade_off(run: Run) -> Figure | None:
     shown = data.panels(run, has_mark)
     if not shown:
         return None
-    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+    with data.drawing(shown) as (figure, panels):
         for axes, panel in zip(panels, shown, strict=True):
             for arm in panel.arms:
                 _mark(axes, run, arm)
@@ -126,7 +126,7 @@ def decision_regret(run: Run) -> Figure | None:
     regrets = [row for panel in shown for arm in panel.arms for row in arm.figures.regret.decision]
     least = "the optimum" if all(row.exact for row in regrets) else "a lower bound"
     stretches = _stretches(run)
-    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+    with data.drawing(shown) as (figure, panels):
         for axes, panel in zip(panels, shown, strict=True):
             for number, arm in enumerate(panel.arms):
                 # Arms side by side, or their marks would hide each other.

@@ -13,7 +13,7 @@ def per_round(run: Run) -> Figure | None:
     shown = data.panels(run, lambda arm: len(data.sampled(arm, "rounds", "solve_us")[0]) > 0)
     if not shown:
         return None
-    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+    with data.drawing(shown) as (figure, panels):
         for axes, panel in zip(panels, shown, strict=True):
             for arm in panel.arms:
                 time, solve_us = data.sampled(arm, "rounds", "solve_us")

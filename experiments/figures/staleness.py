@@ -17,7 +17,7 @@ def by_partition(run: Run) -> Figure | None:
     shown = data.panels(run, lambda arm: bool(np.isfinite(age_us(arm)).any()))
     if not shown:
         return None
-    with style.drawing_panels([panel.title for panel in shown]) as (figure, panels):
+    with data.drawing(shown) as (figure, panels):
         for axes, panel in zip(panels, shown, strict=True):
             for arm in panel.arms:
                 mean_us = age_us(arm)

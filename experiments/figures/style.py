@@ -79,6 +79,7 @@ WIDTH_IN, HEIGHT_IN = 4.6, 3.5
 PANEL_IN = 2.1  # height of each of several panels
 BAND_ALPHA = 0.09
 TIME = "Time (s)"
+MANY_LINES = 6  # from more on a panel is higher, and has no bands, which would hide lines
 MARKS = 6  # of a line that many others cross
 MOST_DIGITS = 12
 
@@ -121,14 +122,23 @@ def drawing(
 
 
 @contextmanager
-def drawing_panels(titles: Sequence[str]) -> Iterator[tuple[Figure, list[Axes]]]:
+def drawing_panels(
+    titles: Sequence[str], lines: Sequence[int] = ()
+) -> Iterator[tuple[Figure, list[Axes]]]:
     """A figure with a panel for each title, one below the other, on equal axes; a lone panel has no
-    title."""
+    title.
+
+    Args:
+        lines: How many lines each panel has: where there are many, it is higher.
+    """
     count = len(titles)
-    height_in = HEIGHT_IN if count == 1 else 0.9 + PANEL_IN * count
+    high = [1.5 if of > MANY_LINES else 1.0 for of in lines] or [1.0] * count
+    height_in = HEIGHT_IN if count == 1 else 0.9 + PANEL_IN * sum(high)
     with matplotlib.rc_context(_SETTINGS):
         figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
-        grid = figure.subplots(count, 1, sharex=True, sharey=True, squeeze=False)
+        grid = figure.subplots(
+            count, 1, sharex=True, sharey=True, squeeze=False, height_ratios=high
+        )
         panels = [row[0] for row in grid]
         for axes, title in zip(panels, titles, strict=True):
             if title:

@@ -90,6 +90,7 @@ def build_frontier(
         workload=workload.name,
         machines=workload.cell.machines,
         seeds=seeds,
+        seeds_vary=grid.config.workload.seeds_vary(),
         quantities=[known[key] for key in keys],
         conditions=[
             FrontierCondition(load_percent=one.load_percent, gap_s=one.gap_s, bound=bound)

@@ -143,6 +143,7 @@ class FrontierSummary(Figures):
         workload: The name of the first seed's.
         machines: In the cell.
         seeds: Those that all points were run under.
+        seeds_vary: What a seed draws of the workload, in sentences; "" if that is not known.
         quantities: The figures of the points.
     """
 
@@ -152,6 +153,7 @@ class FrontierSummary(Figures):
     workload: str
     machines: Count
     seeds: list[int] = Field(min_length=1)
+    seeds_vary: str
     quantities: list[Quantity]
     conditions: list[FrontierCondition] = Field(min_length=1)
     architectures: list[FrontierArchitecture] = Field(min_length=1)

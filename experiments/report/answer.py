@@ -12,6 +12,7 @@ from experiments.report.live_runs import live_disagreement, live_soundness
 from experiments.report.sensitivity import sensitivity_sentences
 from experiments.report.transient import transient_phases
 from experiments.report.verdict import Row, verdict
+from experiments.seed_variation import what_seeds_vary
 from experiments.statistics import FAMILY_LEVEL, fewest_seeds, level_text, seeds_needed
 from experiments.summary_model import ArmSummary, ComparedArms, RunSummary
 from parsync.metrics.quantity import counted, duration
@@ -114,6 +115,8 @@ def rests_on(summary: RunSummary) -> list[tuple[str, str]]:
     rows.append(("Other times", _other_times(summary)))
     rows.append(("Steady state", _steady(summary)))
     rows.append(("Runs", _runs(summary)))
+    if seeds := what_seeds_vary(summary):
+        rows.append(("Seeds", seeds))
     if prices := _prices(summary):
         rows.append(("Slot prices", prices))
     if live := f"{live_soundness(summary)} {live_disagreement(summary)}".strip():

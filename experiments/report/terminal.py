@@ -16,6 +16,7 @@ from experiments.report.live_runs import disturbed_runs
 from experiments.report.transient import transient_phases
 from experiments.report.verdict import Cell, Row, unplaced_share, verdict
 from experiments.restarts import count
+from experiments.seed_variation import seed_note
 from experiments.statistics import interval_in_words
 from experiments.summary_model import ArmSummary, ComparedArms
 from parsync.metrics.quantity import Quantity, share
@@ -100,6 +101,8 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
     best = f"★ best{of_class}, green: no certain difference to the best."
     legend = best + waiting + capacity + cut + bounds
     notes = [Text(legend, style="dim italic")]
+    if seed_text := seed_note(summary):
+        notes.append(Text(seed_text))
     if drifted := transient_phases(summary):
         notes.append(Text(drifted))
     if sentences := bound_sentences(summary):

@@ -13,6 +13,7 @@ from experiments.bounds import missing_share, ranked, ranked_by
 from experiments.decision_basis import basis_titles
 from experiments.price_settings import NOT_RANKED_BY_REGRET
 from experiments.report.arm_names import and_list, in_sentence, names_by_slug
+from experiments.seed_variation import is_same_under_every_seed
 from experiments.statistics import (
     Difference,
     Interval,
@@ -33,6 +34,7 @@ from parsync.metrics.regret import RegretMeans
 from parsync.metrics.summary import ScopeFigures
 
 SAME = "same"
+NO_SPREAD = "no spread"  # the run does not depend on the seed
 NOT_RANKED = "Not ranked: no two arms have clocks of the same class and capacity."
 
 
@@ -151,7 +153,9 @@ def _row(summary: ComparedArms, quantity: Quantity) -> Row:
                 arm=arm.name,
                 slug=slug,
                 value=quantity.text(values[slug], bounded[slug]),
-                spread=_spread(quantity, interval)
+                spread=NO_SPREAD
+                if is_same_under_every_seed(arm, seeds)
+                else _spread(quantity, interval)
                 if not missing
                 else f"in {missing} of {len(seeds)} seeds",
                 change=_change(quantity, change),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from rich.console import Console
-from rich.status import Status
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -49,7 +49,7 @@ from experiments.reproduce.platform_runs import PlatformRuns
 from experiments.reproduce.registry import paper_of
 from experiments.running import make_workload
 from experiments.sweeps.expected_time import expected_run_s, on_this_machine_s
-from experiments.sweeps.progress import Progress, time_text
+from experiments.sweeps.progress import Progress, ProgressReport, time_text
 from experiments.version import version_text
 from parsync.metrics.quantity import counted
 
@@ -88,7 +88,7 @@ def start(options: ReproduceOptions) -> int:
         directory,
         "reproduction",
         "runs",
-        lambda interruption: _reproduce(options, paper, figures, directory, interruption),
+        partial(_reproduce, options, paper, figures, directory),
     )
 
 
@@ -114,18 +114,20 @@ class _Runs:
         for config in {id(one.point.config): one.point.config for one in self.work}.values():
             check_memory(config, None)
 
-    def run(self, interruption: Interruption, progress: Progress, status: Status) -> None:
+    def run(
+        self, interruption: Interruption, progress: Progress, show: Callable[[str], None]
+    ) -> None:
         """Run what is missing of all but live runs."""
 
         def on_done() -> None:
-            status.update(f"reproduce: {progress.step()}")
+            show(f"reproduce: {progress.step()}")
 
         self._models.run(self.model_work, interruption, on_done)
         self._platform.run(self.work, interruption, on_done)
 
-    def run_live(self, console: Console, interruption: Interruption) -> None:
+    def run_live(self, report: ProgressReport, interruption: Interruption) -> None:
         """Run what is missing of live runs, one after the other."""
-        self._live.run(self.live_work, console, interruption)
+        self._live.run(self.live_work, report, interruption)
 
     def show(self, figure: AnyFigure, folder: Path) -> Shown:
         """Judge the claims of a figure, and draw it."""
@@ -176,18 +178,21 @@ def _reproduce(
     directory: Path,
     interruption: Interruption,
 ) -> None:
-    console = Console(stderr=True)
-    runs = _Runs(options, figures, directory)
-    text = _announcement(options, figures, runs)
-    console.print(Text(text), soft_wrap=True)
-    progress = Progress(len(runs.work) + len(runs.model_work))
-    with console.status("reproduce") as status:
-        runs.run(interruption, progress, status)
-    runs.run_live(console, interruption)
-    shown = []
-    for figure in figures:
-        interruption.check()
-        shown.append(runs.show(figure, directory / "figures"))
+    with ProgressReport(Console(stderr=True)) as report:
+        with report.stage("what has to run"):
+            runs = _Runs(options, figures, directory)
+            text = _announcement(options, figures, runs)
+        report.console.print(Text(text), soft_wrap=True)
+        progress = Progress(len(runs.work) + len(runs.model_work))
+        with report.stage("reproduce") as show:
+            runs.run(interruption, progress, show)
+        runs.run_live(report, interruption)
+        shown = []
+        with report.stage("figures") as show:
+            for figure in figures:
+                interruption.check()
+                show(f"figures: {figure.id}")
+                shown.append(runs.show(figure, directory / "figures"))
     claims = [claim for one in shown for claim in one.claims]
     reproduction = Reproduction(
         version=version_text(),
@@ -202,7 +207,7 @@ def _reproduce(
     Console().print(_table(claims))
     if any(claim.scale == "demo" for claim in claims):
         Console().print("Claims on live figures are judged at the demo's scale, not the paper's.")
-    console.print(Text(f"page: {directory / PAGE}"), soft_wrap=True)
+    Console(stderr=True).print(Text(f"page: {directory / PAGE}"), soft_wrap=True)
 
 
 def _announcement(options: ReproduceOptions, figures: tuple[AnyFigure, ...], runs: _Runs) -> str:

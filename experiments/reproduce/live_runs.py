@@ -6,8 +6,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from experiments.execution import arm_runner
 from experiments.interruption import Interruption
 from experiments.live_validity import live_validity
@@ -19,6 +17,7 @@ from experiments.series_files import read_arrays, write_arrays
 from experiments.stages import Job, run_and_show
 from experiments.summary_model import VERSION, SeedFigures, Version
 from experiments.sweeps.points import Point
+from experiments.sweeps.progress import ProgressReport
 from experiments.version import version_text
 from parsync.metrics.figures import Count, Figures
 from parsync.metrics.quantity import counted
@@ -89,12 +88,14 @@ class LiveRuns:
                     found[point.key()] = point
         return list(found.values())
 
-    def run(self, points: Sequence[Point], console: Console, interruption: Interruption) -> None:
+    def run(
+        self, points: Sequence[Point], report: ProgressReport, interruption: Interruption
+    ) -> None:
         """Run what is missing on one Ray, one after the other, and show how far each is.
 
         Args:
             points: What `missing` returned.
-            console: Receives the progress.
+            report: Receives the progress.
             interruption: Looked at several times a second.
 
         Raises:
@@ -107,21 +108,26 @@ class LiveRuns:
         check_memory(first, None)
         with writing(self._folder):
             self._folder.mkdir(exist_ok=True)
-        with arm_runner(first, hold=False) as runner:
+        with arm_runner(first, hold=False, report=report) as runner:
             for number, point in enumerate(points, start=1):
                 interruption.check()
                 job = Job(point.arm, runner, self._folder / point.key())
                 title = f"{number}/{len(points)} {point}, live"
-                self._run(point, job, title, console, interruption)
+                self._run(point, job, title, report, interruption)
                 shutil.rmtree(job.folder, ignore_errors=True)  # logs and measurements
 
     def _run(
-        self, point: Point, job: Job, title: str, console: Console, interruption: Interruption
+        self,
+        point: Point,
+        job: Job,
+        title: str,
+        report: ProgressReport,
+        interruption: Interruption,
     ) -> None:
         shutil.rmtree(job.folder, ignore_errors=True)  # of a run that did not get to its end
         config = point.config.model_copy(update={"runtime": "ray", "seed": point.seed})
         workload = make_workload(config, point.seed)
-        run = run_and_show(config, job, workload, title, console, interruption)
+        run = run_and_show(config, job, workload, title, report, interruption)
         interruption.check()
         if run.stopped:
             raise AgoraError(f"{point}, live: {run.stopped}; its logs: {job.folder}")

@@ -27,7 +27,7 @@ from experiments.sweeps.looks import LOOKS
 from experiments.sweeps.page import write_page
 from experiments.sweeps.points import Point
 from experiments.sweeps.points_table import POINTS, Row, write_points
-from experiments.sweeps.progress import Progress, time_text
+from experiments.sweeps.progress import Progress, ProgressReport, time_text
 from experiments.sweeps.result import (
     SWEEP,
     SweepSummary,
@@ -84,11 +84,16 @@ def start(options: SweepOptions) -> int:
     Raises:
         AgoraError: An option or the file is wrong, or the sweep failed.
     """
-    console = Console(stderr=True)
+    with ProgressReport(Console(stderr=True)) as report:
+        return _start(options, report)
+
+
+def _start(options: SweepOptions, report: ProgressReport) -> int:
+    """As start. report: receives the progress."""
     file, out = _places(options)
     sweep = read_sweep(file, options.changes)
     goes_on = check_directory(out, sweep)
-    with naming_file(file):
+    with naming_file(file), report.stage("making the workloads"):
         facts = check_sweep(sweep)
         _check_metric(sweep, facts)
     check_address(options.address)
@@ -96,7 +101,7 @@ def start(options: SweepOptions) -> int:
         try:
             interruption.check()
             with sweep_directory(out, sweep, goes_on) as directory:
-                return _run(sweep, facts, directory, options.address, console, interruption)
+                return _run(sweep, facts, directory, options.address, report, interruption)
         except KeyboardInterrupt:
             return interruption.exit_status
 
@@ -185,17 +190,18 @@ def _run(
     facts: SweepFacts,
     directory: Path,
     address: str | None,
-    console: Console,
+    report: ProgressReport,
     interruption: Interruption,
 ) -> int:
     """Run what is left of a sweep, and write its results. Return the exit status."""
+    console = report.console
     interruption.note = f"`agora sweep --resume {quote(str(directory))}` goes on"
     done = _Done(sweep, facts)
     _announce(sweep, facts, directory, address, console)
     reason, status = "", 0
     try:
         for stage in _stages(sweep, facts, done):
-            _run_stage(sweep, stage, done, directory, address, console, interruption)
+            _run_stage(stage, done, directory, address, report, interruption)
     except KeyboardInterrupt:
         reason, status = "interrupted", interruption.exit_status
     except (AgoraError, MemoryError) as error:
@@ -212,7 +218,7 @@ def _run(
     summary = summarise_sweep(
         sweep, facts.bases, facts.quantities, done.runs, len(done.keys), version_text(), reason
     )
-    _write(summary, sweep, done.rows, directory, console, interruption)
+    _write(summary, sweep, done.rows, directory, report, interruption)
     if status == BAD_INPUT:
         raise AgoraError(reason)
     return status
@@ -255,23 +261,20 @@ def _points(combinations: Sequence[Combination], first: int, after: int) -> Stag
 
 
 def _run_stage(
-    sweep: Sweep,
     stage: Stage,
     done: _Done,
     directory: Path,
     address: str | None,
-    console: Console,
+    report: ProgressReport,
     interruption: Interruption,
 ) -> None:
     """Run the points of a stage, as far as they are not kept."""
     of_point = {id(point): combination for combination, point in stage}
     kept = KeptPoints(directory / KEPT)
     keys = {point.key() for _, point in stage}  # points that are alike are one run
-    at_once = sum(map(kept.has, keys))
-    progress = Progress(len(keys), at_once)
-    tenth = max(1, (len(keys) - at_once) // 10)
+    progress = Progress(len(keys), sum(map(kept.has, keys)))
     with (
-        console.status("sweep") as shown,
+        report.stage("sweep") as show,
         contextlib.closing(
             run_points(
                 [point for _, point in stage],
@@ -281,17 +284,13 @@ def _run_stage(
             )
         ) as runs,
     ):
-        before = len(done.keys)
-        number = 0
+        counted_before = len(done.keys)
+        steps = 0
         for point, figures in runs:
             done.add(of_point[id(point)], point, figures)
-            if len(done.keys) - before == number:
-                continue  # it shares the run of another
-            number += 1
-            text = progress.step()
-            shown.update(text)
-            if not console.is_terminal and number > at_once and (number - at_once) % tenth == 0:
-                console.print(text)
+            if len(done.keys) - counted_before > steps:  # else it shares the run of another
+                steps += 1
+                show(progress.step())
 
 
 def _announce(
@@ -329,15 +328,17 @@ def _write(
     sweep: Sweep,
     rows: Sequence[Row],
     directory: Path,
-    console: Console,
+    report: ProgressReport,
     interruption: Interruption,
 ) -> None:
     """Write everything, and show the metrics on the terminal."""
+    console = report.console
     if summary.partial:
         console.print("Writing partial results (press Ctrl-C again to quit without them).")
     write_points(directory / POINTS, swept_parameters(sweep), summary.quantities, rows)
     write_model(directory / SWEEP, summary)
     Console().print(metric_tables(summary))
     known = interruption.received
-    page = write_page(directory, lambda: None if known else interruption.check())
+    with report.stage("page"):
+        page = write_page(directory, lambda: None if known else interruption.check())
     console.print(Text(f"page: {page}"), soft_wrap=True)

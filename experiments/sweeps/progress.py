@@ -1,10 +1,116 @@
-"""How far many runs are, and how long the others will take."""
+"""How far a command is: shown on a terminal in a line that changes, and elsewhere line by line."""
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.text import Text
 
 from experiments.processors import processors
+
+EVERY_S = 8.0  # between two lines in a file or a pipe: no gap is longer than 10 s
+
+
+class ProgressReport:
+    """What a command says of its progress, stage by stage.
+
+    On a terminal the line of a stage changes as it goes on, and is gone at its end. In a file or a
+    pipe, whoever reads there sees a line about every EVERY_S seconds from the first stage to the
+    end of the block, whether or not anything happens.
+
+    Args:
+        console: Where it is said.
+        every_s: The time between two lines where the console is no terminal.
+    """
+
+    def __init__(self, console: Console, every_s: float = EVERY_S) -> None:
+        self.console = console
+        self._every_s = every_s
+        self._stages: list[_Stage] = []  # the last is the one under way
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._say, name="progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        if not self.console.is_terminal:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    @contextlib.contextmanager
+    def stage(self, what: str) -> Iterator[Callable[[str], None]]:
+        """Show a stage for the length of the block.
+
+        Args:
+            what: Its name, and what is said of it at first.
+
+        Yields:
+            Changes what is said of it.
+        """
+        stage = _Stage(what)
+        if self.console.is_terminal:
+            with self.console.status(Text(what)) as status:
+                yield lambda text: status.update(Text(text))
+            return
+        self._stages.append(stage)
+        try:
+            yield stage.change
+        finally:
+            self._stages.remove(stage)
+
+    @contextlib.contextmanager
+    def table(self, what: str) -> Iterator[Callable[[RenderableType, str], None]]:
+        """Show a stage for the length of the block, on a terminal in a table.
+
+        Args:
+            what: Its name.
+
+        Yields:
+            Changes the table, and the line that is said elsewhere.
+        """
+        if not self.console.is_terminal:
+            with self.stage(what) as change:
+                yield lambda table, text: change(text)
+            return
+        with Live(console=self.console, refresh_per_second=4, transient=True) as live:
+            yield lambda table, text: live.update(table)
+
+    def _say(self) -> None:
+        while not self._ended.wait(self._every_s):
+            for stage in self._stages[-1:]:
+                try:
+                    self.console.print(Text(str(stage)), soft_wrap=True)
+                except (OSError, ValueError):  # nobody reads it, or its encoding lacks a character
+                    return
+
+
+class _Stage:
+    """A stage, what is said of it, and when it began."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._begun_s = time.monotonic()
+
+    def change(self, text: str) -> None:
+        self._text = text
+
+    def __str__(self) -> str:
+        return f"{self._text} ({time_text(time.monotonic() - self._begun_s)} so far)"
 
 
 class Progress:

@@ -95,6 +95,7 @@ class SweepSummary(Figures):
         partial: Why it did not get to its end, "" if it did.
         metrics: The quantities that it is about, by their keys, at least one.
         until: What `until` asks for, "" if nothing.
+        seeds_vary: What a seed draws of the workloads, in sentences; "" if that is not known.
         runs: How many runs there were. Combinations that are alike share a run, so points.parquet
             may have more rows.
     """
@@ -105,6 +106,7 @@ class SweepSummary(Figures):
     partial: str
     metrics: list[str]
     until: str
+    seeds_vary: str
     runs: Count
     arms: list[str]
     parameters: list[SweptParameter]
@@ -165,6 +167,9 @@ def summarise_sweep(
         partial=partial,
         metrics=list(sweep.section.metric),
         until=sweep.section.until or "",
+        seeds_vary=" ".join(
+            dict.fromkeys(one.config.workload.seeds_vary() for one in sweep.combinations)
+        ),
         runs=distinct_runs,
         arms=[arm.name for arm in sweep.combinations[0].config.arms],
         parameters=swept_parameters(sweep),

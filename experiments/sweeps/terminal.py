@@ -29,7 +29,7 @@ def metric_tables(summary: SweepSummary) -> Group:
     first.
 
     With several baselines the differences to these are shown, too, unless the sweep is long."""
-    notes = [basis_sentence(summary), until_sentence(summary)]
+    notes = [basis_sentence(summary), summary.seeds_vary, until_sentence(summary)]
     if summary.partial:
         notes.insert(0, f"PARTIAL: {summary.partial}.")
     if len(summary.combinations) > MOST_ROWS:

@@ -56,7 +56,7 @@ class MapReduceJobClass(Strict):
         default_factory=lambda: {"cpu_milli": 1_000, "mem_mib": 2_048},
         min_length=1,
         max_length=8,
-        description="what each activity asks for",
+        description="what each activity asks for; 0: also on machines without the resource",
     )
 
     @property

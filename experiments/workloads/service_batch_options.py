@@ -30,7 +30,7 @@ class JobClass(Strict):
         default_factory=lambda: {"cpu_milli": 1_000, "mem_mib": 2_048},
         min_length=1,
         max_length=8,
-        description="what each task asks for",
+        description="what each task asks for; 0: also on machines without the resource",
     )
     pickiness: float = Field(
         0.0,

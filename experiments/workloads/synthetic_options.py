@@ -35,7 +35,8 @@ class SyntheticOptions(Strict):
         (),
         strict=False,
         max_length=1000,
-        description="requests, e.g. {request = {cpu_milli = [100, 900], mem_mib = 512}}",
+        description="requests, e.g. {request = {cpu_milli = [100, 900], gpu = 0}}; tasks that "
+        "request 0 of a resource use machines without it, too",
     )
     machines_per_rack: int = Field(40, ge=1, description="racks are this many consecutive machines")
     slot_score_variance: float = Field(

@@ -37,7 +37,8 @@ class Reclaimer:
         end.
 
         Of each group the tasks of lowest priority end first, and among these the ones that were
-        submitted last, until they hold the amount in each resource.
+        submitted last, until they hold the amount in each resource. Tasks that hold nothing of
+        what has to be given back run on.
 
         Args:
             agent: Its address.
@@ -57,7 +58,8 @@ class Reclaimer:
         table, group = self._table, self._quotas.of_task[task]
         chosen: list[Int64] = [np.zeros(0, np.int64)]
         for present in np.flatnonzero(amount.any(axis=1)).tolist():
-            rows = np.flatnonzero(group == present)
+            holds = table.request[task][:, amount[present] > 0].any(axis=1)
+            rows = np.flatnonzero((group == present) & holds)
             of_rows = task[rows]
             order = np.lexsort((-of_rows, -table.submit_us[of_rows], table.priority[of_rows]))
             freed = np.cumsum(table.request[of_rows[order]], axis=0)

@@ -21,7 +21,7 @@ from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
 from parsync.workload.gangs import NOT_IN_GANG, TaskGangs
 from schedulers.interface import ChangeKind
-from shared_state.tasks import Int64
+from shared_state.tasks import Int32, Int64
 
 _NOT_SEEN = -1
 _NEVER = np.iinfo(np.int64).max
@@ -135,10 +135,10 @@ class GangMetric(Metric):
         np.maximum.at(self._last_start_us, place, start_us)
         np.maximum.at(self._commit_us, place, firsts["commit_us"][inside])
 
-    def _of(self, task: Int64) -> NDArray[np.int32]:
+    def _of(self, task: Int64) -> Int32:
         """The gangs of those of these tasks that are in one."""
-        place = self._gangs.place[task]
-        return place[place != NOT_IN_GANG]
+        place: Int32 = self._gangs.place[task]
+        return place.compress(place != NOT_IN_GANG)
 
     def merge(self, other: GangMetric) -> None:
         np.maximum(self._agent, other._agent, out=self._agent)

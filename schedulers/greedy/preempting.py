@@ -4,7 +4,8 @@ A task that finds no room takes a machine where ending tasks of lower priority, 
 scheduler, makes enough of it (ParSync, supplement B: schedulers "can preempt less important jobs to
 acquire resources"). Tasks end in one order: lowest priority first, among these the one submitted
 last, among these the one of the highest id. The machine is that of the first task in this order
-whose machine can make enough room; there tasks end in this order until the claim fits.
+whose machine can make enough room; there tasks end in this order until the claim fits, but for
+those that hold nothing of what it lacks.
 
 Tasks of a gang, and tasks with preferences that are constraints, wait for room instead.
 """
@@ -121,6 +122,9 @@ class _Victims:
             return -1
         machine = int(running.machine[lower[found[0]]])
         there = lower[running.machine[lower] == machine]
+        short = ~fits(request[:, None], self._room[machine][:, None])  # by resource
+        if short.any():  # what holds none of it makes no room
+            there = there[running.request[there][:, short].any(axis=1)]
         freed = self._room[machine] + np.cumsum(running.request[there], axis=0)
         needed = int(np.count_nonzero(~fits(request, freed))) + 1
         self._runs[there[:needed]] = False

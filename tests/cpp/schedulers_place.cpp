@@ -131,10 +131,11 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
         require(in.waits.empty() || !waits[i] ||
                     std::find(listed.begin(), listed.end(), machine[i]) != listed.end(),
                 "a task that waits takes a listed machine");
-        for (size_t r = 0; r < dimensions; ++r)
-          require((free[static_cast<size_t>(machine[i]) * dimensions + r] -=
-                   request[i * dimensions + r]) >= 0,
-                  "claims fit");
+        for (size_t r = 0; r < dimensions; ++r) {
+          const int64_t asked = request[i * dimensions + r];
+          int64_t& left = free[static_cast<size_t>(machine[i]) * dimensions + r];
+          require((left -= asked) >= 0 || asked == 0, "claims fit");
+        }
       }
       for (const auto& [id, members] : gangs)
         require(members.first == 0 || members.second == 0, "a gang is whole");

@@ -3,7 +3,9 @@ and the Python that reads what they leave."""
 
 from __future__ import annotations
 
+import re
 import shlex
+import sys
 import tomllib
 from collections.abc import Callable
 from importlib import import_module
@@ -15,6 +17,8 @@ import pytest
 from experiments.commands.registry import COMMANDS
 from experiments.commands.run import app
 from experiments.config import load_config
+from experiments.results import load_run
+from experiments.run_directory import read_summary
 from experiments.sweeps.sweep_file import read_sweep
 from experiments.toml_text import toml_text
 from tests.documents import (
@@ -29,6 +33,8 @@ from tests.documents import (
     whole_toml,
 )
 from tests.fixtures.commands import exit_status
+from tests.fixtures.installed import install
+from tests.fixtures.small_run import SMALL_RUN
 
 # of a workload, by kind; a trace that is not part of the repository is only validated (tests/unit)
 SMALL: dict[str, dict[str, Any]] = {
@@ -76,13 +82,28 @@ def small(tree: dict[str, Any]) -> dict[str, Any]:
     return {**tree, **of_run, "live": {}, "workload": workload, "arms": arms}
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/add_a_scheduler.md"])
+def test_the_scheduler_of_a_page_places_every_task(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_figures: None
+) -> None:
+    """As printed: the block is the whole module of a package."""
+    [block] = [block for block in blocks_of(ROOT / page) if block.language == "python"]
+    install(tmp_path, "last_fit", "last_fit_of_a_page:SPEC", {"last_fit_of_a_page.py": block.text})
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "last_fit_of_a_page", raising=False)
+    config = tmp_path / "run.toml"
+    config.write_text(SMALL_RUN.replace('kind = "random"', 'kind = "last_fit"'))
+    assert exit_status(app, "--config", config, "--out", tmp_path / "run") == 0
+    for arm in read_summary(tmp_path / "run").arms:
+        assert arm.totals.committed == arm.totals.submitted > 0
+
+
 SHOWN = [  # commands that take seconds, as the pages have them
     "agora model",
     "agora model --load 95 --factor 1,2,4 --out conflicts.svg",
     "agora slots --set extra_slots=2000 --set sync=diff_block --set partitions=20 --out diff_block",
     "agora slots examples/slots.toml --set groups.strategy=adaptive",
     "agora run --config examples/cpu_and_memory.toml",
-    "agora run --config examples/quotas.toml",
 ]
 
 
@@ -103,6 +124,28 @@ def test_a_command_of_a_page_runs(
             if block.language == "text" and block.line > shown.line
         )
         assert unspaced(after.text) in unspaced(capsys.readouterr().out)
+
+
+def test_the_page_on_quotas_has_the_delays_of_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_figures: None
+) -> None:
+    line = "agora run --config examples/quotas.toml"
+    assert call(f"{line} --out run", tmp_path, monkeypatch) == 0
+    text = (ROOT / "docs" / "quotas.md").read_text(encoding="utf-8")
+    assert line in text
+    shown = dict(re.findall(r"^\| (\w+) \(.*?\) \| (.+ s \| .+ s) \|$", text, re.M))
+    found: dict[str, list[str]] = {}
+    for arm in load_run(tmp_path / "run").arms:
+        tasks, quotas = arm.table("tasks"), arm.workload.quotas
+        assert quotas is not None
+        submitted_s = tasks["submit_us"].to_numpy() / 1e6
+        delay_s = tasks["commit_us"].to_numpy() / 1e6 - submitted_s
+        group = quotas.group[tasks["task"].to_numpy()]
+        counts = tasks["first"].to_numpy().astype(bool) & (submitted_s >= 7) & (submitted_s < 12)
+        for number, name in enumerate(quotas.names):
+            mean_s = delay_s[counts & (group == number)].mean()
+            found.setdefault(name, []).append(f"{mean_s:.2f} s")
+    assert shown == {name: " | ".join(delays) for name, delays in found.items()}
 
 
 def unspaced(text: str) -> str:

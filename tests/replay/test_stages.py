@@ -25,6 +25,7 @@ from experiments.run_directory import read_summary
 from experiments.running import ArmRun, make_workload, run_arm_virtual
 from experiments.summary_model import KeptSeed
 from experiments.sweeps.points import Point
+from experiments.sweeps.progress import ProgressReport
 from experiments.workload_config import WorkloadConfig
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
 
@@ -65,7 +66,7 @@ def started(
     with (tmp_path / "terminal").open("w") as terminal:
         console = Console(record=True, file=terminal, width=200)
         signals = interruption or Interruption()
-        status = run(config, workload, directory, console, live, signals)
+        status = run(config, workload, directory, ProgressReport(console), live, signals)
     return status, directory, console.export_text()
 
 

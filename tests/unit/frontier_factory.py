@@ -35,6 +35,7 @@ def frontier_of(summary: RunSummary) -> FrontierSummary:
         workload=summary.workload.name,
         machines=summary.workload.machines,
         seeds=[1, 2, 3, 4, 5],
+        seeds_vary="",
         quantities=[known[key] for key in PAIR],
         conditions=[FrontierCondition(load_percent=None, gap_s=None)],
         architectures=[

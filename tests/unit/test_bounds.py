@@ -49,7 +49,7 @@ def arm(
     return replace(
         bare,
         figures=figures(0),
-        seeds={seed: seed_figures("s", figures(seed)) for seed in range(seeds)},
+        seeds={seed: seed_figures(f"s{seed}", figures(seed)) for seed in range(seeds)},
     )
 
 

@@ -185,6 +185,20 @@ def test_a_censored_task_is_larger_than_every_quantile_below_it() -> None:
     assert figures.delay_mean_us == 200
 
 
+def test_quantiles_are_whole_microseconds_within_their_accuracy() -> None:
+    metrics = RunMetrics([Phase(0, 10_000_000, 90)], 1, partitions=1)
+    delays_us = [22_501 + 7 * task for task in range(51)]
+    for task, delay_us in enumerate(delays_us):
+        one_task(metrics, task, 1_000_000, 1_000_000 + delay_us)
+    overall = summarise(metrics).overall
+    for found, true in (
+        (overall.delay_p50_us, delays_us[25]),
+        (overall.delay_p99_us, max(delays_us)),
+    ):
+        assert found is not None and found == round(found)
+        assert abs(found - true) <= 0.008 * true
+
+
 def test_what_never_got_there_is_charged_until_the_run_was_last_seen() -> None:
     metrics = RunMetrics([Phase(0, 10_000_000, 90)], 1, partitions=1, job_of=np.arange(100))
     for task in range(90):

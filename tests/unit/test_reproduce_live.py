@@ -24,6 +24,7 @@ from experiments.reproduce.section6_runs import LATENCY, QUALITY, arms
 from experiments.restarts import Restart
 from experiments.running import ArmRun, ArmRunner, run_arm_virtual, seed_figures
 from experiments.summary_model import SeedFigures
+from experiments.sweeps.progress import ProgressReport
 from experiments.workload_config import WorkloadConfig
 from parsync.metrics.validity import Cause, Disturbance, Validity
 
@@ -141,7 +142,7 @@ class FakeRay:
         monkeypatch.setattr(live_runs, "live_validity", self.validity)
 
     @contextmanager
-    def runner(self, config: RunConfig, hold: bool) -> Iterator[ArmRunner]:
+    def runner(self, config: RunConfig, hold: bool, report: ProgressReport) -> Iterator[ArmRunner]:
         assert config.runtime == "ray" and not hold
         self.starts += 1
         try:

@@ -16,6 +16,7 @@ from experiments.interruption import Interruption
 from experiments.restarts import Restart, count, sentence
 from experiments.running import ArmRun
 from experiments.stages import Job, run_and_show
+from experiments.sweeps.progress import ProgressReport
 from parsync.metrics.run_metrics import RunMetrics
 from tests.fixtures.live_runs import small_workload
 
@@ -54,7 +55,7 @@ def test_each_is_told_as_its_arm_ends(tmp_path: Path) -> None:
             Job(arm, run_arm, tmp_path / "arm"),
             workload,
             "1/1 [ParSync]",
-            console,
+            ProgressReport(console),
             Interruption(),
         )
     assert console.export_text().splitlines()[-3:] == [

@@ -44,7 +44,7 @@ def bare_arm(name: str, digest: str = "d", seeds: dict[int, float] | None = None
         digest=digest,
         seeds={
             seed: seed_figures(
-                "s",
+                f"s{seed}",
                 figures.model_copy(
                     update={"overall": figures.overall.model_copy(update={"delay_mean_us": delay})}
                 ),

@@ -1,0 +1,90 @@
+"""Schedulers that the command line names, and the arms in which they join a comparison: --with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from experiments.arm_config import ArmConfig, GroupConfig
+from experiments.decision_times import ModelledTime
+from schedulers.from_file import registered
+from shared_state.errors import AgoraError
+
+MOST_SCHEDULERS = 1_000_000
+
+
+@contextmanager
+def given_schedulers(texts: Sequence[str] | None) -> Iterator[tuple[tuple[str, int], ...]]:
+    """Make the kinds of --with known in the block.
+
+    Args:
+        texts: "SPEC" or "SPEC=N" (schedulers.from_file.registered has the forms of SPEC).
+
+    Yields:
+        (kind, N) of each.
+
+    Raises:
+        AgoraError: Names what cannot be used.
+    """
+    parts = [_parsed(text) for text in texts or ()]
+    with registered([location for location, _ in parts]) as kinds:
+        yield tuple(zip(kinds, (count for _, count in parts), strict=True))
+
+
+def arm_beside(kind: str, count: int, arms: Sequence[ArmConfig]) -> ArmConfig:
+    """An arm of `count` schedulers of a kind that together can decide as many tasks per second as
+    the first of these arms whose decision times are modelled, and synchronise as often.
+
+    A single scheduler gets the state of all partitions at once, like the single ones of the main
+    comparison; several get one block of partitions after the other, as in ParSync.
+
+    Raises:
+        AgoraError: No arm has modelled decision times, or the name is taken.
+    """
+    name = kind if count == 1 else f"{count} {kind}"
+    if any(arm.name == name for arm in arms):
+        raise AgoraError(f"--with: there is an arm {name!r} already")
+    for arm in arms:
+        rate = _tasks_per_us(arm)
+        if rate is not None:
+            gap_s = arm.groups[0].protocol["gap_s"]
+            sync = "state_aligned" if count == 1 else "diff_block"
+            group = GroupConfig(
+                name=kind,
+                kind=kind,
+                count=count,
+                protocol={"kind": "optimistic", "sync": sync, "gap_s": gap_s},
+                decision=ModelledTime(task_us=count / rate),
+            )
+            return ArmConfig(name=name, partitions=max(arm.partitions, count), groups=(group,))
+    raise AgoraError(
+        "--with: no arm has modelled decision times to equal; give the arm in the file, with the "
+        "kind that SPEC names and a `decision`"
+    )
+
+
+def _tasks_per_us(arm: ArmConfig) -> float | None:
+    """How many tasks all schedulers of an arm can decide in a microsecond; None if that depends on
+    more than their number, or if they synchronise otherwise."""
+    total = 0.0
+    for group in arm.groups:
+        decision = group.decision
+        if (
+            not isinstance(decision, ModelledTime)
+            or decision.scan_cost
+            or decision.job_us
+            or decision.service is not None
+            or "gap_s" not in group.protocol
+        ):
+            return None
+        total += group.count / decision.task_us
+    return total
+
+
+def _parsed(text: str) -> tuple[str, int]:
+    location, equals, number = text.rpartition("=")
+    if not equals:
+        return text, 1
+    if not (number.isascii() and number.isdecimal()) or not 1 <= int(number) <= MOST_SCHEDULERS:
+        raise AgoraError(f"--with {text}: expected SPEC=N, with N from 1 to {MOST_SCHEDULERS:,}")
+    return location, int(number)

@@ -1,0 +1,181 @@
+"""Commands whose output goes into a file or a pipe say how far they are, in every stage."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from rich.console import Console
+
+from experiments.commands.frontier import app as frontier
+from experiments.commands.run import app as run
+from experiments.commands.sweep import app as sweep
+from experiments.sweeps.progress import EVERY_S, ProgressReport
+from tests.fixtures.commands import exit_status, without_figures
+
+CONFIG = """
+name = "progress"
+seeds = 2
+sensitivity_seeds = 1
+settle_s = 0.1
+[workload]
+kind = "synthetic"
+machines = 400
+slots_per_machine = 4
+mean_duration_s = 0.2
+phase_s = 1.0
+load_percent = [80]
+start = "cold"
+[[arms]]
+name = "One"
+partitions = 4
+[[arms.groups]]
+name = "g"
+kind = "random"
+count = 4
+protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05 }
+decision = { clock = "modelled", task_us = 400.0 }
+"""
+FRONTIER = """
+[frontier]
+seeds = 1
+[[frontier.architectures]]
+arm = "One"
+knob = "options.patience_s"
+values = [0.0, 0.1]
+"""
+SWEEP = """
+[sweep]
+seeds = 2
+[sweep.grid]
+workload.machines = [300, 400]
+"""
+
+
+class TimedFile(io.StringIO):
+    """Remembers when it was written to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times_s: list[float] = []
+
+    def write(self, text: str) -> int:
+        self.times_s.append(time.monotonic())
+        return super().write(text)
+
+
+def test_a_pipe_has_a_line_in_time_whatever_happens() -> None:
+    file = TimedFile()
+    with ProgressReport(Console(file=file, width=40), every_s=0.1) as report:
+        begun_s = time.monotonic()
+        for number in range(8):  # each shorter than the time between two lines
+            with report.stage(f"[stage] {number}") as show:
+                time.sleep(0.06)
+                show(f"[stage] {number}: half, which makes for a line of more than 40 characters")
+                time.sleep(0.06)
+        ended_s = time.monotonic()
+    lines = file.getvalue().splitlines()
+    assert len(lines) >= 3 and all(line.startswith("[stage] ") for line in lines)
+    assert any(
+        "half, which makes for a line of more than 40 characters (0 s so far)" in line
+        for line in lines
+    )
+    times_s = [begun_s, *file.times_s, ended_s]
+    gaps_s = [after - before for before, after in itertools.pairwise(times_s)]
+    assert max(gaps_s) < 1.0
+    assert EVERY_S < 9
+
+
+def test_nothing_is_said_outside_of_stages_and_after_the_end() -> None:
+    file = TimedFile()
+    with ProgressReport(Console(file=file), every_s=0.01) as report:
+        time.sleep(0.05)
+        with report.stage("outer"), report.stage("inner"):
+            time.sleep(0.05)
+        said = file.getvalue()
+        time.sleep(0.05)
+    time.sleep(0.05)
+    assert "inner" in said and "outer" not in said and file.getvalue() == said
+
+
+def test_a_terminal_has_a_line_that_goes_away() -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True)
+    with ProgressReport(console, every_s=0.01) as report:
+        with report.stage("arms") as show:
+            show("arms: 1 of 2 runs")
+            time.sleep(0.3)
+        with report.table("1/1 One") as draw:
+            draw("the table", "the line")
+            time.sleep(0.3)
+    assert "arms: 1 of 2 runs" in file.getvalue() and "the table" in file.getvalue()
+    assert "the line" not in file.getvalue() and "so far" not in file.getvalue()
+
+
+def test_a_reader_that_goes_away_ends_no_command(capsys: pytest.CaptureFixture[str]) -> None:
+    class Broken(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    with ProgressReport(Console(file=Broken()), every_s=0.01) as report, report.stage("arms"):
+        time.sleep(0.05)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("app", "module", "more", "stages"),
+    [
+        (
+            run,
+            "experiments.execution",
+            FRONTIER,
+            (
+                "making the workload",
+                "how far placements can go",
+                "1/1 One: t = ",
+                "paired seeds in virtual time",
+                "frontier, in virtual time",
+                "other decision times, in virtual time",
+                "report",
+            ),
+        ),
+        (
+            frontier,
+            "experiments.frontier",
+            FRONTIER,
+            ("making the workload", "frontier: 1 of 2 runs", "page"),
+        ),
+        (
+            sweep,
+            "experiments.sweeps.execution",
+            SWEEP,
+            ("making the workload", "1 of 4 runs", "page"),
+        ),
+    ],
+    ids=["run", "frontier", "sweep"],
+)
+def test_every_stage_is_shown(
+    app: typer.Typer,
+    module: str,
+    more: str,
+    stages: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(CONFIG + more, "utf-8")
+    frequent: Any = partial(ProgressReport, every_s=0.005)
+    monkeypatch.setattr(f"{module}.ProgressReport", frequent)
+    given = ["--config", path] if app is run else [path]
+    with without_figures():
+        assert exit_status(app, *given, "--out", tmp_path / "out") == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "so far)" in line]
+    missing = [stage for stage in stages if not any(line.startswith(stage) for line in said)]
+    assert not missing

@@ -39,7 +39,6 @@ from experiments.summary_model import (
     KeptSeed,
     RunSummary,
     SeedFigures,
-    SeedSummary,
     WorkloadFacts,
 )
 from experiments.version import version_text
@@ -221,14 +220,7 @@ class _Found:
         if kept.stopped:
             self.lacks.append(f"'{kept.arm.name}': {kept.stopped}")
         seeds = [
-            SeedSummary(
-                seed=seed,
-                digest=its[slug].digest,
-                workload=its[slug].workload,
-                overall=its[slug].overall,
-            )
-            for seed, its in sorted(self._seeds.items())
-            if slug in its
+            its[slug].in_summary(seed) for seed, its in sorted(self._seeds.items()) if slug in its
         ]
         self.workload = kept.workload
         self.quantities += kept.quantities

@@ -18,7 +18,7 @@ from experiments.placement_values import placement_values
 from experiments.restarts import Restart
 from experiments.summary_model import SeedFigures
 from experiments.warm_up import warmed_up
-from experiments.workloads.inspection import digest
+from experiments.workloads.inspection import digest, offered_permille
 from parsync.metrics.job_times import NOT_IN_JOB
 from parsync.metrics.live import Snapshot
 from parsync.metrics.record import Record
@@ -256,6 +256,7 @@ def figures_of_run(run: ArmRun, workload: Workload) -> SeedFigures:
     return SeedFigures(
         digest=run.digest,
         workload=digest(workload),
+        offered_permille=offered_permille(workload),
         overall=figures.overall.model_copy(update=run.watched.figures()),
         phases=figures.phases,
         groups=figures.groups,

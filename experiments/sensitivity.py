@@ -102,13 +102,7 @@ def sensitivity(
         seeds: dict[str, list[SeedSummary]] = {}
         for one, point, its in figures:
             if one is choice:
-                of_seed = SeedSummary(
-                    seed=point.seed,
-                    digest=its.digest,
-                    workload=its.workload,
-                    overall=its.overall,
-                )
-                seeds.setdefault(slugs[point.arm.name], []).append(of_seed)
+                seeds.setdefault(slugs[point.arm.name], []).append(its.in_summary(point.seed))
         arms = [
             ChangedArm(slug=slug, seeds=sorted(seeds[slug], key=lambda row: row.seed))
             for slug in slugs.values()

@@ -17,7 +17,12 @@ from experiments.cell_watch import Watched
 from experiments.decision_basis import Capacity, DecisionBasis
 from experiments.fluid_bound_model import PhaseBound
 from experiments.restarts import Restart
-from experiments.statistics import CONFIDENCE, Interval, mean_interval, paired_difference
+from experiments.statistics import (
+    Interval,
+    level_of_seeds,
+    median_interval,
+    paired_difference,
+)
 from experiments.summary_model import (
     ArmSummary,
     Paired,
@@ -26,12 +31,11 @@ from experiments.summary_model import (
     RunSummary,
     Runtime,
     SeedFigures,
-    SeedSummary,
     Sensitivity,
     Settings,
     WorkloadFacts,
 )
-from experiments.workloads.inspection import digest
+from experiments.workloads.inspection import digest, offered_permille
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.summary import ArmFigures
 from parsync.metrics.validity import Validity
@@ -147,13 +151,9 @@ def summary_of(
     sensitivity: Sequence[Sensitivity] = (),
 ) -> RunSummary:
     """The summary of arms that are described already."""
-    of_run = hashlib.blake2b(digest_size=16)
-    for arm in arms:
-        for part in (arm.digest, *(seed.digest for seed in arm.seeds)):
-            of_run.update(part.encode())
     known = distinct(quantities)
     return RunSummary(
-        digest=of_run.hexdigest(),
+        digest=summary_digest(arms),
         seed=facts.seed,
         version=facts.version,
         runtime=facts.runtime,
@@ -168,6 +168,15 @@ def summary_of(
         paired=paired(arms, known),
         sensitivity=list(sensitivity),
     )
+
+
+def summary_digest(arms: Sequence[ArmSummary]) -> str:
+    """The digest of the arms' digests, and of those of their seeds, in order."""
+    of_run = hashlib.blake2b(digest_size=16)
+    for arm in arms:
+        for part in (arm.digest, *(seed.digest for seed in arm.seeds)):
+            of_run.update(part.encode())
+    return of_run.hexdigest()
 
 
 def distinct(quantities: Sequence[Quantity]) -> list[Quantity]:
@@ -208,6 +217,7 @@ def workload_facts(
             )
             for phase, bound in zip(workload.phases, bounds, strict=True)
         ],
+        offered_permille=offered_permille(workload),
         facts=_plain(workload.facts),
     )
 
@@ -235,8 +245,7 @@ def paired(
         return any(overall.is_bound(key) for overall in values[slug])
 
     def interval(slug: str, key: str) -> Interval:
-        mean = mean_interval(column(slug, key))
-        return mean.model_copy(update={"at_least": bounded(slug, key)})
+        return median_interval(column(slug, key), at_least=bounded(slug, key))
 
     known = {
         slug: [
@@ -249,7 +258,7 @@ def paired(
     }
     return Paired(
         seeds=seeds,
-        confidence=CONFIDENCE,
+        level=level_of_seeds(len(seeds)),
         baseline=baseline,
         arms={slug: {key: interval(slug, key) for key in known[slug]} for slug in values},
         differences={
@@ -298,15 +307,7 @@ def describe(arm: ArmResult, slug: str) -> ArmSummary:
         rivals=figures.rivals,
         staleness=figures.staleness,
         regret=arm.watched.regret,
-        seeds=[
-            SeedSummary(
-                seed=seed,
-                digest=result.digest,
-                workload=result.workload,
-                overall=result.overall,
-            )
-            for seed, result in sorted(arm.seeds.items())
-        ],
+        seeds=[result.in_summary(seed) for seed, result in sorted(arm.seeds.items())],
         tears_gangs=arm.tears_gangs,
     )
 

@@ -110,6 +110,10 @@ class WorkloadConfig(Strict):
         """What arrives on average, as the options say; None if only reading the workload tells."""
         return self.spec.call(self.spec.expected_rates, self.options)
 
+    def seeds_vary(self) -> str:
+        """What a seed draws of the workload, in sentences; "" if the kind does not say."""
+        return self.spec.call(self.spec.seeds_vary, self.options)
+
     def values(self, workload: Workload) -> Sequence[PlacementValue]:
         """What this kind's placements are worth beyond their cost."""
         return self.spec.call(self.spec.values, workload)

@@ -31,3 +31,10 @@ def reading(what: str) -> Iterator[None]:
 def first_line(error: Exception) -> str:
     """The first line of an exception's message; the name of its type if it has none."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def printable(text: str) -> str:
+    """The text with escapes in place of characters that a terminal may act on, or not print."""
+    return "".join(
+        character if character.isprintable() else repr(character)[1:-1] for character in text
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from experiments.summary_model import RunSummary, WorkloadFacts
-from experiments.workloads.registry import ATTRIBUTION, WARM_UP_S
+from experiments.workloads.registry import ATTRIBUTION, SEEDS_VARY, WARM_UP_S
 from parsync.metrics.quantity import duration
 
 
@@ -39,7 +39,7 @@ def workload_facts(summary: RunSummary) -> list[tuple[str, str]]:
     if workload.warm_up_us:
         rows.append(("Warm-up of each arm", duration(workload.warm_up_us)))
     for name, value in workload.facts.items():
-        if name in (ATTRIBUTION, WARM_UP_S):
+        if name in (ATTRIBUTION, SEEDS_VARY, WARM_UP_S):
             continue
         shown = (
             f"{value:,}"

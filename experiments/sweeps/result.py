@@ -8,7 +8,13 @@ from typing import Self
 from pydantic import model_validator
 
 from experiments.decision_basis import DecisionBasis, by_basis
-from experiments.statistics import Difference, Interval, Value, mean_interval, paired_difference
+from experiments.statistics import (
+    Difference,
+    Interval,
+    Value,
+    median_interval,
+    paired_difference,
+)
 from experiments.summary_model import VERSION, Version
 from experiments.sweeps.labels import PlainValue, parameter_labels, plain_value
 from experiments.sweeps.looks import KnownDifference, Target, look
@@ -56,7 +62,7 @@ class ArmResult(Figures):
     Attributes:
         basis: What its delays rest on.
         prices: Its slot prices, in words; "" if it has none.
-        figures: Means over the seeds, by quantity.
+        figures: Medians over the seeds, by quantity.
         comparisons: With each baseline that it may be compared with, in the sweep's order. Of two
             baselines the second is compared with the first.
     """
@@ -89,6 +95,7 @@ class SweepSummary(Figures):
         partial: Why it did not get to its end, "" if it did.
         metrics: The quantities that it is about, by their keys, at least one.
         until: What `until` asks for, "" if nothing.
+        seeds_vary: What a seed draws of the workloads, in sentences; "" if that is not known.
         runs: How many runs there were. Combinations that are alike share a run, so points.parquet
             may have more rows.
     """
@@ -99,6 +106,7 @@ class SweepSummary(Figures):
     partial: str
     metrics: list[str]
     until: str
+    seeds_vary: str
     runs: Count
     arms: list[str]
     parameters: list[SweptParameter]
@@ -159,6 +167,9 @@ def summarise_sweep(
         partial=partial,
         metrics=list(sweep.section.metric),
         until=sweep.section.until or "",
+        seeds_vary=" ".join(
+            dict.fromkeys(one.config.workload.seeds_vary() for one in sweep.combinations)
+        ),
         runs=distinct_runs,
         arms=[arm.name for arm in sweep.combinations[0].config.arms],
         parameters=swept_parameters(sweep),
@@ -256,7 +267,7 @@ def _combination(
                 name=arm.name,
                 basis=bases[combination.number, arm.name],
                 prices=arm.prices,
-                figures={one.key: _mean(its, one) for one in quantities},
+                figures={one.key: _median(its, one) for one in quantities},
                 comparisons=[
                     ArmComparison(
                         baseline=baseline,
@@ -297,7 +308,6 @@ def _differences(
     }
 
 
-def _mean(rows: Sequence[ScopeFigures], quantity: Quantity) -> Interval:
-    interval = mean_interval([row.value(quantity.key) for row in rows])
+def _median(rows: Sequence[ScopeFigures], quantity: Quantity) -> Interval:
     bound = any(row.is_bound(quantity.key) for row in rows)
-    return interval.model_copy(update={"at_least": bound})
+    return median_interval([row.value(quantity.key) for row in rows], at_least=bound)

@@ -154,4 +154,6 @@ def _column(name: str, values: ArrayLike, length: int | None = None) -> Int64:
         raise AgoraError(f"{name}: expected {expected}, got shape {column.shape}")
     if column.dtype.kind not in "iu":
         raise AgoraError(f"{name}: expected integers, got {column.dtype}")
+    if column.dtype == np.uint64 and len(column) and column.max() > np.iinfo(np.int64).max:
+        raise AgoraError(f"{name}: expected integers up to 2^63 - 1, got {column.max()}")
     return column.astype(np.int64)

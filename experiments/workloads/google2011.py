@@ -1,8 +1,8 @@
 """The Google 2011 cluster trace as a workload: real machines, the tasks running as the window
 opens, real arrivals, ends and removals.
 
-Run time 0 is trace time 600 s, where the trace window opens; part 0 goes on for 5,011 s. What the
-trace does not say, and what is done:
+Every part of task_events that is there is read. Run time 0 is trace time 600 s, where the trace
+begins, or later (`window_start_s`). What the trace does not say, and what is done:
 - Tasks running at 0 are the initial placement, with the run time that remains. Their machines may
   hold more than `slots` of them: then those of lowest priority (ties: highest job, index) start
   pending. So do tasks whose machine is empty, unknown or down. All are counted in facts.
@@ -36,12 +36,13 @@ from experiments.strict_model import Strict
 from experiments.workloads.building import one_unit_at_least
 from experiments.workloads.google2011_machines import TraceMachines, trace_machines
 from experiments.workloads.google2011_tables import (
+    TRACE_START_US,
     FileStamp,
     MachineRows,
     file_stamps,
     read_trace,
 )
-from experiments.workloads.google2011_tasks import UNKNOWN, WINDOW_START_US, TraceTasks, trace_tasks
+from experiments.workloads.google2011_tasks import UNKNOWN, TraceTasks, trace_tasks
 from experiments.workloads.input_data import (
     WAITING_COST_PER_S,
     InputLocality,
@@ -51,6 +52,7 @@ from experiments.workloads.input_data import (
 )
 from experiments.workloads.input_files import InputFiles
 from experiments.workloads.registry import WorkloadSpec
+from experiments.workloads.resampling import ResampleOptions, resampled, seeds_of_trace
 from parsync.workload.checks import larger_than_every_machine
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.errors import AgoraError
@@ -66,13 +68,21 @@ ATTRIBUTION = (
 PPM = 1_000_000
 
 
-class Google2011Options(Strict):
+class Google2011Options(Strict, ResampleOptions):
     """How to replay the trace."""
 
     directory: Path = Field(
         strict=False,
-        description="folder with machine_events/, task_events/, job_events/ and "
-        "job_events_later.csv.gz",
+        description="folder with machine_events/ and task_events/; job_events/ and "
+        "job_events_later.csv.gz, which tell when tasks end that run past the last part, may be "
+        "left out",
+    )
+    window_start_s: float = Field(
+        TRACE_START_US / 1e6,
+        ge=TRACE_START_US / 1e6,
+        le=1e7,
+        description="where the run begins, in seconds of the trace; what runs or waits there does "
+        "so at time 0",
     )
     speedup: int = Field(50, ge=1, le=1_000_000, description="divides all times and run times")
     resources: str = Field(
@@ -134,24 +144,43 @@ class Google2011Options(Strict):
         return self
 
     @property
+    def start_us(self) -> int:
+        """The start of the window, in trace time."""
+        return round(self.window_start_s * 1e6)
+
+    @property
+    def window_end_us(self) -> int | None:
+        """The end of the window, in trace time; None: the end of the trace."""
+        if self.duration_s is None:
+            return None
+        return self.start_us + max(1, round(self.duration_s * 1e6)) * self.speedup
+
+    @property
     def slots(self) -> int | None:
         """Slots per machine; None with resources 'requests'."""
         return None if self.resources == "requests" else int(self.resources.removeprefix("slots="))
 
 
 def load(options: Google2011Options, seed: int) -> Workload:
-    """Read the trace. The seed decides where input data lie, and which file each task reads, and no
-    more. AgoraError names the file and line of what cannot be read."""
-    trace = _read(options.directory, file_stamps(options.directory))
+    """Read the trace. The seed decides where input data lie, which file each task reads, and what a
+    resample draws, and no more. AgoraError names the file and line of what cannot be read."""
+    return resampled(_as_it_is(options, seed), options, seed)
+
+
+def _as_it_is(options: Google2011Options, seed: int) -> Workload:
+    start_us = options.start_us
+    stamps = file_stamps(options.directory)
+    trace = _read(options.directory, stamps, start_us, options.window_end_us)
     tasks = trace.tasks
     if len(tasks.job) == 0:
         raise AgoraError(
             f"{options.directory}: no task in task_events runs or arrives inside the window"
         )
-    end_us = max(1, (trace.last_us - WINDOW_START_US) // options.speedup + 1)
+    last_us = max(trace.last_us, start_us)
+    end_us = max(1, (last_us - start_us) // options.speedup + 1)
     if options.duration_s is not None:
         end_us = min(end_us, max(1, round(options.duration_s * 1e6)))
-    machines = trace_machines(trace.machines, WINDOW_START_US + end_us * options.speedup)
+    machines = trace_machines(trace.machines, start_us, start_us + end_us * options.speedup)
     if not machines.up.any():
         raise AgoraError(
             f"{options.directory}: no machine in machine_events is up when the window opens"
@@ -210,6 +239,8 @@ def load(options: Google2011Options, seed: int) -> Workload:
         phases=(Phase(0, end_us, 0),),
         end_us=end_us,
         facts={
+            **trace.facts,
+            "window_start_s": options.window_start_s,
             "speedup": options.speedup,
             "resources": options.resources,
             **machines.facts,
@@ -235,21 +266,23 @@ class _TraceRead:
 
     Args:
         last_us: trace time of the last event of a task.
+        facts: which parts were read, for the report.
     """
 
     tasks: TraceTasks
     machines: MachineRows
     last_us: int
+    facts: dict[str, int | float | str]
 
 
 @lru_cache(maxsize=1)
-def _read(directory: Path, stamps: tuple[FileStamp, ...]) -> _TraceRead:
+def _read(
+    directory: Path, stamps: tuple[FileStamp, ...], start_us: int, end_us: int | None
+) -> _TraceRead:
     """The trace, which every seed of a run in this process shares: reading it takes most of the
     time. It is read again if one of its files has another stamp."""
-    trace = read_trace(directory)
-    tasks = trace_tasks(trace)
-    last_us = int(trace.tasks.time_us[-1]) if len(trace.tasks.time_us) else 0
-    return _TraceRead(tasks, trace.machines, last_us)
+    trace = read_trace(directory, start_us, end_us)
+    return _TraceRead(trace_tasks(trace, start_us), trace.machines, trace.last_us, trace.facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +308,7 @@ class _Timeline:
 def _timeline(
     options: Google2011Options, tasks: TraceTasks, machines: TraceMachines, end_us: int
 ) -> _Timeline:
-    before = tasks.submit_us < WINDOW_START_US
+    before = tasks.submit_us < options.start_us
     at = np.minimum(np.searchsorted(machines.id, tasks.machine), len(machines.id) - 1)
     in_cell = (machines.id[at] == tasks.machine) & machines.up[at]
     no_machine = tasks.running & (tasks.machine == UNKNOWN)
@@ -289,7 +322,7 @@ def _timeline(
 
     waits = before.copy()
     waits[initial] = False
-    submit_us = np.where(before, 0, (tasks.submit_us - WINDOW_START_US) // options.speedup)
+    submit_us = np.where(before, 0, (tasks.submit_us - options.start_us) // options.speedup)
     arrives = np.flatnonzero(waits | (~before & (submit_us < end_us)))
     # One batch per job and time window, at the time of its last task. Tasks that wait at 0 come
     # first, in batches of their own.
@@ -375,7 +408,7 @@ def _machine_events(options: Google2011Options, machines: TraceMachines) -> Mach
     """The changes of the trace, and machines that appear later going down at 0. Two changes of a
     machine at one microsecond, after the division by speedup, are moved a microsecond apart."""
     absent = np.flatnonzero(~machines.up)
-    at_us = (machines.changed_us - WINDOW_START_US) // options.speedup
+    at_us = (machines.changed_us - options.start_us) // options.speedup
     latest: dict[int, int] = dict.fromkeys(absent.tolist(), 0)
     for k, row in enumerate(machines.changed_row.tolist()):
         at_us[k] = latest[row] = max(int(at_us[k]), latest.get(row, -1) + 1)
@@ -407,6 +440,24 @@ def _duration(options: Google2011Options, duration_s: float) -> dict[str, float]
     return {"duration_s": duration_s}
 
 
+def _seeds_vary(options: Google2011Options) -> str:
+    drawn = "where input data lie"
+    if options.input_files is not None:
+        drawn += " and which file each task reads"
+    if options.resample is not None:
+        return f"{seeds_of_trace(options)} Each seed also draws {drawn}."
+    return (
+        f"A seed draws {drawn}. Arrivals, run times and machines are those of the trace under "
+        "every seed, so intervals say nothing about other hours or weeks."
+    )
+
+
 SPEC = WorkloadSpec(
-    KIND, Google2011Options, load, attribution=ATTRIBUTION, values=_values, with_duration=_duration
+    KIND,
+    Google2011Options,
+    load,
+    attribution=ATTRIBUTION,
+    values=_values,
+    with_duration=_duration,
+    seeds_vary=_seeds_vary,
 )

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.workloads.google2011_tables import MachineEvent, MachineRows
-from experiments.workloads.google2011_tasks import WINDOW_START_US
 from shared_state.tasks import Int64
 
 
@@ -35,8 +34,9 @@ class TraceMachines:
     facts: dict[str, int | float | str]
 
 
-def trace_machines(rows: MachineRows, end_us: int) -> TraceMachines:
-    """Reduce the machine events before end_us, in trace time, to machines.
+def trace_machines(rows: MachineRows, start_us: int, end_us: int) -> TraceMachines:
+    """Reduce the machine events before the end of the window [start_us, end_us), in trace time, to
+    machines.
 
     An ADD of a machine that is up and a REMOVE of one that is down change nothing. UPDATE rows are
     ignored, as in Firmament's simulator, except that they may state a capacity that ADD left empty.
@@ -52,7 +52,7 @@ def trace_machines(rows: MachineRows, end_us: int) -> TraceMachines:
     effective = np.sort(by_machine[adds != was_up])  # file order is time order
     becomes_up = rows.event[effective] == MachineEvent.ADD
 
-    before = rows.time_us[effective] < WINDOW_START_US
+    before = rows.time_us[effective] < start_us
     up = np.zeros(len(ids), np.bool_)
     up[of[effective[before]]] = becomes_up[before]  # the last of a machine's changes stands
     changes = effective[~before]

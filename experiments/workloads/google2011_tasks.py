@@ -3,7 +3,8 @@ how long it runs.
 
 The rules are those of the trace replay in Firmament's simulator: only the first SUBMIT of a task
 counts; its run time is the sum of all its attempts; later EVICT, FAIL and KILL, resubmissions and
-UPDATE rows are otherwise ignored.
+UPDATE rows are otherwise ignored. A task that was over before the window and comes back counts from
+there on.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 from experiments.workloads.google2011_tables import TaskEvent, Trace, is_end
 from shared_state.tasks import Int64
 
-WINDOW_START_US = 600_000_000  # the trace window opens here; time 0 in the files means "before"
 UNKNOWN = -1
 
 
@@ -25,12 +25,12 @@ class TraceTasks:
     """The tasks of the trace, one row each, ascending by (job, index).
 
     Args:
-        submit_us: the first SUBMIT, in trace time. Below WINDOW_START_US the task waits or runs
+        submit_us: the first SUBMIT, in trace time. Before the window's start the task waits or runs
             when the window opens.
         running: whether it runs when the window opens.
         machine: where it runs then, by the trace's machine id; UNKNOWN if the trace does not say.
         run_us: the sum of its attempts after the window opens. UNKNOWN if it never runs, or runs
-            past the end of part 0 in a job whose end is not in the trace.
+            past the last part in a job whose end is not in the trace.
         cpu, mem: the request, NaN if empty. For a running task it is that of its last SCHEDULE (in
             the trace 36,000 tasks were submitted with another one, or none), else that of the first
             SUBMIT.
@@ -49,10 +49,10 @@ class TraceTasks:
     facts: dict[str, int | float | str]
 
 
-def trace_tasks(trace: Trace) -> TraceTasks:
-    """Reduce the trace's task events to tasks. An attempt that has not ended by the end of part 0
-    ends with its job, which is an upper bound, or runs past the end if the trace does not have the
-    end of the job."""
+def trace_tasks(trace: Trace, start_us: int) -> TraceTasks:
+    """Reduce the trace's task events to tasks of the window that opens at start_us, in trace time.
+    An attempt that has not ended by the end of the last part ends with its job, which is an upper
+    bound, or runs past the end if the trace does not have the end of the job."""
     rows = trace.tasks
     # Columns by task, in time order within a task.
     order = np.lexsort((np.arange(len(rows.job)), rows.index, rows.job))
@@ -82,7 +82,7 @@ def trace_tasks(trace: Trace) -> TraceTasks:
     # Each attempt's end is the next kept row; an attempt without one is its task's last.
     closed = np.zeros(len(attempts), np.bool_)
     closed[:-1] = starts[:-1] & ~starts[1:]
-    clipped = np.maximum(time_us, WINDOW_START_US)
+    clipped = np.maximum(time_us, start_us)
     run_us = np.zeros(tasks, np.int64)
     np.add.at(run_us, task[ended], clipped[ended])
     np.subtract.at(run_us, task[attempts[closed]], clipped[attempts[closed]])
@@ -97,18 +97,17 @@ def trace_tasks(trace: Trace) -> TraceTasks:
     never_ran = int(np.count_nonzero(np.bincount(task[begun], minlength=tasks) == 0))
     run_us[unknown] = UNKNOWN
 
-    running, at_open = _running_as_window_opens(task, event, time_us, attempts, tasks)
+    running, at_open = _running_as_window_opens(task, event, time_us < start_us, attempts, tasks)
     machine = np.full(tasks, UNKNOWN, np.int64)
     machine[running] = rows.machine[order[at_open[running]]]
-    over = _ended_before_window(task, event, time_us, tasks) & ~running
-    keep = np.flatnonzero((first >= 0) & ~over)
+    keep = np.flatnonzero(first >= 0)
     chosen = order[first[keep]]
     in_force = order[np.where(running, at_open, first)[keep]]
     facts: dict[str, int | float | str] = {
         "trace_rows_after_the_end_dropped": trace.dropped_rows,
         "tasks_without_submit": int(np.count_nonzero((first >= 0) & (first_submit < 0))),
         "tasks_never_submitted_dropped": int(np.count_nonzero(first < 0)),
-        "tasks_over_before_the_window_dropped": int(np.count_nonzero(over & (first >= 0))),
+        "tasks_over_before_the_window_dropped": trace.over_before,
         "resubmissions_ignored": resubmitted,
         "task_updates_ignored": int(np.count_nonzero(event >= TaskEvent.UPDATE_PENDING)),
         "runs_ended": int(closed.sum()),
@@ -156,27 +155,17 @@ def _state_changes(task: Int64, event: Int64) -> Int64:
 
 
 def _running_as_window_opens(
-    task: Int64, event: Int64, time_us: Int64, attempts: Int64, tasks: int
+    task: Int64, event: Int64, before_start: NDArray[np.bool_], attempts: Int64, tasks: int
 ) -> tuple[NDArray[np.bool_], Int64]:
     """The tasks that run when the window opens, bool[tasks], and the row of the last change before
     the window, int64[tasks], -1 if there is none."""
     last = np.full(tasks, -1, np.int64)
-    before = attempts[time_us[attempts] < WINDOW_START_US]
+    before = attempts[before_start[attempts]]
     last[task[before]] = before
     running = np.zeros(tasks, np.bool_)
     known = last >= 0
     running[known] = event[last[known]] == TaskEvent.SCHEDULE
     return running, last
-
-
-def _ended_before_window(
-    task: Int64, event: Int64, time_us: Int64, tasks: int
-) -> NDArray[np.bool_]:
-    """The tasks whose last event is an end before the window: bool[tasks]."""
-    last = np.full(tasks, -1, np.int64)
-    last[task] = np.arange(len(task))
-    over: NDArray[np.bool_] = is_end(event[last]) & (time_us[last] < WINDOW_START_US)
-    return over
 
 
 def _job_end(trace: Trace, job: Int64) -> Int64:

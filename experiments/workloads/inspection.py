@@ -1,4 +1,5 @@
-"""Statistics of a workload (`describe`), and a digest by which equal ones are known (`digest`)."""
+"""Statistics of a workload (`describe`), the load that it offers, and a digest by which equal ones
+are known (`digest`)."""
 
 from __future__ import annotations
 
@@ -100,6 +101,24 @@ def _phases(workload: Workload) -> list[dict[str, object]]:
             }
         )
     return described
+
+
+def offered_permille(workload: Workload) -> int:
+    """The load that arriving tasks offer, in permille of the cell: the sum of run time x request
+    inside the run, away from preferred machines, divided by capacity x length, in the dimension
+    where it is highest. The same on any machine."""
+    rows = workload.arrival_rows
+    left_us = workload.end_us - workload.tasks.submit_us[rows]
+    duration_us = workload.duration_us[rows]
+    held_us = np.where(duration_us < 0, left_us, np.minimum(duration_us, left_us))
+    highest = 0
+    for dimension, capacity in enumerate(workload.cell.capacity.sum(axis=0).tolist()):
+        held = held_us.astype(np.float64) * workload.tasks.request[rows, dimension]
+        # np.cumsum adds in order on any machine; np.sum does not
+        total = float(np.cumsum(held)[-1]) if len(held) else 0.0
+        if capacity:
+            highest = max(highest, round(1000 * total / (capacity * float(workload.end_us))))
+    return highest
 
 
 def digest(workload: Workload) -> str:

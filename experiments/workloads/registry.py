@@ -35,6 +35,7 @@ Result = TypeVar("Result")
 ENTRY_POINTS = "agora.workloads"
 WARM_UP_S = "warm_up_s"  # the fact that says how long each arm runs before time 0
 ATTRIBUTION = "attribution"  # the fact of a workload that says whose data it is
+SEEDS_VARY = "seeds_vary"  # the fact that says what seeds vary of the workload
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
@@ -92,6 +93,10 @@ def _no_warm_up(options: Any, seed: int) -> Workload | None:
     return None
 
 
+def _not_said(options: Any) -> str:
+    return ""
+
+
 def _no_outline(options: Any) -> Outline | None:
     return None
 
@@ -132,6 +137,7 @@ class WorkloadSpec:
     with_duration: Callable[[Any, float], Mapping[str, Any]] | None = None
     warm_up: Callable[[Any, int], Workload | None] = _no_warm_up
     expected_rates: Callable[[Any], ExpectedRates | None] = _no_rates
+    seeds_vary: Callable[[Any], str] = _not_said
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
         """The options, validated. AgoraError naming the first that is unknown or wrong."""
@@ -143,12 +149,13 @@ class WorkloadSpec:
         return tuple(name for name, field in fields if _is_path(field.annotation))
 
     def make(self, options: BaseModel, seed: int) -> Workload:
-        """The workload of validated options and a seed, checked, with its attribution among its
-        facts. AgoraError naming what cannot be read, or what is wrong with the loader."""
+        """The workload of validated options and a seed, checked, with its attribution and what
+        seeds vary among its facts. AgoraError naming what cannot be read, or what is wrong with the
+        loader."""
         workload = self._checked(self.call(self.load, options, seed), "")
-        if not self.attribution:
-            return workload
-        return replace(workload, facts={**workload.facts, ATTRIBUTION: self.attribution})
+        said = {ATTRIBUTION: self.attribution, SEEDS_VARY: self.call(self.seeds_vary, options)}
+        facts = {name: text for name, text in said.items() if text}
+        return replace(workload, facts={**workload.facts, **facts})
 
     def make_warm_up(self, options: BaseModel, seed: int) -> Workload | None:
         """The warm-up before the workload of validated options and a seed, checked; None if there
@@ -216,6 +223,7 @@ def _wrong(spec: WorkloadSpec) -> str:
             ("with_duration", with_duration is None or callable(with_duration), "a callable"),
             ("warm_up", callable(spec.warm_up), "a callable"),
             ("expected_rates", callable(spec.expected_rates), "a callable"),
+            ("seeds_vary", callable(spec.seeds_vary), "a callable"),
         ),
     )
     if not wrong and "kind" in spec.options.model_fields:

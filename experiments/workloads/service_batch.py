@@ -274,10 +274,18 @@ def _with_duration(options: ServiceBatchOptions, duration_s: float) -> Mapping[s
     return {"duration_s": duration_s}
 
 
+def _seeds_vary(options: ServiceBatchOptions) -> str:
+    return (
+        "A seed draws the whole workload: what runs at the start, arrivals, sizes of jobs, run "
+        "times and constraints. Intervals speak of workloads with these options."
+    )
+
+
 SPEC = WorkloadSpec(
     "service_batch",
     ServiceBatchOptions,
     generate,
     outline=ServiceBatchOptions.outline,
     with_duration=_with_duration,
+    seeds_vary=_seeds_vary,
 )

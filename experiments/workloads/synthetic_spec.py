@@ -18,6 +18,13 @@ def _load(options: SyntheticOptions, seed: int) -> Workload:
         raise AgoraError(f"workload: {error}") from error
 
 
+def _seeds_vary(options: SyntheticOptions) -> str:
+    return (
+        "A seed draws the whole workload: machines' scores, preferences, run times, and arrivals "
+        "as far as the options leave them open. Intervals speak of workloads with these options."
+    )
+
+
 SPEC = WorkloadSpec(
     "synthetic",
     SyntheticOptions,
@@ -26,4 +33,5 @@ SPEC = WorkloadSpec(
     with_duration=SyntheticOptions.phase_length,
     warm_up=warm_up,
     expected_rates=expected_rates,
+    seeds_vary=_seeds_vary,
 )

@@ -5,6 +5,7 @@ A command calls parsync.runtime.stop_signals.exit_on_stop_signals before its imp
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 import typer
 
 from parsync.runtime.stop_signals import STOP_SIGNALS, STOP_TEXT, exit_status
-from shared_state.errors import AgoraError
+from shared_state.errors import AgoraError, printable
 
 BAD_INPUT = 2
 BROKEN_PIPE = 1  # as typer has it
@@ -37,6 +38,7 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None, with_less: str
     """
     if sys.stdout is None:  # its descriptor was closed before Python started
         return print_error("standard output is closed")
+    print_what_can_be_encoded()
     try:
         status: int = app(args=arguments, standalone_mode=False) or 0
         sys.stdout.flush()
@@ -64,7 +66,18 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None, with_less: str
     return status
 
 
+def print_what_can_be_encoded() -> None:
+    """Let standard output and error print ? for characters that their encoding lacks: printing
+    never ends a command. In UTF-8, names of files that are not text stay as they are."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            keeps_bytes = stream.errors == "surrogateescape"
+            if not (keeps_bytes and stream.encoding.lower().replace("-", "") == "utf8"):
+                stream.reconfigure(errors="replace")
+
+
 def print_error(message: str) -> int:
-    """Print an error in one line. Return the exit status for bad input."""
-    print("error: " + " ".join(message.split()), file=sys.stderr)
+    """Print an error in one line, with what files and arguments brought into it escaped. Return the
+    exit status for bad input."""
+    print("error: " + printable(" ".join(message.split())), file=sys.stderr)
     return BAD_INPUT

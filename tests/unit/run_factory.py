@@ -169,6 +169,7 @@ def seed_figures(digest: str, figures: ArmFigures, workload: str = "") -> SeedFi
     return SeedFigures(
         digest=digest,
         workload=workload,
+        offered_permille=700,
         overall=figures.overall,
         phases=figures.phases,
         groups=figures.groups,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from experiments.workload_flags import trace_workload
 from experiments.workloads import google2011
 from experiments.workloads.google2011 import Google2011Options, load
 from experiments.workloads.google2011_tables import Trace, read_trace
+from experiments.workloads.inspection import digest
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
 from tests.fixtures.google2011_files import (
@@ -18,16 +21,20 @@ from tests.fixtures.google2011_files import (
     EVICT,
     FAIL,
     FINISH,
+    JOB_EVENTS,
+    JOB_EVENTS_LATER,
     KILL,
     REMOVE,
     SCHEDULE,
     SECOND,
     SUBMIT,
+    TASK_EVENTS,
     UPDATE_PENDING,
     WINDOW,
     job_row,
     machine_row,
     task_row,
+    write_gzip,
     write_trace,
 )
 from tests.fixtures.google2011_workloads import CLOCK, MACHINES, replay, row_of, trace
@@ -323,9 +330,9 @@ def test_seeds_share_what_was_read_until_a_file_changes(
 ) -> None:
     reads: list[Path] = []
 
-    def read(directory: Path) -> Trace:
+    def read(directory: Path, start_us: int, end_us: int | None) -> Trace:
         reads.append(directory)
-        return read_trace(directory)
+        return read_trace(directory, start_us, end_us)
 
     monkeypatch.setattr(google2011, "read_trace", read)
     folder = trace(tmp_path, [task_row(WINDOW + 10 * SECOND, 2, 0, SUBMIT)])
@@ -337,3 +344,107 @@ def test_seeds_share_what_was_read_until_a_file_changes(
     assert load(options, seed=1).tasks.job.tolist() == again.tasks.job.tolist()
     trace(tmp_path, [task_row(WINDOW + 10 * SECOND, job, 0, SUBMIT) for job in (2, 3)])
     assert len(load(options, seed=1).tasks) == 3 and len(reads) == 2
+
+
+def cut(folder: Path, *cuts: int) -> Path:
+    """The same trace with its task events in several parts: gzip and plain, some with a header."""
+    whole = gzip.decompress((folder / TASK_EVENTS).read_bytes()).decode().splitlines(keepends=True)
+    for number, (low, high) in enumerate(pairwise([0, *cuts, len(whole)])):
+        path = (folder / TASK_EVENTS).with_name(f"part-{number:05}-of-00500.csv.gz")
+        text = "".join(whole[low:high])
+        if number % 2:
+            header = HEADER if number % 4 == 1 else ""
+            path.with_suffix("").write_text(header + text)
+        else:
+            write_gzip(path, text)
+    return folder
+
+
+HEADER = (
+    "time,missing_info,job_id,task_index,machine_id,event_type,user,scheduling_class,priority,"
+    "cpu_request,memory_request,disk_space_request,different_machines_restriction\n"
+)
+HISTORY = [
+    *(task_row(0, 2, index, event, 7) for index in range(3) for event in (SUBMIT, SCHEDULE)),
+    task_row(WINDOW + 10 * SECOND, 2, 0, FINISH, 7),
+    task_row(WINDOW + 20 * SECOND, 3, 0, SUBMIT),
+    task_row(WINDOW + 30 * SECOND, 2, 1, EVICT, 7),
+    task_row(WINDOW + 30 * SECOND, 2, 1, SUBMIT),
+    task_row(WINDOW + 40 * SECOND, 4, 0, SUBMIT),
+    task_row(WINDOW + 50 * SECOND, 3, 0, SCHEDULE, 9),
+    task_row(WINDOW + 60 * SECOND, 2, 1, SCHEDULE, 5),
+    task_row(WINDOW + 70 * SECOND, 4, 0, SCHEDULE, 9),
+    task_row(WINDOW + 80 * SECOND, 3, 0, FINISH, 9),
+    task_row(WINDOW + 90 * SECOND, 2, 1, FINISH, 5),
+    task_row(WINDOW + 95 * SECOND, 5, 0, SUBMIT),
+    task_row(WINDOW + 99 * SECOND, 4, 0, FINISH, 9),
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"window_start_s": 645.0}, {"duration_s": 35.0}], ids=str)
+def test_every_part_is_read_and_named(tmp_path: Path, options: dict[str, float]) -> None:
+    one = replay(trace(tmp_path / "one", HISTORY), **options)
+    several = replay(cut(trace(tmp_path / "several", HISTORY), 3, 10, 13, 17, 19), **options)
+    assert one.facts["task_events_parts"] == "0 of 500"
+    assert several.facts["task_events_parts"] == "0-5 of 500"
+    assert several.facts["job_events_parts"] == "0 of 500 and job_events_later.csv.gz"
+    assert digest(one) == digest(several)
+
+
+def test_the_window_may_start_later(tmp_path: Path) -> None:
+    workload = replay(trace(tmp_path, HISTORY), window_start_s=645.0)
+    job = workload.tasks.job
+    # At 645 s, 45 s after the first event, jobs 1 and 2 (its third task) run; job 2's second task
+    # was evicted and waits again, as do jobs 3 and 4.
+    assert job[workload.initial.task].tolist() == [1, 2]
+    waiting = workload.arrival_rows[workload.tasks.submit_us[workload.arrival_rows] == 0]
+    assert job[waiting].tolist() == [2, 3, 4]
+    run_s = dict(zip(job[waiting].tolist(), workload.duration_us[waiting] // SECOND, strict=True))
+    assert run_s == {2: 30, 3: 30, 4: 29}
+    assert workload.duration_us[row_of(workload, 1)] == (1000 - 45) * SECOND
+    assert workload.facts["tasks_over_before_the_window_dropped"] == 2
+    assert workload.facts["window_start_s"] == 645
+    assert workload.tasks.submit_us[row_of(workload, 5)] == 50 * SECOND
+
+
+def test_rows_that_cannot_matter_are_not_kept(tmp_path: Path) -> None:
+    """Memory is that of the window and of one part."""
+    past = [task_row(WINDOW + at, 10 + at, 0, event, 7) for at in range(300) for event in (0, 1, 4)]
+    later = [task_row(WINDOW + 500 * SECOND + at, 2000 + at, 0, SUBMIT) for at in range(300)]
+    folder = cut(trace(tmp_path, [*past, *later]), 302, 602, 902, 1002, 1102)
+    start_us = WINDOW + 100 * SECOND
+    read = read_trace(folder, start_us, start_us + 50 * SECOND)
+    assert read.facts["task_events_parts"] == "0-5 of 500"
+    assert np.unique(read.tasks.job).tolist() == [1] and read.over_before == 300
+    assert replay(folder, window_start_s=700.0, duration_s=50.0).end_us == 50 * SECOND
+
+
+def test_job_events_may_be_left_out(tmp_path: Path) -> None:
+    folder = trace(tmp_path, HISTORY, later=[job_row(WINDOW + 5000 * SECOND, 2, KILL)])
+    bounded = replay(folder)
+    assert bounded.facts["runs_open_ended_with_their_job"] == 1
+    (folder / JOB_EVENTS_LATER).unlink()
+    (folder / JOB_EVENTS).unlink()
+    workload = replay(folder)
+    assert workload.facts["job_events_parts"] == "none"
+    assert workload.facts["runs_open_ended_with_their_job"] == 0
+    assert (
+        np.count_nonzero(workload.duration_us < 0) == np.count_nonzero(bounded.duration_us < 0) + 1
+    )
+
+
+def test_parts_that_begin_later_need_a_later_window(tmp_path: Path) -> None:
+    folder = trace(tmp_path, HISTORY)
+    first = folder / TASK_EVENTS
+    rows = gzip.decompress(first.read_bytes()).decode().splitlines(keepends=True)
+    first.unlink()
+    part = first.with_name("part-00041-of-00500.csv.gz")
+    write_gzip(part, "".join(rows[9:]))
+    with pytest.raises(
+        AgoraError, match=r"begins at 620 s of the trace, after the window, at 600 s"
+    ):
+        replay(folder)
+    workload = replay(folder, window_start_s=620.0)
+    assert workload.facts["task_events_parts"] == "41 of 500"
+    assert workload.facts["tasks_running_before_the_first_part"] == "unknown"
+    assert len(workload.initial.task) == 0

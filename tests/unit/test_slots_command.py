@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 from pathlib import Path
 
 import pytest
@@ -177,3 +178,31 @@ def test_bad_options_are_named(
     assert run(app, arguments) == 2
     printed = capsys.readouterr()
     assert printed.out == "" and printed.err.startswith(says)
+
+
+def test_control_bytes_of_a_file_are_escaped_in_the_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('"\\u001b[31mq" = 2\n')
+    assert run(app, [str(file)]) == 2
+    assert "\\x1b[31mq: unknown field" in (error := capsys.readouterr().err)
+    assert error.rstrip("\n").isprintable()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("slots = 1".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
+        (gzip.compress(b"slots = 1", mtime=0), "is compressed with gzip; unpack it first"),
+        (b"slots = 1 # \xff", "is not UTF-8 text"),
+    ],
+    ids=["UTF-16", "gzip", "neither"],
+)
+def test_a_file_that_is_no_text_is_refused_with_the_cause(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, says: str
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_bytes(content)
+    assert run(app, [str(file)]) == 2
+    assert capsys.readouterr().err == f"error: {file}: {says}\n"

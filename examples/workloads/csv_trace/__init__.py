@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from experiments.workloads.building import arriving_tasks, equal_machines, microseconds
 from experiments.workloads.csv_columns import integer_column, number_column, read_named_columns
 from experiments.workloads.registry import WorkloadSpec
+from experiments.workloads.resampling import ResampleOptions, resampled, seeds_of_trace
 
 COLUMNS = (
     integer_column("job"),
@@ -17,7 +18,7 @@ COLUMNS = (
 )
 
 
-class Options(BaseModel):
+class Options(ResampleOptions):
     model_config = ConfigDict(extra="forbid")
     file: Path
     machines: int = Field(100, ge=1, le=10**6)
@@ -28,7 +29,7 @@ class Options(BaseModel):
 
 def load(options: Options, seed: int):
     rows = read_named_columns(options.file, COLUMNS)
-    return arriving_tasks(
+    workload = arriving_tasks(
         name="csv_trace",
         cell=equal_machines(
             options.machines, {"cpu_milli": options.cpu_milli, "mem_mib": options.mem_mib}
@@ -38,6 +39,13 @@ def load(options: Options, seed: int):
         duration_us=microseconds(rows["run_s"], options.speedup),
         request={"cpu_milli": rows["cpu_milli"], "mem_mib": rows["mem_mib"]},
     )
+    return resampled(workload, options, seed)
 
 
-SPEC = WorkloadSpec("csv_trace", Options, load, attribution="Trace: made up for this example.")
+SPEC = WorkloadSpec(
+    "csv_trace",
+    Options,
+    load,
+    attribution="Trace: made up for this example.",
+    seeds_vary=seeds_of_trace,
+)

@@ -32,6 +32,7 @@ from experiments.report.terminal import compared_table
 from experiments.report.verdict import Row, unplaced_share, verdict
 from experiments.run_directory import read_summary
 from experiments.seed_variation import are_like_loads
+from experiments.statistics import interval_in_words
 from experiments.summary import BASELINE, distinct, paired
 from experiments.summary_model import ArmSummary, ComparedArms, Phase, RunSummary, Settings
 from experiments.whole_files import whole_file
@@ -195,7 +196,8 @@ def _notes(summaries: Mapping[str, RunSummary]) -> list[str]:
 
 def csv_text(summary: Comparison, rows: Sequence[Row]) -> str:
     """The figures as CSV: one line per arm and figure, in the units of summary.json, with the run's
-    own value, the mean over seeds and the difference to the baseline. Lines of live runs come last.
+    own value, the median over seeds and the difference to the baseline. Lines of live runs come
+    last.
 
     The column runtime is "virtual" or "ray" (live), and basis what the decision times of the arm
     stand for: figures of different runtimes or bases cannot be compared.
@@ -205,7 +207,7 @@ def csv_text(summary: Comparison, rows: Sequence[Row]) -> str:
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    names = ("mean", "low", "high", "n")
+    names = ("estimate", "low", "high", "level", "n")
     sides = ("at_least", "at_most")
     columns = [
         "value",
@@ -222,7 +224,9 @@ def csv_text(summary: Comparison, rows: Sequence[Row]) -> str:
             difference = summary.paired.differences.get(arm.slug, {}).get(key)
             values = [arm.overall.value(key), arm.overall.is_bound(key)]
             values += [getattr(interval, name, None) for name in (*names, "at_least")]
-            values += [getattr(difference, name, None) for name in (*names, *sides)]
+            absolute = None if difference is None else difference.absolute
+            values += [getattr(absolute, name, None) for name in names]
+            values += [getattr(difference, name, None) for name in sides]
             which = [arm.name, arm.runtime, basis_text(arm.basis), key]
             writer.writerow([*which, *map(_csv_value, values)])
     return buffer.getvalue()
@@ -267,9 +271,8 @@ def _markdown_rows(arms: Sequence[ArmSummary], rows: Sequence[Row]) -> list[str]
             change = (
                 f"{cell.change} ({cell.change_interval})" if cell.change_interval else cell.change
             )
-            cells.append(
-                "<br>".join(part for part in (f"{value} {cell.spread}".strip(), change) if part)
-            )
+            spread = f" ({cell.spread})" if cell.spread else ""
+            cells.append("<br>".join(part for part in (f"{value}{spread}", change) if part))
         lines.append(f"| {_escaped(arm.name)} | " + " | ".join(cells) + " |")
     return lines
 
@@ -309,8 +312,8 @@ def _basis(summary: Comparison) -> str:
         )
     baseline = next(arm.name for arm in summary.arms if arm.slug == summary.paired.baseline)
     return (
-        f"Means over the {counted(len(seeds), 'seed')} that all arms ran, ± half their 95 % "
-        f"interval. Differences to {baseline} are taken seed by seed, with their 95 % interval."
+        f"Medians over the {counted(len(seeds), 'seed')} that all arms ran: "
+        f"{interval_in_words(len(seeds))}. Differences to {baseline} are taken seed by seed."
         f"{unplaced}{differing}"
     )
 

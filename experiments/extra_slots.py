@@ -23,7 +23,7 @@ from experiments.model_runs.searches import extra_slots_interval
 from experiments.report.extra_slots_terminal import extra_slots_table
 from experiments.reproduce.figure import ReproduceScale
 from experiments.reproduce.model_settings import search_at, slots
-from experiments.statistics import Interval
+from experiments.statistics import Interval, interval_in_words
 from experiments.sweeps.expected_time import on_this_machine_s
 from experiments.sweeps.progress import Progress, ProgressReport, time_text
 from experiments.whole_files import whole_file
@@ -123,12 +123,12 @@ def _title(points: Points, scale: ReproduceScale, seeds: int) -> str:
         if len(values := {getattr(one, field) for one in points.settings}) == 1
         if (text := form(*values))
     ]
-    means = f" Means of {seeds} seeds, and their 95 % intervals." if seeds > 1 else ""
+    medians = f" Medians over {seeds} seeds, {interval_in_words(seeds)}." if seeds > 1 else ""
     return (
         f"Extra slots, beyond {slots(scale):,}, with which all tasks are committed within "
         f"{100 * search.limit_factor:.0f} % of the time in which they arrive, to within "
         f"{search.resolution:,}. {', '.join(texts)}"
-        f"{'; a tenth of the cell and of R' if shrunk else ''}.{means}"
+        f"{'; a tenth of the cell and of R' if shrunk else ''}.{medians}"
     )
 
 

@@ -17,7 +17,12 @@ from experiments.cell_watch import Watched
 from experiments.decision_basis import Capacity, DecisionBasis
 from experiments.fluid_bound_model import PhaseBound
 from experiments.restarts import Restart
-from experiments.statistics import CONFIDENCE, Interval, mean_interval, paired_difference
+from experiments.statistics import (
+    Interval,
+    level_of_seeds,
+    median_interval,
+    paired_difference,
+)
 from experiments.summary_model import (
     ArmSummary,
     Paired,
@@ -146,13 +151,9 @@ def summary_of(
     sensitivity: Sequence[Sensitivity] = (),
 ) -> RunSummary:
     """The summary of arms that are described already."""
-    of_run = hashlib.blake2b(digest_size=16)
-    for arm in arms:
-        for part in (arm.digest, *(seed.digest for seed in arm.seeds)):
-            of_run.update(part.encode())
     known = distinct(quantities)
     return RunSummary(
-        digest=of_run.hexdigest(),
+        digest=summary_digest(arms),
         seed=facts.seed,
         version=facts.version,
         runtime=facts.runtime,
@@ -167,6 +168,15 @@ def summary_of(
         paired=paired(arms, known),
         sensitivity=list(sensitivity),
     )
+
+
+def summary_digest(arms: Sequence[ArmSummary]) -> str:
+    """The digest of the arms' digests, and of those of their seeds, in order."""
+    of_run = hashlib.blake2b(digest_size=16)
+    for arm in arms:
+        for part in (arm.digest, *(seed.digest for seed in arm.seeds)):
+            of_run.update(part.encode())
+    return of_run.hexdigest()
 
 
 def distinct(quantities: Sequence[Quantity]) -> list[Quantity]:
@@ -235,8 +245,7 @@ def paired(
         return any(overall.is_bound(key) for overall in values[slug])
 
     def interval(slug: str, key: str) -> Interval:
-        mean = mean_interval(column(slug, key))
-        return mean.model_copy(update={"at_least": bounded(slug, key)})
+        return median_interval(column(slug, key), at_least=bounded(slug, key))
 
     known = {
         slug: [
@@ -249,7 +258,7 @@ def paired(
     }
     return Paired(
         seeds=seeds,
-        confidence=CONFIDENCE,
+        level=level_of_seeds(len(seeds)),
         baseline=baseline,
         arms={slug: {key: interval(slug, key) for key in known[slug]} for slug in values},
         differences={

@@ -27,8 +27,8 @@ from parsync.metrics.summary import (
 )
 from parsync.metrics.validity import Validity
 
-Version = Literal[8]
-VERSION: Version = 8
+Version = Literal[9]
+VERSION: Version = 9
 
 Settings = dict[str, JsonValue]  # of a configuration, by name
 
@@ -248,25 +248,32 @@ class Paired(Figures):
     arm, at_least and at_most of a difference.
 
     Attributes:
-        arms: The mean over the seeds, by slug and quantity.
+        level: How often an interval of so many seeds covers the median; None for too few.
+        arms: The median over the seeds, by slug and quantity.
         differences: The difference to the baseline arm, by slug and quantity.
     """
 
     seeds: list[int]
-    confidence: Number
+    level: Number | None
     baseline: str | None
     arms: dict[str, dict[str, Interval]]
     differences: dict[str, dict[str, Difference]]
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        for name in ("arms", "differences"):
-            for slug, intervals in getattr(self, name).items():
-                for key, interval in intervals.items():
-                    limits = (interval.mean, interval.low, interval.high)
-                    if interval.low is not None and None in limits:
-                        raise ValueError(f"{name}.{slug}.{key}: expected mean and both limits")
+        for slug, intervals in self.arms.items():
+            for key, interval in intervals.items():
+                self._check_limits(f"arms.{slug}.{key}", interval)
+        for slug, differences in self.differences.items():
+            for key, difference in differences.items():
+                self._check_limits(f"differences.{slug}.{key}", difference.absolute)
         return self
+
+    @staticmethod
+    def _check_limits(name: str, interval: Interval) -> None:
+        limits = (interval.estimate, interval.low, interval.high, interval.level)
+        if interval.low is not None and None in limits:
+            raise ValueError(f"{name}: expected an estimate, both limits and their level")
 
 
 class ComparedArms(Figures):
@@ -311,7 +318,7 @@ class ComparedArms(Figures):
             return None
         paired = Paired(
             seeds=[],
-            confidence=self.paired.confidence,
+            level=None,
             baseline=self.live_runs[0].slug,
             arms={},
             differences={},

@@ -2,8 +2,9 @@
 
     python examples/questions/differences.py runs/DIR Flow Greedy --figure preferred_share
 
-Prints a line for each load, gap and value that both have: their means, the first less the second,
-and the interval of that difference. The intervals hold together with 95 % confidence (Bonferroni).
+Prints a line for each load, gap and value that both have: their medians over the seeds, the
+median of the first less the second, and its interval. The intervals hold together with 95 %
+(Bonferroni). Where there are too few seeds for that, each line says how many it takes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pyarrow import parquet
 
 from experiments.frontiers.files import FRONTIER, POINTS, read_frontier
 from experiments.frontiers.wording import condition_text
-from experiments.statistics import CONFIDENCE, mean_interval
+from experiments.statistics import corrected_level, median_interval, seeds_needed
 
 AREA = "area"
 BOX = ("delay_mean_us", "preferred_share")
@@ -71,13 +72,15 @@ def pairs_of_areas(directory: Path, first: str, second: str, box: tuple[str, str
 
 def lines(pairs: list[Pair]) -> Iterator[str]:
     """What each pair says, with intervals that are corrected for their number."""
-    confidence = 1 - (1 - CONFIDENCE) / max(1, len(pairs))
+    level, needed = corrected_level(len(pairs)), seeds_needed(len(pairs))
     for pair in pairs:
         differences = [a - b for a, b in zip(pair.first, pair.second, strict=True)]
-        interval = mean_interval(differences, confidence)
-        limits = ", ".join(_text(limit) for limit in (interval.low, interval.high))
-        means = [_text(mean_interval(values).mean) for values in (pair.first, pair.second)]
-        yield f"{pair.where}: {means[0]} and {means[1]}, {_text(interval.mean)} [{limits}]"
+        interval = median_interval(differences, level)
+        limits = f"{_text(interval.low)}, {_text(interval.high)}"
+        if interval.low is None:
+            limits = f"not enough seeds: {len(differences)} of {needed}"
+        medians = [_text(median_interval(values).estimate) for values in (pair.first, pair.second)]
+        yield f"{pair.where}: {medians[0]} and {medians[1]}, {_text(interval.estimate)} [{limits}]"
 
 
 def _by_value(rows: list[dict[str, Any]], architecture: str, figure: str) -> dict[str, list[float]]:

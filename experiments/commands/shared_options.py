@@ -16,7 +16,13 @@ ClusterAddress = Annotated[
     ),
 ]
 SeedCount = Annotated[
-    int, typer.Option(min=1, max=1000, metavar="N", help="Number of seeds; they are 1 to N.")
+    int,
+    typer.Option(
+        min=1,
+        max=1000,
+        metavar="N",
+        help="Number of seeds; they are 1 to N. Five or more give intervals.",
+    ),
 ]
 KnownSchedulers = Annotated[
     list[str] | None,

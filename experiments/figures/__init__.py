@@ -67,7 +67,8 @@ FIGURES: tuple[FigureSpec, ...] = (
         frontier.of_run,
         "Large marks: the arms. Lines: architectures as one setting of theirs trades delay for "
         "quality: how long tasks wait for a preferred machine, or tau. Up and left is better. "
-        "Bars: 95 % intervals of the arms over the paired seeds; the lines rest on fewer seeds. "
+        "Marks are medians over the paired seeds, bars their intervals; the lines rest on fewer "
+        "seeds. "
         "The command agora frontier runs more points, at any loads.",
     ),
     FigureSpec(
@@ -75,7 +76,7 @@ FIGURES: tuple[FigureSpec, ...] = (
         "What quality costs in delay",
         quality.trade_off,
         "Up is better placed, left is sooner: an arm that another one beats on both counts lies "
-        "to the lower right of it. Marks: mean over the paired seeds with its 95 % interval, "
+        "to the lower right of it. Marks: median over the paired seeds with its interval, "
         "small dots single seeds; without seeds, this run.",
     ),
     FigureSpec(

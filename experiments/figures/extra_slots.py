@@ -20,7 +20,7 @@ def draw(axis: str, lines: Mapping[str, Mapping[float, Interval]]) -> Figure:
 
     Args:
         axis: The label of the axis.
-        lines: By label: S_extra by the value of the axis; without mean if there is no answer.
+        lines: By label: S_extra by the value of the axis; without estimate if there is no answer.
     """
     with style.drawing() as (figure, axes):
         figure.set_size_inches(2 * style.WIDTH_IN, style.HEIGHT_IN)  # it fills the width of a page
@@ -39,14 +39,17 @@ def draw(axis: str, lines: Mapping[str, Mapping[float, Interval]]) -> Figure:
 
 
 def _draw_line(axes: Axes, index: int, label: str, found: Mapping[float, Interval]) -> None:
-    known = {value: one for value, one in found.items() if one.mean is not None}
-    means = [one.mean or 0.0 for one in known.values()]
+    known = {
+        value: (one.estimate, one.low, one.high)
+        for value, one in found.items()
+        if one.estimate is not None
+    }
     axes.errorbar(
         list(known),
-        means,
+        [middle for middle, _, _ in known.values()],
         [
-            0.0 if one.high is None else one.high - mean
-            for one, mean in zip(known.values(), means, strict=True)
+            [0.0 if low is None else middle - low for middle, low, _ in known.values()],
+            [0.0 if high is None else high - middle for middle, _, high in known.values()],
         ],
         marker=style.marker(index),
         ms=5,
@@ -58,7 +61,7 @@ def _draw_line(axes: Axes, index: int, label: str, found: Mapping[float, Interva
 def _mark_missing(axes: Axes, lines: Sequence[Mapping[float, Interval]]) -> None:
     label: str | None = _NO_ANSWER
     for index, found in enumerate(lines):
-        missing = [value for value, one in found.items() if one.mean is None]
+        missing = [value for value, one in found.items() if one.estimate is None]
         if missing:
             axes.plot(
                 missing,

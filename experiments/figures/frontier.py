@@ -17,7 +17,7 @@ from experiments.statistics import Interval
 from experiments.summary_model import ArmSummary
 from parsync.metrics.quantity import Better, Quantity, Unit
 
-Limits = tuple[float, float, float]  # low, mean and high
+Limits = tuple[float, float, float]  # low, estimate and high
 _SHORT = {"preferred_share": "Preferred machine"}
 
 
@@ -93,7 +93,7 @@ def _line(
         (point, x, y)
         for point in points
         if (x := _limits(point.figures.get(delay))) is not None
-        and (y := _limits(point.figures.get(quality), quality)) is not None
+        and (y := _limits(point.figures.get(quality))) is not None
         and x[1] > 0
     ]
     if not known:
@@ -151,11 +151,11 @@ def _bound(axes: Axes, summary: FrontierSummary, condition: int, quality: str) -
 
 
 def _mark(run: Run, axes: Axes, arm: ArmSummary, index: int) -> None:
-    """An arm of the run: its mean over the paired seeds, or the run's own figures."""
+    """An arm of the run: its median over the paired seeds, or the run's own figures."""
     paired = run.summary.paired.arms.get(arm.slug, {})
     x, y = (
         _limits(paired.get("delay_mean_us")),
-        _limits(paired.get("preferred_share"), "preferred_share"),
+        _limits(paired.get("preferred_share")),
     )
     delay = x[1] if x else arm.overall.value("delay_mean_us")
     share = y[1] if y else arm.overall.preferred_share
@@ -195,12 +195,11 @@ def _finish(axes: Axes, delay: Quantity, quality: Quantity) -> None:
     axes.set_ylabel(f"{_SHORT.get(quality.key, quality.label)}\n(up is better)")
 
 
-def _limits(interval: Interval | None, key: str = "") -> Limits | None:
-    """Low, mean and high; of one seed, its value. No share is drawn above 1, and nothing below
-    0."""
-    if interval is None or interval.mean is None:
+def _limits(interval: Interval | None) -> Limits | None:
+    """Low, estimate and high; of few seeds the estimate alone."""
+    if interval is None or interval.estimate is None:
         return None
-    mean = interval.mean
-    low = mean if interval.low is None else max(0.0, interval.low)
-    high = mean if interval.high is None else interval.high
-    return low, mean, max(mean, min(1.0, high)) if key == "preferred_share" else high
+    middle = interval.estimate
+    low = middle if interval.low is None else interval.low
+    high = middle if interval.high is None else interval.high
+    return low, middle, high

@@ -41,13 +41,13 @@ def over_time(run: Run) -> Figure | None:
 
 
 def trade_off(run: Run) -> Figure | None:
-    """Mean delay against preferred share: every paired seed a small dot, the seeds' mean with its
-    interval. Without an interval: this run."""
+    """Mean delay against preferred share: every paired seed a small dot, the seeds' median with its
+    interval. Without seeds: this run."""
 
     def has_mark(arm: data.Arm) -> bool:
         overall = arm.figures.overall
         measured = bool(overall.delay_mean_us) and overall.preferred_share is not None
-        return measured or _mean(run, arm) is not None
+        return measured or _median(run, arm) is not None
 
     shown = data.panels(run, has_mark)
     if not shown:
@@ -73,8 +73,8 @@ def _mark(axes: Axes, run: Run, arm: data.Arm) -> None:
         x, y = seed.overall.value("delay_mean_us"), seed.overall.preferred_share
         if x and y is not None:
             axes.plot(x, y, linestyle="none", markersize=3, alpha=0.4, markeredgewidth=0, **marker)
-    overall, mean = arm.figures.overall, _mean(run, arm)
-    if mean is None:
+    overall, median = arm.figures.overall, _median(run, arm)
+    if median is None:
         axes.plot(
             overall.value("delay_mean_us") or np.nan,
             np.nan if overall.preferred_share is None else overall.preferred_share,
@@ -84,15 +84,15 @@ def _mark(axes: Axes, run: Run, arm: data.Arm) -> None:
             **marker,
         )
         return
-    (low_x, x, high_x), (_, y, high_y) = mean
+    (low_x, x, high_x), (low_y, y, high_y) = median
     bound = run.summary.paired.arms[arm.figures.slug]["delay_mean_us"].at_least
     axes.errorbar(
         x,
         y,
         # An interval that reaches 0 cannot be drawn on a logarithmic axis: it is cut at a tenth of
-        # the mean.
+        # the estimate.
         xerr=[[x - max(low_x, x / 10)], [high_x - x]],
-        yerr=high_y - y,
+        yerr=[[y - low_y], [high_y - y]],
         linestyle="none",
         capsize=2,
         markersize=7,
@@ -101,18 +101,21 @@ def _mark(axes: Axes, run: Run, arm: data.Arm) -> None:
     )
 
 
-def _mean(run: Run, arm: data.Arm) -> tuple[Limits, Limits] | None:
-    """Delay and preferred share over the paired seeds, if they have intervals."""
+def _median(run: Run, arm: data.Arm) -> tuple[Limits, Limits] | None:
+    """Delay and preferred share over the paired seeds, if there are any."""
     paired = run.summary.paired.arms.get(arm.figures.slug, {})
     delay, share = (_limits(paired.get(key)) for key in ("delay_mean_us", "preferred_share"))
     return (delay, share) if delay and share and delay[1] > 0 else None
 
 
 def _limits(interval: Interval | None) -> Limits | None:
-    """The limits of an interval, if there is an interval."""
-    if interval is None or interval.low is None or interval.mean is None or interval.high is None:
+    """Low, estimate and high; of few seeds the estimate alone."""
+    if interval is None or interval.estimate is None:
         return None
-    return interval.low, interval.mean, interval.high
+    middle = interval.estimate
+    if interval.low is None or interval.high is None:
+        return middle, middle, middle
+    return interval.low, middle, interval.high
 
 
 def decision_regret(run: Run) -> Figure | None:

@@ -25,7 +25,7 @@ from experiments.frontiers.model import (
     FrontierSummary,
     pair_key,
 )
-from experiments.statistics import CONFIDENCE, mean_interval
+from experiments.statistics import corrected_level, median_interval, seeds_needed
 from experiments.summary_model import SeedFigures
 from experiments.version import version_text
 from parsync.metrics.quantity import quantities_of
@@ -162,7 +162,7 @@ def _points(
             runs = [[results[spot, seed] for seed in seeds] for spot in spots]
             figures = [
                 {
-                    key: mean_interval([run.overall.value(key) for run in its])
+                    key: median_interval([run.overall.value(key) for run in its])
                     for key in keys
                     if any(run.overall.plain_value(key) is not None for run in its)
                 }
@@ -197,11 +197,11 @@ def _points(
 def _not_dominated(
     pair: _Pair, figures: Sequence[Mapping[str, object]], bounds: Sequence[Sequence[str]]
 ) -> list[bool]:
-    """Which points are on the frontier of their architecture, by their means."""
+    """Which points are on the frontier of their architecture, by their medians."""
     places: dict[int, Place] = {}
     for index, its in enumerate(figures):
-        delay = getattr(its.get(pair.delay), "mean", None)
-        quality = getattr(its.get(pair.quality), "mean", None)
+        delay = getattr(its.get(pair.delay), "estimate", None)
+        quality = getattr(its.get(pair.quality), "estimate", None)
         if delay is not None and quality is not None and pair.delay not in bounds[index]:
             places[index] = pair.box.place(delay, quality)
     kept = dict(zip(places, non_dominated(list(places.values())), strict=True))
@@ -226,7 +226,7 @@ def _area(
         condition=condition,
         delay=pair.delay,
         quality=pair.quality,
-        area=mean_interval(by_seed),
+        area=median_interval(by_seed),
         by_seed=by_seed,
     )
 
@@ -262,27 +262,30 @@ def _bests(grid: Grid, areas: Sequence[FrontierArea], pair: _Pair) -> list[Front
                     members=list(members),
                     best=best,
                     tied=tied,
+                    seeds_needed=seeds_needed(len(members) - 1),
                 )
             )
     return found
 
 
 def best_of(by_seed: Mapping[int, Sequence[float]]) -> tuple[int | None, list[int]]:
-    """The member with the largest mean, None if none is above 0; and those that may be as large.
+    """The member with the largest median, None if none is above 0; and those that may be as large.
 
     Args:
         by_seed: The values of each member, paired by seed.
     """
-    means = {member: sum(values) / len(values) for member, values in by_seed.items()}
-    best = max(means, key=lambda member: means[member])
-    if means[best] <= 0:
+    medians = {
+        member: median_interval(values).estimate or 0.0 for member, values in by_seed.items()
+    }
+    best = max(medians, key=lambda member: medians[member])
+    if medians[best] <= 0:
         return None, []
     others = [member for member in by_seed if member != best]
-    confidence = 1 - (1 - CONFIDENCE) / max(1, len(others))
+    level = corrected_level(len(others))
     tied = []
     for member in others:
         differences = [a - b for a, b in zip(by_seed[best], by_seed[member], strict=True)]
-        low = mean_interval(differences, confidence).low
+        low = median_interval(differences, level).low
         if low is None or low <= 0:
             tied.append(member)
     return best, tied

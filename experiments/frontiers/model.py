@@ -66,7 +66,7 @@ class FrontierPoint(Figures):
         architecture, condition: Indices.
         value: Of the knob; None if there is none.
         text: The value for people.
-        figures: The mean over the seeds, by quantity.
+        figures: The median over the seeds, by quantity.
         bounds: The delays and job completion times among them that are lower bounds, for tasks or
             jobs were left.
         transient: Of how many seeds a load phase drifted.
@@ -99,7 +99,7 @@ class FrontierArea(Figures):
 
     Attributes:
         delay, quality: The figures that span the box.
-        area: Mean over the seeds, each with its own points.
+        area: The median over the seeds, each with its own points.
         by_seed: In the order of the seeds.
     """
 
@@ -117,9 +117,11 @@ class FrontierBest(Figures):
 
     Attributes:
         members: Their indices.
-        best: The one with the largest mean area; None where all areas are 0.
+        best: The one with the largest median area; None where all areas are 0.
         tied: Those whose area is not certainly smaller: the interval of the paired difference
             includes 0, corrected for the number of comparisons (Bonferroni).
+        seeds_needed: How many seeds so many corrected comparisons take. With fewer, all others are
+            tied.
     """
 
     condition: Count
@@ -128,6 +130,7 @@ class FrontierBest(Figures):
     members: list[Count]
     best: Count | None
     tied: list[Count]
+    seeds_needed: Count
 
 
 class FrontierSummary(Figures):

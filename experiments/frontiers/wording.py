@@ -13,7 +13,7 @@ from experiments.frontiers.model import (
     FrontierPoint,
     FrontierSummary,
 )
-from parsync.metrics.quantity import Better, duration, share
+from parsync.metrics.quantity import Better, duration, from_to, share
 
 
 def condition_text(condition: FrontierCondition) -> str:
@@ -54,7 +54,7 @@ def pairs_of(summary: FrontierSummary) -> list[tuple[str, str]]:
     the cost says what the share says, and its pairs are left out."""
     pairs = list(dict.fromkeys((area.delay, area.quality) for area in summary.areas))
     by_pair = {
-        pair: [round(area.area.mean or 0, 9) for area in summary.areas if pair_of(area) == pair]
+        pair: [round(area.area.estimate or 0, 9) for area in summary.areas if pair_of(area) == pair]
         for pair in pairs
     }
     return [
@@ -77,14 +77,15 @@ def pair_text(summary: FrontierSummary, delay: str, quality: str) -> str:
 
 def area_text(area: FrontierArea | None) -> str:
     """An area in per cent of the box; "–" where it is not known."""
-    return "–" if area is None or area.area.mean is None else share(area.area.mean)
+    return "–" if area is None or area.area.estimate is None else share(area.area.estimate)
 
 
 def spread_text(area: FrontierArea | None) -> str:
-    """Half the width of an area's interval, such as "± 1.2"; "" for a single seed."""
-    if area is None or area.area.high is None or area.area.mean is None:
+    """An area's interval, such as "61.2 to 63.4 %"; "" for few seeds."""
+    if area is None or area.area.spread is None:
         return ""
-    return f"± {100 * (area.area.high - area.area.mean):.2g}"
+    low, high = area.area.spread
+    return from_to(share(low), share(high))
 
 
 def best_of_condition(
@@ -112,9 +113,17 @@ def best_text(summary: FrontierSummary, best: FrontierBest | None) -> str:
     """Who is best, in a few words."""
     if best is None or best.best is None:
         return "nobody"
-    names = [summary.architectures[index].name for index in best.tied]
     name = summary.architectures[best.best].name
-    return f"{name}, not certainly ahead of {names_text(names)}" if names else name
+    return f"{name}; {not_certain_text(summary, best)}" if best.tied else name
+
+
+def not_certain_text(summary: FrontierSummary, best: FrontierBest) -> str:
+    """Of whom the best one is not certainly ahead, or that there are not enough seeds to tell."""
+    seeds = len(summary.seeds)
+    if seeds < best.seeds_needed:
+        return f"not enough seeds to tell ({seeds} of {best.seeds_needed})"
+    names = [summary.architectures[index].name for index in best.tied]
+    return f"not certainly more than {names_text(names)}"
 
 
 def limits_us(summary: FrontierSummary) -> list[float]:
@@ -141,9 +150,9 @@ def within(
         if delay not in point.bounds
         and delay in point.figures
         and quality in point.figures
-        and (mean_us := point.figures[delay].mean) is not None
+        and (mean_us := point.figures[delay].estimate) is not None
         and mean_us <= limit_us
-        and (value := point.figures[quality].mean) is not None
+        and (value := point.figures[quality].estimate) is not None
     ]
     if not known:
         return None
@@ -182,7 +191,14 @@ def answers(summary: FrontierSummary) -> list[str]:
             for index, where in certain.items()
             if where
         ]
+        seeds, needed = len(summary.seeds), max(best.seeds_needed for best in bests)
         open_ones = sum(bool(best.tied) or best.best is None for best in bests)
+        if seeds < needed:
+            found.append(
+                f"{title}: not enough seeds to tell who is certainly best in any of {len(bests)} "
+                f"conditions ({seeds} of {needed})."
+            )
+            continue
         if open_ones:
             parts.append(f"in {open_ones} of {len(bests)} nobody is certainly best")
         found.append(f"{title}: {'; '.join(parts)}.")
@@ -195,8 +211,7 @@ def _one(summary: FrontierSummary, best: FrontierBest) -> str:
     area = summary.area_of(best.best, best.condition, *pair_of(best))
     name = summary.architectures[best.best].name
     text = f"{name} dominates most, {area_text(area)} of the box"
-    names = [summary.architectures[index].name for index in best.tied]
-    return f"{text}; that is not certainly more than {names_text(names)}" if names else text
+    return f"{text}; {not_certain_text(summary, best)}" if best.tied else text
 
 
 def box_text(summary: FrontierSummary) -> str:

@@ -6,7 +6,6 @@ begins with that of the first one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from experiments.model_runs.run import FIRST_SEED, Arrays, ModelRun, number
 from experiments.model_runs.settings_text import expected_decisions, plain_settings
 from experiments.model_runs.whole_run import whole_run
-from experiments.statistics import Interval, mean_interval
+from experiments.statistics import Interval, median_interval
 from parsync.model.extra_slots import ExtraSlots, ExtraSlotsSearch, find_extra_slots, widened
 from parsync.model.slot_settings import SlotSettings
 
@@ -100,21 +99,22 @@ def extra_slots(arrays: Arrays) -> float | None:
 
 
 def extra_slots_interval(seeds: Sequence[Arrays]) -> Interval:
-    """The mean of S_extra over seeds, with its interval; none if a search found nothing.
+    """The median of S_extra over seeds, with its interval; none if a search found nothing.
 
     Each search knows its exact answer only to lie above the largest count that is too few and not
-    above the count that it gives. The mean width of these ranges is added on both sides of the
-    interval, which would have no width if all seeds gave the same count."""
-    found = mean_interval([extra_slots(arrays) for arrays in seeds])
-    if found.low is None or found.high is None:
+    above the count that it gives. So the lower limit is one of the counts that are too few: the
+    interval has a width even if all seeds give the same count."""
+    found = median_interval([extra_slots(arrays) for arrays in seeds])
+    low = median_interval([_too_few(arrays) for arrays in seeds]).low
+    if found.low is None or low is None:
         return found
-    width = math.fsum(_width(arrays) for arrays in seeds) / len(seeds)
-    return found.model_copy(update={"low": found.low - width, "high": found.high + width})
+    return found.model_copy(update={"low": low})
 
 
-def _width(arrays: Arrays) -> float:
-    least, too_few = extra_slots(arrays), number(arrays, "too_few")
-    return 0.0 if least is None or too_few is None else least - too_few
+def _too_few(arrays: Arrays) -> float | None:
+    """The largest count known to be too few; S_extra itself if none is."""
+    too_few = number(arrays, "too_few")
+    return extra_slots(arrays) if too_few is None else too_few
 
 
 def _arrays(found: ExtraSlots) -> dict[str, NDArray[Any]]:

@@ -13,6 +13,7 @@ from experiments.report.sensitivity import sensitivity_sentences
 from experiments.report.transient import transient_phases
 from experiments.report.verdict import Row, verdict
 from experiments.seed_variation import what_seeds_vary
+from experiments.statistics import FAMILY_LEVEL, fewest_seeds, level_text, seeds_needed
 from experiments.summary_model import ArmSummary, ComparedArms, RunSummary
 from parsync.metrics.quantity import counted, duration
 
@@ -195,11 +196,38 @@ def _prices(summary: RunSummary) -> str:
     )
 
 
+def _what_seeds_tell(summary: RunSummary) -> str:
+    """What so many seeds can say of differences, and what they cannot."""
+    seeds = len(summary.paired.seeds)
+    if summary.paired.level is None:
+        return (
+            f"{seeds} seeds are not enough for intervals, which take {fewest_seeds()}: "
+            "differences may be chance."
+        )
+    level = level_text(summary.paired.level)
+    pairs = sum(len(one.arms) - 1 for one in summary.sets())
+    if pairs < 2:
+        return f"A difference is called certain if its {level} interval excludes zero."
+    needed = seeds_needed(pairs)
+    together = (
+        f"{pairs} comparisons that hold together with {FAMILY_LEVEL:.0%} would take {needed} seeds "
+        "(--seeds)."
+        if needed > seeds
+        else f"{pairs} comparisons can hold together with {FAMILY_LEVEL:.0%} (agora sweep, until)."
+    )
+    return (
+        f"A difference is called certain if its {level} interval excludes zero, each by itself: "
+        f"of twenty that are zero, about {20 * (1 - summary.paired.level):.1g} would be called so. "
+        f"{together}"
+    )
+
+
 def _runs(summary: RunSummary) -> str:
     live = ", ".join(in_sentence(arm.name) for arm in summary.ran_live)
     seeds = len(summary.paired.seeds)
     figures = (
-        f"Figures are means over {seeds} paired seeds in virtual time."
+        f"Figures are medians over {seeds} paired seeds in virtual time. "
+        f"{_what_seeds_tell(summary)}"
         if seeds > 1
         else f"Figures are of seed {summary.paired.seeds[0]} in virtual time: differences may be "
         "chance."

@@ -24,7 +24,7 @@ def extra_slots_table(
 
     Args:
         axis: Its label.
-        lines: By label: S_extra by the value of the axis; without mean if there is no answer.
+        lines: By label: S_extra by the value of the axis; without estimate if there is no answer.
         title: What is searched, in a sentence.
         reasons: A line for each point without an answer.
     """
@@ -38,8 +38,8 @@ def extra_slots_table(
 
 
 def _cell(found: Interval) -> str:
-    if found.mean is None:
+    if found.estimate is None:
         return _NONE
-    if found.high is None:
-        return f"{found.mean:,.0f}"
-    return f"{found.mean:,.0f} ±{found.high - found.mean:,.0f}"
+    if found.low is None or found.high is None or found.low == found.high:
+        return f"{found.estimate:,.0f}"
+    return f"{found.estimate:,.0f}\n{found.low:,.0f}–{found.high:,.0f}"

@@ -23,16 +23,17 @@ from experiments.frontiers.wording import (
     gap_text,
     limits_us,
     load_text,
-    names_text,
+    not_certain_text,
     pair_text,
     pairs_of,
     sets_of,
     spread_text,
     within,
 )
+from experiments.statistics import interval_in_words
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
-from parsync.metrics.quantity import counted, duration, share
+from parsync.metrics.quantity import counted, duration, from_to, share
 from shared_state.errors import AgoraError
 
 PAGE = "frontier.html"
@@ -184,21 +185,23 @@ def _render(
         figure=lambda point, key: _figure(summary, point, key),
         on_frontier=_on_frontier,
         counted=counted,
+        interval=interval_in_words(len(summary.seeds)),
         colour=style.colour,
         config=toml_text(config),
     )
 
 
 def _figure(summary: FrontierSummary, point: FrontierPoint, key: str) -> tuple[str, str]:
-    """A figure of a point and half its interval's width, as text."""
+    """A figure of a point and its interval, as text."""
     interval = point.figures.get(key)
     quantity = summary.quantity(key)
     if interval is None:
         return "–", ""
-    text = quantity.text(interval.mean, key in point.bounds)
-    if interval.high is None or interval.mean is None:
+    text = quantity.text(interval.estimate, key in point.bounds)
+    if interval.spread is None or key in point.bounds:
         return text, ""
-    return text, f"± {quantity.spread_text(interval.high - interval.mean)}"
+    low, high = interval.spread
+    return text, from_to(quantity.text(low), quantity.text(high))
 
 
 def _on_frontier(point: FrontierPoint, delay: str, quality: str) -> bool:
@@ -239,11 +242,10 @@ def _cell(
     best = best_of_condition(summary, condition, members, pair)
     if best is None or best.best is None:
         return _Cell("nobody", "", None, False)
-    names = [summary.architectures[index].name for index in best.tied]
     text = summary.architectures[best.best].name
     area = summary.area_of(best.best, condition, *pair)
-    value = area.area.mean if area is not None and area.area.mean is not None else 0.0
+    value = area.area.estimate if area is not None and area.area.estimate is not None else 0.0
     beside = f"{share(value)} of the box"
-    if names:
-        beside += f"; not certainly more than {names_text(names)}"
-    return _Cell(text, beside, best.best, not names)
+    if best.tied:
+        beside += f"; {not_certain_text(summary, best)}"
+    return _Cell(text, beside, best.best, not best.tied)

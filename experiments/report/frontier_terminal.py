@@ -19,6 +19,8 @@ from experiments.frontiers.wording import (
     spread_text,
 )
 from experiments.report.fitted_table import FittedTable
+from experiments.report.terminal import short_range
+from experiments.statistics import interval_in_words
 from parsync.metrics.quantity import counted
 
 
@@ -34,8 +36,8 @@ def frontier_table(summary: FrontierSummary) -> Group:
     ]
     what = f": {pair_text(summary, *pairs[0])}" if many and pairs else ""
     title = Text(
-        f"Dominated area in per cent of the box{what}; mean of "
-        f"{counted(len(summary.seeds), 'paired seed')}, ± half its 95 % interval"
+        f"Dominated area in per cent of the box{what}; median of "
+        f"{counted(len(summary.seeds), 'paired seed')}, {interval_in_words(len(summary.seeds))}"
     )
     if summary.partial:
         title.append(f"\nPARTIAL: {summary.partial}")
@@ -62,7 +64,7 @@ def frontier_table(summary: FrontierSummary) -> Group:
                 style = "bold green" if is_best else "green" if is_tied else ""
                 cell = Text(area_text(area) + (" ★" if is_best else ""), style=style, no_wrap=True)
                 if spread := spread_text(area):
-                    cell.append(f"\n{spread}", style="dim")
+                    cell.append(f"\n{short_range(area_text(area), spread)}", style="dim")
                 cells.append(cell)
             table.add_row(Text(summary.architectures[index].name), *cells)
         parts.append(table)

@@ -44,6 +44,7 @@ from experiments.report.workload_section import (
 )
 from experiments.restarts import count, sentence
 from experiments.run_directory import Run, read_run
+from experiments.statistics import interval_in_words
 from experiments.summary_model import ArmSummary, ComparedArms, RunSummary, Settings
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
@@ -54,6 +55,7 @@ from parsync.protocols.optimistic.choices import StrategyKind
 from shared_state.errors import AgoraError
 
 REPORT = "report.html"
+FIGURES_FOLDER = "figures"
 EARLY_FIGURES = 3  # of a run that goes on
 _TEMPLATES = Path(__file__).parent / "templates"
 _LEAD = ("frontier", "trade_off")  # the figure of the first screen: the first that there is
@@ -97,7 +99,7 @@ def _write(
     to_come: Sequence[str],
     check: Callable[[], None],
 ) -> Path:
-    figures = run.directory / "figures"
+    figures = run.directory / FIGURES_FOLDER
     path = run.directory / REPORT
     live = run.live()
     try:
@@ -205,6 +207,7 @@ def render(
         differs=_differs(summary),
         restarts=_restarts(summary),
         restart_count=count,
+        interval=interval_in_words(len(summary.paired.seeds)),
         sets=summary.sets(),
         live=live,
         live_note=live_note(summary),

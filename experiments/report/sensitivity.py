@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from experiments.report.arm_names import and_list, names_by_slug
-from experiments.statistics import Difference, mean_interval, paired_difference
+from experiments.statistics import (
+    Difference,
+    fewest_seeds,
+    median_interval,
+    paired_difference,
+)
 from experiments.summary_model import RunSummary, SeedSummary, Sensitivity
 from parsync.metrics.quantity import Quantity, Unit, counted, percent_change
 
@@ -17,12 +22,17 @@ ORDERED_BY = "delay_mean_us"
 
 @dataclass(frozen=True, slots=True)
 class ChangedFigure:
-    """A figure with both choices, means over the same seeds."""
+    """A figure with both choices, medians over the same seeds.
+
+    Attributes:
+        doubt: What keeps the change from being certain, "" if nothing does.
+    """
 
     as_run: str
     changed: str
     change: str
     certain: bool
+    doubt: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +81,10 @@ def sensitivity_sentences(summary: RunSummary) -> list[str]:
 
 
 def _overtakes(summary: RunSummary, one: Sensitivity) -> str:
-    """Which arms wait less than others, for certain, only with this choice. Arms that it does not
-    concern keep their figures; with another scan cost, arms are compared only among those that it
-    concerns."""
+    """Which arms wait less than others, for certain, only with this choice. Where seeds are too few
+    for an interval, those that do under each of them are named, and it is said. Arms that it does
+    not concern keep their figures; with another scan cost, arms are compared only among those that
+    it concerns."""
     changed = {arm.slug: arm.seeds for arm in one.arms}
     found: dict[str, list[str]] = {}  # who is overtaken, by who overtakes
     names = names_by_slug(summary.arms)
@@ -97,10 +108,16 @@ def _overtakes(summary: RunSummary, one: Sensitivity) -> str:
     if not pairs:
         return ""
     change = _range_of_change(summary, one)
+    most = max(len(arm.seeds) for arm in one.arms)
+    few = (
+        f" (under each of {counted(most, 'seed')}; an interval takes {fewest_seeds()})"
+        if most < fewest_seeds()
+        else ""
+    )
     if not found:
-        return f"{change}no arm would overtake another."
+        return f"{change}no arm would overtake another{few}."
     overtaken = [f"{winner} would overtake {and_list(losers)}" for winner, losers in found.items()]
-    return f"{change}{'; '.join(overtaken)}."
+    return f"{change}{'; '.join(overtaken)}{few}."
 
 
 def _range_of_change(summary: RunSummary, one: Sensitivity) -> str:
@@ -110,7 +127,7 @@ def _range_of_change(summary: RunSummary, one: Sensitivity) -> str:
         as_run = _values(_as_run(summary, arm.slug, arm.seeds), ORDERED_BY)
         changed = _values(arm.seeds, ORDERED_BY)
         if len(as_run) == len(changed):
-            relative = paired_difference(changed, as_run).relative
+            relative = paired_difference(changed, as_run).relative.estimate
             ratios += [] if relative is None else [f"{1 + relative:.2f}"]
     if not ratios:
         return ""
@@ -122,9 +139,11 @@ def _range_of_change(summary: RunSummary, one: Sensitivity) -> str:
 
 
 def _is_lower(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
-    """Whether the first is lower for certain."""
+    """Whether the first is lower for certain; of too few seeds, whether it is under each."""
     difference = paired_difference(one, other)
-    return difference.certain and difference.mean is not None and difference.mean < 0
+    if difference.too_few_seeds:
+        return difference.lower_in == difference.absolute.n
+    return difference.certain and difference.estimate is not None and difference.estimate < 0
 
 
 def _as_run(summary: RunSummary, slug: str, seeds: Sequence[SeedSummary]) -> list[SeedSummary]:
@@ -148,23 +167,30 @@ def _figure(
     before, after = (_values(rows, quantity.key) for rows in (as_run, changed))
     difference = paired_difference(after, before) if len(before) == len(after) else None
     return ChangedFigure(
-        as_run=quantity.text(mean_interval(before).mean),
-        changed=quantity.text(mean_interval(after).mean),
+        as_run=quantity.text(median_interval(before).estimate),
+        changed=quantity.text(median_interval(after).estimate),
         change=_change(quantity, difference),
         certain=bool(difference and difference.certain),
+        doubt=_doubt(difference),
     )
 
 
-def _change(quantity: Quantity, difference: Difference | None) -> str:
-    if difference is None or difference.mean is None:
+def _doubt(difference: Difference | None) -> str:
+    if difference is None or difference.certain or difference.is_equal:
         return ""
-    if difference.lower_in == difference.higher_in == 0:
+    return ": not enough seeds" if difference.too_few_seeds else ": unsure"
+
+
+def _change(quantity: Quantity, difference: Difference | None) -> str:
+    if difference is None or difference.estimate is None:
+        return ""
+    if difference.is_equal:
         return "same"
-    if quantity.unit is Unit.SHARE or difference.relative is None:
-        return quantity.difference_text(difference.mean)
-    return percent_change(difference.relative)
+    if quantity.unit is Unit.SHARE or difference.relative.estimate is None:
+        return quantity.difference_text(difference.estimate)
+    return percent_change(difference.relative.estimate)
 
 
 def seeds_text(table: ChangedTable) -> str:
-    """Over how many seeds a table's means are."""
+    """Over how many seeds a table's medians are."""
     return counted(table.seeds, "paired seed")

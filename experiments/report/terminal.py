@@ -17,12 +17,13 @@ from experiments.report.transient import transient_phases
 from experiments.report.verdict import Cell, Row, unplaced_share, verdict
 from experiments.restarts import count
 from experiments.seed_variation import seed_note
+from experiments.statistics import interval_in_words
 from experiments.summary_model import ArmSummary, ComparedArms
 from parsync.metrics.quantity import Quantity, share
 
 
 def comparison_table(summary: ComparedArms) -> Group:
-    """One row per arm, one column per headline quantity: mean over the paired seeds and its
+    """One row per arm, one column per headline quantity: median over the paired seeds and its
     interval, or the run's own figure. Live runs besides have tables of their own below.
 
     Bold green with a star: best; green: no certain difference to it. Fits 80 columns.
@@ -62,7 +63,7 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
     """The arms without the live runs besides."""
     seeds = summary.paired.seeds
     basis = (
-        f"mean of {len(seeds)} paired seeds in virtual time, ± half its 95 % interval"
+        f"median of {len(seeds)} paired seeds in virtual time, {interval_in_words(len(seeds))}"
         if len(seeds) > 1
         else "one run in virtual time"
         if summary.runtime == "virtual"
@@ -147,11 +148,18 @@ def _name(arm: ArmSummary, unplaced: float) -> Text:
     return name
 
 
+def short_range(value: str, spread: str) -> str:
+    """An interval for a narrow column: without its unit where it is that of the value."""
+    _, space, unit = value.rpartition(" ")
+    same = f" {unit}" if space and spread.count(f" {unit}") == 1 else ""
+    return spread.removesuffix(same).replace(" to ", "–")
+
+
 def _text(cell: Cell) -> Text:
     style = "bold green" if cell.best else "green" if cell.tied else ""
     text = Text(
         cell.value.replace("≥ ", "≥") + (" ★" if cell.best else ""), style=style, no_wrap=True
     )
     if cell.spread:
-        text.append(f"\n{cell.spread.replace('± ', '±')}", style="dim")
+        text.append(f"\n{short_range(cell.value, cell.spread)}", style="dim")
     return text

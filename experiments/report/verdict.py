@@ -6,8 +6,7 @@ Arms are ranked only beside those whose delays rest on the same basis (decision_
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.bounds import missing_share, ranked, ranked_by
@@ -15,9 +14,22 @@ from experiments.decision_basis import basis_titles
 from experiments.price_settings import NOT_RANKED_BY_REGRET
 from experiments.report.arm_names import and_list, in_sentence, names_by_slug
 from experiments.seed_variation import is_same_under_every_seed
-from experiments.statistics import CONFIDENCE, Difference, Interval, paired_difference
+from experiments.statistics import (
+    Difference,
+    Interval,
+    fewest_seeds,
+    level_text,
+    paired_difference,
+)
 from experiments.summary_model import ArmSummary, ComparedArms
-from parsync.metrics.quantity import Better, Quantity, Unit, is_better, percent_change
+from parsync.metrics.quantity import (
+    Better,
+    Quantity,
+    Unit,
+    from_to,
+    is_better,
+    percent_change,
+)
 from parsync.metrics.regret import RegretMeans
 from parsync.metrics.summary import ScopeFigures
 
@@ -35,8 +47,8 @@ class Cell:
     figure of an arm that left tasks unplaced is best or tied among arms that placed theirs.
 
     Attributes:
-        value: The mean over seeds, or this run's figure where there are no seeds.
-        spread: Half the width of its interval.
+        value: The median over seeds, or this run's figure where there are no seeds.
+        spread: Its interval.
         change: The difference to the baseline.
         certain: Whether the interval of the change excludes 0.
         good: Whether the change is to the better.
@@ -150,13 +162,15 @@ def _row(summary: ComparedArms, quantity: Quantity) -> Row:
                 change_interval=_change_interval(quantity, change),
                 certain=bool(change and change.certain),
                 good=bool(
-                    change and change.mean is not None and is_better(quantity, change.mean, 0)
+                    change
+                    and change.estimate is not None
+                    and is_better(quantity, change.estimate, 0)
                 ),
                 best=slug == best,
                 tied=slug in against_best
                 and values[slug] is not None
-                and not against_best[slug].certain
-                and not against_best[slug].missing,
+                and not _is_behind(quantity, against_best[slug])
+                and not against_best[slug].absolute.missing,
                 judged=slug not in priced,
                 beside=_small_print(summary, arm, beside),
             )
@@ -217,7 +231,7 @@ def _by_seed(arm: ArmSummary, key: str, seeds: Sequence[int]) -> list[float | No
 def _value(summary: ComparedArms, arm: ArmSummary, key: str) -> float | None:
     if summary.paired.seeds:
         interval = summary.paired.arms[arm.slug].get(key)
-        return None if interval is None else interval.mean
+        return None if interval is None else interval.estimate
     return arm.overall.value(key)
 
 
@@ -233,21 +247,29 @@ def _best(quantity: Quantity, values: Mapping[str, float | None], unranked: int 
 
 
 def _spread(quantity: Quantity, interval: Interval | None) -> str:
-    if interval is None or interval.mean is None or interval.high is None or interval.at_least:
+    if interval is None or interval.spread is None:
         return ""
-    half = interval.high - interval.mean
-    return f"± {quantity.spread_text(half)}" if half else ""
+    low, high = interval.spread
+    return from_to(quantity.text(low), quantity.text(high))
 
 
 def _change(quantity: Quantity, change: Difference | None) -> str:
-    if change is None or change.mean is None:
+    if change is None or change.estimate is None:
         return ""
-    if change.lower_in == change.higher_in == 0:
+    if change.is_equal:
         return SAME
-    sign = _side(change)
-    if quantity.unit is Unit.SHARE or change.relative is None:
-        return sign + quantity.difference_text(change.mean)
-    return sign + percent_change(change.relative)
+    interval, text = _shown(quantity, change)
+    return _side(change) + text(interval.estimate)
+
+
+def _shown(
+    quantity: Quantity, change: Difference
+) -> tuple[Interval, Callable[[float | None], str]]:
+    """The one interval of a change that is printed, and how: relative, of shares in percentage
+    points."""
+    if quantity.unit is Unit.SHARE or change.relative.estimate is None:
+        return change.absolute, quantity.difference_text
+    return change.relative, percent_change
 
 
 def _side(change: Difference) -> str:
@@ -258,17 +280,13 @@ def _side(change: Difference) -> str:
 
 
 def _change_interval(quantity: Quantity, change: Difference | None) -> str:
-    if change is None or change.low is None or change.low == change.high:
+    if change is None:
         return ""
-    if quantity.unit is Unit.SHARE or change.relative_low is None:
-        return _from_to(quantity.difference_text(change.low), quantity.difference_text(change.high))
-    return _from_to(percent_change(change.relative_low), percent_change(change.relative_high))
-
-
-def _from_to(low: str, high: str) -> str:
-    """Two figures with their unit once, if it is the same."""
-    number, _, unit = low.rpartition(" ")
-    return f"{number if number and high.endswith(' ' + unit) else low} to {high}"
+    interval, text = _shown(quantity, change)
+    if interval.spread is None:
+        return ""
+    low, high = interval.spread
+    return from_to(text(low), text(high))
 
 
 def _sentence(
@@ -291,9 +309,16 @@ def _sentence(
         )
     adjective = "lowest" if quantity.better is Better.LOWER else "highest"
     among = " of the ranked arms," if out else ""
-    lead = f"{names[best]} is {adjective}{among} at {quantity.text(values[best], bounded[best])}"
+    equal = [slug for slug in known if slug in against_best and against_best[slug].is_equal]
+    firsts = [names[slug] for slug in (best, *equal)]
+    lead = (
+        f"{and_list(firsts)} {_is(firsts)} {adjective}{among} at "
+        f"{quantity.text(values[best], bounded[best])}"
+    )
+    if equal:
+        lead += ", the same under every seed"
     others = sorted(
-        (slug for slug in known if slug != best),
+        (slug for slug in known if slug != best and slug not in equal),
         key=lambda slug: float(values[slug] or 0),
         reverse=quantity.better is Better.HIGHER,
     )
@@ -306,7 +331,13 @@ def _sentence(
             f"{lead}, before {names[second]} at {next_best}; "
             f"one run gives no confidence interval.{out}"
         )
-    tied = [slug for slug in others if not against_best[slug].certain]
+    if against_best[second].too_few_seeds:
+        seeds = against_best[second].absolute.n
+        return (
+            f"{lead}, before {names[second]} at {quantity.text(values[second], bounded[second])}: "
+            f"not enough seeds to tell ({seeds}; an interval takes {fewest_seeds()}).{out}"
+        )
+    tied = [slug for slug in others if not _is_behind(quantity, against_best[slug])]
     if len(tied) == len(others):
         return (
             f"{lead}, but no difference to the others is certain."
@@ -372,19 +403,29 @@ def _is(names: Sequence[str]) -> str:
     return "is" if len(names) == 1 else "are"
 
 
+def _is_behind(quantity: Quantity, difference: Difference) -> bool:
+    """Whether an arm is worse than the best one for certain."""
+    estimate = difference.estimate
+    return difference.certain and estimate is not None and is_better(quantity, 0, estimate)
+
+
 def _ahead(quantity: Quantity, name: str, difference: Difference) -> str:
     """How far an arm is behind the best one."""
-    if difference.mean is None or difference.low is None or difference.high is None:
+    absolute = difference.absolute
+    if absolute.estimate is None:
         return ""
     worse_in = difference.higher_in if quantity.better is Better.LOWER else difference.lower_in
     text = quantity.difference_text
     relative = ""
-    if quantity.unit is not Unit.SHARE and difference.relative is not None:
-        relative = f"{percent_change(difference.relative)}, "
-    if math.isclose(difference.low, difference.high, rel_tol=1e-9):
-        return f"{name} is next: {relative}{text(difference.mean)}; the seeds made no difference."
+    if quantity.unit is not Unit.SHARE and difference.relative.estimate is not None:
+        relative = f"{percent_change(difference.relative.estimate)}, "
+    lead = f"{name} is next: {relative}{text(absolute.estimate)}"
+    if not absolute.varied:
+        return f"{lead}; the seeds made no difference."
+    if absolute.low is None or absolute.high is None:
+        return f"{lead}."
     return (
-        f"{name} is next: {relative}{text(difference.mean)} ({CONFIDENCE * 100:.0f} % interval "
-        f"{_from_to(text(difference.low), text(difference.high))}), worse in {worse_in} of "
-        f"{difference.n} seeds."
+        f"{lead} ({level_text(absolute.level)} interval "
+        f"{from_to(text(absolute.low), text(absolute.high))}), worse in {worse_in} of "
+        f"{absolute.n} seeds."
     )

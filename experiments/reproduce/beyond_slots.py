@@ -9,7 +9,7 @@ from experiments.model_runs.run import Arrays, number
 from experiments.model_runs.searches import SearchRun
 from experiments.model_runs.simulations import SimulationRun
 from experiments.reproduce.figure import ModelResults, Table
-from experiments.statistics import Interval, mean_interval
+from experiments.statistics import Interval, median_interval
 from experiments.sweeps.wording import interval_text
 from parsync.metrics.quantity import MISSING, Better, Quantity, Unit
 
@@ -36,7 +36,7 @@ _SCORES = {"score_in_use": "Score in use", "best_score": "Best possible"}
 
 
 def beyond_slots(results: ModelResults) -> Table | None:
-    """A row for each run: means over the seeds, with half the width of their 95 % interval. None if
+    """A row for each run: medians over the seeds, with their intervals. None if
     these are not runs of the slot simulator."""
     runs = [run for run in results.runs if isinstance(run, SearchRun | SimulationRun)]
     if not runs:
@@ -44,22 +44,22 @@ def beyond_slots(results: ModelResults) -> Table | None:
     rows = []
     for run in runs:
         found = results.of(run.label)
-        shares = [interval_text(one, _mean(found, one.key)) for one in _SHARES]
-        rows.append((run.label, *shares, *(_score_text(_mean(found, key)) for key in _SCORES)))
+        shares = [interval_text(one, _median(found, one.key)) for one in _SHARES]
+        rows.append((run.label, *shares, *(_score_text(_median(found, key)) for key in _SCORES)))
     header = ("", *(one.label for one in _SHARES), *_SCORES.values())
     searches = any(isinstance(run, SearchRun) for run in runs)
     note = _NOTE + _AT_ANSWER if searches else _NOTE
     return Table(header, tuple(rows), note)
 
 
-def _mean(found: Sequence[Arrays], key: str) -> Interval:
-    return mean_interval([number(arrays, key) for arrays in found])
+def _median(found: Sequence[Arrays], key: str) -> Interval:
+    return median_interval([number(arrays, key) for arrays in found])
 
 
 def _score_text(score: Interval) -> str:
     """Two decimals: strategies differ by tenths."""
-    if score.mean is None:
+    if score.estimate is None:
         return MISSING
-    if score.low is None or score.high is None:
-        return f"{score.mean:.2f}"
-    return f"{score.mean:.2f} ± {(score.high - score.low) / 2:.2f}"
+    if score.spread is None:
+        return f"{score.estimate:.2f}"
+    return f"{score.estimate:.2f} ({score.spread[0]:.2f} to {score.spread[1]:.2f})"

@@ -4,7 +4,7 @@ placements were from the best possible."""
 from __future__ import annotations
 
 from experiments.reproduce.figure import Results, Table
-from experiments.statistics import mean_interval
+from experiments.statistics import median_interval
 from experiments.sweeps.wording import interval_text
 from parsync.metrics.conflict_causes import ConflictCauses
 from parsync.metrics.conflicts import ConflictFigures
@@ -31,7 +31,7 @@ _QUANTITIES = {
 
 
 def beyond_the_paper(results: Results) -> Table:
-    """A row for each run: means over the seeds, with half the width of their 95 % interval."""
+    """A row for each run: medians over the seeds, with their intervals."""
     columns = [_QUANTITIES[key] for key in _KEYS]
     rows = tuple(
         (
@@ -39,7 +39,7 @@ def beyond_the_paper(results: Results) -> Table:
             *(
                 interval_text(
                     column,
-                    mean_interval(
+                    median_interval(
                         [getattr(one.overall, column.key) for one in results.of(run.label)]
                     ),
                 )

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from experiments.model_runs.run import Arrays
 from experiments.reproduce.claim_bounds import value_range
-from experiments.statistics import Interval, mean_interval
+from experiments.statistics import Interval, fewest_seeds, median_interval
 from experiments.summary_model import SeedFigures
 from parsync.metrics.figures import Figures, Number
 
@@ -91,7 +91,7 @@ class ClaimOf(Generic[M]):
         statement: What it says, in one sentence.
         paper_value: The paper's value, as the paper gives it; "" if it gives none.
         statistic: What is computed for each seed, with its unit.
-        limits: Where the mean of the statistic has to be.
+        limits: Where the median of the statistic over the seeds has to be.
         value: Computes the statistic from what a seed's runs measured, by label; None if it has no
             value.
         only_at_paper_scale: A smaller cell cannot show it, since it is about an absolute number.
@@ -118,8 +118,8 @@ class ClaimResult(Figures):
     """A claim of claims.json.
 
     Attributes:
-        ours: The mean of the statistic over the seeds, with its 95 % interval (Student's t), which
-            is not corrected for the number of claims.
+        ours: The median of the statistic over the seeds, with its interval, which is not corrected
+            for the number of claims.
         limits: In words.
         scale: Of the runs it was judged from; "demo": live, on the demo's cell.
         reason: Why the verdict is what it is, in one sentence.
@@ -141,16 +141,17 @@ class ClaimResult(Figures):
 def judge(claim: ClaimOf[M], seeds: Sequence[Mapping[str, M]], at_paper_scale: bool) -> ClaimResult:
     """Whether a claim holds over some seeds.
 
-    It holds if the whole interval of the statistic's mean is within the claim's limits, and does
-    not hold if none of it is. A single seed has no interval, so its value alone decides. Where
-    figures are lower bounds, the same is asked of all that the statistic may be.
+    It holds if the whole interval of the statistic's median is within the claim's limits, and does
+    not hold if none of it is. Few seeds have no interval: then the values of all of them have to be
+    within the limits, or outside. Where figures are lower bounds, the same is asked of all that the
+    statistic may be.
     """
     ranges = [value_range(claim.value, runs) for runs in seeds]
     values = [one.value for one in ranges]
-    least = mean_interval([one.low for one in ranges])
-    most = mean_interval([one.high for one in ranges])
-    ours = mean_interval(values)
-    if most != ours and least == ours:
+    least = _within_seeds([one.low for one in ranges])
+    most = _within_seeds([one.high for one in ranges])
+    ours = median_interval(values)
+    if most.estimate != ours.estimate and least.estimate == ours.estimate:
         ours = ours.model_copy(update={"at_least": True})
     verdict, reason = _verdict(claim, ours, least, most, at_paper_scale)
     return ClaimResult(
@@ -180,29 +181,45 @@ def _verdict(
         return Verdict.NOT_COMPARABLE, claim.incomparable
     if claim.only_at_paper_scale and not at_paper_scale:
         return Verdict.NOT_COMPARABLE, "It is about an absolute number, and the cell is smaller."
-    if ours.mean is None:
+    if ours.estimate is None:
         return Verdict.NOT_COMPARABLE, "The statistic has no value in some seed."
-    if least.mean is None or most.mean is None:
+    if least.estimate is None or most.estimate is None:
         return Verdict.NOT_COMPARABLE, _of_bounds(ours, least, most, claim.limits)
-    low = least.mean if least.low is None else least.low
-    high = most.mean if most.high is None else most.high
-    what = "The value" if ours.low is None else "The interval"
-    of_one = " There is only one seed." if ours.low is None else ""
+    low = least.estimate if least.low is None else least.low
+    high = most.estimate if most.high is None else most.high
+    what, few = "The interval is", ""
+    if ours.n == 1:
+        what, few = "The value is", " There is only one seed."
+    elif ours.low is None:
+        what = f"The values of all {ours.n} seeds are"
+        few = f" An interval takes {fewest_seeds()} seeds."
     limits = claim.limits.text()
     if claim.limits.contain(low, high):
-        return Verdict.HOLDS, f"{what} is within the limits ({limits}).{of_one}"
+        return Verdict.HOLDS, f"{what} within the limits ({limits}).{few}"
     if claim.limits.exclude(low, high):
-        return Verdict.DOES_NOT_HOLD, f"{what} is outside the limits ({limits}).{of_one}"
-    if least.mean != most.mean:
+        return Verdict.DOES_NOT_HOLD, f"{what} outside the limits ({limits}).{few}"
+    if least.estimate != most.estimate:
         return Verdict.NOT_COMPARABLE, _of_bounds(ours, least, most, claim.limits)
+    if few:
+        some = f"Some seeds are within the limits ({limits}), some are not.{few}"
+        return Verdict.NOT_COMPARABLE, some
     return Verdict.NOT_COMPARABLE, f"The interval crosses a limit ({limits}). More seeds may help."
+
+
+def _within_seeds(values: Sequence[float | None]) -> Interval:
+    """The interval of the median; of few seeds their range, which has no level."""
+    found = median_interval(values)
+    known = [value for value in values if value is not None]
+    if found.estimate is None or found.low is not None:
+        return found
+    return found.model_copy(update={"low": min(known), "high": max(known)})
 
 
 def _of_bounds(ours: Interval, least: Interval, most: Interval, limits: Limits) -> str:
     """Why a value that rests on lower bounds does not tell."""
     known = "may be larger or smaller"
-    if least.mean == ours.mean:
+    if least.estimate == ours.estimate:
         known = "is at least what is given"
-    elif most.mean == ours.mean:
+    elif most.estimate == ours.estimate:
         known = "is at most what is given"
     return f"Tasks still waited when a run ended, so the value {known} (limits: {limits.text()})."

@@ -30,7 +30,7 @@ from experiments.reproduce.section6_runs import (
     arms,
 )
 from experiments.reproduce.section6_statistics import Value
-from experiments.statistics import mean_interval
+from experiments.statistics import median_interval
 
 STATIC, SHORT = "Static partitions", "Short locks on 1 partition"
 LOCKED = (1, 4, SCHEDULERS)  # partitions
@@ -81,7 +81,12 @@ def _own_partition(run: FigureRun, number: int) -> GroupConfig:
 def _locking(run: FigureRun, count: int, **options: float) -> GroupConfig:
     """The run's schedulers with locks on so many partitions."""
     [group] = run.arm.groups
-    protocol = {"kind": "locking", "locked_partitions": count, **options}
+    protocol = {
+        "kind": "locking",
+        "locked_partitions": count,
+        "head_of_line_s": 0.0,
+        **options,
+    }
     return group.model_copy(update={"name": "locks", "protocol": protocol})
 
 
@@ -99,20 +104,20 @@ def table(results: Results) -> Table:
         ("on preferred machines in phase 3", _PEAK, SHARE, _percent),
     )
 
-    def mean(value: Value, text: Callable[[float], str]) -> str:
-        found = mean_interval([value(seed) for seed in results.seeds]).mean
+    def median(value: Value, text: Callable[[float], str]) -> str:
+        found = median_interval([value(seed) for seed in results.seeds]).estimate
         return "not known" if found is None else text(found)
 
     def in_phase(label: str, phase: int, key: str, text: Callable[[float], str]) -> str:
         bound = any(seed[label].phases[phase].is_bound(key) for seed in results.seeds)
-        return ("≥ " if bound else "") + mean(statistic.in_phase(label, phase, key), text)
+        return ("≥ " if bound else "") + median(statistic.in_phase(label, phase, key), text)
 
     rows = [
         (
             label,
-            mean(statistic.highest(label, CONFLICTS), _percent),
+            median(statistic.highest(label, CONFLICTS), _percent),
             *(in_phase(label, phase, key, text) for _, phase, key, text in columns),
-            mean(statistic.backlog(label, _PEAK, SCHEDULERS), _count),
+            median(statistic.backlog(label, _PEAK, SCHEDULERS), _count),
         )
         for label in _LABELS
     ]
@@ -123,8 +128,8 @@ def table(results: Results) -> Table:
         "waiting per scheduler as phase 3 ends",
     )
     note = (
-        "Means over the seeds. Delays of arms that left tasks waiting are lower bounds (≥). Tasks "
-        "that were never committed count as not on preferred machines."
+        "Medians over the seeds. Delays of arms that left tasks waiting are lower bounds (≥). "
+        "Tasks that were never committed count as not on preferred machines."
     )
     return Table(header, tuple(rows), note)
 

@@ -9,7 +9,7 @@ from experiments.reproduce.claim_bounds import UsedRuns
 from experiments.reproduce.claims import ArmsOfSeed, Claim, ClaimResult, judge
 from experiments.reproduce.figure import Results, Table
 from experiments.reproduce.live_runs import EvidenceOfSeed, LiveEvidence
-from experiments.statistics import mean_interval
+from experiments.statistics import median_interval
 from experiments.summary_model import SeedFigures
 from parsync.metrics.quantity import duration, share
 from parsync.metrics.summary import ScopeFigures
@@ -51,7 +51,7 @@ def judge_live(
 
 def beside_virtual_time(results: Results, evidence: Sequence[EvidenceOfSeed]) -> Table:
     """A row for each live arm: whether it was disturbed, and its figures beside those of the same
-    arm in virtual time, as means over the seeds.
+    arm in virtual time, as medians over the seeds.
 
     Args:
         results: Of the live runs, and of the same runs in virtual time.
@@ -96,20 +96,20 @@ def _seconds(of_seeds: Sequence[LiveEvidence]) -> str:
 
 def _delay(phase: int) -> Callable[[Sequence[SeedFigures]], str]:
     """The mean delay in a phase."""
-    return lambda runs: _mean("delay_mean_us", [run.phases[phase] for run in runs], duration)
+    return lambda runs: _median("delay_mean_us", [run.phases[phase] for run in runs], duration)
 
 
 def _share(key: str) -> Callable[[Sequence[SeedFigures]], str]:
     """A share over the whole run."""
-    return lambda runs: _mean(key, [run.overall for run in runs], share)
+    return lambda runs: _median(key, [run.overall for run in runs], share)
 
 
-def _mean(key: str, figures: Sequence[ScopeFigures], text: Callable[[float], str]) -> str:
-    """The mean over the seeds, marked if it is a lower bound."""
-    mean = mean_interval([one.value(key) for one in figures]).mean
-    if mean is None:
+def _median(key: str, figures: Sequence[ScopeFigures], text: Callable[[float], str]) -> str:
+    """The median over the seeds, marked if it is a lower bound."""
+    median = median_interval([one.value(key) for one in figures]).estimate
+    if median is None:
         return "not known"
-    return ("≥ " if any(one.is_bound(key) for one in figures) else "") + text(mean)
+    return ("≥ " if any(one.is_bound(key) for one in figures) else "") + text(median)
 
 
 _FIGURES = (_delay(_FIRST), _delay(_PEAK), _share("conflict_rate"), _share("preferred_share"))

@@ -28,7 +28,7 @@ from experiments.reproduce.omega_mapreduce_runs import (
     WITH_EXTRA,
     at_policy,
 )
-from experiments.statistics import mean_interval
+from experiments.statistics import median_interval
 
 _CDF_IN, _TIME_IN = (9.6, 4.2), (9.6, 5.0)
 _CLUSTERS = {BUSY: "for clusters A and C", LIGHT: "for cluster D"}
@@ -102,9 +102,9 @@ def fig15_table(results: MapReduceResults) -> Table:
         return (
             at_policy(cell, policy),
             f"{np.mean(jobs):.0f}",
-            _mean(results, statistic.gaining_share(cell, policy), _percent),
-            _mean(results, statistic.speedup_at(cell, policy, 0.5), _times),
-            _mean(results, statistic.speedup_at(cell, policy, CONFIDENT), _times),
+            _median(results, statistic.gaining_share(cell, policy), _percent),
+            _median(results, statistic.speedup_at(cell, policy, 0.5), _times),
+            _median(results, statistic.speedup_at(cell, policy, CONFIDENT), _times),
             _PAPER_SAYS[cell, policy],
         )
 
@@ -112,7 +112,7 @@ def fig15_table(results: MapReduceResults) -> Table:
         ("", "jobs", "at least 5 % faster", "median", "80th percentile", "paper"),
         tuple(row(cell, policy) for cell in CELLS for policy in WITH_EXTRA),
         "Speed-ups over the same job with the workers that its user asked for, of the jobs that "
-        "ended in both runs; means over the seeds.",
+        "ended in both runs; medians over the seeds.",
     )
 
 
@@ -121,17 +121,17 @@ def fig16_table(results: MapReduceResults) -> Table:
     rows = tuple(
         (
             label,
-            _mean(results, statistic.use_mean(label), _percent),
-            _mean(results, statistic.use_deviation(label), _percent),
-            _mean(results, statistic.use_at(label, HIGH_USE), _percent),
+            _median(results, statistic.use_mean(label), _percent),
+            _median(results, statistic.use_deviation(label), _percent),
+            _median(results, statistic.use_at(label, HIGH_USE), _percent),
         )
         for label in (at_policy(cell, policy) for cell in CELLS for policy in POLICIES)
     )
     return Table(
         ("", "mean use", "standard deviation", "95th percentile"),
         rows,
-        "Use of the cell over time, without the first tenth of the run; means over the seeds. The "
-        "paper states no numbers.",
+        "Use of the cell over time, without the first tenth of the run; medians over the seeds. "
+        "The paper states no numbers.",
     )
 
 
@@ -164,8 +164,8 @@ def _speedup_axis(axes: Axes) -> None:
     axes.set_xlabel("Speed-up of the job")
 
 
-def _mean(results: MapReduceResults, value: statistic.Value, text: Callable[[float], str]) -> str:
-    found = mean_interval([value(runs) for runs in results.seeds]).mean
+def _median(results: MapReduceResults, value: statistic.Value, text: Callable[[float], str]) -> str:
+    found = median_interval([value(runs) for runs in results.seeds]).estimate
     return "not known" if found is None else text(found)
 
 

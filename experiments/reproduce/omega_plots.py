@@ -1,6 +1,6 @@
 """Figures of Omega in the paper's form: lines over a parameter, one panel beside another.
 
-Lines are means over the seeds. A ring in place of a filled mark is a lower bound: jobs were still
+Lines are medians over the seeds. A ring in place of a filled mark is a lower bound: jobs were still
 waiting at the end of the run. Error bars are the median absolute deviation of the daily values.
 """
 
@@ -19,7 +19,7 @@ from experiments.figures import style
 from experiments.reproduce.arithmetic import over
 from experiments.reproduce.figure import Results
 from experiments.reproduce.omega_statistics import Points, Reader
-from experiments.statistics import mean_interval
+from experiments.statistics import median_interval
 from experiments.summary_model import SeedFigures
 
 _SIZE_IN = (9.6, 3.9)
@@ -153,7 +153,7 @@ def _line(axes: Axes, results: Results, line: Line, above_zero: bool) -> Line2D:
     readers = [line.read] * len(line.points) if callable(line.read) else list(line.read)
     found = []
     for (x, label), read in zip(line.points, readers, strict=True):
-        y = mean_interval([read(run) for run in results.of(label)]).mean
+        y = median_interval([read(run) for run in results.of(label)]).estimate
         if y is not None and not (above_zero and y <= 0):
             found.append((x, y, label))
     look = {**style.line_style(line.look), **({"linestyle": ":"} if line.dotted else {})}

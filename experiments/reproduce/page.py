@@ -13,6 +13,7 @@ from experiments.figures import style
 from experiments.model_files import write_model, writing
 from experiments.reproduce.claims import ClaimResult, Verdict
 from experiments.reproduce.figure import FigureOf, Paper, ReproduceScale, ResultsOf, Table
+from experiments.statistics import interval_in_words
 from experiments.summary_model import VERSION, Version
 from experiments.whole_files import whole_file
 from parsync.metrics.figures import Figures
@@ -132,6 +133,7 @@ def write_page(
         counts=_counts(shown, live=False),
         live_counts=_counts(shown, live=True),
         counted=counted,
+        interval=interval_in_words(len(reproduction.seeds)),
         css=(_TEMPLATES / "style.css").read_text("utf-8"),
     )
     with writing(path), whole_file(path) as unfinished:
@@ -149,10 +151,10 @@ def ours_text(claim: ClaimResult) -> str:
     """The value of a claim's statistic with its interval, such as "1.213 [1.1, 1.326]"; a lower
     bound with "≥"."""
     ours = claim.ours
-    if ours.mean is None:
+    if ours.estimate is None:
         return "not known"
     bounds = "" if ours.low is None else f" [{_number(ours.low)}, {_number(ours.high)}]"
-    return f"{'≥ ' if ours.at_least else ''}{_number(ours.mean)}{bounds}"
+    return f"{'≥ ' if ours.at_least else ''}{_number(ours.estimate)}{bounds}"
 
 
 def _number(value: float | None) -> str:

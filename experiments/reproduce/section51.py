@@ -18,7 +18,7 @@ from experiments.model_runs.simulations import SimulationRun
 from experiments.reproduce.claims import Limits, ModelClaim, ModelsOfSeed
 from experiments.reproduce.figure import ModelFigure, ModelResults, ReproduceScale, Table
 from experiments.reproduce.model_settings import default_settings, part
-from experiments.statistics import mean_interval
+from experiments.statistics import median_interval
 from parsync.protocols.optimistic.choices import SyncMode
 
 EXTRA_SLOTS, FACTOR = 15_000, 2
@@ -103,7 +103,7 @@ def table(results: ModelResults) -> Table:
         header,
         tuple(rows),
         "Delay is the part that conflicts cause: beyond queueing and deciding each task once. "
-        "Means over the seeds.",
+        "Medians over the seeds.",
     )
 
 
@@ -177,8 +177,8 @@ def _ratio(part_: float, whole: float) -> float | None:
 
 
 def _percent(values: list[float | None]) -> str:
-    mean = mean_interval(values).mean
-    return "not known" if mean is None else f"{100 * mean:.1f} %"
+    median = median_interval(values).estimate
+    return "not known" if median is None else f"{100 * median:.1f} %"
 
 
 FIGURES = (

@@ -19,7 +19,7 @@ from experiments.reproduce.section6_runs import (
     with_cost,
 )
 from experiments.reproduce.section6_statistics import Value
-from experiments.statistics import mean_interval
+from experiments.statistics import median_interval
 from experiments.summary_model import SeedFigures
 
 ALPHAS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
@@ -92,12 +92,12 @@ def table1(results: Results) -> Table:
             row = [f"{name}, alpha {alpha:g}"]
             for strategy, label in enumerate(STRATEGIES):
                 row += [
-                    _mean(results, at_alpha(label, alpha), partial(_s, key=key), form),
+                    _median(results, at_alpha(label, alpha), partial(_s, key=key), form),
                     f"{paper[place][strategy]:g}",
                 ]
             rows.append(tuple(row))
     header = ["seconds"] + [text for label in STRATEGIES for text in (label, "paper")]
-    return Table(tuple(header), tuple(rows), "Means over jobs, and over the seeds.")
+    return Table(tuple(header), tuple(rows), "Means over jobs, medians over the seeds.")
 
 
 def table2(results: Results) -> Table:
@@ -107,7 +107,7 @@ def table2(results: Results) -> Table:
         row = [f"{times} x"]
         for strategy, label in enumerate((LATENCY, QUALITY)):
             row.extend(
-                _mean(results, at_times(with_cost(label, scan_cost), times), _last_s, ".1f")
+                _median(results, at_times(with_cost(label, scan_cost), times), _last_s, ".1f")
                 for scan_cost in SCAN_COSTS
             )
             row.append(f"{paper[strategy]:g}")
@@ -244,11 +244,11 @@ def _last_s(run: SeedFigures) -> float | None:
     return None if run.totals.censored else run.totals.last_commit_us / US_PER_S
 
 
-def _mean(
+def _median(
     results: Results, label: str, value: Callable[[SeedFigures], float | None], form: str
 ) -> str:
-    mean = mean_interval([value(arms[label]) for arms in results.seeds]).mean
-    return "not known" if mean is None else format(mean, form)
+    median = median_interval([value(arms[label]) for arms in results.seeds]).estimate
+    return "not known" if median is None else format(median, form)
 
 
 def _known(values: list[float | None]) -> list[float] | None:

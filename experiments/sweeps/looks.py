@@ -2,9 +2,10 @@
 
 The difference of two arms is looked at after 10, 20 and 40 seeds. Whoever looks several times, and
 stops when the interval is short, sees one that misses the truth more often than a single look
-does. So every interval has the confidence 1 - 0.05 / (looks x differences) (Bonferroni): all
+does. So every interval has at least the level 1 - 0.05 / (looks x differences) (Bonferroni): all
 intervals of a combination, at all looks, hold together with at least 95 %. That is true for every
-rule that decides by the looks when to stop.
+rule that decides by the looks when to stop. A look after too few seeds for that level gives no
+interval (experiments.statistics.seeds_needed).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from experiments.statistics import CONFIDENCE, Value, mean_interval
+from experiments.statistics import Interval, Value, corrected_level, median_interval
 from parsync.metrics.figures import Count, Figures, Number
 from parsync.metrics.quantity import Unit
 from shared_state.errors import AgoraError
@@ -27,8 +28,8 @@ class Target:
     """How well a difference is to be known.
 
     Attributes:
-        half_width: Half the width of its interval: a part of the baseline's mean, or for shares a
-            difference of shares (0.02: two percentage points).
+        half_width: How far its interval reaches from the estimate: a part of the baseline's median,
+            or for shares a difference of shares (0.02: two percentage points).
     """
 
     half_width: float
@@ -47,25 +48,22 @@ class KnownDifference(Figures):
     """An arm minus the baseline after a look.
 
     Attributes:
-        mean, low, high: In the figure's unit; None where a figure is missing.
+        difference: In the figure's unit; without an estimate where a figure is missing, and without
+            limits after too few seeds.
         half_width: As in Target; None where it cannot be told.
         seeds: How many the look is after.
-        confidence: Of this interval by itself.
         reached: Whether the target is.
     """
 
-    mean: Number | None
-    low: Number | None
-    high: Number | None
+    difference: Interval
     half_width: Number | None
     seeds: Count
-    confidence: Number
     reached: bool
 
 
-def corrected_confidence(differences: int) -> float:
-    """The confidence of each interval of a combination that compares so many differences."""
-    return 1 - (1 - CONFIDENCE) / (len(LOOKS) * max(1, differences))
+def looked_level(differences: int) -> float:
+    """The level of each interval of a combination that compares so many differences."""
+    return corrected_level(len(LOOKS) * max(1, differences))
 
 
 def look(
@@ -83,21 +81,19 @@ def look(
         target: How well it is to be known.
         differences: How many are compared in the combination, this one included.
     """
-    confidence = corrected_confidence(differences)
     pairs = zip(arm, baseline, strict=True)
-    interval = mean_interval(
-        [None if one is None or other is None else one - other for one, other in pairs], confidence
+    interval = median_interval(
+        [None if one is None or other is None else one - other for one, other in pairs],
+        looked_level(differences),
     )
     half = None
-    if interval.low is not None and interval.high is not None:
-        half = _relative((interval.high - interval.low) / 2, baseline, unit)
+    if interval.estimate is not None and interval.low is not None and interval.high is not None:
+        reach = max(interval.high - interval.estimate, interval.estimate - interval.low)
+        half = _relative(reach, baseline, unit)
     return KnownDifference(
-        mean=interval.mean,
-        low=interval.low,
-        high=interval.high,
+        difference=interval,
         half_width=half,
         seeds=len(arm),
-        confidence=confidence,
         reached=half is not None and half <= target.half_width,
     )
 
@@ -105,5 +101,5 @@ def look(
 def _relative(half: float, baseline: Sequence[Value], unit: Unit) -> float | None:
     if unit is Unit.SHARE or half == 0:
         return half
-    mean = abs(mean_interval(baseline).mean or 0)
-    return half / mean if mean else None
+    median = abs(median_interval(baseline).estimate or 0)
+    return half / median if median else None

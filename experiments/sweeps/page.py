@@ -96,7 +96,7 @@ def shown_quantities(summary: SweepSummary) -> list[Quantity]:
         quantity
         for quantity in every
         if any(
-            arm.figures[quantity.key].mean is not None
+            arm.figures[quantity.key].estimate is not None
             for one in summary.combinations
             for arm in one.arms
         )
@@ -140,14 +140,14 @@ def _title(rows: Sequence[ArmResult]) -> str:
 
 
 def _differs(summary: SweepSummary, quantity: Quantity, arms: Sequence[str]) -> bool:
-    """Whether the means of these arms are not all the same, such as 0 tasks not committed."""
-    means = {
-        arm.figures[quantity.key].mean
+    """Whether the medians of these arms are not all the same, such as 0 tasks not committed."""
+    medians = {
+        arm.figures[quantity.key].estimate
         for one in summary.combinations
         for arm in one.arms
         if arm.name in arms
     }
-    return len(means) > 1
+    return len(medians) > 1
 
 
 def _bottom(summary: SweepSummary) -> str:
@@ -158,7 +158,7 @@ def _bottom(summary: SweepSummary) -> str:
 def _prices_sentence(summary: SweepSummary) -> str:
     """What to keep in mind about regret, if arms with slot prices have any; "" otherwise."""
     has_regret = any(
-        arm.prices and arm.figures[key].mean is not None
+        arm.prices and arm.figures[key].estimate is not None
         for one in summary.combinations
         for arm in one.arms
         for key in RegretMeans.model_fields

@@ -139,21 +139,21 @@ def _draw_panel(
             for one in panel.combinations
         ]
         points = [
-            (at, one.mean, one.low, one.high)
+            (at, one.estimate, one.low, one.high)
             for at, one in zip(x, intervals, strict=True)
-            if one.mean is not None
+            if one.estimate is not None
         ]
         if not points:
             continue
         points.sort(key=lambda point: point[0])
-        mean = [point[1] for point in points]
-        heights += mean
+        middles = [point[1] for point in points]
+        heights += middles
         below = [0.0 if low is None else middle - low for _, middle, low, _ in points]
         above = [0.0 if high is None else high - middle for _, middle, _, high in points]
         shown = name if by_browser or is_drawable(name) else f"arm {index + 1}"
         axes.errorbar(
             [point[0] for point in points],
-            mean,
+            middles,
             yerr=[below, above],
             label=label(shown),
             marker=style.marker(index),

@@ -8,7 +8,13 @@ from typing import Self
 from pydantic import model_validator
 
 from experiments.decision_basis import DecisionBasis, by_basis
-from experiments.statistics import Difference, Interval, Value, mean_interval, paired_difference
+from experiments.statistics import (
+    Difference,
+    Interval,
+    Value,
+    median_interval,
+    paired_difference,
+)
 from experiments.summary_model import VERSION, Version
 from experiments.sweeps.labels import PlainValue, parameter_labels, plain_value
 from experiments.sweeps.looks import KnownDifference, Target, look
@@ -56,7 +62,7 @@ class ArmResult(Figures):
     Attributes:
         basis: What its delays rest on.
         prices: Its slot prices, in words; "" if it has none.
-        figures: Means over the seeds, by quantity.
+        figures: Medians over the seeds, by quantity.
         comparisons: With each baseline that it may be compared with, in the sweep's order. Of two
             baselines the second is compared with the first.
     """
@@ -261,7 +267,7 @@ def _combination(
                 name=arm.name,
                 basis=bases[combination.number, arm.name],
                 prices=arm.prices,
-                figures={one.key: _mean(its, one) for one in quantities},
+                figures={one.key: _median(its, one) for one in quantities},
                 comparisons=[
                     ArmComparison(
                         baseline=baseline,
@@ -302,7 +308,6 @@ def _differences(
     }
 
 
-def _mean(rows: Sequence[ScopeFigures], quantity: Quantity) -> Interval:
-    interval = mean_interval([row.value(quantity.key) for row in rows])
+def _median(rows: Sequence[ScopeFigures], quantity: Quantity) -> Interval:
     bound = any(row.is_bound(quantity.key) for row in rows)
-    return interval.model_copy(update={"at_least": bound})
+    return median_interval([row.value(quantity.key) for row in rows], at_least=bound)

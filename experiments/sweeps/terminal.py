@@ -24,7 +24,7 @@ MOST_COLUMNS = 2  # of parameters; more would leave no room for the arms
 
 
 def metric_tables(summary: SweepSummary) -> Group:
-    """The means of each metric with half their intervals, arms in columns; and what `until` came
+    """The medians of each metric with their intervals, arms in columns; and what `until` came
     to. Of a long sweep the first rows. Combinations of many parameters are numbered, and listed
     first.
 
@@ -39,7 +39,7 @@ def metric_tables(summary: SweepSummary) -> Group:
     is_long = len(summary.combinations) * len(summary.arms) > MOST_ROWS
     if len(baselines(summary)) > 1 and not is_long:
         return Group(*(_table_of_differences(summary, one) for one in metrics), *below)
-    tables = [_table_of_means(summary, one) for one in metrics]
+    tables = [_table_of_medians(summary, one) for one in metrics]
     return Group(*_numbered(summary), *tables, *below)
 
 
@@ -68,7 +68,7 @@ def _table_of_differences(summary: SweepSummary, metric: Quantity) -> Table:
     """Arms in rows, the baselines in columns."""
     table = _table(summary, metric)
     table.add_column("arm")
-    table.add_column("mean", justify="right")
+    table.add_column("median", justify="right")
     compared = baselines(summary)
     for name in compared:
         table.add_column(Text(f"to {name}"), justify="right")
@@ -78,9 +78,9 @@ def _table_of_differences(summary: SweepSummary, metric: Quantity) -> Table:
         seeds = f": {counted(len(one.seeds), 'seed')}" if differ else ""
         table.add_row(Text(f"{assignments(labels, one.values)}{seeds}", style="bold"))
         for arm in one.arms:
-            mean = interval_text(metric, arm.figures[metric.key]).replace(" ±", "\n±")
+            median = interval_text(metric, arm.figures[metric.key]).replace(" (", "\n(")
             to = {its.baseline: difference_text(metric, its) for its in arm.comparisons}
-            cells = [mean, *(_on_two_lines(to.get(name, "")) for name in compared)]
+            cells = [median, *(_on_two_lines(to.get(name, "")) for name in compared)]
             table.add_row(Text(arm.name), *(Text(cell, no_wrap=True) for cell in cells))
     return table
 
@@ -93,7 +93,7 @@ def _on_two_lines(difference: str) -> str:
     return text.replace(" (", "\n(")
 
 
-def _table_of_means(summary: SweepSummary, metric: Quantity) -> Table:
+def _table_of_medians(summary: SweepSummary, metric: Quantity) -> Table:
     table = _table(summary, metric)
     labels = ["#"] if _are_numbered(summary) else [one.label for one in summary.parameters]
     table.add_column(", ".join(labels) or "as it is", justify="right")
@@ -107,6 +107,6 @@ def _table_of_means(summary: SweepSummary, metric: Quantity) -> Table:
         cells = [", ".join(map(value_text, values))]
         cells += [str(len(one.seeds))] if len(numbers) > 1 else []
         figures = [interval_text(metric, arm.figures[metric.key]) for arm in one.arms]
-        cells += [text.replace(" ±", "\n±") for text in figures]  # two lines, as in other tables
+        cells += [text.replace(" (", "\n(") for text in figures]  # two lines, as in other tables
         table.add_row(*(Text(cell, no_wrap=True) for cell in cells))
     return table

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from experiments.statistics import CONFIDENCE, Interval
+from experiments.statistics import (
+    FAMILY_LEVEL,
+    Interval,
+    fewest_seeds,
+    interval_in_words,
+    level_of_seeds,
+    level_text,
+    seeds_needed,
+)
 from experiments.sweeps.looks import LOOKS
-from experiments.sweeps.result import ArmComparison, ArmResult, SweepSummary
-from parsync.metrics.quantity import Quantity, Unit, counted
+from experiments.sweeps.result import (
+    ArmComparison,
+    ArmResult,
+    CombinationResult,
+    SweepSummary,
+)
+from parsync.metrics.quantity import Quantity, Unit, counted, from_to
 
 
 def interval_text(quantity: Quantity, interval: Interval) -> str:
-    """A mean with half the width of its interval."""
-    text = quantity.text(interval.mean, interval.at_least)
-    if interval.low is None or interval.high is None:
+    """A median with its interval."""
+    text = quantity.text(interval.estimate, interval.at_least)
+    if interval.spread is None:
         return text
-    return f"{text} ± {quantity.spread_text((interval.high - interval.low) / 2)}"
+    low, high = interval.spread
+    return f"{text} ({from_to(quantity.text(low), quantity.text(high))})"
 
 
 def baselines(summary: SweepSummary) -> list[str]:
@@ -35,15 +49,17 @@ def difference_texts(quantity: Quantity, arm: ArmResult, several: bool) -> list[
 def difference_text(quantity: Quantity, comparison: ArmComparison) -> str:
     """The difference to a baseline with its interval; "" where it is not known."""
     difference = comparison.differences[quantity.key]
-    if difference.mean is None:
+    if difference.estimate is None:
         return ""
-    text = quantity.difference_text(difference.mean)
+    if difference.is_equal:
+        return "same"
+    text = quantity.difference_text(difference.estimate)
     if difference.at_least or difference.at_most:
         return f"{text} (rests on a lower bound)"
-    if difference.low is None or difference.high is None:
+    if difference.absolute.spread is None:
         return text
-    ends = [quantity.difference_text(end) for end in (difference.low, difference.high)]
-    return f"{text} ({ends[0]} to {ends[1]}{'' if difference.certain else ': unsure'})"
+    ends = from_to(*(quantity.difference_text(end) for end in difference.absolute.spread))
+    return f"{text} ({ends}{'' if difference.certain else ': unsure'})"
 
 
 def basis_sentence(summary: SweepSummary) -> str:
@@ -52,9 +68,25 @@ def basis_sentence(summary: SweepSummary) -> str:
     if seeds[-1] < 2:
         return "One seed each: differences may be due to chance."
     over = f"{seeds[0]} seeds" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
+    if level_of_seeds(seeds[-1]) is None:
+        return (
+            f"Medians over {over}, which are not enough for intervals: these take "
+            f"{fewest_seeds()}. Differences may be due to chance."
+        )
+    levels = [level_text(level_of_seeds(one)) for one in seeds]
+    intervals = (
+        interval_in_words(seeds[0])
+        if len(seeds) == 1
+        else "intervals of "
+        + ", ".join(
+            f"{level} ({counted(one, 'seed')})"
+            for one, level in zip(seeds, levels, strict=True)
+            if level
+        )
+    )
     return (
-        f"Means over {over}, ± half their {CONFIDENCE:.0%} interval. Differences are taken seed by "
-        "seed. Intervals are not corrected for how many there are."
+        f"Medians over {over}, {intervals}. Differences are taken seed by seed. Intervals are not "
+        "corrected for how many there are."
     )
 
 
@@ -74,12 +106,22 @@ def until_sentence(summary: SweepSummary) -> str:
     target = (
         f"{summary.until.strip().removesuffix('%').strip()} percentage points"
         if metric.unit is Unit.SHARE
-        else f"{summary.until} of the baseline's mean"
+        else f"{summary.until} of the baseline's median"
+    )
+    needed = seeds_needed(len(LOOKS) * max(map(_compared, summary.combinations)))
+    few = sum(one.difference.estimate is not None and one.difference.low is None for one in known)
+    too_few = (
+        f" {few} {'has' if few == 1 else 'have'} not enough seeds ({needed} needed)." if few else ""
     )
     return (
         f"{metric.label}: {reached} of {counted(len(known), 'difference')} to a baseline "
-        f"{'is' if reached == 1 else 'are'} known to within {target}. Looked at after "
+        f"{'is' if reached == 1 else 'are'} known to within {target}.{too_few} Looked at after "
         f"{', '.join(map(str, LOOKS[:-1]))} and {LOOKS[-1]} seeds; these intervals are corrected "
         f"for the looks and for the differences of a combination, which all hold together with "
-        f"{CONFIDENCE:.0%}."
+        f"{FAMILY_LEVEL:.0%}."
     )
+
+
+def _compared(one: CombinationResult) -> int:
+    """The number of differences of a combination."""
+    return sum(len(arm.comparisons) for arm in one.arms)

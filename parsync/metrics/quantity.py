@@ -88,7 +88,7 @@ class Quantity(BaseModel):
         return MISSING if value is None else _sign(value) + self.spread_text(value)
 
     def spread_text(self, value: float) -> str:
-        """The size of a difference, or half the width of an interval."""
+        """The size of a difference."""
         size = abs(value)
         return (
             f"{_digits(size * 100, 2)} pp" if self.unit is Unit.SHARE else _TEXT[self.unit](size, 2)
@@ -144,6 +144,12 @@ def _digits(value: float, digits: int = 3) -> str:
     rounded = float(f"{size:.{digits - 1}e}")  # 9.997 has one decimal less than 9.99
     decimals = digits - 1 - math.floor(math.log10(rounded))
     return f"{value:.{min(max(decimals, 0), 6)}f}"
+
+
+def from_to(low: str, high: str) -> str:
+    """The two ends of a range, with their unit once if it is the same."""
+    number, _, unit = low.rpartition(" ")
+    return f"{number if number and high.endswith(' ' + unit) else low} to {high}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -5,6 +5,7 @@ A command calls parsync.runtime.stop_signals.exit_on_stop_signals before its imp
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -37,6 +38,7 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None, with_less: str
     """
     if sys.stdout is None:  # its descriptor was closed before Python started
         return print_error("standard output is closed")
+    print_what_can_be_encoded()
     try:
         status: int = app(args=arguments, standalone_mode=False) or 0
         sys.stdout.flush()
@@ -62,6 +64,16 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None, with_less: str
     if status in STOPPED:
         print(STOPPED[status], file=sys.stderr)
     return status
+
+
+def print_what_can_be_encoded() -> None:
+    """Let standard output and error print ? for characters that their encoding lacks: printing
+    never ends a command. In UTF-8, names of files that are not text stay as they are."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            keeps_bytes = stream.errors == "surrogateescape"
+            if not (keeps_bytes and stream.encoding.lower().replace("-", "") == "utf8"):
+                stream.reconfigure(errors="replace")
 
 
 def print_error(message: str) -> int:

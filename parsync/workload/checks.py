@@ -47,6 +47,7 @@ def validate(workload: Workload) -> None:
     _validate_arrivals(workload)
     _validate_machines(workload)
     _validate_phases(workload)
+    _validate_waiting(workload)
     _validate_quotas(workload)
     if workload.mapreduce is not None:
         wrong = workload.mapreduce.broken_rule(workload.tasks)
@@ -298,6 +299,15 @@ def _validate_machines(workload: Workload) -> None:
     _require(
         not np.isin(initial.machine, down_at_start).any(),
         "initial.machine: a machine that is down at 0",
+    )
+
+
+def _validate_waiting(workload: Workload) -> None:
+    catalog = workload.catalog
+    cost = catalog.wait_cost * -(-workload.end_us // catalog.wait_quantum_us)
+    _require(
+        cost <= MAX_COST,
+        f"catalog.wait_cost: to wait for all of the workload costs {cost}, at most {MAX_COST}",
     )
 
 

@@ -21,7 +21,7 @@ from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
 from experiments.presets import default_arms, demo_scale
 from experiments.running import make_metrics, make_workload
-from experiments.statistics import mean_interval, paired_difference
+from experiments.statistics import interval_in_words, median_interval, paired_difference
 from experiments.warm_up import state_after
 from experiments.workload_config import WorkloadConfig
 from parsync.metrics.delay import DelayMetric
@@ -140,11 +140,13 @@ def main() -> None:
             ]
             lone[name].append(mean_ms(parts))
     for name in SHARING:
-        more = paired_difference(sharing[name], lone[name])
+        more = paired_difference(sharing[name], lone[name]).absolute
+        limits = "" if more.spread is None else f" ({more.spread[0]:+.1f} to {more.spread[1]:+.1f})"
         print(
-            f"{name}: {mean_interval(sharing[name]).mean:.1f} ms sharing, "
-            f"{mean_interval(lone[name]).mean:.1f} ms alone; "
-            f"{more.mean:+.1f} ms by sharing ({more.low:+.1f} to {more.high:+.1f})"
+            f"{name}: {median_interval(sharing[name]).estimate:.1f} ms sharing, "
+            f"{median_interval(lone[name]).estimate:.1f} ms alone; "
+            f"{more.estimate:+.1f} ms by sharing{limits}; medians over the seeds, "
+            f"{interval_in_words(given.seeds)}"
         )
 
 

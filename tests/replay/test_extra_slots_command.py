@@ -56,7 +56,8 @@ def test_it_finds_what_the_search_itself_finds(
 ) -> None:
     assert run(app, [*SMALL, "--gap", "1,0.5", "--seeds", "2", "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr()
-    assert "G (s)" in printed.out and "95 % intervals" in printed.out
+    shown = " ".join(printed.out.split())
+    assert "G (s)" in shown and "no interval: it takes 5 seeds" in shown
     found = rows(tmp_path / "extra_slots_gap.csv")
     assert [(row["gap_s"], row["seed"]) for row in found] == [
         ("0.5", "1"),
@@ -188,7 +189,8 @@ def test_blocks_have_a_partition_for_each_scheduler_by_default() -> None:
 
 
 def test_a_plot_marks_values_without_an_answer_and_leaves_small_numbers_as_they_are() -> None:
-    known, none = Interval(mean=5.0, low=4.0, high=6.0, n=2), Interval(n=0, missing=2)
+    known = Interval(estimate=5.0, low=4.0, high=6.0, level=0.9375, n=5, varied=True)
+    none = Interval(n=0, missing=2)
     figure = figure_of.draw("G (s)", {"A = 1": {0.3: known, 0.5: none}, "A = 2": {0.3: none}})
     (axes,) = figure.axes
     labels = axes.get_legend_handles_labels()[1]

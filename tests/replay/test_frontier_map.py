@@ -98,5 +98,5 @@ def test_there_is_no_map_of_one_condition_or_of_very_many(
 def test_names_with_commas_are_set_apart(tmp_path: Path) -> None:
     summary = frontier_with(tmp_path, [50], [None], ("Greedy", "ParSync, tau", "ParSync, patient"))
     several = summary.bests[0].model_copy(update={"best": 0, "tied": [1, 2]})
-    expected = "Greedy, not certainly ahead of ParSync, tau; ParSync, patient"
+    expected = "Greedy; not certainly more than ParSync, tau; ParSync, patient"
     assert best_text(summary, several) == expected

@@ -212,7 +212,7 @@ def test_a_run_says_which_arms_may_tear_gangs(
     assert [arm.tears_gangs for arm in summary.arms] == ["", shown, "protocol 'locking'"]
     [table] = gang_tables(summary)
     assert [one.key for one in table.quantities] == list(GangFigures.model_fields)
-    torn = {row.name: row.cells[2] for row in table.rows}
+    torn = {row.arm.name: row.cells[2] for row in table.rows}
     assert torn["Unset"] == "0" and int(torn["Torn"]) > 0
     assert '<h3 id="gangs">' in report and f"may tear gangs: {shown}" in report
 

@@ -21,6 +21,7 @@ from experiments.run_directory import read_summary, write_run
 from experiments.summary import build_summary
 from experiments.summary_model import RunSummary
 from experiments.workloads import google2011
+from parsync.metrics.quantity import from_to
 from tests.unit.known_quantities import QUANTITIES
 from tests.unit.record_factory import CHARACTERS
 from tests.unit.run_factory import with_overall, workload, write_synthetic_run
@@ -201,23 +202,33 @@ def with_own_figures(summary: RunSummary) -> RunSummary:
 
 def test_a_clear_winner_is_named_with_margin_and_certainty() -> None:
     row = rows_for(
-        {"A": [100.0, 102.0, 101.0], "B": [50.0, 52.0, 51.0], "C": [200.0, 205.0, 199.0]}
+        {
+            "A": [100.0, 102.0, 101.0, 103.0, 99.0],
+            "B": [50.0, 52.0, 51.0, 53.0, 49.0],
+            "C": [200.0, 205.0, 199.0, 201.0, 202.0],
+        }
     )
     assert (row["best"], row["tied"]) == ("B", "")
     assert row["certain"] == "B C" and row["good"] == "B"  # against the baseline A
     assert "B is lowest at 51 µs. A is next: +98 %, +50 µs" in row["sentence"]
-    assert "worse in 3 of 3 seeds" in row["sentence"]
+    assert "worse in 5 of 5 seeds" in row["sentence"]
 
 
 def test_arms_the_seeds_cannot_tell_apart_are_not_ranked() -> None:
-    row = rows_for({"A": [100.0, 40.0, 70.0], "B": [50.0, 90.0, 69.0]})
+    row = rows_for({"A": [100.0, 40.0, 70.0, 71.0, 60.0], "B": [50.0, 90.0, 69.0, 72.0, 80.0]})
     assert row["tied"] == "B" if row["best"] == "A" else row["tied"] == "A"
     assert "the difference is not certain" in row["sentence"]
     assert row["certain"] == ""
 
 
 def test_an_arm_behind_a_tie_is_measured_against_it() -> None:
-    row = rows_for({"A": [10.0, 12.0, 11.0], "B": [11.0, 11.5, 10.9], "C": [500.0, 510.0, 505.0]})
+    row = rows_for(
+        {
+            "A": [10.0, 12.0, 11.0, 11.2, 10.8],
+            "B": [11.0, 11.5, 10.9, 11.3, 11.4],
+            "C": [500.0, 510.0, 505.0, 501.0, 502.0],
+        }
+    )
     assert "the difference to B is not certain. C is next" in row["sentence"]
 
 
@@ -227,9 +238,49 @@ def test_equal_arms_have_no_winner() -> None:
 
 
 def test_an_arm_that_never_got_there_in_some_seed_does_not_win() -> None:
-    row = rows_for({"A": [1.0, None, 1.0], "B": [5.0, 5.1, 5.2], "C": [6.0, 6.1, 6.2]})
+    row = rows_for(
+        {
+            "A": [1.0, None, 1.0, 1.0, 1.0],
+            "B": [5.0, 5.1, 5.2, 5.3, 5.4],
+            "C": [6.0, 6.1, 6.2, 6.3, 6.5],
+        }
+    )
     assert row["best"] == "B"
     assert row["tied"] == ""
+
+
+def test_arms_that_are_equal_under_every_seed_are_called_so() -> None:
+    one = [1.0, 2.0, 3.0, 4.0, 5.0]
+    row = rows_for({"A": one, "B": one, "C": [9.0, 8.0, 9.5, 8.1, 7.0]})
+    assert row["sentence"].startswith("A and B are lowest at 3 µs, the same under every seed. C is")
+
+
+def test_where_seeds_change_nothing_none_are_counted() -> None:
+    row = rows_for({"A": [5.0] * 5, "B": [7.0] * 5})
+    assert (
+        row["sentence"]
+        == "A is lowest at 5 µs. B is next: +40 %, +2 µs; the seeds made no difference."
+    )
+
+
+def test_few_seeds_do_not_tell() -> None:
+    row = rows_for({"A": [5.0, 6.0], "B": [7.0, 9.0]})
+    assert (
+        "A is lowest at 5.50 µs, before B at 8 µs: not enough seeds to tell (2" in row["sentence"]
+    )
+    assert row["certain"] == ""
+
+
+def test_what_is_unsure_has_an_interval_that_includes_zero() -> None:
+    """Differences whose mean is unsure and whose ratios are not: both are judged as printed."""
+    row_a = [100.0, 10.0, 10.0, 10.0, 10.0]
+    row_b = [101.0, 13.0, 12.0, 12.5, 11.0]
+    arms = [
+        bare_arm(name, seeds=dict(enumerate(its))) for name, its in (("A", row_a), ("B", row_b))
+    ]
+    summary = with_own_figures(build_summary(FACTS, workload(), arms))
+    cell = verdict(summary, [QUANTITIES["delay_mean_us"]])[0].cells[1]
+    assert cell.certain and cell.change_interval == "+1.0 to +30 %"
 
 
 def test_one_run_claims_no_certainty() -> None:
@@ -253,12 +304,12 @@ def test_the_terminal_table_fits_eighty_columns_and_marks_the_best(run: Path) ->
 def test_wide_intervals_leave_the_capacity_in_the_first_table(run: Path) -> None:
     summary = read_summary(run)
     keys = ("delay_mean_us", "delay_p99_us", "conflict_rate", "preferred_share", "jct_mean_us")
-    halves = (641.0, 195_000.0, 0.063, 0.18, 3e6, 60_714.0)
+    lows = (641.0, 195_000.0, 0.063, 0.18, 3e6, 160_714.0)
     rows = []
-    for key, half in zip((*keys, "decisions_per_s"), halves, strict=True):
+    for key, low in zip((*keys, "decisions_per_s"), lows, strict=True):
         its = QUANTITIES[key]
         assert its.column_label
-        spread = f"± {its.spread_text(half)}"
+        spread = from_to(its.text(low), its.text(1.3 * low))
         [row] = verdict(summary, [its]) if key != "decisions_per_s" else rows[:1]
         value = its.text(225_714.0) if key == "decisions_per_s" else row.cells[0].value
         cells = tuple(replace(cell, value=value, spread=spread) for cell in row.cells)
@@ -269,7 +320,7 @@ def test_wide_intervals_leave_the_capacity_in_the_first_table(run: Path) -> None
     assert max(map(len, text.splitlines())) <= 80
     [heads] = [line for line in text.splitlines() if line.startswith(" Arm ")]
     assert "Delay" in heads and "Capacity" in heads
-    assert "226 k/s" in text and "±61 k/s" in text
+    assert "226 k/s" in text and "161–209" in text
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 200])

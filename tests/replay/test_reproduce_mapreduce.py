@@ -92,7 +92,7 @@ def test_the_command_judges_the_claims_of_both_figures(
     found = read_model(tmp_path / "out" / CLAIMS, Reproduction)
     expected = [claim.id for figure in small_paper for claim in figure.claims]
     assert [claim.id for claim in found.claims] == expected
-    assert all(claim.ours.mean is not None for claim in found.claims)
+    assert all(claim.ours.estimate is not None for claim in found.claims)
     page = (tmp_path / "out" / PAGE).read_text("utf-8")
     assert page.count("<svg") == 2
     assert page.count("Causes of conflicts") == 2

@@ -19,8 +19,10 @@ from parsync.metrics.summary import ScopeFigures
 PAIR = ("delay_mean_us", "preferred_share")
 
 
-def _around(mean: float) -> Interval:
-    return Interval(mean=mean, low=0.9 * mean, high=1.1 * mean, n=3)
+def _around(middle: float) -> Interval:
+    return Interval(
+        estimate=middle, low=0.9 * middle, high=1.1 * middle, level=0.9375, n=5, varied=True
+    )
 
 
 def frontier_of(summary: RunSummary) -> FrontierSummary:
@@ -32,7 +34,7 @@ def frontier_of(summary: RunSummary) -> FrontierSummary:
         partial="",
         workload=summary.workload.name,
         machines=summary.workload.machines,
-        seeds=[1, 2, 3],
+        seeds=[1, 2, 3, 4, 5],
         seeds_vary="",
         quantities=[known[key] for key in PAIR],
         conditions=[FrontierCondition(load_percent=None, gap_s=None)],
@@ -71,13 +73,19 @@ def frontier_of(summary: RunSummary) -> FrontierSummary:
                 delay=PAIR[0],
                 quality=PAIR[1],
                 area=_around(0.5 - 0.05 * index),
-                by_seed=[0.5 - 0.05 * index] * 3,
+                by_seed=[0.5 - 0.05 * index] * 5,
             )
             for index in members
         ],
         bests=[
             FrontierBest(
-                condition=0, delay=PAIR[0], quality=PAIR[1], members=members, best=0, tied=[]
+                condition=0,
+                delay=PAIR[0],
+                quality=PAIR[1],
+                members=members,
+                best=0,
+                tied=[],
+                seeds_needed=5,
             )
         ],
     )

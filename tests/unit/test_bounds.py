@@ -26,7 +26,7 @@ BOUND_US = 9000.0
 
 
 def arm(
-    name: str, delay_us: float, left: int, conflicts: float = 0.5, seeds: int = 3, **at_least: float
+    name: str, delay_us: float, left: int, conflicts: float = 0.5, seeds: int = 5, **at_least: float
 ) -> ArmResult:
     """An arm that left so many of its 1000 tasks. Each seed's delay is one more than the last's."""
     bare = bare_arm(name)
@@ -62,7 +62,7 @@ def best(row: Row) -> str:
 
 
 def test_an_arm_that_left_tasks_unplaced_wins_nothing_with_seeds_or_without() -> None:
-    for seeds in (0, 3):
+    for seeds in (0, 5):
         lazy, whole = (
             arm("lazy", 100.0, 240, conflicts=0.1, seeds=seeds),
             arm("whole", 500.0, 0, seeds=seeds),
@@ -76,7 +76,7 @@ def test_an_arm_that_left_tasks_unplaced_wins_nothing_with_seeds_or_without() ->
 def test_beside_one_whole_arm_alone_it_wins_nothing_either() -> None:
     row = row_of("conflict_rate", arm("lazy", 100.0, 240, conflicts=0.1), arm("whole", 500.0, 0))
     assert best(row) == "whole"
-    assert "whole is lowest of the ranked arms, at 51 %. lazy left" in row.sentence
+    assert "whole is lowest of the ranked arms, at 52 %. lazy left" in row.sentence
 
 
 def test_the_bound_is_shown_in_place_of_the_mean_over_survivors_and_quantiles_are_never_never() -> (
@@ -127,7 +127,7 @@ def test_a_difference_with_a_bound_says_on_which_side_and_is_certain_only_away_f
     )
     against_lazy = row_of("delay_mean_us", lazy, whole).cells[1]
     assert against_lazy.change.startswith("≤ −") and against_lazy.certain and against_lazy.good
-    higher, lower = [20.0, 21.0, 22.5], [10.0, 11.0, 12.0]
+    higher, lower = [20.0, 21.0, 22.5, 20.0, 23.0], [10.0, 11.0, 12.0, 11.0, 12.0]
     assert paired_difference(higher, lower, at_least=True).certain
     assert not paired_difference(lower, higher, at_least=True).certain  # it may be higher in truth
     assert not paired_difference(higher, lower, at_most=True).certain
@@ -163,4 +163,4 @@ def test_page_terminal_and_tables_tell_of_it(tmp_path: Path) -> None:
     assert "Arms that left tasks unplaced: lazy." in markdown_text(compared, rows)
     of_lazy = list(csv.reader(csv_text(compared, rows).splitlines()))[1]
     assert of_lazy[:3] == ["lazy", "virtual", "equal capacity, 20,000 tasks/s"]
-    assert of_lazy[3:7] == ["delay_mean_us", "9000.0", "1", "9001.0"]
+    assert of_lazy[3:7] == ["delay_mean_us", "9000.0", "1", "9002.0"]

@@ -68,8 +68,8 @@ def test_arms_of_two_runs_are_paired_by_the_seeds_they_share(runs: list[str]) ->
     paired = summary.paired
     assert paired.seeds == [2, 3]
     assert paired.baseline == "one/parsync-adaptive"
-    # (40 - 22 + 60 - 33) / 2
-    assert paired.differences["two/a"]["delay_mean_us"].mean == 22.5
+    # between 40 - 22 and 60 - 33
+    assert paired.differences["two/a"]["delay_mean_us"].estimate == 22.5
 
 
 def test_the_table_shows_every_arm_and_says_what_it_rests_on(
@@ -103,9 +103,9 @@ def test_tables_are_written_as_html_csv_and_markdown(
         assert code == 0, text
     with (tmp_path / "table.csv").open() as file:
         rows = {row["arm"]: row for row in csv.DictReader(file)}
-    assert float(rows["two: A"]["mean"]) == 50.0
-    assert float(rows["two: A"]["difference_mean"]) == 22.5
-    assert rows["one: ParSync adaptive"]["difference_mean"] == ""
+    assert float(rows["two: A"]["estimate"]) == 50.0
+    assert float(rows["two: A"]["difference_estimate"]) == 22.5
+    assert rows["one: ParSync adaptive"]["difference_estimate"] == ""
     markdown = (tmp_path / "table.md").read_text()
     assert "| one: A | **25 µs**" in markdown
     page = (tmp_path / "table.html").read_text()

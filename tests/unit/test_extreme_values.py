@@ -15,7 +15,7 @@ from experiments.interruption import Interruption
 from experiments.running import make_workload, run_arm_virtual
 from parsync.core._native import RunningTasks
 from parsync.core.workers import FOREVER_US
-from parsync.workload.checks import validate
+from parsync.workload.checks import MAX_COST, validate
 from parsync.workload.workload import QuotaMembership, Workload
 from schedulers.flow.extraction import fit_together
 from schedulers.objective import native_columns
@@ -129,6 +129,22 @@ def test_tasks_that_run_for_ever_and_a_day_end_later_than_any_run() -> None:
     assert running.take(1 << 60)[1].tolist() == [2]
     end_us, allocation, _, _ = running.take(FOREVER_US)
     assert allocation.tolist() == [0, 1] and (end_us > 1 << 60).all()
+
+
+def test_costs_at_their_ceiling_end_no_arm(tmp_path: Path) -> None:
+    made = make_workload(CONFIG, 1)
+    sets = made.catalog.sets
+    costs = {
+        "unscheduled_cost": np.full(sets, MAX_COST),
+        "machine_cost": np.full(len(made.catalog.machine), MAX_COST - 1),
+        "elsewhere_cost": np.where(np.arange(sets) > 0, MAX_COST - 1, 0),
+        "wait_cost": MAX_COST // 2,
+        "wait_quantum_us": made.end_us // 2,
+    }
+    catalog = dataclasses.replace(made.catalog, **costs)
+    outcome(dataclasses.replace(made, catalog=catalog), tmp_path)
+    with pytest.raises(ValueError, match=r"catalog\.wait_cost: to wait for all of the workload"):
+        validate(dataclasses.replace(made, catalog=dataclasses.replace(catalog, wait_quantum_us=1)))
 
 
 def test_scores_whose_sum_no_view_can_hold_are_refused() -> None:

@@ -113,21 +113,24 @@ def test_a_choice_that_turns_two_arms_round_is_told() -> None:
     turned = with_choice(summary, first=9000.0)
     (sentence,) = sensitivity_sentences(turned)
     assert sentence.startswith("If it rained, mean delays would be 4.50 times as long, and ")
-    assert sentence.endswith(", and second would overtake first; third would overtake first.")
+    few = " (under each of 3 seeds; an interval takes 5)."
+    assert sentence.endswith(f", and second would overtake first; third would overtake first{few}")
     assert sensitivity_sentences(turned)[0] == dict(rests_on(turned))["Decision times"]
     (table,) = sensitivity_tables(turned)
     assert table.seeds == 3 and list(table.rows) == ["first"]
     (delay, *_) = table.rows["first"]
-    assert "×" in delay.change and delay.certain
+    assert "×" in delay.change and not delay.certain
+    assert delay.doubt == ": not enough seeds"
     alone = with_choice(summary, False, first=9000.0, second=3000.0)
-    assert sensitivity_sentences(alone)[0].endswith(", and second would overtake first.")
+    assert sensitivity_sentences(alone)[0].endswith(f", and second would overtake first{few}")
     both = with_choice(summary, first=2100.0, second=6000.0)
     assert "would be 1.05 to 2.00 times as long" in sensitivity_sentences(both)[0]
     equal = with_choice(summary, first=2000.0)
     assert "mean delays would not change" in sensitivity_sentences(equal)[0]
     same = with_choice(summary, first=2100.0)
     assert sensitivity_sentences(same) == [
-        "If it rained, mean delays would be 1.05 times as long, and no arm would overtake another."
+        "If it rained, mean delays would be 1.05 times as long, and no arm would overtake another"
+        f"{few}"
     ]
 
 

@@ -12,7 +12,7 @@ from experiments.report.answer import rests_on
 from experiments.report.differences import differences
 from experiments.report.page import verdict_page
 from experiments.report.verdict import Row, verdict
-from experiments.statistics import Difference
+from experiments.statistics import paired_difference
 from experiments.summary import ArmResult, build_summary
 from experiments.summary_model import ComparedArms, RunSummary
 from parsync.metrics.regret import RegretMeans
@@ -107,8 +107,7 @@ def test_the_change_of_a_priced_arm_s_regret_is_neither_good_nor_bad() -> None:
     names = {"one": {}, "other": {}, "priced": IMPLIED}
     arms = [arm(name, options, seeds={1: 1.0, 2: 2.0}) for name, options in names.items()]
     summary = build_summary(FACTS, workload(), arms)
-    change = Difference(mean=3.0, low=2.0, high=4.0, n=2, lower_in=0, higher_in=2, sign_p=0.5,
-                        certain=True)  # fmt: skip
+    change = paired_difference([5.0, 6.0, 7.0, 8.0, 9.0], [3.0] * 5)
     changes = {arm.slug: {"decision_regret": change} for arm in summary.arms[1:]}
     paired = summary.paired.model_copy(update={"differences": changes})
     summary = summary.model_copy(update={"paired": paired})
@@ -117,7 +116,7 @@ def test_the_change_of_a_priced_arm_s_regret_is_neither_good_nor_bad() -> None:
     assert [cell.judged for cell in shown.cells] == [True, True, False]
     page = verdict_page(summary, [shown], "title", "caption")
     assert page.count('class="change bad"') == 1  # of the arm without prices
-    assert page.count("+3") == 2
+    assert page.count("+133 %") == 2
 
 
 def test_the_report_says_what_prices_do_to_regret() -> None:

@@ -236,8 +236,11 @@ def seeds_with(
 @pytest.mark.parametrize(
     ("delays_us", "verdict"),
     [
-        ((1.0, 1.1, 0.9, 1.0), Verdict.HOLDS),
-        ((9.0, 9.1, 8.9, 9.0), Verdict.DOES_NOT_HOLD),
+        ((1.0, 1.1, 0.9, 1.0, 1.2), Verdict.HOLDS),
+        ((9.0, 9.1, 8.9, 9.0, 9.2), Verdict.DOES_NOT_HOLD),
+        ((1.0, 1.1, 0.9, 1.0, 2.1), Verdict.NOT_COMPARABLE),
+        ((1.0, 1.1, 0.9), Verdict.HOLDS),  # too few for an interval: every seed counts
+        ((1.0, 1.1, 2.1), Verdict.NOT_COMPARABLE),
         ((1.0, 9.0), Verdict.NOT_COMPARABLE),
         ((1.9,), Verdict.HOLDS),
         ((2.1,), Verdict.DOES_NOT_HOLD),

@@ -151,7 +151,7 @@ def test_a_figure_is_drawn_with_its_numbers(figure: MapReduceFigure, tmp_path: P
     assert all(len(row) + 1 == len(shown.table.header) for row in rows.values())
     label = at_policy(BUSY, MAX_PARALLELISM)
     expected = {
-        "fig15": ("10", "50.0 %", "2.25 x", "2.25 x"),  # the means of both seeds
+        "fig15": ("10", "50.0 %", "2.25 x", "2.25 x"),  # half-way between both seeds
         "fig16": ("70.0 %", "20.0 %", "90.0 %"),
     }
     assert rows[label][: len(expected[figure.id])] == expected[figure.id]

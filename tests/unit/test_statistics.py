@@ -1,4 +1,4 @@
-"""Intervals against closed forms and their coverage."""
+"""Intervals against closed forms, what they say of ties and of few seeds, and their coverage."""
 
 from __future__ import annotations
 
@@ -8,47 +8,96 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from experiments.statistics import mean_interval, paired_difference
-
-T_9 = 2.2621571627409915  # 97.5 % point of Student's t with 9 degrees of freedom (tables)
-T_1 = 12.706204736432095
-
-
-def test_the_interval_of_the_mean_is_students_t() -> None:
-    values = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0]
-    mean = sum(values) / 10
-    error = math.sqrt(sum((v - mean) ** 2 for v in values) / 9 / 10)
-    interval = mean_interval(values)
-    assert interval.mean == pytest.approx(mean)
-    assert interval.high == pytest.approx(mean + T_9 * error)
-    assert interval.low == pytest.approx(mean - T_9 * error)
+from experiments.statistics import (
+    corrected_level,
+    fewest_seeds,
+    interval_in_words,
+    median_interval,
+    paired_difference,
+    seeds_needed,
+)
 
 
-def test_two_values_give_a_very_wide_interval_and_one_gives_none() -> None:
-    two = mean_interval([0.0, 2.0])
-    assert (two.low, two.high) == pytest.approx((1 - T_1, 1 + T_1))
-    one = mean_interval([5.0])
-    assert (one.mean, one.low, one.high, one.n) == (5.0, None, None, 1)
-    assert mean_interval([]).mean is None
+def test_five_seeds_have_their_range_and_ten_the_second_to_the_ninth() -> None:
+    five = median_interval([3.0, 1.0, 4.0, 1.5, 5.0])
+    assert (five.estimate, five.low, five.high, five.level) == (3.0, 1.0, 5.0, 0.9375)
+    ten = median_interval([float(value) for value in range(10)])
+    assert (ten.estimate, ten.low, ten.high) == (4.5, 1.0, 8.0)
+    assert ten.level == pytest.approx(0.978515625)
 
 
-def test_a_missing_value_leaves_the_mean_undefined() -> None:
-    interval = mean_interval([1.0, None, 2.0])
-    assert (interval.mean, interval.n, interval.missing) == (None, 2, 1)
+@pytest.mark.parametrize("n", [5, 6, 7, 8, 11, 20, 40])
+def test_the_level_is_that_of_the_binomial_distribution_and_the_interval_the_shortest(
+    n: int,
+) -> None:
+    interval = median_interval([float(value) for value in range(n)])
+    assert interval.low is not None and interval.level is not None
+    place = round(interval.low)
+    assert interval.level == pytest.approx(1 - 2 * stats.binom.cdf(place, n, 0.5))
+    assert interval.level >= 0.93 > 1 - 2 * stats.binom.cdf(place + 1, n, 0.5)
+
+
+def test_fewer_than_five_seeds_have_no_interval() -> None:
+    assert fewest_seeds() == 5
+    four = median_interval([1.0, 2.0, 3.0, 4.0])
+    assert (four.estimate, four.low, four.level) == (2.5, None, None)
+    assert "takes 5 seeds" in interval_in_words(4)
+    assert interval_in_words(5) == "93.75 % interval (the lowest to the highest seed)"
+    assert interval_in_words(10) == "97.85 % interval (the 2nd to the 9th of the sorted seeds)"
+    difference = paired_difference([1.0, 2.0], [3.0, 4.0])
+    assert difference.too_few_seeds and not difference.certain
+    assert median_interval([]).estimate is None
+
+
+@pytest.mark.parametrize("comparisons", [1, 2, 6, 7, 12, 100])
+def test_corrected_comparisons_need_more_seeds(comparisons: int) -> None:
+    needed = seeds_needed(comparisons)
+    assert needed == math.ceil(1 + math.log2(comparisons / 0.05))
+    values, level = [float(value) for value in range(needed)], corrected_level(comparisons)
+    assert median_interval(values, level).low == 0.0
+    assert median_interval(values[1:], level).low is None
+
+
+@pytest.mark.parametrize("value", [0.1 + 0.2, 1e-9, 3.3e17])
+@pytest.mark.parametrize("n", [5, 6, 10, 40])
+def test_equal_values_give_a_width_of_exactly_nothing(value: float, n: int) -> None:
+    interval = median_interval([value] * n)
+    assert interval.low == interval.estimate == interval.high == value
+    assert not interval.varied and interval.spread is None
+
+
+def test_equal_arms_are_called_equal() -> None:
+    figures = [0.1, 0.2, 0.3, 0.1, 0.7]
+    difference = paired_difference(figures, figures)
+    assert difference.is_equal and not difference.certain and difference.sign_p is None
+    assert difference.absolute.spread is None
+    assert (difference.absolute.low, difference.absolute.high) == (0.0, 0.0)
+
+
+def test_a_missing_value_leaves_the_median_undefined() -> None:
+    interval = median_interval([1.0, None, 2.0])
+    assert (interval.estimate, interval.n, interval.missing) == (None, 2, 1)
     difference = paired_difference([1.0, None], [2.0, 2.0])
-    assert (difference.mean, difference.missing, difference.certain) == (None, 1, False)
+    assert difference.estimate is None and difference.absolute.missing == 1
+    assert not difference.certain and not difference.too_few_seeds
 
 
-def test_the_interval_covers_the_true_mean_as_often_as_it_says() -> None:
+@pytest.mark.parametrize("n", [5, 10])
+@pytest.mark.parametrize("skewed", [False, True])
+def test_the_interval_covers_the_true_median_as_often_as_it_says(n: int, skewed: bool) -> None:
     rng = np.random.default_rng(1)
-    runs = 2000
+    runs = 4000
+    draws = rng.normal(0, 2, (runs, n))
     inside = 0
-    for _ in range(runs):
-        interval = mean_interval(rng.normal(7, 3, 10).tolist())
+    for values in np.exp(draws) if skewed else draws:
+        interval = median_interval(values.tolist())
         assert interval.low is not None and interval.high is not None
-        inside += interval.low <= 7 <= interval.high
-    assert abs(inside / runs - 0.95) < 4 * math.sqrt(0.95 * 0.05 / runs)
+        inside += interval.low <= (1.0 if skewed else 0.0) <= interval.high
+    level = median_interval([0.0] * n).level
+    assert level is not None
+    assert abs(inside / runs - level) < 4 * math.sqrt(level * (1 - level) / runs)
 
 
 def test_pairing_removes_what_the_seed_does_to_both() -> None:
@@ -57,35 +106,53 @@ def test_pairing_removes_what_the_seed_does_to_both() -> None:
     arm = seed_effect + 1 + rng.normal(0, 0.1, 10)
     difference = paired_difference(arm.tolist(), seed_effect.tolist())
     assert difference.certain
-    assert difference.mean == pytest.approx(1, abs=0.2)
+    assert difference.estimate == pytest.approx(1, abs=0.2)
     assert (difference.lower_in, difference.higher_in) == (0, 10)
     assert difference.sign_p == pytest.approx(2 / 2**10)  # closed form: all ten on one side
 
 
-def test_the_relative_difference_is_the_geometric_mean_of_ratios() -> None:
-    difference = paired_difference([2.0, 8.0], [1.0, 1.0])
-    assert difference.relative == pytest.approx(4 - 1)
-    half = T_1 * math.log(2)  # logs are log 2 and 3 log 2: standard error log 2
-    assert difference.relative_low == pytest.approx(4 * math.exp(-half) - 1)
-    assert difference.relative_high == pytest.approx(4 * math.exp(half) - 1)
-    assert paired_difference([0.0, 1.0], [1.0, 1.0]).relative is None
+def test_the_sign_test_is_that_of_scipy() -> None:
+    for lower in range(8):
+        arm, baseline = [0.0] * lower + [2.0] * (7 - lower), [1.0] * 7
+        expected = stats.binomtest(lower, 7).pvalue
+        assert paired_difference(arm, baseline).sign_p == pytest.approx(expected)
 
 
-def test_equal_arms_differ_by_nothing_surely() -> None:
-    difference = paired_difference([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
-    assert (difference.mean, difference.certain, difference.sign_p) == (0.0, False, None)
+def test_the_relative_difference_is_the_median_of_ratios() -> None:
+    difference = paired_difference([2.0, 8.0, 3.0, 1.0, 10.0], [1.0, 1.0, 1.0, 2.0, 2.0])
+    assert difference.relative.estimate == 3 - 1
+    assert (difference.relative.low, difference.relative.high) == (0.5 - 1, 8 - 1)
+    even = paired_difference([2.0, 8.0], [1.0, 1.0])
+    assert even.relative.estimate == pytest.approx(4 - 1)  # the geometric mean of both
 
 
-@given(st.lists(st.tuples(st.floats(0.1, 1e6), st.floats(0.1, 1e6)), min_size=2, max_size=12))
+def test_a_delay_of_nothing_has_no_relative_difference() -> None:
+    with_nothing = paired_difference([0.0, 1.0, 1.0, 1.0, 1.0], [1.0] * 5)
+    assert with_nothing.relative.estimate is None and with_nothing.absolute.low == -1.0
+
+
+positive = st.floats(0.1, 1e6)
+
+
+@given(st.lists(st.tuples(positive, positive), min_size=2, max_size=12))
 def test_swapping_the_arms_turns_the_difference_round(pairs: list[tuple[float, float]]) -> None:
     one, other = [a for a, _ in pairs], [b for _, b in pairs]
     forth, back = paired_difference(one, other), paired_difference(other, one)
-    assert forth.mean is not None and back.mean is not None
-    assert forth.mean == pytest.approx(-back.mean)
-    assert forth.low == pytest.approx(-(back.high or 0))
+    assert forth.estimate is not None and back.estimate is not None
+    assert forth.estimate == pytest.approx(-back.estimate)
+    if forth.absolute.low is not None:
+        assert forth.absolute.low == -(back.absolute.high or 0)
     assert forth.certain == back.certain
-    assert (1 + (forth.relative or 0)) * (1 + (back.relative or 0)) == pytest.approx(1)
-    assert forth.relative_low is not None and forth.relative_low >= -1
+    ratios = [1 + (side.relative.estimate or 0) for side in (forth, back)]
+    assert ratios[0] * ratios[1] == pytest.approx(1)
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=5, max_size=12))
+def test_the_absolute_and_the_relative_interval_agree(pairs: list[tuple[int, int]]) -> None:
+    difference = paired_difference([a for a, _ in pairs], [b for _, b in pairs])
+    for interval in (difference.absolute, difference.relative):
+        assert interval.low is not None and interval.high is not None
+        assert difference.certain == (interval.low > 0 or interval.high < 0)
 
 
 def test_unequal_numbers_of_seeds_are_refused() -> None:

@@ -80,14 +80,16 @@ def test_the_digest_tells_runs_apart_and_ignores_the_figures() -> None:
 
 
 def test_differences_are_paired_by_seed_whatever_their_order() -> None:
-    one = bare_arm("other", seeds={1: 10.0, 2: 20.0, 3: 30.0, 9: 1e9})
-    other = bare_arm(BASELINE, seeds={3: 29.0, 1: 9.0, 2: 19.0})
+    one = bare_arm("other", seeds={1: 10.0, 2: 20.0, 3: 30.0, 4: 40.0, 5: 50.0, 9: 1e9})
+    other = bare_arm(BASELINE, seeds={3: 29.0, 1: 9.0, 2: 19.0, 5: 48.0, 4: 39.0})
     result = build_summary(FACTS, workload(), [one, other]).paired
-    assert result.seeds == [1, 2, 3]  # 9 is not of both arms
+    assert result.seeds == [1, 2, 3, 4, 5]  # 9 is not of both arms
     assert result.baseline == "parsync-adaptive"  # by its name, though it is not the first
     difference = result.differences["other"]["delay_mean_us"]
-    assert (difference.mean, difference.low, difference.high) == (1.0, 1.0, 1.0)
-    assert result.arms["other"]["delay_mean_us"].mean == 20.0
+    absolute = difference.absolute
+    assert (absolute.estimate, absolute.low, absolute.high) == (1.0, 1.0, 2.0)
+    assert result.arms["other"]["delay_mean_us"].estimate == 30.0
+    assert result.level == 0.9375
     assert "parsync-adaptive" not in result.differences
 
 
@@ -138,8 +140,8 @@ def test_slugs_are_file_names_and_never_alike() -> None:
         (None, "not a run directory"),
         ("{", "not readable as JSON"),
         ("[]", "expected an object"),
-        ('{"format": 2}', "summary.json: field format: expected 8, .* got 2"),
-        ('{"format": 8, "digest": "", "seed": 1}', "field runtime is missing"),
+        ('{"format": 2}', "summary.json: field format: expected 9, .* got 2"),
+        ('{"format": 9, "digest": "", "seed": 1}', "field runtime is missing"),
     ],
 )
 def test_what_is_wrong_with_a_directory_is_said(

@@ -23,14 +23,22 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export RAY_USAGE_STATS_ENABLED := 0
 export RAY_worker_niceness := 0
 
-.PHONY: setup help native run test check lint format types unit cpp-test bench clean
+.PHONY: setup copied help native run test check lint format types unit cpp-test bench clean
 
 setup: $(VENV)/.ready native
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
-$(VENV)/.ready: pyproject.toml
+# In a copied folder, the scripts of .venv would run, and install into, the original.
+FOREIGN := $(shell its=$$(head -n 3 $(VENV)/bin/agora 2>/dev/null | \
+  grep -o -m 1 '/[^" ]*/bin/python') && ! [ "$${its%/python}" -ef $(VENV)/bin ] && echo yes)
+
+copied:
+	@echo "$(VENV) is that of another folder: it is made anew"
+	rm -rf $(VENV)
+
+$(VENV)/.ready: pyproject.toml $(if $(FOREIGN),copied)
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --upgrade pip
 	$(PY) -m pip install --quiet \
@@ -41,6 +49,9 @@ $(VENV)/.ready: pyproject.toml
 # Rebuilds only what changed; the extension modules land beside their packages.
 native: $(VENV)/.ready
 	@mkdir -p build
+	@if [ -f build/release/CMakeCache.txt ] && ! [ . -ef \
+	  "$$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' build/release/CMakeCache.txt)" ]; then \
+	  echo "build/release is that of another folder: it is made anew"; rm -rf build/release; fi
 	@$(CMAKE) -S . -B build/release -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(PY) \
 	  -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/bin/ninja > build/configure.log 2>&1 \
 	  || (cat build/configure.log; exit 1)

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from parsync.runtime.stop_signals import exit_on_stop_signals
-
 
 def main() -> None:
     """Run the command that the process's arguments name, and exit with its status."""
+    try:
+        from parsync.runtime.stop_signals import exit_on_stop_signals
+    except ImportError:
+        _end_if_hidden()
+        raise
     exit_on_stop_signals()  # before the imports, which take a while
+    _end_if_hidden()
     from experiments.command_line import run_command
     from experiments.commands.registry import app
 
     run_command(app)
+
+
+def _end_if_hidden() -> None:
+    """End in one line if a file that has nothing to do with Agora hides one of its packages. Say so
+    if the command is that of another folder."""
+    import sys
+    from pathlib import Path
+
+    from experiments.imports import clash, copied_from
+
+    copied = copied_from(Path(sys.argv[0]))
+    if copied:
+        print(f"note: {copied}", file=sys.stderr)
+    hidden = clash()
+    if hidden:
+        print(f"error: {hidden}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

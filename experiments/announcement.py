@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from experiments.config import RunConfig
 from experiments.frontiers.grid import make_grid
 from experiments.frontiers.running import as_it_is
@@ -13,7 +15,10 @@ from experiments.sweeps.expected_time import BUSY, START_S, expected_run_s
 from experiments.sweeps.points import Point, paired_points
 from experiments.sweeps.progress import time_text
 from parsync.metrics.quantity import counted
+from parsync.runtime.assembly import Assembly
 from parsync.workload.workload import Workload
+from schedulers.unplaceable import REASONS, Unplaceable
+from shared_state.tasks import NO_GANG
 
 ACTORS_S = 5.0  # before and after a live arm
 REPORT_S = 10.0
@@ -46,6 +51,51 @@ def run_announcement(config: RunConfig, workload: Workload) -> str:
     if later:
         expected_s += START_S
     return f"{', '.join(parts)}: about {time_text(expected_s)}."
+
+
+def unplaceable_notes(config: RunConfig, workload: Workload) -> list[str]:
+    """The units of the workload that can never be placed: one line for each reason, with the arms
+    that it concerns if not all."""
+    arms_of: dict[str, list[str]] = {}
+    for arm in config.arms:
+        assembly = Assembly.of(arm.spec(config.seed, config.heartbeat_us, 1, live=False), workload)
+        for said in _unplaceable(assembly):
+            arms_of.setdefault(said, []).append(f"'{arm.name}'")
+    return [
+        f"{said}." if len(arms) == len(config.arms) else f"{said} (in arm {', '.join(arms)})."
+        for said, arms in arms_of.items()
+    ]
+
+
+def _unplaceable(assembly: Assembly) -> list[str]:
+    """The units that the agents of an arm can never place: one line for each reason."""
+    units = {agent: assembly.unplaceable(agent) for agent in range(assembly.arm.agents)}
+    if not any(found is not None for found in units.values()):
+        return []
+    workload = assembly.workload
+    agent_of_batch, _ = assembly.owners()
+    agent = np.full(len(workload.tasks), -1, np.int32)
+    agent[workload.arrival_rows] = np.repeat(agent_of_batch, np.diff(workload.arrival_offsets))
+    reason = np.full(len(agent), -1, np.int8)
+    for number, found in units.items():
+        if found is None:
+            continue
+        first_us = np.minimum(found.task_us, found.gang_us)
+        never = (agent == number) & (first_us <= workload.tasks.submit_us)
+        reason[never] = found.reason[never]
+    lines = []
+    for present in np.unique(reason[reason >= 0]).tolist():
+        gang = workload.tasks.gang[reason == present]
+        gangs, tasks = len(np.unique(gang[gang != NO_GANG])), len(gang)
+        what = counted(tasks, "task")
+        if (gang != NO_GANG).all():
+            what += f" of {counted(gangs, 'gang')}"
+        if present == Unplaceable.LARGER_THAN_EVERY_MACHINE:
+            is_larger = f"{'is' if tasks == 1 else 'are'} {REASONS[present]}"
+            lines.append(f"{what} {is_larger} and will not be placed")
+        else:
+            lines.append(f"{what} can never be placed: {REASONS[present]}")
+    return lines
 
 
 def virtual_runs(config: RunConfig) -> tuple[Sequence[Point], Sequence[Point]]:

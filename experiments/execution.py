@@ -13,7 +13,7 @@ from shlex import quote
 from rich.console import Console
 from rich.text import Text
 
-from experiments.announcement import run_announcement
+from experiments.announcement import run_announcement, unplaceable_notes
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
 from experiments.fluid_bound import expected_rates
@@ -37,7 +37,7 @@ from experiments.running import ArmRunner, make_workload, run_arm_virtual
 from experiments.sensitivity import changed_points
 from experiments.stages import StageFailed, Stages
 from experiments.sweeps.progress import ProgressReport
-from parsync.metrics.quantity import counted
+from experiments.verification.manifest import write_manifest
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
@@ -68,10 +68,8 @@ def _start(options: RunOptions, report: ProgressReport) -> int:
         check_arms(config, workload)
         _check_stages(config, workload)
     said = run_announcement(config, workload)
-    too_large = int(workload.facts["tasks_larger_than_every_machine"])
-    if too_large:
-        is_larger = f"{counted(too_large, 'task')} {'is' if too_large == 1 else 'are'} larger"
-        console.print(f"{is_larger} than every machine and will not be placed.")
+    for note in unplaceable_notes(config, workload):
+        console.print(note, highlight=False, markup=False, soft_wrap=True)
     # Nothing is lost up to here: a stop signal ends the command at once.
     with stop_signals_noted() as interruption:
         try:
@@ -240,11 +238,15 @@ def _finish(
     if reason:
         console.print("Writing partial results (press Ctrl-C again to quit without the report).")
     try:
-        stages.finish(reason)
+        failed = stages.finish(reason)
+        write_manifest(directory)
     except KeyboardInterrupt:
         if (directory / SUMMARY).exists():
+            write_manifest(directory)
             console.print(Text(f"The results are written; {interruption.note}."), soft_wrap=True)
         raise
+    if failed is not None:
+        raise failed
 
 
 def _report_later(directory: Path) -> str:

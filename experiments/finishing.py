@@ -40,8 +40,9 @@ def finish_run(
     partial: str,
     report: ProgressReport,
     interruption: Interruption,
-) -> None:
-    """Write everything into the run directory and show the comparison.
+) -> OSError | None:
+    """Write everything into the run directory and show the comparison. Returns why that could not
+    be printed; None if it was.
 
     Args:
         runs: The runs that the arms are compared by.
@@ -69,10 +70,15 @@ def finish_run(
         ]
         times = [run.times for run, arm in of_arms if run.live and arm.has_sound_run]
         write_calibration(directory, times, config.live.hosts, config.live.tick_ms * 1000)
-    Console().print(comparison_table(summary))
+    failed: OSError | None = None
+    try:
+        Console().print(comparison_table(summary))
+    except OSError as error:  # standard output is full or closed: the report is made all the same
+        failed = error
     with report.stage("report"):
         path = write_report(directory, check)
     report.console.print(Text(f"report: {path}"), soft_wrap=True)
+    return failed
 
 
 def report_so_far(

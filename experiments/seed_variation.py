@@ -19,6 +19,7 @@ from experiments.workloads.registry import SEEDS_VARY
 from experiments.workloads.resampling import OFFERED_BY_TRACE, RESAMPLE
 
 LIKE_LOAD = 0.05
+MOST_LISTED = 10  # loads; of more, the lowest and the highest are shown
 
 
 def is_same_under_every_seed(arm: ArmSummary, seeds: Sequence[int]) -> bool:
@@ -79,9 +80,12 @@ def _loads(summary: ComparedArms) -> str:
         return ""
     seeds = summary.paired.seeds
     loads = [row.offered_permille for row in summary.arms[0].seeds if row.seed in seeds]
+    each = [f"{load / 10:g}" for load in loads]
+    lowest, highest = min(loads) / 10, max(loads) / 10
+    offered = and_list(each) if len(each) <= MOST_LISTED else f"{lowest:g} to {highest:g}"
     text = (
-        f"The resamples offer {min(loads) / 10:g} to {max(loads) / 10:g} % of the cell, the trace "
-        f"{facts.get(OFFERED_BY_TRACE, 0):g} %."
+        f"Under seeds {seeds[0]} to {seeds[-1]} the resamples offer {offered} % of the cell, the "
+        f"trace {facts.get(OFFERED_BY_TRACE, 0):g} %."
     )
     limit = f"{100 * LIKE_LOAD:g} %"
     if are_like_loads(loads):

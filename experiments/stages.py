@@ -257,9 +257,9 @@ class Stages:
                 yield point, figures
                 show(f"{what}: {progress.step()}")
 
-    def finish(self, reason: str) -> None:
-        """Write the results and the report. Errors as finish_run."""
-        finish_run(
+    def finish(self, reason: str) -> OSError | None:
+        """Write the results and the report. Returns and raises as finish_run."""
+        return finish_run(
             self._config,
             self._facts,
             self.in_order(),

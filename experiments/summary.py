@@ -151,13 +151,9 @@ def summary_of(
     sensitivity: Sequence[Sensitivity] = (),
 ) -> RunSummary:
     """The summary of arms that are described already."""
-    of_run = hashlib.blake2b(digest_size=16)
-    for arm in arms:
-        for part in (arm.digest, *(seed.digest for seed in arm.seeds)):
-            of_run.update(part.encode())
     known = distinct(quantities)
     return RunSummary(
-        digest=of_run.hexdigest(),
+        digest=summary_digest(arms),
         seed=facts.seed,
         version=facts.version,
         runtime=facts.runtime,
@@ -172,6 +168,15 @@ def summary_of(
         paired=paired(arms, known),
         sensitivity=list(sensitivity),
     )
+
+
+def summary_digest(arms: Sequence[ArmSummary]) -> str:
+    """The digest of the arms' digests, and of those of their seeds, in order."""
+    of_run = hashlib.blake2b(digest_size=16)
+    for arm in arms:
+        for part in (arm.digest, *(seed.digest for seed in arm.seeds)):
+            of_run.update(part.encode())
+    return of_run.hexdigest()
 
 
 def distinct(quantities: Sequence[Quantity]) -> list[Quantity]:

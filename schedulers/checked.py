@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from schedulers.capability import Capability
@@ -32,7 +33,11 @@ from schedulers.mapreduce.jobs import MapReduceJobs
 from schedulers.plan_check import PlanCheck, shortened
 from schedulers.prices.interface import DemandCounts, SharesDemand
 from schedulers.registry import SchedulerSpec
-from schedulers.too_large import tasks_too_large, with_too_large
+from schedulers.unplaceable import (
+    UnplaceableUnits,
+    larger_than_every_machine,
+    with_unplaceable,
+)
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
 from shared_state.view import ClusterView
 
@@ -65,6 +70,7 @@ class CheckedScheduler:
         spec: SchedulerSpec,
         environment: SchedulerEnvironment,
         table: TaskBatch,
+        unplaceable: UnplaceableUnits | None = None,
     ) -> None:
         """A scheduler with its checks.
 
@@ -73,12 +79,17 @@ class CheckedScheduler:
             spec: Its kind, with the capabilities that its options give it.
             environment: What it was created with.
             table: Every task of the run (row = id).
+            unplaceable: The units that it can never place; None: those larger than every machine.
         """
         self._scheduler = scheduler
         self._kind = spec.kind
         self._name = environment.name
         self._keeps_pending = Capability.KEEPS_PENDING in spec.capabilities
-        self._too_large = tasks_too_large(table, environment.cell)
+        self._unplaceable = (
+            larger_than_every_machine(table, environment.cell)
+            if unplaceable is None
+            else unplaceable
+        )
         constraints = PlacementConstraints.of(environment.catalog, environment.cell)
         self._check = PlanCheck(table, spec.capabilities, constraints)
         self._table = table
@@ -106,6 +117,7 @@ class CheckedScheduler:
         options: BaseModel,
         environment: SchedulerEnvironment,
         table: TaskBatch,
+        unplaceable: UnplaceableUnits | None = None,
     ) -> CheckedScheduler:
         """A new scheduler. Raises ContractBroken if its constructor raises."""
         for shared in (environment.cell, environment.catalog, environment.mapreduce):
@@ -121,30 +133,28 @@ class CheckedScheduler:
         except (Exception, SystemExit) as error:
             rule = _raised("build()", error)
             raise ContractBroken(environment.name, spec.kind, 0, rule) from error
-        return cls(scheduler, spec.with_options(options), environment, table)
+        return cls(scheduler, spec.with_options(options), environment, table, unplaceable)
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         """As Scheduler.plan, for tasks of any size.
 
-        Tasks that no machine can hold are not offered to the scheduler, and are pending in the plan
+        Units that can never be placed are not offered to the scheduler, and are pending in the plan
         as TOO_LARGE.
 
         Raises:
             ContractBroken: The scheduler broke a rule, or raised.
         """
         self._round += 1
-        if self._too_large is None:
+        unplaceable = self._never_placed(tasks.task, context.now_us)
+        if unplaceable is None:
             return self._plan(tasks, view, context)
-        too_large = self._too_large[tasks.task]
-        if not too_large.any():
-            return self._plan(tasks, view, context)
-        rest = tasks.take(~too_large)
+        rest = tasks.take(~unplaceable)
         if len(rest) or self._keeps_pending:
             plan = self._plan(rest, view, context)
         else:
             nowhere = np.zeros(0, np.int32)
             plan = Plan.from_machines(rest, nowhere, operations=0, partitions_scanned=0)
-        return with_too_large(plan, tasks.take(too_large))
+        return with_unplaceable(plan, tasks.take(unplaceable))
 
     def plan_and_claim(self, task: Int64, view: ClusterView, context: PlanContext) -> ClaimedPlan:
         """Plan tasks (int64[n], ids) as plan() does, and take the claims out of the view.
@@ -152,7 +162,7 @@ class CheckedScheduler:
         Raises:
             ContractBroken: The scheduler broke a rule, or raised.
         """
-        if self._claiming is None or (self._too_large is not None and self._too_large[task].any()):
+        if self._claiming is None or self._never_placed(task, context.now_us) is not None:
             tasks = self._table.take(task)
             return ClaimedPlan.claim(self.plan(tasks, view, context), tasks, view)
         self._round += 1
@@ -175,6 +185,10 @@ class CheckedScheduler:
             plan = replace(claimed.plan, partitions_scanned=scanned)
             return claimed._replace(plan=plan)
         return claimed
+
+    def _never_placed(self, task: Int64, now_us: int) -> NDArray[np.bool_] | None:
+        """Which of these tasks can never be placed from now on, bool[n]; None if all can."""
+        return None if self._unplaceable is None else self._unplaceable.among(task, now_us)
 
     def _plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         in_flight = view.claims_in_flight

@@ -97,8 +97,8 @@ class PendingReason(IntEnum):
     """Why a task was left waiting."""
 
     NO_ROOM = 0  # nothing in the view fits it
-    # It, or a member of its gang, is larger than every machine of the cell. The platform says so:
-    # schedulers are not offered such tasks.
+    # It or its gang can never be placed (schedulers.unplaceable). The platform says so: schedulers
+    # are not offered such tasks.
     TOO_LARGE = 1
     PRICED_OUT = 2  # waiting is cheaper than any place
     WAITS_FOR_PREFERRED = 3  # none of its preferred machines has room, and its patience lasts
@@ -360,10 +360,10 @@ class ClaimingScheduler(Scheduler, Protocol):
     ) -> ClaimedPlan:
         """Plan as plan() does, and take the claims out of the view.
 
-        A run calls this instead of plan(), except in rounds with tasks that are larger than every
-        machine. It does not check these plans once more: check_conformance holds them against those
-        of plan(). It checks that the claims of one plan were taken out of the view. If the call
-        raises an error, the view must be as it was.
+        A run calls this instead of plan(), except in rounds with tasks that can never be placed. It
+        does not check these plans once more: check_conformance holds them against those of plan().
+        It checks that the claims of one plan were taken out of the view. If the call raises an
+        error, the view must be as it was.
 
         Args:
             table: Every task of the run (row = id); always the same object. Read-only.

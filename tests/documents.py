@@ -36,6 +36,7 @@ PACKAGE_OF = {"csv_trace": "workloads", "lottery": "protocols"}  # in examples/,
 
 _FENCE = re.compile(r"```(\S*)")
 _REST = re.compile(r"# the rest as in (.+)")
+_OF_THE_SHELL = re.compile(r"\||&&|\d*>|;")  # a pipe, another command, a redirection
 _OF_A_RUN = "the config.toml of `agora run`"
 _PLACEHOLDERS = {"FAMILY": "quincy", "ID": "1491"}  # those for which not every word will do
 
@@ -171,7 +172,8 @@ def check_command(words: list[str]) -> None:
     """Check a command as the program that it names reads it, without running it. Raises what that
     program raises, or AssertionError."""
     first, rest = words[0].rpartition("/")[2], words[1:]
-    _CHECKS[first](rest)
+    its = [index for index, word in enumerate(rest) if _OF_THE_SHELL.match(word)]
+    _CHECKS[first](rest[: its[0]] if its else rest)
 
 
 def _check_agora(words: list[str]) -> None:

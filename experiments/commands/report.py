@@ -22,8 +22,9 @@ def report_command(
     status 2 if there is nothing to report.
     """
     from experiments.killed_runs import finish_killed
-    from experiments.report.page import write_report
+    from experiments.report.page import FIGURES_FOLDER, write_report
     from experiments.run_directory import SUMMARY, read_summary
+    from experiments.verification.manifest import renew_manifest
 
     for run in runs:
         if not (run / SUMMARY).is_file():
@@ -31,4 +32,6 @@ def report_command(
         summary = read_summary(run)
         if summary.partial:
             print(f"{run}: partial: {summary.partial_reason}", file=sys.stderr)
-        print(write_report(run))
+        path = write_report(run)
+        renew_manifest(run, [path, *sorted((run / FIGURES_FOLDER).iterdir())])
+        print(path)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from experiments.explain.outcomes import Columns, ConflictCosts, conflict_costs
 from experiments.explain.story import COMMITTED, Claim, End, OtherClaim, TaskStory
-from parsync.metrics.tables import NOT_KNOWN, SCHEMAS
+from parsync.metrics.quantity import counted
+from parsync.metrics.tables import NOBODY, NOT_KNOWN, NOT_LOOKED_AT, SCHEMAS
 from parsync.workload.workload import Workload
 from schedulers.objective import placement_cost
 from shared_state.errors import AgoraError
-from shared_state.tasks import Int64
+from shared_state.tasks import NO_GANG, Int64
 from shared_state.transaction import CONFLICTS, NO_RIVAL, Reason
 
 
@@ -58,12 +59,14 @@ class ArmStories:
         lost = self._columns("unplaceable")
         submit_us = int(tasks.submit_us[task])
         submitted = starts is None and submit_us <= self._seen_us
-        preference = int(tasks.preference[task])
+        preference, gang = int(tasks.preference[task]), int(tasks.gang[task])
         offsets = workload.catalog.machine_offsets
         return TaskStory(
             arm=self._arm,
             task=task,
             job=int(tasks.job[task]),
+            gang=gang if gang != NO_GANG else None,
+            gang_tasks=int(np.count_nonzero(tasks.gang == gang)) if gang != NO_GANG else 0,
             scheduler=claims[0].scheduler if claims else self._owner(task),
             request=self._request(task),
             preferred_machines=int(offsets[preference + 1] - offsets[preference]),
@@ -75,6 +78,7 @@ class ArmStories:
             given_up=_codes("unplaceable", "abandoned")[int(lost["abandoned"][given_up[0]])]
             if len(given_up)
             else "",
+            waits=tuple(self._waits(task)),
             delay_us=None if first_us is None or not submitted else first_us - submit_us,
             seen_us=self._seen_us,
         )
@@ -95,6 +99,31 @@ class ArmStories:
 
     def _rows(self, table: str, task: int) -> Int64:
         return np.flatnonzero(self._columns(table)["task"] == task)
+
+    def _waits(self, task: int) -> Iterator[str]:
+        """Why a task still waits when the run ends, line by line."""
+        rows = self._rows("waiting", task)
+        if not len(rows):
+            return
+        its = {name: int(column[rows[0]]) for name, column in self._columns("waiting").items()}
+        yield _codes("waiting", "why")[its["why"]]
+        gang = self._workload.tasks.gang
+        if its["ahead"] != NOBODY:
+            of_gang = f" of gang {gang[its['ahead']]}" if gang[its["ahead"]] != NO_GANG else ""
+            yield f"ahead of it is task {its['ahead']}{of_gang}"
+        machines = counted(its["machines"], "machine")
+        if its["resource"] == NOBODY:
+            whole = ", but not for its whole gang" if gang[task] != NO_GANG else ""
+            yield f"at the end {machines} had room for it{whole}"
+        elif its["resource"] != NOT_LOOKED_AT:
+            short = self._workload.cell.dimensions[its["resource"]]
+            if its["machines"]:
+                yield f"{short} was short on {machines} with enough of everything else"
+            else:
+                yield f"every machine was short of several resources, most of them of {short}"
+        if its["unseen"]:
+            hidden = counted(its["unseen"], "machine")
+            yield f"{hidden} in partitions that its scheduler may not use would hold it when empty"
 
     def _claims(self, task: int) -> tuple[tuple[Claim, ...], int | None]:
         """The claims for a task in order, and when its scheduler learned of its first commit."""

@@ -105,6 +105,8 @@ class TaskStory:
     Attributes:
         arm: The name of the arm.
         task, job: Ids, rows of the workload's tables.
+        gang: Its gang's id; None if it has none.
+        gang_tasks: How many tasks its gang has; 0 if it has none.
         scheduler: The name of its scheduler; "" if that is not on record.
         request: What it asks for, by resource dimension.
         preferred_machines: How many machines it prefers.
@@ -113,8 +115,11 @@ class TaskStory:
         initial_machine: Where it ran when the run began; None if it did not.
         claims: Its claims in order, without those that came when it was placed already.
         ends: Its ends in order.
-        given_up_us: When it was given up; None if it was not.
+        given_up_us: When it was given up, or sorted out because it can never be placed; None if it
+            was not.
         given_up: Why, "" if it was not.
+        waits: Why it still waits when the run ends, line by line; none if it does not, or that is
+            not on record.
         delay_us: From its submission to its first commit; None if it has none.
         seen_us: How far the run was seen.
     """
@@ -122,6 +127,8 @@ class TaskStory:
     arm: str
     task: int
     job: int
+    gang: int | None
+    gang_tasks: int
     scheduler: str
     request: Mapping[str, int]
     preferred_machines: int
@@ -131,6 +138,7 @@ class TaskStory:
     ends: tuple[End, ...]
     given_up_us: int | None
     given_up: str
+    waits: tuple[str, ...]
     delay_us: int | None
     seen_us: int
 

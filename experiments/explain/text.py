@@ -28,7 +28,10 @@ def story_text(story: TaskStory) -> str:
         else "prefers no machine"
     )
     by = f", scheduler {story.scheduler}" if story.scheduler else ""
-    task = f"Task {story.task} of job {story.job} (asks for {_amounts(story.request)}; {wants})"
+    unit = f"job {story.job}"
+    if story.gang is not None:
+        unit += f" and of gang {story.gang} with {counted(story.gang_tasks, 'task')}"
+    task = f"Task {story.task} of {unit} (asks for {_amounts(story.request)}; {wants})"
     lines = [f"{task} in arm '{story.arm}'{by}", *(f"  {one}" for one in _verdict(story))]
     for at_us, text, details in sorted(_events(story), key=lambda event: event[0]):
         lines.append(f"{seconds(at_us):>15}  {text}")
@@ -72,6 +75,8 @@ def _verdict(story: TaskStory) -> Iterator[str]:
             yield "It ran when the run began, and was never claimed."
         elif story.submit_us is None:
             yield "The run ended before it was submitted."
+        elif story.given_up_us is not None:
+            yield f"No scheduler claimed a machine for it: it is {story.given_up}."
         else:
             yield "No scheduler claimed a machine for it."
     elif not story.conflicts:
@@ -104,9 +109,9 @@ def _events(story: TaskStory) -> Iterator[_Event]:
     for end in story.ends:
         yield end.at_us, _end(end), ()
     if story.given_up_us is not None:
-        yield story.given_up_us, f"given up: {story.given_up}", ()
+        yield story.given_up_us, f"taken out of the queue: {story.given_up}", ()
     elif story.submit_us is not None and story.placed_us is None:
-        yield story.seen_us, "still waits when the run ends", ()
+        yield story.seen_us, "still waits when the run ends", story.waits
 
 
 def _claim(claim: Claim) -> str:

@@ -55,6 +55,7 @@ from parsync.protocols.optimistic.choices import StrategyKind
 from shared_state.errors import AgoraError
 
 REPORT = "report.html"
+FIGURES_FOLDER = "figures"
 EARLY_FIGURES = 3  # of a run that goes on
 _TEMPLATES = Path(__file__).parent / "templates"
 _LEAD = ("frontier", "trade_off")  # the figure of the first screen: the first that there is
@@ -98,7 +99,7 @@ def _write(
     to_come: Sequence[str],
     check: Callable[[], None],
 ) -> Path:
-    figures = run.directory / "figures"
+    figures = run.directory / FIGURES_FOLDER
     path = run.directory / REPORT
     live = run.live()
     try:

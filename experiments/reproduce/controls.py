@@ -81,7 +81,12 @@ def _own_partition(run: FigureRun, number: int) -> GroupConfig:
 def _locking(run: FigureRun, count: int, **options: float) -> GroupConfig:
     """The run's schedulers with locks on so many partitions."""
     [group] = run.arm.groups
-    protocol = {"kind": "locking", "locked_partitions": count, **options}
+    protocol = {
+        "kind": "locking",
+        "locked_partitions": count,
+        "head_of_line_s": 0.0,
+        **options,
+    }
     return group.model_copy(update={"name": "locks", "protocol": protocol})
 
 

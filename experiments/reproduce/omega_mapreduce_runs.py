@@ -49,6 +49,7 @@ _PROTOCOL = {
     "sync": "every_attempt",
     "gap_s": 1.0,
     "freed_at_once": True,
+    "head_of_line_s": 0.0,
     "commit_mode": "incremental",
 }
 

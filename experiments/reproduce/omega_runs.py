@@ -63,6 +63,7 @@ _PROTOCOL = {
     "sync": "every_attempt",
     "gap_s": 1.0,
     "losers": "requeue",
+    "head_of_line_s": 0.0,
     "commit_mode": "incremental",
 }
 _SAMPLE_S, _HEARTBEAT_US = 10.0, 100_000

@@ -105,6 +105,7 @@ class Arms:
             schedulers,
             sync,
             decision=self.cell.equal_capacity(self.cell.schedulers, scan_cost=scan_cost),
+            head_of_line_s=0.0,  # the paper's queue keeps its order
             commit_mode="incremental",
         )
         group = group.model_copy(update={"protocol": {**group.protocol, "tau_s": tau_s}})

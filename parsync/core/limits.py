@@ -27,9 +27,12 @@ class SchedulerLimits:
     @property
     def has_any(self) -> bool:
         """Whether there is a limit at all."""
-        return self != SchedulerLimits()
+        return self != NO_LIMITS
 
     def amount(self, cell: CellSpec) -> Int64:
         """What its tasks may hold together, int64[R], machines that are down counted as well."""
         total: Int64 = cell.limit.sum(axis=0)
         return total if self.hold_permille is None else total * self.hold_permille // ENTIRE
+
+
+NO_LIMITS = SchedulerLimits()

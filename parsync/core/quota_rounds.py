@@ -47,7 +47,7 @@ class QuotaRounds:
         self._agents = agents
         whole = capacity.amount.max(axis=0)[:, None]  # shares are of the cell with all machines up
         self._minimum = whole * [group.minimum_permille for group in spec.groups] // ENTIRE
-        self._maximum = whole * [group.maximum_permille for group in spec.groups] // ENTIRE
+        self._maximum = np.ascontiguousarray(spec.largest(capacity).T)
         self._weight = np.array([group.weight for group in spec.groups], np.int64)
         self._equal = np.ones(agents, np.int64)
         shape = (agents, len(spec.groups), len(whole))

@@ -95,6 +95,13 @@ class QuotaSpec:
                     f"quotas: the workload's group '{name}' is missing, got {', '.join(known)}"
                 )
 
+    def largest(self, capacity: Capacity) -> Int64:
+        """What the tasks of each group never exceed together, int64[G, R]."""
+        whole = capacity.amount.max(axis=0)
+        share = np.array([group.maximum_permille for group in self.groups], np.int64)
+        largest: Int64 = whole * share[:, None] // ENTIRE
+        return largest
+
     def of_tasks(self, membership: QuotaMembership | None) -> TaskQuotas:
         """The quota groups of a workload's tasks. AgoraError as check_names."""
         self.check_names(() if membership is None else membership.names)

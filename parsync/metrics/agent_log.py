@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from parsync.metrics._native import CommitLog
 from parsync.metrics.measurements import Measurements
 from parsync.metrics.record import Record
-from parsync.metrics.tables import NOT_KNOWN, TABLES
+from parsync.metrics.tables import NOT_KNOWN, TABLES, Waiting
 from schedulers.interface import Plan
 from schedulers.objective import native_columns
+from schedulers.unplaceable import Unplaceable
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
 from shared_state.transaction import CONFLICTS, CommitResult, is_conflict
 
@@ -94,8 +95,25 @@ class AgentLog:
             "job_attempts", len(jobs), self._agent, jobs, start_us, part_us, tasks, *others
         )
 
-    def unplaceable(self, now_us: int, task: Int64, abandoned: int) -> None:
-        self._records.add("unplaceable", len(task), task, self._agent, now_us, abandoned)
+    def unplaceable(self, now_us: int, task: Int64, reason: NDArray[np.int8] | Unplaceable) -> None:
+        """Tasks that are not tried again, and why: an Unplaceable for each, int8[n], or for all."""
+        why = int(reason) if isinstance(reason, Unplaceable) else reason
+        self._records.add("unplaceable", len(task), task, self._agent, now_us, why)
+
+    def hold(self, task: int, from_us: int, until_us: int, behind: int) -> None:
+        self._records.add("holds", 1, task, self._agent, from_us, until_us, behind)
+
+    def waiting(
+        self,
+        task: Int64,
+        why: Waiting,
+        ahead: int,
+        resource: Int32,
+        machines: Int64,
+        unseen: Int64,
+    ) -> None:
+        columns = (task, self._agent, int(why), ahead, resource, machines, unseen)
+        self._records.add("waiting", len(task), *columns)
 
     def sample(
         self,

@@ -41,6 +41,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "daily_conflicts": "parsync.metrics.daily_conflicts:DailyConflictMetric",
         "throughput": "parsync.metrics.throughput:ThroughputMetric",
         "unplaceable": "parsync.metrics.unplaceable:UnplaceableMetric",
+        "queue_holds": "parsync.metrics.queue_holds:QueueHoldMetric",
         "gangs": "parsync.metrics.gangs:GangMetric",
         "utilisation": "parsync.metrics.utilisation:UtilisationMetric",
         "backlog": "parsync.metrics.backlog:BacklogMetric",

@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Set
+from enum import IntEnum
 
 import numpy as np
 
 from parsync.schema import Column, TableSchema, flag, names_of
 from schedulers.interface import ChangeKind, PartitionRanking
+from schedulers.unplaceable import REASONS
 from shared_state.transaction import NO_RIVAL, Reason
 
 NOT_KNOWN = -1  # in columns that say so
+NOBODY = -1
+NOT_LOOKED_AT = -2
 _FROM_THE_LOG = {
     NOT_KNOWN: "not known: its scheduler was killed, and the row is from the cell's log"
 }
@@ -41,6 +45,36 @@ _RESOURCE = Column("int32", "id", "the resource dimension, in the order of the c
 def _claims(what: str) -> Column:
     return Column("int32", "claims", what)
 
+
+class Waiting(IntEnum):
+    """Why a task still waits with its scheduler when the run ends."""
+
+    NO_ROOM = 0
+    BEHIND = 1
+    NOT_TRIED = 2
+    QUOTA = 3
+    JOB_NOT_ADMITTED = 4
+    PAUSED = 5
+    REJECTED = 6
+    PRICED_OUT = 7
+    WAITS_FOR_PREFERRED = 8
+    SLOTS_TOO_DEAR = 9
+    HELD_BACK = 10
+
+
+WAITING: Mapping[int, str] = {
+    Waiting.NO_ROOM: "its last round found no room in the view",
+    Waiting.BEHIND: "it is behind a unit that found no room and holds the queue",
+    Waiting.NOT_TRIED: "its scheduler has not come to it since it was submitted, or lost its place",
+    Waiting.QUOTA: "its quota group, or what its scheduler may hold (hold_max), has no room for it",
+    Waiting.JOB_NOT_ADMITTED: "its job is not admitted yet (jobs_max)",
+    Waiting.PAUSED: "it pauses before it rejoins the queue (losers = requeue)",
+    Waiting.REJECTED: "its last claim was rejected, and it is to be decided again",
+    Waiting.PRICED_OUT: "waiting was cheaper than any place when it was offered",
+    Waiting.WAITS_FOR_PREFERRED: "it waited for a preferred machine when it was offered",
+    Waiting.SLOTS_TOO_DEAR: "every place was too dear, with its slot's price, when it was offered",
+    Waiting.HELD_BACK: "its job ran as many tasks as it should, or an earlier part of it",
+}
 
 Tables = Mapping[str, TableSchema]
 
@@ -243,8 +277,47 @@ SCHEMAS: Tables = {
                 "int8",
                 "code",
                 "why",
-                {0: "larger than every machine", 1: "given up after too many attempts"},
+                dict(REASONS),
             ),
+        },
+    ),
+    "waiting": TableSchema(
+        "One row per task that still waits with its scheduler when the run ends, and why. Claims "
+        "whose outcome is not known are left out.",
+        {
+            "task": _TASK,
+            "agent": _AGENT,
+            "why": Column("int8", "code", "why it waits", WAITING),
+            "ahead": Column(
+                "int64", "id", "the task that it is behind", {NOBODY: "it is behind none"}
+            ),
+            "resource": Column(
+                "int32",
+                "id",
+                "the resource dimension that is short in the view at the end",
+                {NOBODY: "some machines have room for it", NOT_LOOKED_AT: "not looked at"},
+            ),
+            "machines": Column(
+                "int64",
+                "machines",
+                "machines that have room for it, or lack this resource only; 0 if all lack more",
+            ),
+            "unseen": Column(
+                "int64",
+                "machines",
+                "machines that would hold it when empty, but that its scheduler may not use",
+            ),
+        },
+    ),
+    "holds": TableSchema(
+        "One row per stretch in which a task or gang without room held the queue of its scheduler "
+        "while others waited behind it (head_of_line_s).",
+        {
+            "task": Column("int64", "id", "the task, or the first task of the gang that held it"),
+            "agent": _AGENT,
+            "from_us": Column("int64", "us", "when it was first seen to hold the queue"),
+            "until_us": Column("int64", "us", "when it no longer did, or the run ended"),
+            "behind": Column("int64", "tasks", "tasks that waited behind it, at most"),
         },
     ),
     "rounds": TableSchema(

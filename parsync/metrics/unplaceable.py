@@ -9,13 +9,14 @@ from parsync.metrics.figures import Count, Figures
 from parsync.metrics.metric import Metric, Scope, TableColumns
 from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from schedulers.unplaceable import Unplaceable
 
 
 class UnplaceableFigures(Figures):
     """The tasks that left the queue unplaced; they are among the censored tasks.
 
     Attributes:
-        unplaceable: Tasks larger than every machine.
+        unplaceable: Tasks that their schedulers could never place.
         abandoned: Tasks given up after too many attempts.
     """
 
@@ -37,7 +38,7 @@ class UnplaceableMetric(Metric):
 
     def fold(self, batch: RecordBatch) -> None:
         agent, slot = batch["agent"], batch.slot("at_us")
-        abandoned = batch["abandoned"] == 1
+        abandoned = batch["abandoned"] == Unplaceable.ABANDONED
         for name, rows in (("abandoned", abandoned), ("unplaceable", ~abandoned)):
             self.count.add(name, agent[rows], slot[rows])
 

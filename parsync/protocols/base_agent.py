@@ -28,6 +28,7 @@ from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.metrics.tables import NOT_KNOWN
 from parsync.protocols.claim_checks import check_machines
+from parsync.protocols.sorting_out import SortingOut
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.interface import ChangeKind, ContractBroken
 from shared_state.tasks import Int32, Int64
@@ -49,7 +50,7 @@ class BaseAgent(ABC):
     """An agent that runs no scheduler.
 
     A subclass says what it does with queued tasks (on_queued) and with the events of its protocol
-    (on_event).
+    (on_event). Tasks that no machine can ever hold are sorted out before it sees them.
 
     Attributes:
         index: Its address.
@@ -72,6 +73,7 @@ class BaseAgent(ABC):
         self._clock = environment.clock
         self._sample_us = shared.sample_us
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
+        self._sorting_out = SortingOut(environment, self._log)
         self._undecided: deque[_Claims] = deque()  # the first of them is being decided
         self._committing: dict[int, _Claims] = {}  # by transaction
         self._delegated = DelegatedTasks()
@@ -186,6 +188,9 @@ class BaseAgent(ABC):
         return None
 
     def _queue(self, now_us: int, tasks: QueuedTasks) -> list[Effect]:
+        tasks = self._sorting_out.placeable(now_us, tasks)
+        if not len(tasks):
+            return []
         self.queued += len(tasks)
         return self.on_queued(now_us, tasks)
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from parsync.core.agent import Agent
 from parsync.core.event import Event
+from parsync.core.limits import NO_LIMITS, SchedulerLimits
 from parsync.core.node_side import NodeSide
 from parsync.core.participant import CellSide
 from parsync.core.quotas import TaskQuotas
@@ -21,6 +22,7 @@ from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import DecisionClock
 from schedulers.entry_points import parse_options, unknown_member
+from schedulers.unplaceable import UnplaceableUnits
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
@@ -94,6 +96,7 @@ class AgentEnvironment:
         clock: What its decisions cost.
         static_state: The constant part of views, shared by the agents in one process; None: the
             agent makes one.
+        unplaceable: The units that it can never place; None: it can place all.
     """
 
     shared: Environment
@@ -103,6 +106,28 @@ class AgentEnvironment:
     scheduler: CheckedScheduler | None
     clock: DecisionClock
     static_state: StaticCellState | None
+    unplaceable: UnplaceableUnits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReach:
+    """What a scheduler of a group may use, by the group's options. What it could place only beyond
+    that is sorted out (parsync.workload.placeability).
+
+    Args:
+        only_partitions: The partitions that it may use; None: all.
+        partitions_at_once: How many partitions one decision may use; None: all.
+        limits: What it limits itself to.
+    """
+
+    only_partitions: tuple[int, ...] | None = None
+    partitions_at_once: int | None = None
+    limits: SchedulerLimits = NO_LIMITS
+
+
+def whole_cell(options: Any) -> GroupReach:
+    """Everything, whatever the options."""
+    return GroupReach()
 
 
 def always(members: tuple[Member, ...]) -> bool:
@@ -141,6 +166,7 @@ class ProtocolSpec:
             of every run (parsync/metrics/tables.py) are.
         shared_options: A pydantic model that forbids unknown fields: what an arm may choose for the
             protocol as a whole, such as an allocator's interval.
+        reach: What a scheduler of a group with these options may use.
         for_workload: Returns the options of a group with those filled in that depend on the
             workload where they are unset.
     """
@@ -158,6 +184,7 @@ class ProtocolSpec:
     check: Callable[[tuple[Member, ...], int], None] = any_groups
     tables: Tables = field(default_factory=dict)
     shared_options: type[BaseModel] = NoOptions
+    reach: Callable[[Any], GroupReach] = whole_cell
     for_workload: Callable[[Any, Workload], Any] = as_given
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
@@ -204,6 +231,20 @@ class ProtocolSpec:
             rule = f"uses_cell_side: expected a bool, got a {type(uses).__name__}"
             raise AgoraError(f"protocol {self.kind!r}: {rule}")
         return uses
+
+    def reach_of(self, options: Any) -> GroupReach:
+        """What a scheduler of a group with these options may use. AgoraError if the protocol's
+        function raises, or returns no GroupReach."""
+        try:
+            given: object = self.reach(options)
+        except Exception as error:  # whatever somebody else's code raises
+            raise AgoraError(
+                f"protocol {self.kind!r}: reach {raised(error, self.reach)}"
+            ) from error
+        if not isinstance(given, GroupReach):
+            rule = f"reach: expected a GroupReach, got a {type(given).__name__}"
+            raise AgoraError(f"protocol {self.kind!r}: {rule}")
+        return given
 
     def capabilities_of(self, options: Any) -> Set[ProtocolCapability]:
         """What a group with these options needs of the runtimes.

@@ -23,15 +23,17 @@ from parsync.core.workers import WorkerPool
 from parsync.metrics.tables import Tables
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
-from parsync.protocols.spec import AgentEnvironment, Environment
+from parsync.protocols.spec import AgentEnvironment, Environment, GroupReach
 from parsync.protocols.tables import tables_of
 from parsync.runtime.arm_spec import ArmSpec, GroupSpec, capabilities_of, members_of
 from parsync.runtime.protocol_faults import CheckedNodeSide, ProtocolPart, made
+from parsync.workload.placeability import Reach, unplaceable_units
 from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.interface import SchedulerEnvironment
+from schedulers.unplaceable import UnplaceableUnits
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
@@ -103,6 +105,7 @@ class Assembly:
             None if group.kind is None else self.scheduler(index),
             group.clock,
             static_state,
+            self.unplaceable(index),
         )
         make = protocols.get(group.protocol.kind).make_agent
         return made(self.parts.get(index), lambda: make(of_agent), make)
@@ -120,7 +123,43 @@ class Assembly:
             workload.mapreduce,
         )
         options = spec.parse_options(group.options)
-        return CheckedScheduler.build(spec, options, environment, workload.tasks)
+        return CheckedScheduler.build(
+            spec, options, environment, workload.tasks, self.unplaceable(index)
+        )
+
+    def unplaceable(self, agent: int) -> UnplaceableUnits | None:
+        """The units of the workload that an agent could never place if it were given them; None if
+        it could place all."""
+        group, workload = self.arm.group_of(agent), self.workload
+        spec = protocols.get(group.protocol.kind)
+        reach = spec.reach_of(group.protocol.options)
+        places_gangs = ProtocolCapability.RUNS_SCHEDULERS in capabilities_of(group)
+        key = (reach, places_gangs)
+        if key not in self._unplaceable:
+            holds = None
+            if reach.limits.hold_permille is not None:
+                holds = reach.limits.amount(workload.cell)
+            quota_max = None
+            if self.arm.quotas is not None:
+                quota_max = self.arm.quotas.largest(Capacity.of(workload))
+            self._unplaceable[key] = unplaceable_units(
+                workload,
+                Reach(
+                    self.partitioning.of_each(),
+                    reach.only_partitions,
+                    reach.partitions_at_once,
+                    holds,
+                    None if self.quotas is None else self.quotas.of_task,
+                    quota_max,
+                    places_gangs,
+                ),
+            )
+        return self._unplaceable[key]
+
+    @cached_property
+    def _unplaceable(self) -> dict[tuple[GroupReach, bool], UnplaceableUnits | None]:
+        """By what the agents of a group may use, and whether they place gangs."""
+        return {}
 
     def master(self) -> MasterCore:
         workload = self.workload

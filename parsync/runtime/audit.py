@@ -23,7 +23,7 @@ from schedulers.mapreduce.audit import MapReduceAudit
 from schedulers.mapreduce.jobs import MapReduceJobs
 from shared_state.cell import Cell, Released
 from shared_state.invariants import AuditCounts, CellAudit
-from shared_state.observed_cell import CellObserver, ObservedCell
+from shared_state.observed_cell import CellObserver, CellObservers, ObservedCell
 from shared_state.tasks import Int32, Int64
 from shared_state.transaction import CommitResult, PartitionDelta, Reason, Transaction
 
@@ -111,11 +111,16 @@ class AuditedMaster:
     """A master whose cell is audited; it notes which agent asks for a sync."""
 
     def __init__(
-        self, master: MasterCore, audit: CellAudit, mapreduce: MapReduceJobs | None = None
+        self,
+        master: MasterCore,
+        audit: CellAudit,
+        mapreduce: MapReduceJobs | None = None,
+        observer: CellObserver | None = None,
     ) -> None:
         self._auditor = CellAuditor(audit, mapreduce)
         self._master = master
-        master.cell = ObservedCell(master.cell, self._auditor)
+        heard = (self._auditor,) if observer is None else (self._auditor, observer)
+        master.cell = ObservedCell(master.cell, CellObservers(*heard))
         self.cell = master.cell
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
@@ -153,9 +158,10 @@ class RunAudit:
         """Requests so far of schedulers that limit themselves; they keep the limits."""
         return 0 if self._limits is None else self._limits.commits
 
-    def master(self, master: MasterCore) -> AuditedMaster:
-        """The run's master, before its first event, with a cell that is audited."""
-        return AuditedMaster(master, self._cell, self._mapreduce)
+    def master(self, master: MasterCore, observer: CellObserver | None = None) -> AuditedMaster:
+        """The run's master, before its first event, with a cell that is audited, and observed by
+        another observer, too."""
+        return AuditedMaster(master, self._cell, self._mapreduce, observer)
 
     def handled(self, address: int, now_us: int, event: Event, effects: Sequence[Effect]) -> None:
         """Check what came of an event: see QuotaAudit.handled."""

@@ -5,6 +5,7 @@ A command calls parsync.runtime.stop_signals.exit_on_stop_signals before its imp
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -18,6 +19,7 @@ from shared_state.errors import AgoraError, printable
 
 BAD_INPUT = 2
 BROKEN_PIPE = 1  # as typer has it
+_NAME_PART = 40  # characters around the one that is no text
 INTERRUPTED = exit_status(signal.SIGINT)
 STOPPED = {exit_status(number): STOP_TEXT[number] for number in STOP_SIGNALS}
 
@@ -37,6 +39,7 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None, with_less: str
     """
     if sys.stdout is None:  # its descriptor was closed before Python started
         return print_error("standard output is closed")
+    print_what_can_be_encoded()
     try:
         status: int = app(args=arguments, standalone_mode=False) or 0
         sys.stdout.flush()
@@ -50,6 +53,9 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None, with_less: str
     except MemoryError:
         advice = f"; {with_less}" if with_less else ""
         status = print_error(f"not enough memory on this machine{advice}")
+    except UnicodeEncodeError as error:  # names of files that are bytes and no text
+        name = error.object[max(0, error.start - _NAME_PART) : error.end + _NAME_PART]
+        status = print_error(f"{name!r}: names of files must be UTF-8 text")
     except (typer.Abort, KeyboardInterrupt):
         status = INTERRUPTED
     except OSError as error:
@@ -62,6 +68,16 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None, with_less: str
     if status in STOPPED:
         print(STOPPED[status], file=sys.stderr)
     return status
+
+
+def print_what_can_be_encoded() -> None:
+    """Let standard output and error print ? for characters that their encoding lacks: printing
+    never ends a command. In UTF-8, names of files that are not text stay as they are."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            keeps_bytes = stream.errors == "surrogateescape"
+            if not (keeps_bytes and stream.encoding.lower().replace("-", "") == "utf8"):
+                stream.reconfigure(errors="replace")
 
 
 def print_error(message: str) -> int:

@@ -8,9 +8,10 @@ VIRTUAL_LOG, is the digest of all events handled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.json_files import digest_of, field_of, read_bytes, read_json, write_json
@@ -66,21 +67,28 @@ class ArmEnd:
         logs: Every log by file name.
         stopped: Why it did not get to its end, "" if it did.
         arm: The digest of its arm.json.
+        recovered: The live actors whose measurements were computed from logs, because their
+            processes were killed.
     """
 
     logs: Mapping[str, LogEnd]
     stopped: str
     arm: str
+    recovered: tuple[str, ...] = ()
 
 
-def write_end(directory: Path, logs: Mapping[str, LogEnd], stopped: str) -> None:
+def write_end(
+    directory: Path, logs: Mapping[str, LogEnd], stopped: str, recovered: Sequence[str] = ()
+) -> None:
     """Beside the arm's arm.json, whole or absent. AgoraError naming the file."""
-    content = {
+    content: dict[str, Any] = {
         "format": FORMAT,
         "stopped": stopped,
         "arm": digest_of(read_bytes(directory / ARM_FILE)),
         "logs": {name: asdict(log) for name, log in sorted(logs.items())},
     }
+    if recovered:
+        content["recovered"] = list(recovered)
     write_json(directory / ENDED_FILE, content)
 
 
@@ -101,8 +109,14 @@ def read_end(directory: Path) -> ArmEnd | None:
             field_of(path, log, "first_us", int),
             field_of(path, log, "last_us", int),
         )
+    recovered = content.get("recovered", [])
+    if type(recovered) is not list or not all(type(name) is str for name in recovered):
+        raise AgoraError(f"{path}: field recovered: expected a list of texts")
     return ArmEnd(
-        logs, field_of(path, content, "stopped", str), field_of(path, content, "arm", str)
+        logs,
+        field_of(path, content, "stopped", str),
+        field_of(path, content, "arm", str),
+        tuple(recovered),
     )
 
 

@@ -28,8 +28,7 @@ _T = TypeVar("_T")
 
 def write_json(path: Path, content: Mapping[str, Any]) -> str:
     """The content under a name, whole or absent; the digest of the file. AgoraError naming it."""
-    text = json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False, default=_plain)
-    data = text.encode() + b"\n"
+    data = to_json(content)
     unfinished = path.with_name(path.name + ".partial")
     try:
         unfinished.write_bytes(data)
@@ -39,6 +38,12 @@ def write_json(path: Path, content: Mapping[str, Any]) -> str:
             unfinished.unlink(missing_ok=True)
         raise AgoraError(f"{path}: cannot write it: {error.strerror}") from error
     return digest_of(data)
+
+
+def to_json(content: Mapping[str, Any]) -> bytes:
+    """The content as text for people and programs."""
+    text = json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False, default=_plain)
+    return text.encode() + b"\n"
 
 
 def read_json(path: Path, version: int) -> dict[str, Any]:

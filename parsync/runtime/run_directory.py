@@ -41,13 +41,22 @@ class Arm:
     Attributes:
         label: Its directory, as it was named.
         directory: The directory with its arm.json.
+        folder: The directory with its tables: the same, or of a live arm the one above.
+        run: The run that it is part of; None if it is part of none.
         digest: The digest of its events, as the summary of its run has it; None if the summary does
             not name it, or there is none.
     """
 
     label: str
     directory: Path
+    folder: Path
+    run: Path | None
     digest: str | None
+
+    @property
+    def slug(self) -> str:
+        """The name of its folder."""
+        return self.folder.resolve().name
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,7 @@ def find_arms(directory: Path) -> Found:
             gaps.append(f"the run ended early: {summary.partial}")
     whole = [name for name in names if _is_arm(folder / name)]
     gaps += [f"{ARMS}/{name} has no {ARM_FILE}" for name in names if name not in whole]
-    return Found(tuple(_arm(folder / name) for name in whole), tuple(gaps))
+    return Found(tuple(_arm(folder / name, directory) for name in whole), tuple(gaps))
 
 
 def run_of(directory: Path) -> Path:
@@ -121,11 +130,13 @@ def _is_arm(directory: Path) -> bool:
     )
 
 
-def _arm(directory: Path) -> Arm:
+def _arm(directory: Path, run: Path | None = None) -> Arm:
     has_arm_file = any((directory / name).is_file() for name in (ARM_FILE, OLD_FILE))
     where = directory if has_arm_file else directory / LOG
-    own = directory.resolve()
-    if has_arm_file and own.name == LOG:
-        own = own.parent
-    summary = read_summary(own.parents[1]) if own.parent.name == ARMS else None
-    return Arm(str(directory), where, None if summary is None else summary.digests.get(own.name))
+    folder = where.parent if where.resolve().name == LOG else where
+    own = folder.resolve()
+    if run is None and own.parent.name == ARMS:
+        run = own.parents[1]
+    summary = None if run is None else read_summary(run)
+    digest = None if summary is None else summary.digests.get(own.name)
+    return Arm(str(directory), where, folder, run, digest)

@@ -1,14 +1,16 @@
-"""A live run whose first scheduler host is killed, and its replay."""
+"""A live run whose first scheduler host is killed, and its replay, which makes its tables again."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from parsync.runtime.arm_spec import ArmSpec
-from parsync.runtime.live.log_replay import Replayed, replay
+from parsync.runtime.live.log_replay import Replayed, no_progress, replay
 from parsync.runtime.live.monitor import RunStatus
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live
+from parsync.runtime.recomputed_tables import compare_tables
+from parsync.runtime.records import merge_parts
 from parsync.workload.workload import Workload
 from tests.fixtures.live_runs import metrics_of
 from tests.ray.test_killed_actors import kill
@@ -37,6 +39,26 @@ def run_with_killed_host(
     assert outcome.drained and not outcome.partial, outcome.notes
     assert not todo and outcome.epochs[HOST] == 2
 
-    replayed = replay(outcome.journal_dir)  # raises InvariantViolation
-    assert replayed.divergence is None and replayed.gaps == ()
+    replayed = replay_with_tables(outcome, directory / "made")
+    assert replayed.end is not None and replayed.end.recovered == (HOST,)
+    assert replayed.tables is not None and 0 in replayed.tables.lost_agents
+    assert len(replayed.tables.lost_agents) < arm.agents
     return outcome, replayed
+
+
+def replay_with_tables(outcome: LiveOutcome, made: Path) -> Replayed:
+    """Replay a run, whose tables must be those that the replay makes again.
+
+    Args:
+        made: A folder to create for these.
+    """
+    records = outcome.records_dir
+    assert records is not None
+    merge_parts(records, outcome.metrics.tables)
+    made.mkdir()
+    replayed = replay(outcome.journal_dir, no_progress, records, made)  # raises InvariantViolation
+    assert replayed.divergence is None and replayed.gaps == ()
+    assert replayed.tables is not None
+    compared = compare_tables(records, replayed.tables)
+    assert compared.differences == () and {"tasks", "commits", "cell"} <= set(compared.equal)
+    return replayed

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from parsync.runtime import replay
+from experiments.commands import replay
 from parsync.runtime.live import silent_hosts
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.commands import replay
 from experiments.run_directory import read_summary
 from experiments.summary_model import RunSummary
-from parsync.runtime import replay
 from parsync.runtime.live.cell_log import CELL_LOG
 from tests.fixtures.installed import install
 from tests.fixtures.ray_nodes import ROOT, RayNodes

@@ -5,19 +5,25 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import ray
 
+from experiments.commands import replay
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
-from parsync.runtime import replay
+from parsync.runtime.live import run as live_run
+from parsync.runtime.live.cluster import last_log_line
 from parsync.runtime.live.monitor import RunStatus
-from parsync.runtime.live.plan import LiveOptions
+from parsync.runtime.live.plan import CELL, LiveOptions
+from parsync.runtime.live.ports import ActorDied, answer
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.records import merge_parts
 from tests.fixtures.live_runs import small_arm, small_workload
@@ -44,6 +50,46 @@ def run(directory: Path, on_status: Callable[[RunStatus], None]) -> LiveOutcome:
 
 def kill(name: str) -> None:
     os.kill(process_of(name), signal.SIGKILL)
+
+
+def test_a_cell_killed_before_its_first_frame_starts_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = live_run._LiveRun._patiently
+    killed: list[str] = []
+
+    def patiently(self: Any, name: str, *arguments: Any) -> Any:
+        found = waits(self, name, *arguments)
+        if name == CELL and not killed:  # it is ready, and has not been started
+            kill(CELL)
+            killed.append(name)
+        return found
+
+    monkeypatch.setattr(live_run._LiveRun, "_patiently", patiently)
+    outcome = run(tmp_path, lambda _: None)
+    assert killed and not outcome.partial and outcome.drained, outcome.notes
+    replayed = replay.replay(outcome.journal_dir)
+    assert replayed.divergence is None and replayed.epochs == 1
+
+
+class Dying:
+    """An actor whose process ends as it is built."""
+
+    def __init__(self) -> None:
+        sys.stderr.write("ModuleNotFoundError: No module named 'my_part'\n")
+        sys.stderr.flush()
+        os._exit(1)
+
+    def ready(self) -> int:
+        return 0
+
+
+def test_an_actor_that_dies_at_its_start_shows_the_last_line_of_its_log() -> None:
+    handle = ray.remote(num_cpus=0)(Dying).remote()
+    with pytest.raises(ActorDied) as raised:
+        answer(handle.ready.remote(), 60.0)
+    said = last_log_line(raised.value.__cause__)
+    assert said == " (the last line of its log: ModuleNotFoundError: No module named 'my_part')"
 
 
 def test_figures_of_a_run_with_killed_hosts_are_complete(

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 import ray
 
+from experiments.commands import replay
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.runtime import replay
 from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.monitor import RunStatus

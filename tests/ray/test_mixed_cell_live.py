@@ -9,11 +9,11 @@ import pytest
 
 from experiments.config import load_config
 from experiments.running import make_workload
-from parsync.runtime import replay
 from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import run_live
 from tests.fixtures.live_runs import metrics_of
+from tests.ray.killed_host import replay_with_tables
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("embedded_ray")]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mixed_cell.toml"
@@ -29,8 +29,8 @@ def test_a_mixed_cell_runs_live_and_its_logs_replay_to_the_figures(tmp_path: Pat
     outcome = run_live(spec, workload, options, DRAIN_US, make_metrics, lambda _: None)
     assert outcome.drained and not outcome.partial, outcome.notes
 
-    replayed = replay.replay(outcome.journal_dir)  # raises InvariantViolation
-    assert replayed.divergence is None and replayed.gaps == ()
+    replayed = replay_with_tables(outcome, tmp_path / "made")
+    assert replayed.tables is not None and not replayed.tables.lost_agents
     assert replayed.end is not None and replayed.end.stopped == ""
     assert replayed.end.logs[CELL_LOG].digest == outcome.digest
     assert min(replayed.events.values()) > 0

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from experiments.commands import replay
 from experiments.commands.report import report_command as report
 from experiments.results import load_run
 from experiments.run_directory import read_summary
-from parsync.runtime import replay
 from tests.fixtures.run_toml import LIVE, arm_toml, workload_toml
 from tests.fixtures.stopping import ROOT, alive, stop_when
 
@@ -88,7 +88,8 @@ def test_a_signal_during_a_live_arm(
     told = capsys.readouterr().out.splitlines()
     assert told[0] == f"{run}: the run ended early: {summary.partial_reason}"
     assert told[1].endswith("parsync: the arm ended early: interrupted")
-    assert "the part that could be checked was repeated: " in told[2] and len(told) == 3
+    assert "the part that could be checked was repeated: " in told[2]
+    assert not any("differ" in line for line in told), told
     assert not list(run.rglob("*pickle*"))
 
 

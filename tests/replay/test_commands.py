@@ -67,7 +67,7 @@ def test_every_command_explains_itself_within_80_columns(command: str) -> None:
         ("run", "experiments.parsync_vs_flow"),
         ("compare", "experiments.compare"),
         ("report", "experiments.report"),
-        ("replay", "parsync.runtime.replay"),
+        ("replay", "experiments.commands.replay"),
         ("explain", "experiments.explain"),
         ("actors", "experiments.actors"),
         ("solve", "flowsolver"),

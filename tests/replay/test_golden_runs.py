@@ -43,12 +43,14 @@ from tests.fixtures.google2011_files import (
 )
 from tests.fixtures.hand_driven_run import HOSTS, write_run
 from tests.fixtures.outcome_digest import DigestObserver, ObservedMaster, OutcomeDigest
-from tests.fixtures.overloaded_cell import OPTIONS, arm, failing_workload, group
+from tests.fixtures.overloaded_cell import OPTIONS, arm, failing_workload
+from tests.fixtures.overloaded_cell import group as make_group
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "runs.json"
 SCORED = OPTIONS.model_copy(update={"slot_score_variance": 2.0, "preference_groups": 0})
 GANGS = OPTIONS.model_copy(update={"load_percent": (60, 130, 20), "gang_permille": 500})
 
+group = partial(make_group, head_of_line_s=0)  # strict order, as when they were written down
 QUALITY = group(strategy="quality_first")
 ADAPTIVE = group(strategy="adaptive", tau_s=0.02)
 FLOW = group("quincy", 1, name="flow", share=0.25, cut_at_sync=False)

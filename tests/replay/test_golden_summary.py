@@ -33,8 +33,8 @@ def named(name: str, config: ArmConfig) -> ArmConfig:
     return config.model_copy(update={"name": name})
 
 
-# the golden figures are of gangs that may be torn
-tearing = partial(group, commit_mode="incremental")
+# the golden figures are of gangs that may be torn, in strict order
+tearing = partial(group, commit_mode="incremental", head_of_line_s=0)
 CONFIG = RunConfig(
     workload=WorkloadConfig.of(
         "synthetic",

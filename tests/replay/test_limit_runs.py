@@ -14,6 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from experiments.arm_config import ArmConfig
+from experiments.commands import replay
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.effects import Effect
 from parsync.core.event import Event
@@ -22,7 +23,6 @@ from parsync.core.quota_account import QuotaAccount
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.protocols.optimistic.admission import AdmittingQueue
 from parsync.protocols.optimistic.options import OptimisticOptions
-from parsync.runtime import replay
 from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster, limit_audit

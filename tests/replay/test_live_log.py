@@ -12,11 +12,11 @@ from pathlib import Path
 import msgpack
 import pytest
 
+from experiments.commands import replay
 from parsync.core.addresses import MASTER, WORKERS
 from parsync.core.codec import decode, encode
 from parsync.protocols import registry as protocols
 from parsync.protocols.spec import NoOptions
-from parsync.runtime import replay
 from parsync.runtime.arm_file import OLD_FILE
 from parsync.runtime.arm_spec import ProtocolChoice
 from parsync.runtime.assembly_files import read_assembly

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from experiments.arm_config import ArmConfig
+from experiments.commands import replay
 from experiments.config import RunConfig, load_config
 from experiments.parsync_vs_flow import app
 from experiments.running import make_workload
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.participant import Participant
 from parsync.metrics.record import Record
-from parsync.runtime import replay
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster
 from parsync.runtime.virtual.runtime import VirtualRuntime

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.commands import replay
 from parsync.core import quota_rounds
 from parsync.core.fair_shares import shares_and_limits
 from parsync.core.quota_account import QuotaAccount
 from parsync.core.quotas import QuotaGroup, QuotaSpec
-from parsync.runtime import replay
 from parsync.runtime.arm_spec import ArmSpec
 from parsync.workload.workload import QuotaMembership, Workload
 from shared_state.tasks import Int64

@@ -1,4 +1,4 @@
-"""`python -m parsync.runtime.replay` on run and arm directories: it is ok only if everything is
+"""`agora replay` on run and arm directories: it is ok only if everything is
 there and was repeated, and says what is not; nothing in a run directory is executed."""
 
 from __future__ import annotations
@@ -16,12 +16,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from experiments.commands import replay
+from experiments.commands.report import app as report_app
 from experiments.commands.run import app
+from experiments.series_files import read_arrays, write_arrays
+from experiments.verification.manifest import MANIFEST, read_manifest, write_manifest
 from parsync.core.quota_events import QuotaGrant
 from parsync.protocols.optimistic.agent_quota import AgentLimit, AgentQuota
-from parsync.runtime import replay
 from parsync.runtime.arm_file import ARM_FILE, OLD_FILE, ArmFile, write_arm
 from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, LogEnd, read_end, write_end
 from schedulers.interface import ContractBroken
@@ -106,12 +112,15 @@ def replayed(capsys: pytest.CaptureFixture[str]) -> Replay:
 def test_a_run_an_arm_and_several(run: Path, replayed: Replay) -> None:
     one, two = run / "arms" / "one", run / "arms" / "two"
     status, out, err = replayed(run)
-    assert (status, len(out), err) == (0, 2, [])
-    assert out[0].startswith(f"{one}: ok: ") and out[1].startswith(f"{two}: ok: ")
-    assert replayed(one) == (0, [out[0]], [])
-    assert replayed(two, one) == (0, out[::-1], [])
+    assert (status, err) == (0, [])
+    of_one, of_two = ([line for line in out if str(arm) in line] for arm in (one, two))
+    assert of_one[0].startswith(f"{one}: ok: ") and of_two[0].startswith(f"{two}: ok: ")
+    assert out == [*of_one, *of_two, *out[-3:]]
+    files = f"{one}: 13 files as at the end of the run, by manifest.json"
+    assert replayed(one) == (0, [*of_one, files], [])
+    assert replayed(two, one)[1][-len(of_one) - 1 :] == [*of_one, files]
     status, out, err = replayed(one, run / "workload", run / "nowhere", run / "summary.json")
-    assert status == 2 and len(out) == 1
+    assert status == 2 and len(out) == len(of_one) + 1
     assert "workload: neither a run nor an arm" in err[0]
     assert "nowhere: no such directory" in err[1] and "summary.json: not a directory" in err[2]
 
@@ -158,7 +167,7 @@ def test_another_digest_in_the_summary(run: Path, replayed: Replay) -> None:
     status, out, _ = replayed(run)
     assert status == 2
     assert "arms/one: summary.json: expected digest " in out[0]
-    assert "arms/two: ok: " in out[-1]
+    assert any("arms/two: ok: " in line for line in out)
 
 
 def test_another_run_than_at_first(run: Path, replayed: Replay) -> None:
@@ -169,6 +178,7 @@ def test_another_run_than_at_first(run: Path, replayed: Replay) -> None:
     log = end.logs[VIRTUAL_LOG]
     write_end(arm, {VIRTUAL_LOG: LogEnd(log.events, "f" * 32, 0, log.last_us)}, "")
     set_digest(run, 0, "f" * 32)
+    write_manifest(run)
     status, out, _ = replayed(arm)
     assert status == 1
     assert "the repeated run differs: " in out[0] and f"digest {'f' * 32}" in out[0]
@@ -269,8 +279,9 @@ lag_us = [60]
 def test_quotas_and_limits_of_runs_in_virtual_time_are_audited(
     tmp_path: Path, replayed: Replay, more: str
 ) -> None:
-    status, (one, two), err = replayed(make_run(tmp_path, LIMITED + more))
+    status, out, err = replayed(make_run(tmp_path, LIMITED + more))
     assert (status, err) == (0, [])
+    one, two = (line for line in out if ": ok: " in line)
     accepted = (
         r"/arms/{}: ok: run again .* events, [\d,]+ of [\d,]+ claims accepted, {} kept in \d+"
     )
@@ -292,7 +303,7 @@ def test_a_scheduler_that_takes_more_than_it_may_is_found(
 
     monkeypatch.setattr(AgentQuota, "on_grant", on_grant)
     monkeypatch.setattr(AgentLimit, "__init__", limited)
-    status, (one, two), err = replayed(make_run(tmp_path, LIMITED))
+    status, (one, two, *_), err = replayed(make_run(tmp_path, LIMITED))
     assert (status, err) == (1, [])
     assert "arms/one: invariant broken: " in one and "arms/two: invariant broken: " in two
 
@@ -301,7 +312,8 @@ def test_measured_decisions_do_not_repeat(tmp_path: Path, replayed: Replay) -> N
     config = CONFIG.replace("count = 4", 'count = 4\ndecision = { clock = "measured" }')
     run = make_run(tmp_path, config)
     status, out, err = replayed(run)
-    assert status == 2 and len(out) == 1 and "arms/two: ok: " in out[0]
+    assert status == 2 and "arms/two: ok: " in out[0]
+    assert not any("arms/one" in line for line in out)
     assert "group 'greedy' has measured decision times" in err[0]
 
 
@@ -309,8 +321,9 @@ def test_a_table_that_was_changed(run: Path, replayed: Replay) -> None:
     path = run / "workload" / "tasks.parquet"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     status, out, err = replayed(run)
-    assert (status, out, len(err)) == (2, [], 2)
+    assert (status, len(out), len(err)) == (2, 1, 3)
     assert "tasks.parquet: its digest is not that of workload.json" in err[0]
+    assert out[0] == f"{path}: its SHA-256 digest is not the one in manifest.json"
 
 
 def test_a_workload_of_another_run(run: Path, tmp_path: Path, replayed: Replay) -> None:
@@ -320,7 +333,8 @@ def test_a_workload_of_another_run(run: Path, tmp_path: Path, replayed: Replay) 
     shutil.rmtree(run / "workload")
     shutil.copytree(other / "run" / "workload", run / "workload")
     status, out, err = replayed(run)
-    assert (status, out) == (2, []) and "damaged, changed, or another run's" in err[0]
+    assert status == 2 and "damaged, changed, or another run's" in err[0]
+    assert "summary.json: workload.machines: expected 41, got 40" in out[0]
 
 
 @pytest.mark.parametrize("text", ["", "7", "{}", '{"arms": 1}', '{"arms": [1]}'])
@@ -334,14 +348,15 @@ def test_a_summary_that_is_none(run: Path, text: str, replayed: Replay) -> None:
 def test_an_end_that_is_none(run: Path, text: str, replayed: Replay) -> None:
     (run / "arms" / "one" / ENDED_FILE).write_text(text)
     status, out, err = replayed(run / "arms" / "one")
-    assert (status, out, len(err)) == (2, [], 1) and "ended.json: " in err[0]
+    assert (status, len(out), len(err)) == (2, 1, 1)
+    assert "ended.json: " in err[0] and "ended.json: has " in out[0]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_output_that_cannot_be_written_is_one_line(run: Path) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "parsync.runtime.replay", str(run)],
+            [sys.executable, "-m", "experiments.commands.replay", str(run)],
             cwd=ROOT,
             stdout=full,
             stderr=subprocess.PIPE,
@@ -359,6 +374,183 @@ def test_help_and_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert replay.main([]) == 2
     assert replay.main(["--guess"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+# --- what a run says of itself --------------------------------------------------------------------
+
+
+def replace_delay(path: Path) -> None:
+    path.write_text(re.sub(r'"delay_mean_us": [0-9.]+', '"delay_mean_us": 11.0', path.read_text()))
+
+
+def change_row(path: Path) -> None:
+    table = pq.read_table(path)
+    place = table.schema.get_field_index("commit_us")
+    column = table.column(place).to_numpy().copy()
+    column[17] += 1
+    pq.write_table(table.set_column(place, table.schema.field(place), pa.array(column)), path)
+
+
+def drop_rows(path: Path) -> None:
+    table = pq.read_table(path)
+    pq.write_table(table.slice(0, len(table) - 3), path)
+
+
+def drop_column(path: Path) -> None:
+    pq.write_table(pq.read_table(path).drop_columns(["commit_us"]), path)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 4
+    path.write_bytes(data)
+
+
+def change_series(path: Path) -> None:
+    arrays = read_arrays(path)
+    arrays["claims"][0, 1] += 1
+    write_arrays(path, arrays)
+
+
+def change_text(before: str, after: str) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        text = path.read_text()
+        assert before in text
+        path.write_text(text.replace(before, after))
+
+    return change
+
+
+TASKS = "arms/one/tasks.parquet"
+CHANGES: list[tuple[str, Callable[[Path], None], str]] = [
+    (
+        "summary.json",
+        replace_delay,
+        r"arms\[0\]\.overall\.delay_mean_us: expected [\d.]+, got 11\.0",
+    ),
+    ("summary.json", change_text('"runtime": "virtual"', '"runtime": "ray"'), ""),
+    ("arms/one/figures.json", replace_delay, r"arm\.overall\.delay_mean_us: .* got 11\.0"),
+    (TASKS, Path.unlink, r"is missing: [\d,]+ rows"),
+    (TASKS, cut, "cannot be read: "),
+    (TASKS, flip, ""),
+    (TASKS, change_row, r"row 17, column commit_us: expected \d+, got \d+"),
+    (TASKS, drop_rows, r"expected [\d,]+ rows, got [\d,]+"),
+    (TASKS, drop_column, "column commit_us is missing"),
+    ("arms/one/series.npz", change_series, r"claims\[0, 1\]: expected \d+, got \d+"),
+    ("arms/one/series.npz", Path.unlink, "is missing"),
+    ("config.toml", change_text("settle_s = 0.1", "settle_s = 0.15"), ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "says", "forged"),
+    [
+        (*change, forged)
+        for change in CHANGES
+        for forged in (False, True)
+        if not (forged and change[1] is flip)  # the byte may stand for no value
+    ],
+)
+def test_a_file_that_is_false_or_damaged_is_named(
+    run: Path,
+    replayed: Replay,
+    name: str,
+    change: Callable[[Path], None],
+    says: str,
+    forged: bool,
+) -> None:
+    """Also where somebody has written another manifest: tables and figures are computed again."""
+    change(run / name)
+    if forged:
+        write_manifest(run)
+    status, out, err = replayed(run)
+    assert status == 2, out
+    lines = [line for line in [*out, *err] if str(run / name) in line]
+    if name == "config.toml":  # it is no result: the summary has another one
+        name = "summary.json: config.settle_s"
+        lines = [line for line in out if name in line]
+    assert re.search(f"{re.escape(name)}: {says}" if says else ": ", lines[0]), lines
+    assert any(line.startswith(f"{run}/arms/two: ok: ") for line in out) or "json" in name + out[0]
+
+
+def test_a_file_that_is_not_computed_again_is_compared_by_digest(
+    run: Path, replayed: Replay
+) -> None:
+    for name in ("report.html", "arms/one/arm.json", "workload/phases.parquet"):
+        before = (run / name).read_bytes()
+        (run / name).write_bytes(before + b" ")
+        status, out, _ = replayed(run)
+        assert status == 2 and f"{run / name}: has {len(before) + 1:,} bytes, not the " in "".join(
+            line for line in out if name in line
+        )
+        (run / name).write_bytes(before)
+    manifest = json.loads((run / MANIFEST).read_text())
+    manifest["files"]["report.html"]["sha256"] = "0" * 64
+    (run / MANIFEST).write_text(json.dumps(manifest))
+    status, out, _ = replayed(run)
+    assert (status, out[-1]) == (
+        2,
+        f"{run}/report.html: its SHA-256 digest is not the one in manifest.json",
+    )
+
+
+def test_a_run_without_a_manifest_is_not_ok(run: Path, replayed: Replay) -> None:
+    """As those of versions that did not write one."""
+    (run / MANIFEST).unlink()
+    status, out, _ = replayed(run)
+    assert status == 2
+    assert out[-1].startswith(f"{run}: no manifest.json: the run was killed, or made before ")
+    assert f"{run}: not checked, without manifest.json: report and figures" in out
+    assert replayed(run / "arms" / "one")[0] == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["", '{"format": 1}', '{"format": 1, "files": {"../x": {}}}', '{"format": 10}']
+)
+def test_a_manifest_that_is_none(run: Path, text: str, replayed: Replay) -> None:
+    (run / MANIFEST).write_text(text)
+    status, _, err = replayed(run)
+    assert status == 2 and "manifest.json: " in err[0]
+
+
+def test_a_report_that_is_made_again_is_of_the_run(run: Path, replayed: Replay) -> None:
+    (run / "report.html").write_text("old")
+    with without_figures():
+        assert exit_status(report_app, run) == 0
+    assert replayed(run)[0] == 0
+    manifest = read_manifest(run)
+    assert manifest is not None and manifest["report.html"]["bytes"] > 100
+
+
+SEEDS = CONFIG.replace("seeds = 1", "seeds = 2")
+
+
+def test_figures_of_paired_seeds_are_those_of_their_files(tmp_path: Path, replayed: Replay) -> None:
+    run = make_run(tmp_path, SEEDS)
+    status, out, _ = replayed(run)
+    assert status == 0 and f"{run}: by digest only: the runs of the paired seeds, " in out[-2]
+    summary = json.loads((run / "summary.json").read_text())
+    kept = (run / "summary.json").read_text()
+    summary["paired"]["arms"]["one"]["delay_mean_us"]["mean"] = 11.0
+    (run / "summary.json").write_text(json.dumps(summary))
+    write_manifest(run)
+    status, out, _ = replayed(run)
+    assert status == 2
+    assert any("summary.json: paired.arms.one.delay_mean_us.mean: expected " in s for s in out)
+    (run / "summary.json").write_text(kept)
+    for seed in (1, 2):
+        path = run / "seeds" / f"{seed}.json"
+        before = path.read_text()
+        replace_delay(path)
+        write_manifest(run)
+        status, out, _ = replayed(run)
+        assert status == 2 and any("expected 11.0, got " in line for line in out)
+        path.write_text(before)
+    assert np.isfinite(json.loads(kept)["paired"]["arms"]["one"]["delay_mean_us"]["mean"])
 
 
 # --- what a stranger's run may hold ---------------------------------------------------------------
@@ -413,7 +605,7 @@ def test_kinds_of_schedulers_come_from_packages_never_from_the_run(
     (where / "evil_package.py").write_text(SCHEDULER.format(marker=str(tmp_path / "executed")))
     path = os.pathsep.join([str(ROOT), *([str(where)] if installed else [])])
     done = subprocess.run(
-        [sys.executable, "-m", "parsync.runtime.replay", "."],
+        [sys.executable, "-m", "experiments.commands.replay", "."],
         cwd=arm,
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from experiments.commands import replay
 from experiments.commands.run import app
 from experiments.config import load_config
-from parsync.runtime import replay
 from parsync.runtime.arm_file import read_arm
 from tests.fixtures.commands import exit_status, without_figures
 from tests.fixtures.google2011_files import (
@@ -361,8 +361,10 @@ def test_a_run_in_virtual_time_repeats(
     run = request.getfixturevalue(kind)
     assert replay.main([str(run)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(arms_of(run))
-    assert all(": ok: run again in virtual time: " in line for line in lines)
+    repeated = [line for line in lines if ": ok: run again in virtual time: " in line]
+    assert len(repeated) == len(arms_of(run))
+    again = [line for line in lines if "/arms/" in line and "the figures and series" in line]
+    assert len(again) == len(arms_of(run)) and all(": computed again, equal: " in s for s in again)
 
 
 def test_what_the_arms_are_made_of_is_the_configuration(run: Path) -> None:

@@ -29,7 +29,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("experiments.compare", ["RUN", "--out", "OUT.html"]),
         ("experiments.report", ["RUN"]),
-        ("parsync.runtime.replay", ["RUN"]),
+        ("experiments.commands.replay", ["RUN"]),
         ("flowsolver", ["generate", "quincy", "--machines", "20000", "--out", "OUT.npz"]),
     ],
 )

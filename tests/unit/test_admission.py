@@ -32,14 +32,14 @@ class Bench:
     def offered(self) -> list[int]:
         """The tasks of all batches that may be offered now."""
         found: list[int] = []
-        while self.queue.has_next(False):
-            self.queue.next_batch(False)
+        while self.queue.has_next(0, False):
+            self.queue.next_batch(0, False)
             found += self.queue.take(None).task.tolist()
         return found
 
     def plan_nothing(self, reason: PendingReason) -> Round:
         """A round that leaves the next batch without places."""
-        self.queue.next_batch(False)
+        self.queue.next_batch(0, False)
         work = self.queue.take(None)
         table: TaskBatch = tasks_of([1] * len(JOB))
         machine = np.full(len(work), -1, np.int32)

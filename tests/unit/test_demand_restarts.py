@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.commands.replay import replay
 from parsync.core.addresses import CELL_SIDE
 from parsync.protocols.optimistic.shared_demand.ledger import DemandLedger
 from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.live import log_replay
 from parsync.runtime.live.plan import CELL
-from parsync.runtime.replay import replay
 from schedulers.greedy.base import GreedyScheduler
 from schedulers.prices.membership import MembershipPrices
 from tests.fixtures.fake_ray import FakeRay

@@ -40,7 +40,7 @@ def test_what_comes_before_the_first_line_is_light(imported: str) -> None:
         "experiments/compare.py",
         "experiments/parsync_vs_flow.py",
         "experiments/report/__main__.py",
-        "parsync/runtime/replay.py",
+        "experiments/commands/replay.py",
         "flowsolver/__main__.py",
     ],
 )

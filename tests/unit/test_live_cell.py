@@ -102,6 +102,15 @@ def test_a_repeated_step_changes_nothing(run: Run) -> None:
     assert run.service.runtime.master.cell.used.sum() == 1
 
 
+@pytest.mark.parametrize("left", [b"", b"\1\2\3"], ids=["empty", "torn"])
+def test_a_cell_killed_before_its_first_frame_starts_anew(tmp_path: Path, left: bytes) -> None:
+    (tmp_path / CELL_LOG).write_bytes(left)
+    run = Run(tmp_path)
+    assert run.service.runtime.epoch == 0 and run.service.recovered_steps == 0
+    run.step(0, 1, 1, claim(0, 1, [5], [1]))
+    assert Run(tmp_path).service.recovered_steps == 1
+
+
 def test_a_killed_cell_comes_back_with_state_replies_and_mail(run: Run, tmp_path: Path) -> None:
     request = run.bytes_of(0, 1, 1, claim(0, 1, [5, 6], [1, 1]), claim(2, 1, [7], [1]))
     reply = run.service.step(request, 1_000_000)

@@ -139,7 +139,7 @@ def test_what_locks_cannot_serve_is_refused(options: dict[str, Any], kind: str, 
         ({"retry_s": 0.0}, "option 'retry_s': .*greater than or equal to 0.000001"),
         (
             {"sync": "diff_block"},
-            "has no option 'sync'; its options: hold_s, locked_partitions, retry_s",
+            "has no option 'sync'; its options: head_of_line_s, hold_s, locked_partitions, retry_s",
         ),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from parsync.runtime import replay
+from experiments.commands import replay
 from tests.fixtures.killed_actors import cell_and_tasks, events_of, make_run, to_the_end
 from tests.fixtures.live_runs import locking_arm
 from tests.fixtures.run_oracle import truth

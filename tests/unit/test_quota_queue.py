@@ -47,8 +47,8 @@ class World:
 
     def offered(self, limit: int | None = None) -> list[int] | None:
         """The next round's tasks; None if there is no round."""
-        assert self.queue.has_next(True) == (self.queue.next_batch(True) is not None)
-        if self.queue.next_batch(True) is None:
+        assert self.queue.has_next(0, True) == (self.queue.next_batch(0, True) is not None)
+        if self.queue.next_batch(0, True) is None:
             return None
         self.round = Round(0, 0, PartitionRanking.OPTIMISTIC, self.queue.take(limit), 1)
         return [int(task) for task in self.round.offered.task]
@@ -164,10 +164,10 @@ def test_all_new_tasks_join_a_round_about_the_whole_queue() -> None:
     world.add(0, 1)
     world.add(10, 11)
     world.add(2, 3)
-    assert world.queue.has_new
+    assert world.queue.has_new(0)
     assert world.offered() == [0, 1, 10, 2]
     world.decide(placed=[], lost=[])
-    assert not world.queue.has_new  # what found no place is not new
+    assert not world.queue.has_new(0)  # what found no place is not new
     assert world.offered() == [0, 1, 10, 2]
 
 

@@ -31,13 +31,18 @@ from parsync.core.events import (
     TasksEnded,
     TasksSubmitted,
 )
+from parsync.core.head_of_line import PassedOver, UnitSizes, head_of_line_us
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, split_batch
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
+from parsync.metrics.tables import NOBODY, Waiting
 from parsync.protocols.drives_scheduler import DrivesScheduler
 from parsync.protocols.locking.events import LockRequest, LocksGranted, LocksReleased, RetryDue
+from parsync.protocols.queue_holds import QueueHolds
+from parsync.protocols.sorting_out import SortingOut
 from parsync.protocols.spec import AgentEnvironment
 from parsync.protocols.task_observer import TaskObserver
+from parsync.protocols.waiting_tasks import WaitingPart, record_waiting
 from schedulers.capability import Capability, observes_changes
 from schedulers.interface import (
     ChangeKind,
@@ -104,9 +109,20 @@ class LockingAgent(DrivesScheduler):
         self._order: Int32 = np.arange(self._partitions, dtype=np.int32)
         self._seen_us = np.zeros(self._partitions, np.int64)  # when each was synchronised last
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
+        self._sorting_out = SortingOut(environment, self._log)
         self._offers_all = Capability.PLANS_WHOLE_QUEUE in capabilities
         self._queue: deque[QueuedTasks] = deque()
         self._left = NO_TASKS  # what the rounds before have left of a batch
+        # what found no room, where others go ahead
+        self._passed: PassedOver | None = None
+        sizes = UnitSizes(shared.table, shared.catalog)
+        has_order = not self._offers_all and not sizes.are_alike
+        self._holds = QueueHolds(self._log) if has_order else None
+        hold_queue_us = head_of_line_us(options.head_of_line_s)
+        if hold_queue_us != 0 and has_order:
+            self._passed = PassedOver(sizes, hold_queue_us, self._gang)
+        self._without_room: Int64 = NO_TASKS.task  # in the last round
+        self._cell = shared.cell
         self._round: _Round | None = None
         self._rounds = 0
         self._in_vain = 0  # partitions looked at since a task was placed
@@ -124,11 +140,11 @@ class LockingAgent(DrivesScheduler):
             case CommitReply():
                 return self._committed(now_us, event)
             case TasksSubmitted(task):
-                return self._submitted(QueuedTasks.new(task, 1))
+                return self._submitted(now_us, QueuedTasks.new(task, 1))
             case TasksEnded():
                 if self._observer.on_ended(now_us, event) is ChangeKind.FINISHED:
                     return []
-                return self._submitted(QueuedTasks.new(event.task, 0))
+                return self._submitted(now_us, QueuedTasks.new(event.task, 0))
             case TasksAdopted():
                 self._observer.on_adopted(now_us, event)
                 return []
@@ -176,20 +192,56 @@ class LockingAgent(DrivesScheduler):
     def finish(self, now_us: int) -> list[Record]:
         """The measurements not yet handed out, at the end of a run."""
         self._record_sample(now_us)
+        if self._holds is not None:
+            self._holds.end(now_us, 0)
+        no_machine = np.zeros(self._cell.machines, np.bool_)  # is out of its reach
+        record_waiting(
+            self._log, self._waiting(now_us), self._table, self._cell, self._view, no_machine
+        )
         return self._log.flush()
 
-    def _submitted(self, tasks: QueuedTasks) -> list[Effect]:
+    def _waiting(self, now_us: int) -> list[WaitingPart]:
+        """The tasks that wait, by why they do."""
+        why, ahead, lacks = Waiting.NOT_TRIED, NOBODY, self._without_room
+        if self._passed is not None:
+            lacks = self._passed.all_tasks()
+            holder = self._passed.holder(now_us)
+        else:
+            holder = lacks
+        if len(holder):
+            why, ahead = Waiting.BEHIND, int(holder[0])
+        left = self._left.task[~np.isin(self._left.task, lacks)]
+        return [
+            WaitingPart(lacks, Waiting.NO_ROOM),
+            WaitingPart(left, why, ahead),
+            *(WaitingPart(work.task, why, ahead) for work in self._queue),
+        ]
+
+    def _submitted(self, now_us: int, tasks: QueuedTasks) -> list[Effect]:
+        tasks = self._sorting_out.placeable(now_us, tasks)
+        if not len(tasks):
+            return []
         self.queued += len(tasks)
         self._queue.append(tasks)
-        return self._ask() if self._activity is Activity.IDLE else []
+        looks = (
+            self._activity is Activity.PAUSING
+            and self._passed is not None
+            and not self._passed.holds(now_us)
+        )
+        return self._ask() if looks or self._activity is Activity.IDLE else []
 
     def _ask(self) -> list[Effect]:
         """Ask for locks if there is anything to decide."""
-        if not self._queue and not len(self._left):
+        if not self._has_batch and not self._passed:
             self._activity = Activity.IDLE
             return []
         self._activity = Activity.WAITING_FOR_LOCKS
         return [Send(self._lock_table, LockRequest(self.index, self._epoch, self._wanted))]
+
+    @property
+    def _has_batch(self) -> bool:
+        """Whether there is a batch to begin, or the rest of one."""
+        return len(self._queue) > 0 or len(self._left) > 0
 
     def _granted(self, event: LocksGranted) -> list[Effect]:
         """Ask the master for the state of the locked partitions. What is known of others is
@@ -208,18 +260,24 @@ class LockingAgent(DrivesScheduler):
             self._seen_us[delta.partition] = delta.at_us
             self._view.apply(delta)
         self._rounds += 1
-        self._round = _Round(self._next_tasks(), now_us)
+        self._round = _Round(self._next_tasks(now_us), now_us)
         self._activity = Activity.DECIDING
         return [StartDecision(self._rounds)]
 
-    def _next_tasks(self) -> QueuedTasks:
+    def _next_tasks(self, now_us: int) -> QueuedTasks:
         """What is left of a batch, or else the next batch: as much as a round may have. Everything
-        queued if the kind wants that."""
+        queued if the kind wants that. What was passed over takes turns with the batches."""
         if self._offers_all:
             tasks = QueuedTasks.join([self._left, *self._queue])
             self._queue.clear()
             self._left = NO_TASKS
             return tasks
+        if self._passed is not None:
+            self._passed.on_view_changed()  # each round sees other partitions, or a later state
+            place = self._passed.due(now_us, self._has_batch)
+            if place is not None:
+                return self._passed.take(place, self._round_tasks)
+            self._passed.pass_on()
         batch = self._left if len(self._left) else self._queue.popleft()
         tasks, self._left = split_batch(batch, self._round_tasks, self._gang)
         return tasks
@@ -233,7 +291,7 @@ class LockingAgent(DrivesScheduler):
         too_large = plan.pending[_too_large(plan)]
         if len(too_large):
             self.queued -= len(too_large)
-            self._log.unplaceable(now_us, too_large, 0)
+            self._sorting_out.record(now_us, too_large)
         if not len(plan.task):
             self._log.attempts(round_.start_us, round_.decision_us, round_.tasks.task)
             return self._end_round(now_us, 0, too_large)
@@ -291,9 +349,22 @@ class LockingAgent(DrivesScheduler):
         assert round_ is not None
         self._round = None
         unplaced = round_.tasks.take(~np.isin(round_.tasks.task, gone))
-        self._left = QueuedTasks.join([unplaced, self._left])
         self._in_vain = 0 if placed or not len(unplaced) else self._in_vain + self._wanted
-        if self._in_vain < self._partitions:
+        looks = self._partitions
+        assert round_.plan is not None, "rounds that end were planned"
+        no_room = np.isin(unplaced.task, round_.plan.pending)
+        holder = self._without_room = unplaced.task[no_room]
+        if self._passed is not None:
+            if no_room.any():
+                self._passed.on_no_room(round_.start_us, unplaced.take(no_room))
+            unplaced = unplaced.take(~no_room)
+            if not self._passed.holds(now_us):
+                looks *= len(self._passed) + len(self._queue) + 1
+            holder = self._passed.holder(now_us)
+        if self._holds is not None:
+            self._holds.see(now_us, holder, self.queued)
+        self._left = QueuedTasks.join([unplaced, self._left])
+        if self._in_vain < looks:
             return [self._release(), *self._ask()]
         self._in_vain = 0
         self._activity = Activity.PAUSING
@@ -312,6 +383,6 @@ class LockingAgent(DrivesScheduler):
 
 
 def _too_large(plan: Plan) -> NDArray[np.bool_]:
-    """Which of the waiting tasks of a plan are larger than every machine."""
+    """Which of the waiting tasks of a plan can never be placed."""
     is_so: NDArray[np.bool_] = plan.pending_reason == PendingReason.TOO_LARGE
     return is_so

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from parsync.core.head_of_line import DEFAULT_S, HEAD_OF_LINE, HeadOfLineSeconds
+
 LONGEST_S = 1e6
 
 
@@ -26,6 +28,10 @@ class LockingOptions(BaseModel):
         " for longer: a batch that takes longer is divided; without effect where the decision time"
         " is not known beforehand (counted, measured), and for kinds that plan the whole queue;"
         " unset: a round has a whole batch",
+    )
+    head_of_line_s: HeadOfLineSeconds = Field(
+        DEFAULT_S,
+        description=HEAD_OF_LINE + "; without effect for kinds that plan the whole queue",
     )
     retry_s: float = Field(
         0.1,

@@ -13,7 +13,7 @@ from parsync.protocols.locking.agent import LockingAgent
 from parsync.protocols.locking.events import EVENTS, KIND
 from parsync.protocols.locking.lock_table import LockTable
 from parsync.protocols.locking.options import LockingOptions
-from parsync.protocols.spec import Member, ProtocolSpec
+from parsync.protocols.spec import GroupReach, Member, ProtocolSpec
 from schedulers.capability import Capability
 from shared_state.errors import AgoraError
 
@@ -40,6 +40,11 @@ def check(members: tuple[Member, ...], partitions: int) -> None:
                 )
 
 
+def reach(options: LockingOptions) -> GroupReach:
+    """What a scheduler of a group may use: in a round, what it locks."""
+    return GroupReach(partitions_at_once=options.locked_partitions)
+
+
 SPEC = ProtocolSpec(
     KIND,
     LockingOptions,
@@ -48,4 +53,5 @@ SPEC = ProtocolSpec(
     events=EVENTS,
     capabilities=frozenset({ProtocolCapability.RUNS_SCHEDULERS}),
     check=check,
+    reach=reach,
 )

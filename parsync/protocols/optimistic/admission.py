@@ -10,8 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from parsync.core.queued_tasks import QueuedTasks
+from parsync.metrics.tables import Waiting
 from parsync.protocols.optimistic.pending_queue import PendingQueue, QueueExits
 from parsync.protocols.optimistic.rounds import Round
+from parsync.protocols.waiting_tasks import WaitingPart
 from shared_state.tasks import Int64
 
 
@@ -32,16 +34,15 @@ class AdmittingQueue:
         self._tasks_of: dict[int, int] = {}  # by admitted job: those that are here
         self._held_back: dict[int, list[QueuedTasks]] = {}  # by job, in order of submission
 
-    @property
-    def has_new(self) -> bool:
-        return self._queue.has_new
+    def has_new(self, now_us: int) -> bool:
+        return self._queue.has_new(now_us)
 
     @property
     def has_waiting(self) -> bool:
         return self._queue.has_waiting
 
-    def has_next(self, view_changed: bool) -> bool:
-        return self._queue.has_next(view_changed)
+    def has_next(self, now_us: int, view_changed: bool) -> bool:
+        return self._queue.has_next(now_us, view_changed)
 
     def add(self, work: QueuedTasks) -> None:
         jobs = self._job[work.task]
@@ -52,14 +53,24 @@ class AdmittingQueue:
             else:
                 self._held_back.setdefault(job, []).append(mine)
 
-    def next_batch(self, view_changed: bool) -> int | None:
-        return self._queue.next_batch(view_changed)
+    def next_batch(self, now_us: int, view_changed: bool) -> int | None:
+        return self._queue.next_batch(now_us, view_changed)
 
     def current(self) -> QueuedTasks:
         return self._queue.current()
 
     def take(self, limit: int | None) -> QueuedTasks:
         return self._queue.take(limit)
+
+    def holder(self, now_us: int) -> Int64:
+        return self._queue.holder(now_us)
+
+    def waiting(self, now_us: int) -> list[WaitingPart]:
+        held_back = (work.task for batches in self._held_back.values() for work in batches)
+        return [
+            *self._queue.waiting(now_us),
+            *(WaitingPart(task, Waiting.JOB_NOT_ADMITTED) for task in held_back),
+        ]
 
     def claimed_tasks(self, round_: Round) -> QueuedTasks:
         return self._queue.claimed_tasks(round_)

@@ -24,6 +24,7 @@ from parsync.core.events import (
     TasksEnded,
     TasksSubmitted,
 )
+from parsync.core.head_of_line import UnitSizes
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.core.quota_events import QuotaGrant, QuotaRequest
 from parsync.metrics.agent_log import AgentLog
@@ -48,13 +49,17 @@ from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange, 
 from parsync.protocols.optimistic.strategies import RoundRankings, Strategy
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
 from parsync.protocols.optimistic.sync.schedule import SyncSchedule
+from parsync.protocols.queue_holds import QueueHolds
+from parsync.protocols.sorting_out import SortingOut
 from parsync.protocols.spec import AgentEnvironment
 from parsync.protocols.task_observer import TaskObserver
+from parsync.protocols.waiting_tasks import record_waiting
 from schedulers.capability import Capability, observes_changes
 from schedulers.interface import (
     ChangeKind,
     PartitionRanking,
 )
+from schedulers.unplaceable import Unplaceable
 from shared_state.transaction import ConflictCheck
 
 
@@ -107,11 +112,16 @@ class OptimisticAgent(DrivesScheduler):
         self._pipelines = policy.commit_pipelining and not waits
         self._cuts = policy.cut_at_sync and not whole_queue
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
+        self._sorting_out = SortingOut(environment, self._log)
         self._activity = Activity.BLOCKED_ON_CAPACITY
         self._quota = make_quota(environment, policy.limits)
         self._queue: PendingQueue = make_queue(
-            policy, capabilities, shared.table, self._quota.account
+            policy, capabilities, shared.table, shared.catalog, self._quota.account
         )
+        self._of_tasks = shared.table, shared.cell
+        # where all units are alike, none that waits behind another would fit
+        alike = UnitSizes(shared.table, shared.catalog).are_alike
+        self._holds = None if alike else QueueHolds(self._log)
         # size of the current batch when it was begun, the unit of the delay average
         self._batch_size = 1
         self._ranking = self._rankings.ranking  # of the last round
@@ -203,6 +213,10 @@ class OptimisticAgent(DrivesScheduler):
     def finish(self, now_us: int) -> list[Record]:
         """The measurements not yet handed out, at the end of a run."""
         self._log_sample(now_us)
+        if self._holds is not None:
+            self._holds.end(now_us, 0)
+        waiting = self._queue.waiting(now_us)
+        record_waiting(self._log, waiting, *self._of_tasks, self.view, self._view.unseen)
         return self._log.flush() + self._demand.flush()
 
     def _start(self, now_us: int) -> list[Effect]:
@@ -232,6 +246,9 @@ class OptimisticAgent(DrivesScheduler):
         return []
 
     def _submitted(self, now_us: int, work: QueuedTasks) -> list[Effect]:
+        work = self._sorting_out.placeable(now_us, work)
+        if not len(work):
+            return []
         self._queue.add(work)
         self.queued += len(work)
         return self._look_again(now_us)
@@ -240,7 +257,7 @@ class OptimisticAgent(DrivesScheduler):
         """Begin the next round because of new tasks, unless one is under way."""
         # What is new is a reason to look again only for those to whom that may show more than the
         # last look did.
-        looks = self._queue.has_new or self._syncs_at_every_attempt
+        looks = self._queue.has_new(now_us) or self._syncs_at_every_attempt
         if self._activity is Activity.IDLE or (
             self._activity is Activity.BLOCKED_ON_CAPACITY and looks and self._view.is_synced
         ):
@@ -258,13 +275,14 @@ class OptimisticAgent(DrivesScheduler):
             return []
         asked = self._retries.is_due(now_us)
         self._view_may_have_changed = self._view_may_have_changed or may_have_changed or asked
-        if not self._queue.has_next(self._view.changed or self._view_may_have_changed):
+        changed = self._view.changed or self._view_may_have_changed
+        if not self._queue.has_next(now_us, changed):
             if self._queue.has_waiting:
                 return self._block_on_capacity(now_us)
             self._activity = Activity.IDLE
             return []
         may_begin_us = self._begun_us + self._policy.min_retry_interval_us
-        if may_begin_us > now_us and self._queue.has_waiting and not self._queue.has_new:
+        if may_begin_us > now_us and self._queue.has_waiting and not self._queue.has_new(now_us):
             self._activity = Activity.BLOCKED_ON_CAPACITY
             return self._retries.at(may_begin_us, self._rounds)
         self._activity = Activity.STARTING
@@ -279,7 +297,8 @@ class OptimisticAgent(DrivesScheduler):
 
     def _open_round(self, now_us: int) -> list[Effect]:
         """Compose the round's batch and ask for the decision."""
-        begun = self._queue.next_batch(self._view.changed or self._view_may_have_changed)
+        changed = self._view.changed or self._view_may_have_changed
+        begun = self._queue.next_batch(now_us, changed)
         self._view_may_have_changed = False
         if begun is None:  # a smaller grant of quota has come since has_next()
             self._activity = Activity.IDLE
@@ -313,6 +332,9 @@ class OptimisticAgent(DrivesScheduler):
         exits = self._queue.on_planned(round_)
         effects = [] if exits is NO_EXITS else self._record_exits(now_us, exits)
         effects += self._demand.report()
+        if self._holds is not None:
+            waiting = self.queued - self._commits.claims - len(plan.task)
+            self._holds.see(now_us, self._queue.holder(now_us), waiting)
         if len(plan.task) == 0 and len(plan.evict) == 0:
             self._log.attempts(round_.start_us, round_.decision_us, round_.tasks)
             return effects + self._end_round(now_us, round_, NO_TASKS)
@@ -332,10 +354,11 @@ class OptimisticAgent(DrivesScheduler):
 
     def _record_exits(self, now_us: int, exits: QueueExits) -> list[Effect]:
         """Record tasks that will never be placed, and set the timer of those that are requeued."""
-        for task, abandoned in ((exits.too_large, 0), (exits.abandoned, 1)):
-            if len(task):
-                self.queued -= len(task)
-                self._log.unplaceable(now_us, task, abandoned)
+        self.queued -= len(exits.too_large) + len(exits.abandoned)
+        if len(exits.too_large):
+            self._sorting_out.record(now_us, exits.too_large)
+        if len(exits.abandoned):
+            self._log.unplaceable(now_us, exits.abandoned, Unplaceable.ABANDONED)
         return (
             [SetTimer(now_us + self._policy.requeue_us, RequeueDue(exits.retry))]
             if exits.retry
@@ -350,13 +373,13 @@ class OptimisticAgent(DrivesScheduler):
             return effects + self._begin_next(now_us, round_)
         can_go_on = self._activity is Activity.IDLE or (
             self._activity is Activity.BLOCKED_ON_CAPACITY
-            and (self._view.changed or self._queue.has_new)
+            and (self._view.changed or self._queue.has_new(now_us))
         )
         return effects + (self._next(now_us) if can_go_on else [])
 
     def _begin_next(self, now_us: int, round_: Round) -> list[Effect]:
         """After a round: where the view had no room left, only a change of it helps."""
-        if round_.blocked and not self._view.changed and not self._queue.has_new:
+        if round_.blocked and not self._view.changed and not self._queue.has_new(now_us):
             return self._block_on_capacity(now_us)
         return self._next(now_us)
 

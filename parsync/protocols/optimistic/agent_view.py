@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parsync.core.addresses import MASTER
 from parsync.core.effects import Effect, Send
@@ -61,6 +62,12 @@ class AgentView:
     @property
     def is_synced(self) -> bool:
         return self._epoch >= 0
+
+    @property
+    def unseen(self) -> NDArray[np.bool_]:
+        """The machines that the agent may not use, bool[M]."""
+        partition = np.repeat(np.arange(len(self.order)), np.diff(self._offsets))
+        return ~np.isin(partition, self._visible)
 
     def start(self, now_us: int) -> list[Effect]:
         """Ask for everything: nothing is known before the agent's start."""

@@ -59,6 +59,12 @@ class Commits:
         self._in_flight: dict[int, Round] = {}
         self._transactions = 0
 
+    @property
+    def claims(self) -> int:
+        """The claims whose outcome is not known yet."""
+        plans = (round_.plan for round_ in self._in_flight.values())
+        return sum(len(plan.task) for plan in plans if plan is not None)
+
     def send(self, round_: Round) -> Send:
         """Commit what a round plans."""
         self._transactions += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from parsync.core.head_of_line import PassedOver
 from parsync.core.quota_account import QuotaAccount
 from parsync.protocols.optimistic.choices import LoserPolicy
 from parsync.protocols.optimistic.quota_queue import QuotaQueue
@@ -18,7 +19,7 @@ class LimitQueue(QuotaQueue):
     Args:
         account: Of the agent; one group.
         tasks: How many tasks there are.
-        losers, attempts_max, attempts_max_unplaced, gang, whole_queue: As for AgentQueue.
+        losers, attempts_max, attempts_max_unplaced, gang, whole_queue, passed: As for AgentQueue.
     """
 
     def __init__(
@@ -30,16 +31,17 @@ class LimitQueue(QuotaQueue):
         attempts_max_unplaced: int,
         gang: Int64 | None = None,
         whole_queue: bool = False,
+        passed: PassedOver | None = None,
     ) -> None:
         alike = np.zeros(tasks, np.int32)
         chances = losers, attempts_max, attempts_max_unplaced
-        super().__init__(account, alike, *chances, gang, whole_queue)
+        super().__init__(account, alike, *chances, gang, whole_queue, passed)
 
     @property
     def has_waiting(self) -> bool:
-        return len(self._current) > 0 or any(self._lines)
+        return len(self._current) > 0 or any(self._lines) or super().has_waiting
 
-    def has_next(self, view_changed: bool) -> bool:
+    def has_next(self, now_us: int, view_changed: bool) -> bool:
         if view_changed:
             self._account.look()
-        return super().has_next(view_changed)
+        return super().has_next(now_us, view_changed)

@@ -7,6 +7,12 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from parsync.core.head_of_line import (
+    DEFAULT_S,
+    HEAD_OF_LINE,
+    HeadOfLineSeconds,
+    head_of_line_us,
+)
 from parsync.core.limits import ENTIRE, SchedulerLimits
 from parsync.protocols.optimistic.choices import (
     AtomicUnit,
@@ -126,6 +132,11 @@ class OptimisticOptions(BaseModel):
         le=1_000_000,
         description="the same where no task submitted with them got a place either (Omega's 100)",
     )
+    head_of_line_s: HeadOfLineSeconds = Field(
+        DEFAULT_S,
+        description=HEAD_OF_LINE + "; without effect where losers are requeued and for kinds that"
+        " plan the whole queue or keep waiting tasks themselves: no unit holds up another there",
+    )
     hold_max: float | None = Field(
         None,
         gt=0,
@@ -243,6 +254,7 @@ class OptimisticOptions(BaseModel):
             attempts_max=self.attempts_max,
             attempts_max_unplaced=self.attempts_max_unplaced,
             min_retry_interval_us=round(self.min_retry_interval_s * 1e6),
+            head_of_line_us=head_of_line_us(self.head_of_line_s),
             limits=self.limits,
             quality=self.quality,
         )
@@ -267,6 +279,7 @@ class AgentPolicy:
             (Omega's simulator abandons jobs so).
         min_retry_interval_us: From the start of a round to that of the next one that is about
             tasks only which the scheduler kept.
+        head_of_line_us: How long a unit without room lets those behind it go ahead; None: for ever.
         limits: What the scheduler limits itself to.
         quality: Which partition the scheduler is told is the best.
     """
@@ -283,5 +296,6 @@ class AgentPolicy:
     attempts_max: int
     attempts_max_unplaced: int
     min_retry_interval_us: int
+    head_of_line_us: int | None
     limits: SchedulerLimits
     quality: PartitionQuality

@@ -16,7 +16,7 @@ from parsync.protocols.optimistic.shared_demand.tables import TABLES
 from parsync.protocols.optimistic.sync.checked import CheckedSyncPolicy
 from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.optimistic.sync.registry import make_sync_policy
-from parsync.protocols.spec import AgentEnvironment, Member, ProtocolSpec
+from parsync.protocols.spec import AgentEnvironment, GroupReach, Member, ProtocolSpec
 from schedulers.capability import Capability
 from shared_state.errors import AgoraError
 from shared_state.random import stream_key
@@ -131,6 +131,11 @@ def capabilities(options: OptimisticOptions) -> Set[ProtocolCapability]:
     }
 
 
+def reach(options: OptimisticOptions) -> GroupReach:
+    """What a scheduler of a group may use."""
+    return GroupReach(options.only_partitions, limits=options.limits)
+
+
 def shares_demand(members: tuple[Member, ...]) -> bool:
     """Whether the schedulers of some group share demand."""
     return any(Capability.SHARES_DEMAND in member.capabilities for member in members)
@@ -146,5 +151,6 @@ SPEC = ProtocolSpec(
     capabilities=capabilities,
     check=check,
     tables=TABLES,
+    reach=reach,
     for_workload=OptimisticOptions.for_workload,
 )

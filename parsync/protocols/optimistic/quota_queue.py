@@ -14,11 +14,14 @@ import heapq
 
 import numpy as np
 
-from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, split_batch
+from parsync.core.head_of_line import PassedOver
+from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.core.quota_account import QuotaAccount
+from parsync.metrics.tables import Waiting
 from parsync.protocols.optimistic.choices import LoserPolicy
 from parsync.protocols.optimistic.pending_queue import AgentQueue, QueueExits
 from parsync.protocols.optimistic.rounds import Round
+from parsync.protocols.waiting_tasks import WaitingPart
 from shared_state.tasks import Int32, Int64
 
 _Entry = tuple[int, int, QueuedTasks]  # -priority, number, tasks of one group and priority
@@ -30,7 +33,7 @@ class QuotaQueue(AgentQueue):
     Args:
         account: Of the agent. The queue enters what becomes of its tasks until they are committed.
         priority: int32[n], by task id.
-        losers, attempts_max, attempts_max_unplaced, gang, whole_queue: As for AgentQueue.
+        losers, attempts_max, attempts_max_unplaced, gang, whole_queue, passed: As for AgentQueue.
     """
 
     def __init__(
@@ -42,48 +45,48 @@ class QuotaQueue(AgentQueue):
         attempts_max_unplaced: int,
         gang: Int64 | None = None,
         whole_queue: bool = False,
+        passed: PassedOver | None = None,
     ) -> None:
-        super().__init__(losers, attempts_max, attempts_max_unplaced, gang, whole_queue)
+        super().__init__(losers, attempts_max, attempts_max_unplaced, gang, whole_queue, passed)
         self._account = account
         self._priority = priority
         self._lines: list[list[_Entry]] = [[] for _ in range(account.groups)]
         self._last = 0  # number given to a batch; numbers ascend
         self._first = 0  # number given to one that is put back; these descend
 
-    @property
-    def has_new(self) -> bool:
-        return self._whole_queue and any(not head[2].rounds for head in self._heads_after_current())
-
-    def has_next(self, view_changed: bool) -> bool:
-        return self._may_continue() or len(self._heads()) > 0
-
     def add(self, work: QueuedTasks) -> None:
         self._account.submit(work.task)
         self._append(work)
 
-    def next_batch(self, view_changed: bool) -> int | None:
-        if self.has_new:
-            self._current = QueuedTasks.join([self._current, *self._take_new()])
-            return len(self._current)
-        if self._may_continue():
-            return 0
-        heads = self._heads()
-        if not heads:
-            return None
-        self._put_back(self._current)
-        group = self._account.of_task[min(heads, key=lambda head: head[1])[2].task[0]]
-        self._current = heapq.heappop(self._lines[group])[2]
-        return len(self._current)
+    def next_batch(self, now_us: int, view_changed: bool) -> int | None:
+        while self._passed is not None and (held := self._passed.release(now_us)) is not None:
+            self._put_back(held)
+        return super().next_batch(now_us, view_changed)
+
+    def waiting(self, now_us: int) -> list[WaitingPart]:
+        parts = super().waiting(now_us)
+        holder = self.holder(now_us)
+        for line in self._lines:
+            ordered = [work.task for _, _, work in sorted(line, key=lambda entry: entry[:2])]
+            if not ordered:
+                continue
+            task = np.concatenate(ordered)
+            if not self._account.has_room(task, NO_TASKS.task):
+                parts.append(WaitingPart(task, Waiting.QUOTA))
+            elif len(holder):
+                parts.append(WaitingPart(task, Waiting.BEHIND, int(holder[0])))
+            else:
+                parts.append(WaitingPart(task, Waiting.NOT_TRIED))
+        return parts
 
     def current(self) -> QueuedTasks:
-        fits = self._account.within(self._current.task)
-        if not fits.all():
-            self._put_back(self._current.take(~fits))
-            self._current = self._current.take(fits)
+        if self._losers or self._place is not None:
+            return super().current()
+        self._current = self._within_quota(self._current)
         return self._current
 
     def take(self, limit: int | None) -> QueuedTasks:
-        offered, self._current = split_batch(self.current(), limit, self._gang)
+        offered = super().take(limit)
         self._account.offer(offered.task)
         return offered
 
@@ -102,6 +105,43 @@ class QuotaQueue(AgentQueue):
 
     def on_requeue_due(self, key: int) -> None:
         self._append(self._paused.pop(key))
+
+    def _has_new_batches(self) -> bool:
+        return self._whole_queue and any(not head[2].rounds for head in self._heads_after_current())
+
+    def _has_batch(self) -> bool:
+        return self._may_continue() or len(self._heads()) > 0
+
+    def _has_losers(self) -> bool:
+        while self._losers:
+            losers, since_us = self._losers.popleft()
+            losers = self._within_quota(losers)
+            if len(losers):
+                self._losers.appendleft((losers, since_us))
+                return True
+        return False
+
+    def _begin_batch(self) -> int | None:
+        if self._has_new_batches():
+            self._current = QueuedTasks.join([self._current, *self._take_new()])
+            return len(self._current)
+        if self._may_continue():
+            return 0
+        heads = self._heads()
+        if not heads:
+            return None
+        self._put_back(self._current)
+        group = self._account.of_task[min(heads, key=lambda head: head[1])[2].task[0]]
+        self._current = heapq.heappop(self._lines[group])[2]
+        return len(self._current)
+
+    def _within_quota(self, work: QueuedTasks) -> QueuedTasks:
+        """The tasks that may be offered now; the others are put back into their lines."""
+        fits = self._account.within(work.task)
+        if fits.all():
+            return work
+        self._put_back(work.take(~fits))
+        return work.take(fits)
 
     def _may_continue(self) -> bool:
         """Whether a task of the current batch may be offered."""

@@ -36,6 +36,7 @@ class Round:
         blocked: The view had no room for some of its tasks.
         claimed: The tasks that the plan claims, once the queue no longer has them.
         in_full: Known to claim all offered tasks in their order.
+        since_us: Since when its tasks had lacked room before; -1: they had not.
         left: What its plan left waiting, if that is to be requeued with the losers.
     """
 
@@ -50,6 +51,7 @@ class Round:
     seqnum: np.ndarray | None = None
     decision_us: int = 0
     blocked: bool = False
+    since_us: int = -1
     left: QueuedTasks = field(default_factory=lambda: NO_TASKS)
     in_full: bool = False
     claimed: QueuedTasks = field(default_factory=lambda: NO_TASKS)

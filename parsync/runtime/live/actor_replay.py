@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from parsync.core.effects import Effect, StartDecision
 from parsync.core.event import Event
 from parsync.core.events import DecisionDone
 from parsync.core.participant import Decider, Participant
+from parsync.metrics.record import Record
 from parsync.metrics.tables import SCHEMAS, Tables, measured_tables
 from parsync.runtime.live.handled_log import effects_digest
 from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
@@ -96,6 +97,17 @@ class ReplayedActor:
                 if isinstance(effect, StartDecision):
                     self._decide(decider, effect.decision, at_us)
         return effects, digest
+
+    def participant(self, address: int) -> Participant:
+        """The participant of an address."""
+        return self._participants[address]
+
+    def finish(self, now_us: int) -> Iterator[tuple[int, Record]]:
+        """The measurements that the participants still hold at the end, each with the address of
+        its participant."""
+        for address in sorted(self._participants):
+            for record in self._participants[address].finish(now_us):
+                yield address, record
 
     @staticmethod
     def _decide(decider: Decider, decision: int, at_us: int) -> None:

@@ -297,7 +297,9 @@ class CellService:
         self._mark = mark
         self._epochs = 0
         self._failure: Exception | None = None
-        header = next(read_cell_log(journal), None) if journal.exists() else None
+        # a cell that was killed before its first frame left an empty log: the next is the first
+        has_frames = journal.exists() and next(read_journal(journal), None) is not None
+        header = next(read_cell_log(journal)) if has_frames else None
         begin = restored_steps = 0
         if header is not None:
             self.origin_ns = header[1]

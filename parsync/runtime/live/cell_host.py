@@ -91,15 +91,21 @@ class CellHost:
         """The process id, once the actor is built."""
         return os.getpid()
 
-    def start(self, origin_ns: int) -> None:
-        """Start the participants and the clock.
+    def start(self, origin_ns: int) -> int:
+        """Start the participants and the clock, unless that was done: a call may be repeated.
 
         Args:
             origin_ns: The wall-clock time of the run's time 0.
+
+        Returns:
+            That time, as it was first.
         """
-        self._clock.begin(origin_ns)
         with self._lock:
-            self._service.start(origin_ns, self._hosts)
+            if self._service.origin_ns is None:
+                self._clock.begin(origin_ns)
+                self._service.start(origin_ns, self._hosts)
+            assert self._service.origin_ns is not None
+            return self._service.origin_ns
 
     def origin_ns(self) -> int | None:
         """The wall-clock time of the run's time 0; None before start()."""

@@ -6,17 +6,22 @@ import contextlib
 import itertools
 import logging
 import os
+import re
+import secrets
 import signal
+import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import ray
 import ray._private.worker
+from ray._common.utils import get_default_ray_temp_dir
 from ray._private import ray_constants
 from ray.exceptions import RayError
+from ray.job_config import JobConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from parsync.runtime.live import shipping
@@ -27,6 +32,9 @@ from parsync.runtime.live.status import StatusLine
 from parsync.runtime.stop_signals import STOP_SIGNALS
 from shared_state.errors import AgoraError
 
+_LONGEST_SOCKET = 107  # bytes, on Linux
+_SOCKET = "session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_store"
+_REPEATED = (ValueError, OSError)  # what a second attempt would raise again
 NAMESPACE = "agora-"  # what the names of all runs' namespaces begin with
 
 
@@ -34,8 +42,8 @@ def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
     """Start an embedded Ray, or attach to the cluster at `address` and ship the code to its nodes;
     nothing if this process is connected already.
 
-    Raises AgoraError for an address or a token that does not lead to a cluster, and for a cluster
-    of another Ray or Python version.
+    Raises AgoraError for an address or a token that does not lead to a cluster, for a cluster of
+    another Ray or Python version, and for a Ray that does not start at two attempts.
     """
     if ray.is_initialized():
         return
@@ -43,19 +51,19 @@ def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
     os.environ.setdefault("RAY_worker_niceness", "0")
     common: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     if address is None:
+        _check_socket_paths()
+        _provide_token()
         try:
-            with _signal_handlers_kept(), watched() as watchdog:
-                ray.init(
-                    address="local",
-                    include_dashboard=dashboard,
-                    object_store_memory=object_store_mb << 20,
-                    **common,
-                )
-                node = ray._private.worker._global_node
-                (raylet,) = node.all_processes[ray_constants.PROCESS_TYPE_RAYLET]
-                watchdog.watch(Path(node.get_session_dir_path()), raylet.process.pid)
-        except (RayError, RuntimeError, ValueError, OSError) as error:
+            _start(object_store_mb, dashboard, common)
+        except _REPEATED as error:
             raise AgoraError(f"Ray does not start: {_in_one_line(error)}") from error
+        except Exception:  # such as a time-out of Ray's on a busy machine, which is a plain one
+            ray.shutdown()
+            try:
+                _start(object_store_mb, dashboard, common)
+            except Exception as error:
+                ray.shutdown()
+                raise AgoraError(f"Ray does not start: {_in_one_line(error)}") from error
         _silence()
         return
     address = checked_address(address)
@@ -64,12 +72,70 @@ def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
         common["runtime_env"] = shipping.runtime_env(Path(folder))
         try:
             with _signal_handlers_kept():
-                ray.init(address=address, **common)
-        except (RayError, RuntimeError, ValueError, OSError) as error:  # ConnectionError, too
+                ray.init(address=address, job_config=_DriversPath([]), **common)
+        except Exception as error:  # Ray raises plain exceptions, too
             raise AgoraError(
                 f"--address {address}: cannot attach: {_in_one_line(error)}"
             ) from error
     _silence()
+
+
+def _start(object_store_mb: int, dashboard: bool, common: Mapping[str, Any]) -> None:
+    """Start an embedded Ray."""
+    with _signal_handlers_kept(), watched() as watchdog:
+        ray.init(
+            address="local",
+            include_dashboard=dashboard,
+            object_store_memory=object_store_mb << 20,
+            job_config=_DriversPath([os.path.abspath(entry) for entry in sys.path]),
+            **common,
+        )
+        node = ray._private.worker._global_node
+        (raylet,) = node.all_processes[ray_constants.PROCESS_TYPE_RAYLET]
+        watchdog.watch(Path(node.get_session_dir_path()), raylet.process.pid)
+
+
+class _DriversPath(JobConfig):  # type: ignore[misc]  # Ray has no types
+    """Workers look for modules in these folders first, in this order.
+
+    Ray would put the script's folder and the working directory before all others. A file there that
+    has the name of a package, such as schedulers.py, would then end every actor.
+    """
+
+    def __init__(self, path: Sequence[str]) -> None:
+        super().__init__(_py_driver_sys_path=[*reversed(path)])  # each is put before the others
+
+    def _runtime_env_has_working_dir(self) -> bool:
+        return True  # what makes Ray leave its own two folders out
+
+
+def _check_socket_paths() -> None:
+    """Raise AgoraError if the paths of Ray's sockets would be longer than the system allows."""
+    folder = get_default_ray_temp_dir()
+    too_long = len(os.fsencode(os.path.join(folder, _SOCKET))) - _LONGEST_SOCKET
+    if too_long > 0:
+        variable = "RAY_TMPDIR" if "RAY_TMPDIR" in os.environ else "TMPDIR"
+        raise AgoraError(
+            f"{variable}={os.environ.get(variable, '')}: {too_long} bytes too long for the paths "
+            f"of Ray's sockets (at most {_LONGEST_SOCKET} bytes); set RAY_TMPDIR to a shorter one"
+        )
+
+
+def _provide_token() -> None:
+    """Give the embedded Ray a token in this process's environment, if it can keep none in the
+    user's home directory."""
+    if os.environ.get("RAY_AUTH_MODE", "token").lower() != "token":
+        return
+    if "RAY_AUTH_TOKEN" in os.environ or "RAY_AUTH_TOKEN_PATH" in os.environ:
+        return
+    try:
+        folder = Path.home() / ".ray"
+        if (folder / "auth_token").is_file():
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except (OSError, RuntimeError):  # RuntimeError: there is no home directory
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
 
 
 def _silence() -> None:
@@ -127,6 +193,28 @@ def _in_one_line(error: BaseException) -> str:
     if not lines:
         return type(error).__name__
     return " ".join(lines) if lines[0].endswith(":") else lines[0]
+
+
+def last_log_line(error: BaseException | None) -> str:
+    """The last line that a process of this node wrote before it ended, in parentheses and after a
+    space; "" if there is none.
+
+    Args:
+        error: Ray's, of an actor whose process is gone.
+    """
+    found = re.search(r"\bpid: (\d+)", str(error))
+    node = ray._private.worker._global_node
+    if found is None or node is None:
+        return ""
+    for path in sorted(Path(node.get_logs_dir_path()).glob(f"worker-*-{found[1]}.err")):
+        try:
+            lines = path.read_text(errors="replace").split("\n")
+        except OSError:
+            continue
+        words = [line.strip() for line in lines if line.strip() and not line.startswith(":")]
+        if words:
+            return f" (the last line of its log: {words[-1]})"
+    return ""
 
 
 class RunActors:

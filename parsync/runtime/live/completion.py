@@ -31,12 +31,14 @@ class Completed:
         restarts: Of any actor.
         notes: What the figures lack because of restarts and losses, or were computed from.
         errors: Why they are incomplete: logs that cannot be read, Parquet that cannot be written.
+        recovered: The actors whose measurements were computed from the logs.
     """
 
     metrics: RunMetrics
     restarts: tuple[Restart, ...]
     notes: tuple[str, ...]
     errors: tuple[str, ...] = ()
+    recovered: tuple[str, ...] = ()
 
 
 def complete(
@@ -89,7 +91,8 @@ def complete(
         notes = [_note(host, recovery, assembly.arm.sample_us) for host in hosts]
         if finished[SOURCE] is None:
             notes.append(SOURCE_NOTE)
-        return Completed(metrics, restarts(directory, lost), tuple(notes), tuple(errors))
+        found = restarts(directory, lost)
+        return Completed(metrics, found, tuple(notes), tuple(errors), tuple(sorted(parts)))
     except AgoraError as error:  # a log that cannot be read
         for name in sorted(anew):
             handed_over = finished[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from parsync.runtime.event_logs import LogEnd, log_end, write_end
@@ -19,11 +20,12 @@ def log_ends(directory: Path) -> dict[str, LogEnd]:
     }
 
 
-def write_log_ends(directory: Path, stopped: str) -> tuple[str, str]:
+def write_log_ends(directory: Path, stopped: str, recovered: Sequence[str] = ()) -> tuple[str, str]:
     """Write down what each log is at the arm's end, for a replay to compare with.
 
     Args:
         stopped: Why the arm did not get to its end, "" if it did.
+        recovered: The actors whose measurements were computed from logs.
 
     Returns:
         The digest of the cell's log ("" if there is none), and why this could not be written, "" if
@@ -33,7 +35,7 @@ def write_log_ends(directory: Path, stopped: str) -> tuple[str, str]:
     try:
         logs = log_ends(directory)
         digest = logs[CELL_LOG].digest if CELL_LOG in logs else ""
-        write_end(directory, logs, stopped)
+        write_end(directory, logs, stopped, recovered)
     except AgoraError as error:
         return digest, str(error)
     return digest, ""

@@ -16,8 +16,8 @@ log without its last events would go unnoticed: it replays well as far as it goe
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -26,10 +26,13 @@ from parsync.core.addresses import ARRIVALS, COORDINATOR, WORKERS
 from parsync.core.events import SyncReply
 from parsync.core.master import MasterCore
 from parsync.core.participant import Participant
+from parsync.core.workers import WorkerPool
+from parsync.metrics.record import Record
 from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.audit import RunAudit
+from parsync.runtime.effects import RecordListener
 from parsync.runtime.event_logs import ArmEnd, LogEnd, read_end, shortfall
 from parsync.runtime.json_files import digest_of, read_bytes
 from parsync.runtime.live.actor_replay import ReplayedActor
@@ -38,11 +41,22 @@ from parsync.runtime.live.cell import CellRuntime, hosts_of, replay_frame
 from parsync.runtime.live.cell_log import CELL_LOG, Frame, read_cell_log
 from parsync.runtime.live.handled_log import handled_logs
 from parsync.runtime.live.log_ends import log_ends
-from parsync.runtime.live.plan import COORDINATOR_NAME, SOURCE, WORKER_POOL
+from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL
 from parsync.runtime.live.steps import Step
+from parsync.runtime.recomputed_tables import (
+    AT_THE_END,
+    KILLED,
+    RecomputedTables,
+    last_sample_us,
+    measured_only,
+)
+from parsync.runtime.records import RecordSink, merge_parts
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, InvariantViolation
 from shared_state.journal import read_journal
+from shared_state.tasks import Int64
+
+INTERRUPTED = "interrupted"  # how an arm ended that a user stopped
 
 # (host, its epoch) -> agent -> replies in order
 SyncQueues = dict[tuple[int, int], dict[int, deque[SyncReply]]]
@@ -72,6 +86,7 @@ class Replayed:
         cell_log: The cell's log as it is.
         quota_rounds: Of the coordinator, whose grants were found correct and obeyed.
         limited_commits: Requests of schedulers that limit themselves, found to keep the limits.
+        tables: What the actors measured; None if nothing of it can be compared with the run's.
     """
 
     steps: int = 0
@@ -84,14 +99,22 @@ class Replayed:
     cell_log: LogEnd | None = None
     quota_rounds: int = 0
     limited_commits: int = 0
+    tables: RecomputedTables | None = None
 
 
-def replay(directory: Path, on_progress: Progress = no_progress) -> Replayed:
+def replay(
+    directory: Path,
+    on_progress: Progress = no_progress,
+    folder: Path | None = None,
+    tables_dir: Path | None = None,
+) -> Replayed:
     """Replay the logs in `directory`, as far as they are there.
 
     Args:
-        directory: The arm's.
+        directory: Where they are.
         on_progress: Called with the bytes of logs replayed so far, and of all.
+        folder: Where the arm's tables are, which say when each actor ended.
+        tables_dir: An empty folder for what the actors measure; None: that is not kept.
 
     Raises:
         AgoraError: A file is missing without which nothing can be replayed, is corrupt, or is not
@@ -104,17 +127,28 @@ def replay(directory: Path, on_progress: Progress = no_progress) -> Replayed:
     gaps = [] if end is None else _gaps(directory, end, found)
     if CELL_LOG not in found:
         return Replayed(gaps=(*gaps, *(() if gaps else (f"{CELL_LOG} is missing",))), end=end)
-    run = _Replay(directory, assembly, end, found, on_progress)
-    if not run.cell():
-        return run.result(gaps)
-    for name, host, make_actor in run.actors():
-        logs = handled_logs(directory, name)
-        if not logs and not _is_named(name, end):
-            gaps.append(f"{name} has no log")
-        for epoch, path in logs:
-            if not run.actor(name, make_actor(), path, (host, epoch)):
-                return run.result(gaps)
-    return run.result(gaps)
+    whole = end is not None and end.stopped in ("", INTERRUPTED) and not gaps
+    records = None
+    if whole and folder is not None and tables_dir is not None:
+        records = _RepeatedRecords(assembly, folder, tables_dir, end.recovered if end else ())
+    run = _Replay(directory, assembly, end, found, on_progress, records)
+    try:
+        if not run.cell():
+            return run.result(gaps)
+        for name, host, make_actor in run.actors():
+            logs = handled_logs(directory, name)
+            if not logs and not _is_named(name, end):
+                gaps.append(f"{name} has no log")
+            for epoch, path in logs:
+                actor = make_actor()
+                if not run.actor(name, actor, path, (host, epoch), len(logs)):
+                    return run.result(gaps)
+        run.end_of_cell()
+    finally:
+        if records is not None:
+            records.close()
+    made = None if records is None else records.made()
+    return replace(run.result(gaps), tables=made)
 
 
 def _gaps(directory: Path, end: ArmEnd, found: Mapping[str, LogEnd]) -> list[str]:
@@ -135,6 +169,87 @@ def _is_named(actor: str, end: ArmEnd | None) -> bool:
     return end is not None and any(name.startswith(f"{actor}-") for name in end.logs)
 
 
+class _RepeatedRecords:
+    """The measurements of a live arm's actors, made again.
+
+    Args:
+        assembly: Of the arm.
+        folder: Where its tables are.
+        tables_dir: Receives those that are made again.
+        recovered: The actors whose measurements the run computed from logs. They are not made
+            again: the logs that they rest on are removed at the end of a run.
+    """
+
+    def __init__(
+        self, assembly: Assembly, folder: Path, tables_dir: Path, recovered: Collection[str]
+    ) -> None:
+        self._assembly = assembly
+        self._folder = folder
+        self._tables_dir = tables_dir
+        self._recovered = set(recovered)
+        self._sinks: dict[str, RecordSink] = {}
+        self._not_made = measured_only(assembly.tables)
+        self._lost_agents: set[int] = set()
+        self._of_agents: set[str] = set()
+        self._of_others: set[str] = set()
+
+    def taker(self, name: str, agents: Collection[int], epochs: int) -> RecordListener:
+        """What takes the records of an actor.
+
+        Args:
+            agents: Those that it hosts.
+            epochs: Of the actor; the cell's makes its measurements anew in each.
+        """
+        is_lost = name in self._recovered or (epochs > 1 and bool(agents))
+        if is_lost:
+            self._lost_agents.update(agents)
+        elif name not in self._sinks:
+            self._sinks[name] = RecordSink(self._tables_dir, name, self._assembly.tables)
+
+        def take(record: Record) -> None:
+            table = record.table
+            (self._of_agents if agents else self._of_others).add(table)
+            if is_lost and not (agents and "agent" in self._assembly.tables[table].dtypes):
+                self._not_made.setdefault(table, KILLED)
+            elif not is_lost and table not in self._not_made:
+                self._sinks[name].add(table, record.columns)
+
+        return take
+
+    def finish(
+        self, name: str, actor: ReplayedActor, agents: Collection[int], epochs: int, last_us: int
+    ) -> None:
+        """Take what an actor's participants hold at their end.
+
+        Args:
+            last_us: The time of its last event. What it makes at its end has the time of that,
+                which the last samples of its agents tell.
+        """
+        take = self.taker(name, agents, epochs)
+        sample_us = last_sample_us(self._folder, list(agents)) if agents else None
+        at_us = last_us if sample_us is None else max(last_us, sample_us)
+        for address, record in actor.finish(at_us):
+            if sample_us is None and address != ARRIVALS:
+                self._not_made.setdefault(record.table, AT_THE_END)
+            take(record)
+
+    def close(self) -> None:
+        """Write what is held."""
+        for sink in self._sinks.values():
+            sink.close()
+
+    def made(self) -> RecomputedTables:
+        """The tables, which are closed."""
+        merge_parts(self._tables_dir, self._assembly.tables)
+        return RecomputedTables(
+            self._assembly,
+            self._tables_dir,
+            self._not_made,
+            frozenset(self._lost_agents),
+            frozenset(self._of_others - self._of_agents),
+        )
+
+
 class _Replay:
     """The replay of one arm's logs, the cell's first."""
 
@@ -145,7 +260,11 @@ class _Replay:
         end: ArmEnd | None,
         found: Mapping[str, LogEnd],
         on_progress: Progress,
+        records: _RepeatedRecords | None,
     ) -> None:
+        self._records = records
+        self._master: MasterCore | None = None
+        self._due_ends: tuple[Int64, Int64] | None = None
         self._path = directory / CELL_LOG
         self._assembly = assembly
         self._end, self._cell_log = end, found[CELL_LOG]
@@ -189,12 +308,13 @@ class _Replay:
             raise AgoraError(f"{path}: frame 0: lists the hosts of another run")
         bare = assembly.master()
         cell = bare.cell
+        self._master = bare
         runtime = CellRuntime(
             assembly.codec,
             cast(MasterCore, self._audit.master(bare)),
             hosts_of(agents_of),
             len(assembly.workload.tasks),
-            ignore_record,
+            self._taker(CELL, (), 1),
             assembly.cell_side,
             assembly.tables,
         )
@@ -234,10 +354,23 @@ class _Replay:
         ]
 
     def actor(
-        self, name: str, actor: ReplayedActor, path: Path, host_epoch: tuple[int, int]
+        self,
+        name: str,
+        actor: ReplayedActor,
+        path: Path,
+        host_epoch: tuple[int, int],
+        epochs: int,
     ) -> bool:
-        """Feed an actor's log to its participants, made anew; False at a divergence."""
+        """Feed an actor's log to its participants, made anew; False at a divergence.
+
+        Args:
+            host_epoch: Its id as a host, and the epoch of the log.
+            epochs: How many the actor had.
+        """
         replies = self._queues[host_epoch]
+        agents = next((of for host, _, of in self._hosts if host == host_epoch[0]), ())
+        take = self._taker(name, agents, epochs)
+        last_us = 0
         for number, payload in enumerate(read_journal(path), start=1):
             self._advance(len(payload))
             entry = actor.entry(payload, f"{path}: event {number}")
@@ -261,7 +394,31 @@ class _Replay:
                 self._divergence = f"{where}: {type(event).__name__} has other effects than logged"
                 return False
             self._audit.handled(address, entry.at_us, event, effects)
+            last_us = entry.at_us
+            for effect in effects:
+                if isinstance(effect, Record):
+                    take(effect)
+        if self._records is not None and name != COORDINATOR_NAME:
+            self._records.finish(name, actor, agents, epochs, last_us)
+            if name == WORKER_POOL:
+                end_us, allocation, _ = cast(WorkerPool, actor.participant(WORKERS)).due_ends()
+                self._due_ends = allocation, end_us
         return True
+
+    def end_of_cell(self) -> None:
+        """Take what the cell measures at its end, from what the worker pool handed over."""
+        if self._records is None or self._master is None:
+            return
+        if self._due_ends is not None:
+            self._master.record_due_ends(*self._due_ends)
+        take = self._taker(CELL, (), 1)
+        for record in self._master.finish(0):  # it makes no use of the time
+            take(record)
+
+    def _taker(self, name: str, agents: Collection[int], epochs: int) -> RecordListener:
+        if self._records is None or name == COORDINATOR_NAME:  # which measures nothing
+            return ignore_record
+        return self._records.taker(name, agents, epochs)
 
     def _keep_syncs(self, runtime: CellRuntime, step: Step) -> None:
         """Keep the sync replies of the step just replayed for the agents they went to."""

@@ -20,7 +20,14 @@ from parsync.runtime.calibration import MeasuredTimes
 from parsync.runtime.live.actors import SchedulerHost, WorkerHost, WorkloadSource
 from parsync.runtime.live.cell_host import CellHost
 from parsync.runtime.live.cell_log import CELL_LOG
-from parsync.runtime.live.cluster import NAMESPACE, RunActors, connect, connected, disconnect
+from parsync.runtime.live.cluster import (
+    NAMESPACE,
+    RunActors,
+    connect,
+    connected,
+    disconnect,
+    last_log_line,
+)
 from parsync.runtime.live.completion import complete
 from parsync.runtime.live.coordinator_host import CoordinatorHost
 from parsync.runtime.live.finished import Finished
@@ -83,6 +90,7 @@ class LiveOutcome:
         epochs: By actor: how many it had.
         broken: Whether a scheduler broke its contract.
         digest: Of the cell's log; "" if there is none.
+        recovered: The actors whose measurements were computed from the logs.
         held: The actors, if options.hold keeps them. They end when this object is dropped.
     """
 
@@ -107,6 +115,7 @@ class LiveOutcome:
     epochs: dict[str, int]
     broken: bool = False
     digest: str = ""
+    recovered: tuple[str, ...] = ()
     held: RunActors | None = None
 
 
@@ -135,6 +144,7 @@ def run_live(
     Raises:
         AgoraError: Ray cannot be reached, or journal_dir holds another run's log.
     """
+    options = _absolute(options)
     if (options.journal_dir / CELL_LOG).exists():
         raise AgoraError(
             f"{options.journal_dir / CELL_LOG}: exists; every run needs a directory of its own"
@@ -159,10 +169,20 @@ def run_live(
             actors.dismiss()
         remove_records(options.journal_dir)
     stopped = (*outcome.notes, "stopped early")[0] if outcome.partial else ""
-    digest, problem = write_log_ends(outcome.journal_dir, stopped)
+    digest, problem = write_log_ends(outcome.journal_dir, stopped, outcome.recovered)
     if problem:
         outcome = replace(outcome, partial=True, notes=(*outcome.notes, problem))
     return replace(outcome, digest=digest)
+
+
+def _absolute(options: LiveOptions) -> LiveOptions:
+    """The same directories for processes that work elsewhere."""
+    return replace(
+        options,
+        journal_dir=options.journal_dir.absolute(),
+        records_dir=None if options.records_dir is None else options.records_dir.absolute(),
+        workload_dir=None if options.workload_dir is None else options.workload_dir.absolute(),
+    )
 
 
 class _LiveRun:
@@ -279,13 +299,31 @@ class _LiveRun:
         }
         ready = {name: actor.ready.remote() for name, actor in everyone.items()}
         for name, ref in ready.items():
-            try:
-                answer(ref, START_S)
-            except Unavailable as error:
-                raise ActorLost(f"{name} does not start: {error}") from error
+            self._patiently(name, everyone[name].ready.remote, ref)
         origin_ns = time.time_ns() + LEAD_NS
-        answer(self._cell.start.remote(origin_ns))
+        cell = self._cell.start
+        origin_ns = self._patiently(CELL, lambda: cell.remote(origin_ns), cell.remote(origin_ns))
         answer(self._coordinator.attach.remote(origin_ns))
+
+    def _patiently(self, name: str, call: Callable[[], Any], first: Any) -> Any:
+        """What an actor answers that may be killed, and built again, as the run starts.
+
+        Args:
+            first: A call that is under way.
+
+        Raises:
+            ActorLost: It is not built again, or does not answer.
+        """
+        until_s = time.monotonic() + START_S
+        while True:
+            try:
+                return answer(first, max(0.0, until_s - time.monotonic()))
+            except Unavailable as error:
+                if isinstance(error, ActorDied) or time.monotonic() > until_s:
+                    said = last_log_line(error.__cause__)
+                    raise ActorLost(f"{name} does not start: {error}{said}") from error
+            time.sleep(BACK_S)
+            first = call()
 
     def _finish(self, status: RunStatus, partial: bool) -> LiveOutcome:
         """Let every actor hand over. Coordinator and source come first and the cell last, so that
@@ -339,6 +377,7 @@ class _LiveRun:
             times=MeasuredTimes.joined(one.times for one in whole),
             restarts=completed.restarts,
             epochs=dict(status.epochs),
+            recovered=completed.recovered,
             broken=self._broken or (not self._interrupted and any(one.broken for one in whole)),
         )
 

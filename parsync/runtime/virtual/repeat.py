@@ -1,5 +1,6 @@
 """Repeating an arm of a run in virtual time: the same configuration, workload and seed give the
-same events, and so the same digest. Meanwhile the run is audited, as the replay of a live one."""
+same events, and so the same digest and measurements. Meanwhile the run is audited, as the replay of
+a live one."""
 
 from __future__ import annotations
 
@@ -14,10 +15,19 @@ from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.event_logs import VIRTUAL_LOG, ArmEnd, LogEnd, read_end
 from parsync.runtime.json_files import digest_of, read_bytes
-from parsync.runtime.virtual.run import run_virtual
+from parsync.runtime.recomputed_tables import RecomputedTables, measured_only
+from parsync.runtime.records import RecordSink, merge_parts
+from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
+from parsync.workload.workload import Workload
 from schedulers.decision_time import Measured
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, InvariantViolation
+from shared_state.observed_cell import CellObserver
+
+
+def no_observer(workload: Workload) -> CellObserver | None:
+    """Create no observer."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +42,8 @@ class Repeated:
         end: How the arm ended at first; None if it did not, or its file is gone.
         counts: The audit's; None if the arm was not run, or not to its end.
         quota_rounds, limited_commits: As of Replayed.
+        outcome: The end of the repeated run, if it is equal to the first.
+        tables: What it measured, if it is.
     """
 
     log: LogEnd | None = None
@@ -41,10 +53,16 @@ class Repeated:
     counts: AuditCounts | None = None
     quota_rounds: int = 0
     limited_commits: int = 0
+    outcome: VirtualOutcome | None = None
+    tables: RecomputedTables | None = None
 
 
 def repeat(
-    directory: Path, on_progress: Callable[[int, int], None], known: str | None = None
+    directory: Path,
+    on_progress: Callable[[int, int], None],
+    known: str | None = None,
+    tables_dir: Path | None = None,
+    make_observer: Callable[[Workload], CellObserver | None] = no_observer,
 ) -> Repeated:
     """Run the arm of `directory` again.
 
@@ -52,6 +70,8 @@ def repeat(
         directory: The arm's.
         on_progress: Called with the virtual time so far, and the workload's end.
         known: The digest of the arm's events, for an arm without ended.json.
+        tables_dir: An empty folder for what the run measures; None: that is not kept.
+        make_observer: Creates an observer of the cell from the arm's workload.
 
     Raises:
         AgoraError: A file is missing or is not what it should be, or the arm does not repeat
@@ -74,18 +94,29 @@ def repeat(
     same_arm = end is None or digest_of(read_bytes(directory / ARM_FILE)) == end.arm
     gaps = () if same_arm else (f"{ARM_FILE}: differs from what it was when the arm ended",)
     audit = RunAudit(assembly)
+    not_made = measured_only(assembly.tables)
+    sink = None if tables_dir is None else RecordSink(tables_dir, tables=assembly.tables)
+
+    def take(record: Record) -> None:
+        if sink is not None and record.table not in not_made:
+            sink.add(record.table, record.columns)
+
     try:
         outcome = run_virtual(
             arm,
             workload,
             virtual.drain_us,
-            _ignore,
+            take,
             lambda now_us: on_progress(min(now_us, workload.end_us), workload.end_us),
             virtual.message_us,
+            make_observer(workload),
             calibration=virtual.calibration,
             plan_limit_s=math.inf,  # the first run had one of its own, and kept it
             audit=audit,
         )
+        if sink is not None and tables_dir is not None:
+            sink.close()
+            merge_parts(tables_dir, assembly.tables)
     except (AgoraError, InvariantViolation):
         raise
     except Exception as error:  # a scheduler's: the first run had none, or would not have ended
@@ -95,15 +126,22 @@ def repeat(
     divergence = None
     if was not in (log, log.digest):
         divergence = f"the repeated run differs: {_described(log)}, not {_described(was)}"
-    counts = audit.cell_counts()
-    return Repeated(log, divergence, gaps, end, counts, audit.quota_rounds, audit.limited_commits)
+    equal = divergence is None
+    made = None if tables_dir is None else RecomputedTables(assembly, tables_dir, not_made)
+    return Repeated(
+        log,
+        divergence,
+        gaps,
+        end,
+        audit.cell_counts(),
+        audit.quota_rounds,
+        audit.limited_commits,
+        outcome if equal else None,
+        made if equal else None,
+    )
 
 
 def _described(log: LogEnd | str | None) -> str:
     if isinstance(log, LogEnd):
         return f"{log.events:,} events, digest {log.digest}"
     return f"digest {log}" if log else "none"
-
-
-def _ignore(record: Record) -> None:
-    """Keep no measurements: the first run has them."""

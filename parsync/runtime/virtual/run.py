@@ -86,10 +86,12 @@ def run_virtual(
     static_state = assembly.static_state()
     agents = [assembly.agent(index, static_state) for index in range(arm.agents)]
     master, workers, arrivals = assembly.master(), assembly.workers(), assembly.arrivals()
-    if observer is not None:
-        master.cell = ObservedCell(master.cell, observer)
     bare_cell = master.cell
-    audited = master if audit is None else audit.master(master)
+    audited: Participant = master
+    if audit is not None:
+        audited = audit.master(master, observer)
+    elif observer is not None:
+        master.cell = ObservedCell(master.cell, observer)
     participants: dict[int, Participant] = dict(enumerate(agents))
     participants |= assembly.cell_side(master.cell)
     participants |= {

@@ -1,0 +1,64 @@
+"""What waited behind tasks and gangs that held the queue of their scheduler."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from parsync.metrics.figures import Count, Figures
+from parsync.metrics.metric import Metric, Scope, TableColumns
+from parsync.metrics.quantity import Better, Unit, quantity
+from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.run_frame import RunFrame
+
+
+class QueueHoldFigures(Figures):
+    """The holds of queues, by the window in which each ended. Both are 0 where no unit held up
+    others: so where all tasks are alike, and where schedulers keep the tasks that wait."""
+
+    held_up_max: Count = quantity(
+        "Most tasks held up",
+        Unit.COUNT,
+        Better.LOWER,
+        "The most tasks that waited behind one task or gang that found no room and held the queue "
+        "of its scheduler (head_of_line_s).",
+        per_scheduler=True,
+    )
+    hold_max_us: Count = quantity(
+        "Longest hold of a queue",
+        Unit.DURATION,
+        Better.LOWER,
+        "How long tasks waited behind one task or gang that held the queue, at most.",
+        per_scheduler=True,
+    )
+
+
+class QueueHoldMetric(Metric):
+    """Holds of queues."""
+
+    kind = "queue_holds"
+    description = "What waited behind tasks and gangs that held the queue of their scheduler."
+    figures_model = QueueHoldFigures
+    reads: ClassVar[TableColumns] = {"holds": ("agent", "from_us", "until_us", "behind")}
+
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        shape = (run.agents, run.slots)
+        self._behind, self._length_us = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+
+    def fold(self, batch: RecordBatch) -> None:
+        place = batch["agent"], batch.slot("until_us")
+        np.maximum.at(self._behind, place, batch["behind"])
+        np.maximum.at(self._length_us, place, batch["until_us"] - batch["from_us"])
+
+    def merge(self, other: QueueHoldMetric) -> None:
+        np.maximum(self._behind, other._behind, out=self._behind)
+        np.maximum(self._length_us, other._length_us, out=self._length_us)
+
+    def figures(self, scope: Scope) -> QueueHoldFigures:
+        inside = np.ix_(scope.agents, scope.slots)
+        return QueueHoldFigures(
+            held_up_max=int(self._behind[inside].max(initial=0)),
+            hold_max_us=int(self._length_us[inside].max(initial=0)),
+        )

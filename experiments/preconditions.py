@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -42,7 +43,12 @@ def naming_file(file: Path | None) -> Iterator[None]:
 
 
 def check_new(out: Path) -> None:
-    """Raise AgoraError if `out` exists: results are never overwritten."""
+    """Raise AgoraError if `out` exists: results are never overwritten. Also if its path is not
+    text, which the files of tables must have."""
+    try:
+        os.fspath(out.absolute()).encode()
+    except UnicodeEncodeError as error:
+        raise AgoraError(f"--out {out}: its full path is not UTF-8 text") from error
     try:
         exists = out.exists() or out.is_symlink()
     except OSError as error:  # no name of a file

@@ -19,6 +19,7 @@ from shared_state.errors import AgoraError, printable
 
 BAD_INPUT = 2
 BROKEN_PIPE = 1  # as typer has it
+_NAME_PART = 40  # characters around the one that is no text
 INTERRUPTED = exit_status(signal.SIGINT)
 STOPPED = {exit_status(number): STOP_TEXT[number] for number in STOP_SIGNALS}
 
@@ -52,6 +53,9 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None, with_less: str
     except MemoryError:
         advice = f"; {with_less}" if with_less else ""
         status = print_error(f"not enough memory on this machine{advice}")
+    except UnicodeEncodeError as error:  # names of files that are bytes and no text
+        name = error.object[max(0, error.start - _NAME_PART) : error.end + _NAME_PART]
+        status = print_error(f"{name!r}: names of files must be UTF-8 text")
     except (typer.Abort, KeyboardInterrupt):
         status = INTERRUPTED
     except OSError as error:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -16,6 +19,9 @@ from experiments.figures.labels import LONGEST_LABEL, is_drawable, label
 from experiments.run_directory import read_summary
 from experiments.summary import LONGEST_SLUG, slugs
 from tests.fixtures.commands import exit_status
+from tests.fixtures.small_run import SMALL_RUN
+
+ROOT = Path(__file__).parents[2]
 
 NAMES = (
     "調度 ParSync",
@@ -151,3 +157,65 @@ def test_what_matplotlib_can_draw() -> None:
 def test_folders_of_long_names_are_short_and_distinct() -> None:
     names = ["x" * 200 + end for end in "ab"]
     assert slugs(names) == ["x" * LONGEST_SLUG, "x" * LONGEST_SLUG + "-2"]
+
+
+def test_names_that_are_no_text_are_one_line_or_work(tmp_path: Path) -> None:
+    """Bytes that are not UTF-8: tables cannot be written there, but configurations are read."""
+    odd = tmp_path / os.fsdecode(b"odd\xff")
+    odd.mkdir()
+    (odd / "run.toml").write_text(SMALL_RUN)
+
+    def agora(*arguments: object) -> tuple[int, list[str]]:
+        done = subprocess.run(
+            [sys.executable, "-m", "experiments", *map(os.fspath, map(str, arguments))],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+        )
+        return done.returncode, done.stderr.splitlines()
+
+    status, lines = agora("run", "--config", odd / "run.toml", "--out", odd / "run")
+    assert status == 2 and len(lines) == 1 and lines[0].endswith("its full path is not UTF-8 text")
+    assert not (odd / "run").exists()
+    run = tmp_path / "run"
+    status, _ = agora("run", "--config", odd / "run.toml", "--seeds", 1, "--out", run)
+    assert status == 0
+    run.rename(odd / "run")
+    for command in ("replay", "report", "explain"):
+        status, lines = agora(command, odd / "run")
+        assert status in (0, 2) and not any("Traceback" in line for line in lines), lines
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_a_terminal_that_lacks_characters_costs_no_results(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "run.toml").write_text(SMALL_RUN)
+    arguments = ["run", "--config", "run.toml", "--seeds", "2", "--out", "run"]
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments", *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"?" in done.stdout and (tmp_path / "run" / "report.html").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_standard_output_costs_no_results(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(SMALL_RUN)
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "experiments", "run", "--config", "run.toml", "--out", "run"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "error: standard output: No space left on device"
+    for name in ("summary.json", "report.html", "manifest.json"):
+        assert (tmp_path / "run" / name).exists()

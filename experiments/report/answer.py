@@ -209,11 +209,12 @@ def _what_seeds_tell(summary: RunSummary) -> str:
     if pairs < 2:
         return f"A difference is called certain if its {level} interval excludes zero."
     needed = seeds_needed(pairs)
+    level_of_all = level_text(FAMILY_LEVEL)
     together = (
-        f"{pairs} comparisons that hold together with {FAMILY_LEVEL:.0%} would take {needed} seeds "
+        f"{pairs} comparisons that hold together with {level_of_all} would take {needed} seeds "
         "(--seeds)."
         if needed > seeds
-        else f"{pairs} comparisons can hold together with {FAMILY_LEVEL:.0%} (agora sweep, until)."
+        else f"{pairs} comparisons can hold together with {level_of_all} (agora sweep, until)."
     )
     return (
         f"A difference is called certain if its {level} interval excludes zero, each by itself: "

@@ -421,7 +421,7 @@ def _ahead(quantity: Quantity, name: str, difference: Difference) -> str:
         relative = f"{percent_change(difference.relative.estimate)}, "
     lead = f"{name} is next: {relative}{text(absolute.estimate)}"
     if not absolute.varied:
-        return f"{lead}; the seeds made no difference."
+        return f"{lead}, the same under every seed."
     if absolute.low is None or absolute.high is None:
         return f"{lead}."
     return (

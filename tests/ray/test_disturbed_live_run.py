@@ -1,4 +1,4 @@
-"""A live run whose machine is busy with something else says so, and wins nothing."""
+"""A live run whose machine is busy with something else says so, and is not ranked."""
 
 from __future__ import annotations
 

@@ -509,7 +509,7 @@ def test_a_run_without_a_manifest_is_not_ok(run: Path, replayed: Replay) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["", '{"format": 1}', '{"format": 1, "files": {"../x": {}}}', '{"format": 9}']
+    "text", ["", '{"format": 1}', '{"format": 1, "files": {"../x": {}}}', '{"format": 11}']
 )
 def test_a_manifest_that_is_none(run: Path, text: str, replayed: Replay) -> None:
     (run / MANIFEST).write_text(text)

@@ -19,6 +19,7 @@ from experiments import preconditions, stages
 from experiments.config import LiveConfig, RunConfig
 from experiments.execution import run
 from experiments.interruption import Interruption
+from experiments.killed_runs import finish_killed
 from experiments.model_files import read_model
 from experiments.preconditions import make_run_directory
 from experiments.run_directory import read_summary
@@ -125,6 +126,13 @@ def test_the_first_run_is_the_first_seed_and_a_report_is_there_from_the_start(
     for one in summary.arms:
         of_seed = read_model(directory / "seeds" / "1.json", KeptSeed).arms[one.slug]
         assert (one.overall, one.phases) == (of_seed.overall, of_seed.phases)
+
+    # of a run that was killed before its summary, the same runs are found
+    (directory / "summary.json").unlink()
+    finish_killed(directory)
+    found = read_summary(directory)
+    assert (found.arms, found.live_runs) == (summary.arms, summary.live_runs)
+    assert found.partial_reason == "the runs with other decision times are missing"
 
 
 @pytest.mark.usefixtures("no_figures")

@@ -88,6 +88,11 @@ REFUSED = [
     (b'job,run_s\n1,2\n"3,4\n5,6\n', ", line 3: not CSV: a quote that is not closed"),
     (b'note,job,run_s\na,1,2\n"b,3,4\nc,5,6\n', ", line 3: not CSV: a quote that is not"),
     (b'note,job,run_s\n"a"b,1,2\n"c,3,4\n', ", line 2: not CSV: "),
+    (
+        # two rows that could be taken for one
+        b'note,job,run_s\n"a,1,2\n"b"",3,4\n',
+        ", line 2: not CSV: ',' expected after",
+    ),
     (b'"job,run_s\n1,2\n', ", line 1: not CSV: a quote that is not closed"),
     (b'note,job,run_s\n"a\nb",1,2\nc,1,x\n', ", line 4, run_s: 'x', expected a number"),
     (b'"a\nnote",job,run_s\nc,1,x\n', ", line 3, run_s: 'x', expected a number"),

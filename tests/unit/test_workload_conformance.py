@@ -11,10 +11,12 @@ import pytest
 from pydantic import BaseModel, ConfigDict, field_serializer
 
 from experiments.workloads import registry
-from experiments.workloads.building import arriving_tasks, equal_machines
+from experiments.workloads.building import arriving_tasks, equal_machines, machines_of_types
 from experiments.workloads.conformance import NonConformance, check_workload
 from experiments.workloads.input_data import InputLocality
+from experiments.workloads.preference_groups import group_catalog
 from experiments.workloads.registry import Outline, WorkloadSpec
+from parsync.workload.checks import validate
 from parsync.workload.workload import InitialPlacement, Workload
 from shared_state.errors import AgoraError
 from tests.unit.test_workload_golden import trace
@@ -90,6 +92,69 @@ def test_columns_that_do_not_fit_are_refused(change: dict[str, object], says: st
     columns = {"submit_us": [0], "duration_us": [1, 2], "request": {"slots": [1]}, **change}
     with pytest.raises(AgoraError, match=says):
         arriving_tasks("x", equal_machines(2, {"slots": 2}), **columns)  # type: ignore[arg-type]
+
+
+def test_gangs_priorities_machine_types_and_preferences_follow_their_tasks() -> None:
+    cell = machines_of_types(
+        [(2, {"cpu_milli": 8, "gpu": 0}), (1, {"gpu": 4, "cpu_milli": 4})], machines_per_rack=2
+    )
+    assert cell.dimensions == ("cpu_milli", "gpu")
+    assert cell.capacity.tolist() == [[8, 0], [8, 0], [4, 4]] and cell.rack.tolist() == [0, 0, 1]
+    sets = group_catalog([np.array([0], np.int32), np.array([2], np.int32)], cell.rack, None, 9, 99)
+    workload = arriving_tasks(
+        "x",
+        cell,
+        submit_us=[20, 10, 10, 10, 10],
+        duration_us=[1, 2, 3, 4, 5],
+        request={"cpu_milli": [1, 2, 3, 4, 1], "gpu": [0, 0, 1, 0, 0]},
+        job=[7, 5, 5, 5, 5],
+        gang=[-1, 40, 12, 40, -1],
+        priority=[1, 2, 3, 4, 2**31 - 1],
+        preference=[0, 1, 2, 0, 0],
+        catalog=sets,
+        preferred_permille=700,
+    )
+    validate(workload)
+    tasks = workload.tasks
+    assert workload.duration_us.tolist() == [5, 3, 2, 4, 1], "gangs stand together in a batch"
+    assert tasks.gang.tolist() == [-1, 0, 1, 1, -1]
+    assert tasks.priority.tolist() == [2**31 - 1, 3, 2, 4, 1]
+    assert tasks.preference.tolist() == [0, 2, 1, 0, 0]
+    assert tasks.request.tolist() == [[1, 0], [3, 1], [2, 0], [4, 0], [1, 0]]
+    assert workload.catalog is sets and workload.preferred_permille == 700
+
+
+@pytest.mark.parametrize(
+    ("column", "says"),
+    [
+        ({"gang": [3, 3, 3]}, "the tasks of gang 3 are not all of one job and submitted together"),
+        ({"gang": [-2, 0, 0]}, "gang: expected -1 or numbers from 0 on, got -2"),
+        ({"gang": [1, 1]}, "gang: expected 3 values"),
+        (
+            {"priority": [0, 2**31, 0]},
+            "priority: expected -2147483648 to .*, got 2147483648",
+        ),
+        ({"preference": [0, 0, 1]}, "preference: expected 0 to 0, got 1"),
+    ],
+)
+def test_columns_with_values_that_cannot_be_are_refused(
+    column: dict[str, list[int]], says: str
+) -> None:
+    with pytest.raises(AgoraError, match=says):
+        arriving_tasks(
+            "x",
+            equal_machines(2, {"slots": 2}),
+            [0, 0, 5],
+            [1, 1, 1],
+            {"slots": [1, 1, 1]},
+            job=[1, 1, 1],
+            **column,  # type: ignore[arg-type]
+        )
+
+
+def test_types_of_machines_have_the_same_resources() -> None:
+    with pytest.raises(AgoraError, match="machine types: expected cpu, got gpu"):
+        machines_of_types([(1, {"cpu": 1}), (1, {"gpu": 1})])
 
 
 class Unwritable(Options):

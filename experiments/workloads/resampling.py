@@ -49,8 +49,8 @@ class ResampleOptions(BaseModel):
         None,
         gt=0,
         le=1e6,
-        description="with resample 'blocks': length of a block in seconds of the run, about; the "
-        "window is cut into equal blocks, at least 10",
+        description="with resample 'blocks': approximate length of a block, in seconds of the run; "
+        "the window is cut into equal blocks, at least 10",
     )
 
     @model_validator(mode="after")
@@ -63,7 +63,7 @@ class ResampleOptions(BaseModel):
 
 
 def seeds_of_trace(options: ResampleOptions) -> str:
-    """What a seed draws of a trace, of which it draws nothing but a resample: the seeds_vary of a
+    """What a seed changes of a trace for which it draws nothing but a resample: the seeds_vary of a
     WorkloadSpec."""
     if options.resample is None:
         return (
@@ -77,7 +77,7 @@ def seeds_of_trace(options: ResampleOptions) -> str:
     )
     return (
         f"Each seed draws {drawn} again, with replacement, from this window of the trace. "
-        "Intervals speak of this window, never of other hours or weeks."
+        "Intervals are about this window only, not about other hours or weeks."
     )
 
 

@@ -50,8 +50,8 @@ HeadOfLineSeconds = Annotated[
     PlainSerializer(_written),
 ]
 HEAD_OF_LINE = (
-    "how long, in seconds, a task or gang that finds no room lets those behind it that fit go"
-    " ahead; then it holds the queue until it is placed; 0: at once (strict order); inf: never"
+    "how long, in seconds, tasks behind a task or gang without room may go ahead if they fit; then"
+    " that one holds the queue until it is placed; 0: strict order; inf: it never holds the queue"
 )
 
 

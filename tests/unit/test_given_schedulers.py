@@ -136,5 +136,5 @@ def test_the_main_comparison_has_the_arms_besides(tmp_path):
         config = resolve(RunOptions(quick=True, added=added))
         assert [arm.name for arm in config.arms[-2:]] == ["mine", "8 mine"]
         assert len(config.arms) == len(resolve(RunOptions(quick=True)).arms) + 2
-        with pytest.raises(AgoraError, match="there is an arm 'mine' already"):
+        with pytest.raises(AgoraError, match="an arm is already named 'mine'"):
             resolve(RunOptions(quick=True, added=(*added, *added)))

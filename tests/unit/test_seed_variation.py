@@ -105,7 +105,7 @@ def test_a_kind_says_itself_what_seeds_draw() -> None:
     [
         (
             (700, 730, 720),
-            "the resamples offer 70, 73 and 72 % of the cell, the trace 71 %. These loads are similar",
+            "the resamples offer 70, 73 and 72 % of the cell, the trace 71 %. These loads are si",
         ),
         (
             (700, 750, 720),

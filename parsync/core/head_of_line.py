@@ -1,11 +1,11 @@
 """What happens behind a unit for which there was no room.
 
-A unit is a task, or a gang. At first those behind it that fit go ahead. Once it has lacked room for
-head_of_line_s it holds the queue: nothing behind it is tried until it is placed. So small tasks do
-not wait long for a large one, and the large one does not starve.
+A unit is a task, or a gang. At first the units behind it that fit go ahead. Once it has lacked room
+for head_of_line_s it holds the queue: nothing behind it is tried until it is placed. So small tasks
+do not wait long for a large one, and the large one does not starve.
 
 The time counts from the round that first found no room for the unit. It goes on while the unit's
-claims are rejected, and begins anew when its agent was restarted.
+claims are rejected, and starts again if the agent is restarted.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def test_a_kind_that_is_known_already():
     ("name", "source", "location", "says"),
     [
         ("given_a.py", None, "{file}", "no such file"),
-        ("given-b.py", SOURCE, "{file}", "its name is none of a Python module: 'given-b'"),
+        ("given-b.py", SOURCE, "{file}", "'given-b' is not a name for a Python module"),
         ("given_c.py", "SPEC = 1", "{file}", "expected a SchedulerSpec, got a int"),
         ("given_d.py", "1 / 0", "{file}", "given_d.py, line 1: ZeroDivisionError"),
         ("given_e.py", SOURCE, "{file}:OTHER", "has no attribute 'OTHER'"),

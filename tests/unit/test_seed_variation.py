@@ -173,7 +173,7 @@ def test_a_scheduler_that_draws_nothing_has_one_run_on_a_trace(
     assert [is_same_under_every_seed(arm, seeds) for arm in as_it_is.arms] == [True, False]
     Console().print(comparison_table(as_it_is))
     shown = capsys.readouterr().out
-    assert "no spread" in shown and "A seed draws nothing of this trace." in shown
+    assert "no spread" in shown and "The trace is the same under every seed." in shown
     assert "The run of best_fit does not depend on the seed, so it has no spread." in shown
     resampled = compared(resample="blocks", block_s=2.0)
     assert not any(is_same_under_every_seed(arm, seeds) for arm in resampled.arms)

@@ -178,7 +178,7 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, object], says: s
 
 def test_nothing_changes_without_the_option() -> None:
     assert resampled(TRACE, ResampleOptions(), 1) is TRACE
-    assert seeds_of_trace(ResampleOptions()).startswith("A seed draws nothing of this trace.")
+    assert seeds_of_trace(ResampleOptions()).startswith("The trace is the same under every seed.")
 
 
 def test_every_kind_says_what_seeds_vary() -> None:

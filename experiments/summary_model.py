@@ -27,8 +27,8 @@ from parsync.metrics.summary import (
 )
 from parsync.metrics.validity import Validity
 
-Version = Literal[10]
-VERSION: Version = 10
+Version = Literal[11]
+VERSION: Version = 11
 
 Settings = dict[str, JsonValue]  # of a configuration, by name
 

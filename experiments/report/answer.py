@@ -209,11 +209,12 @@ def _what_seeds_tell(summary: RunSummary) -> str:
     if pairs < 2:
         return f"A difference is called certain if its {level} interval excludes zero."
     needed = seeds_needed(pairs)
+    level_of_all = level_text(FAMILY_LEVEL)
     together = (
-        f"For {pairs} comparisons to hold together with {FAMILY_LEVEL:.0%}, {needed} seeds are "
+        f"For {pairs} comparisons to hold together with {level_of_all}, {needed} seeds are "
         "needed (--seeds)."
         if needed > seeds
-        else f"{pairs} comparisons can hold together with {FAMILY_LEVEL:.0%} (agora sweep, until)."
+        else f"{pairs} comparisons can hold together with {level_of_all} (agora sweep, until)."
     )
     return (
         f"A difference is called certain if its {level} interval excludes zero. Each interval is "

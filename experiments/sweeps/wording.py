@@ -118,7 +118,7 @@ def until_sentence(summary: SweepSummary) -> str:
         f"{'is' if reached == 1 else 'are'} known to within {target}.{too_few} Looked at after "
         f"{', '.join(map(str, LOOKS[:-1]))} and {LOOKS[-1]} seeds; these intervals are corrected "
         f"for the looks and for the differences of a combination, which all hold together with "
-        f"{FAMILY_LEVEL:.0%}."
+        f"{level_text(FAMILY_LEVEL)}."
     )
 
 

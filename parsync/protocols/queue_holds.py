@@ -29,7 +29,7 @@ class QueueHolds:
             holder: The tasks of the unit that holds the queue, int64[n]; none if no unit does.
             queued: The tasks that wait, those included.
         """
-        if len(self._holder) and not np.isin(holder, self._holder).any():
+        if len(self._holder) and not self._goes_on(holder):
             self.end(now_us, queued)
         if not len(holder):
             return
@@ -37,6 +37,12 @@ class QueueHolds:
             self._from_us, self._behind = now_us, 0
         self._holder = holder
         self._behind = max(self._behind, queued - len(holder))
+
+    def _goes_on(self, holder: Int64) -> bool:
+        """Whether these tasks, int64[n], are of the unit that held the queue before."""
+        if not len(holder):
+            return False
+        return bool(holder[0] == self._holder[0] or np.isin(holder, self._holder).any())
 
     def end(self, now_us: int, queued: int) -> None:
         """The hold is over, with so many tasks that wait; or the run is."""

@@ -86,8 +86,8 @@ def small(tree: dict[str, Any]) -> dict[str, Any]:
 def test_the_scheduler_of_a_page_places_every_task(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_figures: None
 ) -> None:
-    """As printed: the block is the whole module of a package."""
-    [block] = [block for block in blocks_of(ROOT / page) if block.language == "python"]
+    """As printed: the first block is the whole module of a package."""
+    block = next(block for block in blocks_of(ROOT / page) if block.language == "python")
     install(tmp_path, "last_fit", "last_fit_of_a_page:SPEC", {"last_fit_of_a_page.py": block.text})
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "last_fit_of_a_page", raising=False)

@@ -509,7 +509,7 @@ def test_a_run_without_a_manifest_is_not_ok(run: Path, replayed: Replay) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["", '{"format": 1}', '{"format": 1, "files": {"../x": {}}}', '{"format": 10}']
+    "text", ["", '{"format": 1}', '{"format": 1, "files": {"../x": {}}}', '{"format": 11}']
 )
 def test_a_manifest_that_is_none(run: Path, text: str, replayed: Replay) -> None:
     (run / MANIFEST).write_text(text)
@@ -535,12 +535,12 @@ def test_figures_of_paired_seeds_are_those_of_their_files(tmp_path: Path, replay
     assert status == 0 and f"{run}: by digest only: the runs of the paired seeds, " in out[-2]
     summary = json.loads((run / "summary.json").read_text())
     kept = (run / "summary.json").read_text()
-    summary["paired"]["arms"]["one"]["delay_mean_us"]["mean"] = 11.0
+    summary["paired"]["arms"]["one"]["delay_mean_us"]["estimate"] = 11.0
     (run / "summary.json").write_text(json.dumps(summary))
     write_manifest(run)
     status, out, _ = replayed(run)
     assert status == 2
-    assert any("summary.json: paired.arms.one.delay_mean_us.mean: expected " in s for s in out)
+    assert any("summary.json: paired.arms.one.delay_mean_us.estimate: expected " in s for s in out)
     (run / "summary.json").write_text(kept)
     for seed in (1, 2):
         path = run / "seeds" / f"{seed}.json"
@@ -550,7 +550,7 @@ def test_figures_of_paired_seeds_are_those_of_their_files(tmp_path: Path, replay
         status, out, _ = replayed(run)
         assert status == 2 and any("expected 11.0, got " in line for line in out)
         path.write_text(before)
-    assert np.isfinite(json.loads(kept)["paired"]["arms"]["one"]["delay_mean_us"]["mean"])
+    assert np.isfinite(json.loads(kept)["paired"]["arms"]["one"]["delay_mean_us"]["estimate"])
 
 
 # --- what a stranger's run may hold ---------------------------------------------------------------

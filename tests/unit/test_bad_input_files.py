@@ -159,8 +159,8 @@ Change = Callable[[dict[str, Any]], str]
         (lambda _: "", "not readable as JSON"),
         (lambda _: "half a", "not readable as JSON"),
         (lambda _: "[1, 2]", "expected an object, got a list"),
-        (lambda _: '{"format": 109}',
-         "field format: expected 10, as this version of Agora writes it, got 99"),
+        (lambda _: '{"format": 119}',
+         "field format: expected 11, as this version of Agora writes it, got 99"),
         (lambda good: json.dumps(without(good, "workload")), "field workload is missing"),
         (
             lambda good: json.dumps(without(good, "workload", 5)),

@@ -116,7 +116,9 @@ def test_protocols_of_packages_stand_beside_ours_in_order(whole: Any) -> None:
 
 def test_an_unknown_protocol_is_named_and_the_known_ones_listed() -> None:
     with pytest.raises(
-        AgoraError, match=r"^unknown protocol 'optimist'; known: locking, optimistic$"
+        AgoraError,
+        match=r"^unknown protocol 'optimist' \(did you mean 'optimistic'\?\); "
+        r"known: locking, optimistic$",
     ):
         registry.get("optimist")
 
@@ -124,7 +126,11 @@ def test_an_unknown_protocol_is_named_and_the_known_ones_listed() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"ticket": 1}, "protocol 'broken' has no option 'ticket'; its options: tickets"),
+        (
+            {"ticket": 1},
+            "protocol 'broken' has no option 'ticket' (did you mean 'tickets'?); "
+            "its options: tickets",
+        ),
         (
             {"tickets": 0},
             "protocol 'broken', option 'tickets': Input should be greater than or equal to 1, "
@@ -142,7 +148,11 @@ def test_a_wrong_option_is_named(whole: Any, options: dict[str, Any], message: s
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"gap": 1.0}, "protocol 'optimistic' has no option 'gap'; its options: .*gap_s.*"),
+        (
+            {"gap": 1.0},
+            r"protocol 'optimistic' has no option 'gap' \(did you mean 'gap_s'\?\); "
+            r"its options: .*gap_s.*",
+        ),
         (
             {"gap_s": 0.0},
             "protocol 'optimistic', option 'gap_s': Input should be greater than 0, got 0.0",

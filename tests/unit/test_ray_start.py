@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from parsync.runtime.live import cluster
+from parsync.runtime.live.plan import LiveOptions
+from parsync.runtime.live.run import _absolute
 from shared_state.errors import AgoraError
 
 
@@ -79,3 +81,13 @@ def test_workers_look_where_the_driver_does() -> None:
         path.insert(0, folder)
     assert path[:2] == ["/first", "/second"]
     assert config._runtime_env_has_working_dir()
+
+
+def test_actors_get_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may work in another folder: on a cluster, a relative path is none of this command's."""
+    monkeypatch.chdir(tmp_path)
+    options = _absolute(LiveOptions(Path("run/log"), Path("run"), Path("run/workload")))
+    assert options.journal_dir == tmp_path / "run" / "log"
+    assert options.records_dir == tmp_path / "run"
+    assert options.workload_dir == tmp_path / "run" / "workload"
+    assert _absolute(LiveOptions(Path("log"))).records_dir is None

@@ -19,8 +19,8 @@ def main() -> None:
 
 
 def _end_if_hidden() -> None:
-    """End in one line if a file that has nothing to do with Agora hides one of its packages. Say so
-    if the command is that of another folder."""
+    """End with one line if a file that does not belong to Agora hides one of its packages. Warn if
+    the command runs the code of another folder."""
     import sys
     from pathlib import Path
 

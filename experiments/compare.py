@@ -137,7 +137,7 @@ def _difference(one: RunSummary, other: RunSummary) -> str:
     if by_chance and not are_like_loads(loads):
         return (
             f"they share no seed, and their resamples offer {loads[0] / 10:g} % and "
-            f"{loads[1] / 10:g} % of the cell, which is not like load"
+            f"{loads[1] / 10:g} % of the cell, and these loads are not similar"
         )
     known, these = _workload_digests(one), _workload_digests(other)
     for seed in sorted(known.keys() & these.keys()):

@@ -172,7 +172,7 @@ def basis_text(basis: DecisionBasis) -> str:
 def basis_condition(basis: DecisionBasis) -> str:
     """A basis as the beginning of a sentence about the arms that have it."""
     if basis.kind is BasisKind.OWN_SPEED:
-        return f"Where each scheduler is as fast as its code ({basis_text(basis)})"
+        return f"Where each scheduler runs at the speed of its own code ({basis_text(basis)})"
     if basis.kind is BasisKind.EQUAL_CAPACITY:
         return f"Where all arms can decide equally many tasks per second ({basis_text(basis)})"
     return "Where schedulers have clocks of both classes"
@@ -221,7 +221,7 @@ def basis_explained(basis: DecisionBasis) -> str:
         else ""
     )
     if basis.capacity is None:
-        return f"All schedulers of an arm together are given so many decisions.{scan}"
+        return f"All schedulers of an arm together can decide this many tasks.{scan}"
     return (
         f"All schedulers of an arm together have time to decide A = {basis.capacity:.3g} times the "
         f"tasks that arrive at 100 % load; a lone scheduler is as fast as several together.{scan}"

@@ -41,9 +41,9 @@ class ModelledTime(Strict):
         0,
         ge=0,
         le=1000,
-        description="what a decision that looks at every partition takes besides, in parts of"
-        " task_us; one that looks at fewer takes less in proportion (0.75 fits Figs. 5, 7b and 8 of"
-        " ParSync, which states no number)",
+        description="extra time of a decision that looks at every partition, as a fraction of"
+        " task_us; one that looks at fewer takes proportionally less (0.75 fits Figs. 5, 7b and 8"
+        " of ParSync, which states no number)",
     )
     charges_kept: bool = Field(
         False,

@@ -1,4 +1,4 @@
-"""What a run says of the gangs of its workload before it begins: whether its arms may tear them."""
+"""The line about gangs that a run begins with: how many there are, and which arms may tear them."""
 
 from __future__ import annotations
 

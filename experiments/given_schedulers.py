@@ -1,4 +1,4 @@
-"""Schedulers that the command line names, and the arms in which they join a comparison: --with."""
+"""Schedulers given on the command line by --with, and the arms that they add to a comparison."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def arm_beside(kind: str, count: int, arms: Sequence[ArmConfig]) -> ArmConfig:
     """
     name = kind if count == 1 else f"{count} {kind}"
     if any(arm.name == name for arm in arms):
-        raise AgoraError(f"--with: there is an arm {name!r} already")
+        raise AgoraError(f"--with: an arm is already named {name!r}")
     for arm in arms:
         rate = _tasks_per_us(arm)
         if rate is not None:
@@ -58,8 +58,8 @@ def arm_beside(kind: str, count: int, arms: Sequence[ArmConfig]) -> ArmConfig:
             )
             return ArmConfig(name=name, partitions=max(arm.partitions, count), groups=(group,))
     raise AgoraError(
-        "--with: no arm has modelled decision times to equal; give the arm in the file, with the "
-        "kind that SPEC names and a `decision`"
+        "--with: no arm has modelled decision times, so no capacity to match; write the arm into "
+        "the file, with the kind that SPEC names and a `decision`"
     )
 
 

@@ -1,6 +1,6 @@
-"""Check that Python finds this package's modules, and those of the libraries that it needs, and not
-files of the same name, nor those that a copied environment leads to. Imports nothing that takes
-time."""
+"""Check that Python imports Agora's own packages and libraries, and not other files of the same
+name, or the code of an environment from which this one was copied. Imports nothing that takes time.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def clash(here: Path = Path(__file__).parent, find: Find = find_spec) -> str:
 
 
 def copied_from(script: Path, prefix: Path = Path(sys.prefix)) -> str:
-    """What a command in a copied environment says: it runs the environment that it was copied from.
-    "" if it is no copy.
+    """A warning for a command in a copied environment: it runs the code of the original. "" if it
+    is not a copy.
 
     Args:
         script: The command's own path.
@@ -47,7 +47,7 @@ def copied_from(script: Path, prefix: Path = Path(sys.prefix)) -> str:
         return ""
     return (
         f"{script} is a copy: it runs the code of {prefix}; `make setup` in the copied folder "
-        "makes its own"
+        "makes an environment of its own"
     )
 
 

@@ -1,12 +1,12 @@
 """What the seeds of a run vary, and what they leave the same.
 
-An interval over seeds speaks of what a seed draws, and of nothing else. A scheduler that draws
-nothing, on a trace that no seed changes, has one run however many seeds there are.
+An interval over seeds covers what the seed changes, and nothing else. A scheduler without random
+choices, on a trace that no seed changes, has the same run under every seed.
 
-Resamples of a trace offer different loads, and delays depend on the load. Two loads are alike if
+Resamples of a trace have different loads, and delays depend on the load. Two loads are similar if
 they differ by at most LIKE_LOAD of the higher one. Arms are compared seed by seed, so at the same
-load. A figure over resamples of unlike load says that it mixes loads, and runs without a common
-seed are compared only if their loads are alike.
+load. If the loads of the resamples are not similar, the report says that figures over the seeds mix
+loads. Runs without a common seed are compared only if their loads are similar.
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ def are_like_loads(offered_permille: Sequence[int]) -> bool:
 
 
 def what_seeds_vary(summary: ComparedArms) -> str:
-    """What the paired seeds draw, and of what figures over them speak; "" for fewer than two."""
+    """What the paired seeds change, so what intervals over them cover; "" for fewer than two."""
     seeds = summary.paired.seeds
     if len(seeds) < 2:
         return ""
     said = summary.workload.facts.get(SEEDS_VARY)
     if not isinstance(said, str):
         said = (
-            "All seeds have the same workload. They vary only what schedulers, syncs and messages "
-            "draw, so intervals say nothing about other workloads, or other hours of a trace."
+            "All seeds have the same workload. They vary only the random choices of schedulers, "
+            "syncs and messages, so intervals say nothing about other workloads, or other hours of "
+            "a trace."
             if has_one_workload(summary)
-            else "Seeds have different workloads; their kind does not say what a seed draws."
+            else "Seeds have different workloads; their kind does not say what a seed changes."
         )
     return " ".join(part for part in (said, _loads(summary), _same_runs(summary)) if part)
 
@@ -57,7 +58,7 @@ def has_one_workload(summary: ComparedArms) -> bool:
 
 
 def seed_note(summary: ComparedArms) -> str:
-    """What a table over seeds has to say about them; "" where a seed draws the whole workload."""
+    """What a table must say about its seeds; "" where a seed changes the whole workload."""
     is_trace = has_one_workload(summary) or RESAMPLE in summary.workload.facts
     return what_seeds_vary(summary) if is_trace or _same_runs(summary) else ""
 
@@ -89,9 +90,9 @@ def _loads(summary: ComparedArms) -> str:
     )
     limit = f"{100 * LIKE_LOAD:g} %"
     if are_like_loads(loads):
-        return f"{text} That is like load: they differ by at most {limit}."
+        return f"{text} These loads are similar: they differ by at most {limit}."
     return (
-        f"{text} That is unlike load: they differ by more than {limit}. So a figure over the seeds "
-        "and its interval mix loads; compare arms by their differences, which are taken seed by "
-        "seed, at the same load."
+        f"{text} These loads are not similar: they differ by more than {limit}. So a figure over "
+        "the seeds and its interval mix loads. Compare arms by their differences, which are taken "
+        "seed by seed, at the same load."
     )

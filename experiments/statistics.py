@@ -141,7 +141,7 @@ def median_interval(
     Args:
         values: A value for each seed. None (a quantile among uncommitted tasks) leaves the estimate
             undefined: it is large, not absent.
-        level: That the interval shall have at least; without limits if n is too small for it.
+        level: The least level of the interval; it has no limits if n is too small for this level.
         at_least: See Interval.
     """
     known = sorted(float(value) for value in values if value is not None)
@@ -175,7 +175,7 @@ def paired_difference(
     """Compare two arms whose i-th values are of the same seed.
 
     Args:
-        level: That the intervals shall have at least.
+        level: The least level of the intervals.
         at_least, at_most: See Difference.
 
     Raises:

@@ -35,7 +35,7 @@ def registered(locations: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
     Raises:
         AgoraError: A module cannot be found or imported, another module of its name comes first,
-            or what it leads to is no SchedulerSpec, or one of a name that is taken.
+            or the attribute is not a SchedulerSpec, or its kind is already taken.
     """
     before = list(sys.path)
     with TemporaryDirectory(prefix="agora-with-") as folder:
@@ -48,7 +48,7 @@ def registered(locations: Sequence[str]) -> Iterator[tuple[str, ...]]:
                 point = f"{module}:{attribute}"
                 if points.setdefault(spec.kind, point) != point:
                     raise AgoraError(
-                        f"--with {location}: kind {spec.kind!r} is that of {points[spec.kind]} too"
+                        f"--with {location}: kind {spec.kind!r} is also that of {points[spec.kind]}"
                     )
                 kinds.append(spec.kind)
             known = set(registry.names())
@@ -87,7 +87,7 @@ def _module_of(location: str) -> tuple[str, str]:
     if not file.is_file():
         raise AgoraError(f"--with {place}: no such file")
     if not file.stem.isidentifier():
-        raise AgoraError(f"--with {place}: its name is none of a Python module: {file.stem!r}")
+        raise AgoraError(f"--with {place}: {file.stem!r} is not a name for a Python module")
     _on_path(file.parent)
     found = find_spec(file.stem)
     if found is None or found.origin is None or Path(found.origin).resolve() != file:

@@ -104,7 +104,7 @@ class PendingReason(IntEnum):
     WAITS_FOR_PREFERRED = 3  # none of its preferred machines has room, and its patience lasts
     # Some place costs less than waiting, but none does with the price of its slot.
     SLOTS_TOO_DEAR = 4
-    HELD_BACK = 5  # not tried: its job runs as many tasks as it should, or an earlier part of it
+    HELD_BACK = 5  # not tried: its job has enough tasks running, or has to finish an earlier part
 
 
 _INT32 = np.dtype(np.int32)

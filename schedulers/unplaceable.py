@@ -1,9 +1,9 @@
-"""Which units can never be placed. The platform decides this once for a run, and sorts these tasks
-out: schedulers never see them.
+"""Which units can never be placed. The platform decides this once for a run, and removes these
+tasks: schedulers never see them.
 
-A unit is a task, or a gang where schedulers place gangs together or not at all. "Never" holds from
-a time on, because machines that a workload announces to go down may not come up again. What the
-scheduler of a unit may use counts, too; parsync.workload.placeability finds it out.
+A unit is a task, or a gang where schedulers place gangs together or not at all. "Never" begins at
+some time, because machines that go down by the workload may not come up again. It also depends on
+the machines that the unit's scheduler may use; parsync.workload.placeability determines it.
 """
 
 from __future__ import annotations

@@ -7,13 +7,13 @@ A figure is a number with a unit in a sentence, or a number in a table. Its sect
 comes from, for itself and the sections in it, in one of three ways:
 
     > Made with: `agora sweep examples/questions/prices_loads.toml`; commit: f4317c8; seeds: 101 to
-    > 110; conditions: virtual time, the demo's cell; intervals: t over seeds; before this change.
+    > 110; conditions: virtual time, the demo's cell; intervals: t over seeds; code changed since.
 
     > Figures from: [runs](docs/run.md#two-clocks), where they are made.
 
     <!-- figures: settings -->
 
-The last is for numbers that nobody measured; KINDS has the words. "Before this change" says that
+The last is for numbers that nobody measured; KINDS has the words. "Code changed since" says that
 the code has changed since, in a way that may concern the figures, and that they were not made
 again. What nobody wrote down is "not recorded": this script lists it.
 """
@@ -30,7 +30,7 @@ from pathlib import Path
 from tests.documents import PAGES
 
 FIELDS = ("Made with", "commit", "seeds", "conditions", "intervals")
-BEFORE = "before this change"
+BEFORE = "code changed since"
 UNKNOWN = "not recorded"
 KINDS = {
     "settings": "what is chosen, or how something works: nothing was measured",

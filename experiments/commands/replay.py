@@ -64,15 +64,15 @@ def command(
         typer.Option(
             "--with",
             metavar="SPEC",
-            help="Scheduler that the runs were given by --with: package.module:SPEC, or the file "
-            "that has SPEC. May be repeated.",
+            help="Scheduler of your own that the runs used (their --with): a file that defines "
+            "SPEC, or package.module:SPEC. May be repeated.",
         ),
     ] = None,
 ) -> None:
     """Check that runs are complete, can be repeated, and hold what was measured.
 
     Each RUN is a run directory, one arm of it (RUN/arms/ARM) or the logs of an arm. Prints one line
-    per arm, one for each thing that is missing or differs, and which parts were checked how.
+    per arm, one for each thing that is missing or differs, and how each part was checked.
 
     Live arms: each log is compared with ended.json and summary.json, which record its number of
     events and its digest. Then the logged events are fed to the same participants, created from
@@ -83,13 +83,13 @@ def command(
     Paired seeds are not run again.
 
     In both cases the arm's tables (Parquet), its figures and its series are computed again from
-    that, and compared; no invariant of the cell may break, and quotas and limits must have been
-    kept. What cannot be computed again is compared with the digests in manifest.json.
+    these events, and compared. No invariant of the cell may break, and quotas and limits must have
+    been kept. What cannot be computed again is compared with the digests in manifest.json.
 
     Exit status 0 if everything is there and was repeated; 1 if the logs are complete, but effects
     differ or an invariant breaks; 2 if something is missing, has changed since the run ended,
-    differs from what is computed again or cannot be read, and for runs that were interrupted or
-    killed, whose files are checked as far as they go; 130 for Ctrl-C.
+    differs from what is computed again or cannot be read; 130 for Ctrl-C. Files of runs that were
+    interrupted or killed are checked as far as possible; their status is 2.
 
     Nothing in a run directory is executed. Schedulers of other packages are found by their
     registered kind, or given by --with.
@@ -294,8 +294,8 @@ class _RunCheck:
         known = self._manifest
         if known is None:
             print(
-                f"{run}: no {MANIFEST}: the run was killed, or made before Agora wrote one; what "
-                "is not computed again is not checked"
+                f"{run}: no {MANIFEST}: the run was killed, or is of an older version of Agora; "
+                "what is not computed again is not checked"
             )
             return Status.INCOMPLETE
         under = "" if self._is_whole else f"{ARMS}/{self._found.arms[0].slug}"

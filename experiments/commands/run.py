@@ -38,9 +38,9 @@ def run_command(
         typer.Option(
             "--with",
             metavar="SPEC[=N]",
-            help="Add an arm with N schedulers of your own (default: one), which together can "
-            "decide as much as those of the other arms. SPEC is package.module:SPEC, or the file "
-            "that has a SPEC. May be repeated.",
+            help="Add an arm with N schedulers of your own (default: 1), which together can decide "
+            "as many tasks per second as those of the other arms. SPEC is a file that defines "
+            "SPEC, or package.module:SPEC. May be repeated.",
         ),
     ] = None,
     scale: Annotated[
@@ -93,8 +93,9 @@ def run_command(
         typer.Option(
             min=1,
             metavar="N",
-            help="Number of paired seeds. Five give 93.75 % intervals, fewer none; to compare many "
-            "arms together takes about ten. Default: 5 (2 with --quick, 1 with --scale paper).",
+            help="Number of paired seeds. Five give 93.75 % intervals; fewer give none. Comparing "
+            "many arms together takes about ten. Default: 5 (2 with --quick, 1 with --scale "
+            "paper).",
         ),
     ] = None,
     quick: Annotated[

@@ -29,14 +29,14 @@ KnownSchedulers = Annotated[
     typer.Option(
         "--with",
         metavar="SPEC",
-        help="Scheduler of your own that FILE names by its kind: package.module:SPEC, or the file "
-        "that has SPEC. May be repeated.",
+        help="Scheduler of your own whose kind is used in FILE: a file that defines SPEC, or "
+        "package.module:SPEC. May be repeated.",
     ),
 ]
 
 
 def metric_names(incomplete: str = "") -> list[str]:
-    """The names of the figures of all metrics that begin so, in the order of their metrics."""
+    """The names of all metrics' figures that begin with this text, in the order of the metrics."""
     from parsync.metrics import registry
 
     names = (quantity.key for metric in registry.metrics() for quantity in metric.quantities())

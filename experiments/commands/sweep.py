@@ -43,9 +43,9 @@ def sweep_command(
         str | None,
         typer.Option(
             metavar="PERCENT",
-            help="Run 10, 20 or 40 seeds, as many as are needed for precise differences: the "
-            "interval of each difference to the baseline reaches at most this part of the "
-            "baseline's median from the estimate, such as 2%. For shares: percentage points.",
+            help="Run 10, 20 or 40 seeds, until every difference to the baseline is precise: both "
+            "limits of its interval are at most this part of the baseline's median from the "
+            "estimate, such as 2%. For shares: percentage points.",
         ),
     ] = None,
     metric: Annotated[

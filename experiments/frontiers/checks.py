@@ -1,5 +1,5 @@
-"""What is checked before the points of a frontier run: whatever can be refused is refused with
-nothing written."""
+"""Checks before the points of a frontier run: what can be refused is refused before anything is
+written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_grid(grid: Grid, workload: Workload) -> None:
         workload: Of the first seed, under the first condition.
 
     Raises:
-        AgoraError: Placements on a workload are all worth the same; or a workload cannot be made,
+        AgoraError: All placements on a workload are equally good; or a workload cannot be made,
             or an arm with some value of its knob cannot run on it.
     """
     for config, spots in _by_load(grid):
@@ -36,8 +36,9 @@ def check_grid(grid: Grid, workload: Workload) -> None:
         check_memory(config, its)
         if not has_quality(config, its):
             raise AgoraError(
-                "frontier: no task of this workload prefers any machine, so there is no quality "
-                "beside the delay; leave [frontier] out, and compare settings with `agora sweep`"
+                "frontier: no task of this workload prefers any machine, so placements have no "
+                "quality to show beside the delay; remove [frontier], and compare settings with "
+                "`agora sweep`"
             )
         for spot in spots:
             try:
@@ -58,8 +59,8 @@ def _by_load(grid: Grid) -> Iterator[tuple[RunConfig, list[Spot]]]:
 
 
 def has_quality(config: RunConfig, workload: Workload) -> bool:
-    """Whether some placement of the tasks that count is worth more than another: tasks prefer
-    machines, or what they cost elsewhere is known."""
+    """Whether placements of the counted tasks differ in quality: tasks prefer machines, or their
+    cost elsewhere is known."""
     if config.frontier.dearest_cost or elsewhere_cost(workload):
         return True
     start_us = [phase.start_us + settle_us(config) for phase in workload.phases]

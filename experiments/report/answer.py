@@ -155,7 +155,7 @@ def _other_times(summary: RunSummary) -> str:
         if isinstance(message_us, int) and not calibrated
         else "In virtual time messages take the times that were measured live"
     )
-    real = " Live, all of these take the time that they take." if summary.ran_live else ""
+    real = " In live runs all of these take real time." if summary.ran_live else ""
     heartbeat_us = summary.config.get("heartbeat_us")
     ends = (
         f" The workers report ended tasks every {duration(heartbeat_us)}, live too."
@@ -202,7 +202,7 @@ def _what_seeds_tell(summary: RunSummary) -> str:
     if summary.paired.level is None:
         return (
             f"{seeds} seeds are not enough for intervals, which take {fewest_seeds()}: "
-            "differences may be chance."
+            "differences may be due to chance."
         )
     level = level_text(summary.paired.level)
     pairs = sum(len(one.arms) - 1 for one in summary.sets())
@@ -211,14 +211,15 @@ def _what_seeds_tell(summary: RunSummary) -> str:
     needed = seeds_needed(pairs)
     level_of_all = level_text(FAMILY_LEVEL)
     together = (
-        f"{pairs} comparisons that hold together with {level_of_all} would take {needed} seeds "
-        "(--seeds)."
+        f"For {pairs} comparisons to hold together with {level_of_all}, {needed} seeds are "
+        "needed (--seeds)."
         if needed > seeds
         else f"{pairs} comparisons can hold together with {level_of_all} (agora sweep, until)."
     )
     return (
-        f"A difference is called certain if its {level} interval excludes zero, each by itself: "
-        f"of twenty that are zero, about {20 * (1 - summary.paired.level):.1g} would be called so. "
+        f"A difference is called certain if its {level} interval excludes zero. Each interval is "
+        "for one comparison: of twenty differences whose true value is zero, about "
+        f"{20 * (1 - summary.paired.level):.1g} would be called certain. "
         f"{together}"
     )
 
@@ -235,5 +236,5 @@ def _runs(summary: RunSummary) -> str:
         if seeds
         else f"Figures are of one run, seed {summary.seed}: differences may be chance."
     )
-    apart = "; these runs stand apart" if summary.runtime == "virtual" else ""
+    apart = "; these runs are reported separately" if summary.runtime == "virtual" else ""
     return figures + (f" Live on Ray: {live}{apart}." if live else "")

@@ -31,7 +31,7 @@ def disturbed_runs(summary: ComparedArms) -> list[str]:
 
 
 def live_note(summary: RunSummary) -> str:
-    """What live runs are to the answer, in a line; "" without any."""
+    """What live runs mean for the answer, in a line; "" without any."""
     live = [arm for arm in summary.ran_live if arm.validity is not None and arm.validity.seconds]
     if not live:
         return ""
@@ -44,8 +44,8 @@ def live_note(summary: RunSummary) -> str:
     rests = "The answer rests on virtual time, which other work on the machine does not affect"
     if disturbed:
         return f"{rests}; {of_live}."
-    stand = "stands" if len(live) == 1 else "stand"
-    return f"{rests}; {counted(len(live), 'live run')} {stand} apart."
+    are = "is" if len(live) == 1 else "are"
+    return f"{rests}; {counted(len(live), 'live run')} {are} reported separately."
 
 
 def live_soundness(summary: RunSummary) -> str:

@@ -41,10 +41,10 @@ class ChangedTable:
 
     Attributes:
         title: The choice.
-        seeds: Over how many the means are.
+        seeds: The number of seeds that the medians are over.
         labels: Of the figures.
-        rows: The figures of each arm that it concerns, by slug.
-        sentence: Who would overtake whom.
+        rows: The figures of each arm that the choice concerns, by slug.
+        sentence: Which arm would overtake which.
     """
 
     title: str
@@ -81,10 +81,10 @@ def sensitivity_sentences(summary: RunSummary) -> list[str]:
 
 
 def _overtakes(summary: RunSummary, one: Sensitivity) -> str:
-    """Which arms wait less than others, for certain, only with this choice. Where seeds are too few
-    for an interval, those that do under each of them are named, and it is said. Arms that it does
-    not concern keep their figures; with another scan cost, arms are compared only among those that
-    it concerns."""
+    """Which arms wait less than others, for certain, only with this choice. If there are too few
+    seeds for an interval, the sentence names arms that do under each seed, and says so. Arms that
+    the choice does not concern keep their figures; with another scan cost, only arms that it
+    concerns are compared."""
     changed = {arm.slug: arm.seeds for arm in one.arms}
     found: dict[str, list[str]] = {}  # who is overtaken, by who overtakes
     names = names_by_slug(summary.arms)
@@ -139,7 +139,7 @@ def _range_of_change(summary: RunSummary, one: Sensitivity) -> str:
 
 
 def _is_lower(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
-    """Whether the first is lower for certain; of too few seeds, whether it is under each."""
+    """Whether the first is lower for certain; with too few seeds, whether it is so under each."""
     difference = paired_difference(one, other)
     if difference.too_few_seeds:
         return difference.lower_in == difference.absolute.n

@@ -447,7 +447,7 @@ def _seeds_vary(options: Google2011Options) -> str:
     if options.resample is not None:
         return f"{seeds_of_trace(options)} Each seed also draws {drawn}."
     return (
-        f"A seed draws {drawn}. Arrivals, run times and machines are those of the trace under "
+        f"A seed draws only {drawn}. Arrivals, run times and machines are those of the trace under "
         "every seed, so intervals say nothing about other hours or weeks."
     )
 

@@ -174,7 +174,7 @@ def _parts(folder: Path) -> list[_Part]:
         part = _Part(path, int(match[1]), int(match[2]))
         if part.number in found:
             raise AgoraError(
-                f"{folder}: {found[part.number].path.name} and {path.name} are one part"
+                f"{folder}: {found[part.number].path.name} and {path.name} are the same part"
             )
         found[part.number] = part
     return [found[number] for number in sorted(found)]
@@ -220,7 +220,7 @@ JOB_COLUMNS = {
 
 
 def read_trace(directory: Path, start_us: int = TRACE_START_US, end_us: int | None = None) -> Trace:
-    """Read and check every part that is there of machine_events and task_events, and of job_events
+    """Read and check every part present of machine_events and task_events, and of job_events
     and job_events_later if there are any.
 
     Args:
@@ -258,7 +258,7 @@ def read_trace(directory: Path, start_us: int = TRACE_START_US, end_us: int | No
     )
     if files.tasks[0].number and tasks.first_us is not None and start_us < tasks.first_us:
         raise AgoraError(
-            f"{files.tasks[0].path}: the first part that is there begins at "
+            f"{files.tasks[0].path}: the first part present begins at "
             f"{tasks.first_us / 1e6:g} s of the trace, after the window, at {start_us / 1e6:g} s; "
             "choose a later window_start_s"
         )

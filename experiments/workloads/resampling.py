@@ -3,17 +3,17 @@
 A trace is one draw of what might have arrived. A resample draws again, with replacement, from what
 did arrive, so that seeds have different workloads:
 
-- "jobs": each job of the trace gives its time of arrival to a job that is drawn from all of them.
-  Times of arrival stay; what arrives together is drawn independently.
-- "blocks": the window is cut into blocks of equal length; each gives its place to a block that is
-  drawn from all of them, with the jobs that begin in it. What happens within a block stays.
+- "jobs": times of arrival stay; the job that arrives at each of them is drawn from all jobs. Jobs
+  that arrive together are drawn independently.
+- "blocks": the window is cut into blocks of equal length; each is replaced by a block that is drawn
+  from all of them, with the jobs that begin in it. What happens within a block stays.
 
 Machine events stay, and so do tasks that run or wait as a trace begins, with all of their jobs. A
 job is drawn whole, with its gangs and the pauses between its batches; batches that would arrive
 after the end are left out. Copies of a job are jobs of their own with the same preferred machines
 and costs. Everything that runs under one seed shares its resample.
 
-It speaks of this window of the trace: of other hours or weeks it knows nothing. (Efron, Annals of
+A resample says nothing about hours or weeks outside this window of the trace. (Efron, Annals of
 Statistics 1979, for independent units; Carlstein, Annals of Statistics 1986, for blocks.)
 """
 
@@ -42,15 +42,15 @@ class ResampleOptions(BaseModel):
 
     resample: Literal["jobs", "blocks"] | None = Field(
         None,
-        description="what each seed draws again, with replacement, from the trace: its jobs, or "
-        "blocks of time; unset: the trace as it is under every seed",
+        description="what each seed resamples from the trace, with replacement: its jobs, or "
+        "blocks of time; unset: every seed has the trace as it is",
     )
     block_s: float | None = Field(
         None,
         gt=0,
         le=1e6,
-        description="with resample 'blocks': length of a block in seconds of the run, about; the "
-        "window is cut into equal blocks, at least 10",
+        description="with resample 'blocks': approximate length of a block, in seconds of the run; "
+        "the window is cut into equal blocks, at least 10",
     )
 
     @model_validator(mode="after")
@@ -63,12 +63,12 @@ class ResampleOptions(BaseModel):
 
 
 def seeds_of_trace(options: ResampleOptions) -> str:
-    """What a seed draws of a trace, of which it draws nothing but a resample: the seeds_vary of a
+    """What a seed changes of a trace for which it draws nothing but a resample: the seeds_vary of a
     WorkloadSpec."""
     if options.resample is None:
         return (
-            "A seed draws nothing of this trace. It varies only what schedulers, syncs and "
-            "messages draw, so intervals say nothing about other hours or weeks."
+            "The trace is the same under every seed. A seed varies only the random choices of "
+            "schedulers, syncs and messages, so intervals say nothing about other hours or weeks."
         )
     drawn = (
         "the jobs that arrive"
@@ -76,8 +76,8 @@ def seeds_of_trace(options: ResampleOptions) -> str:
         else f"blocks of about {options.block_s:g} s of the arrivals"
     )
     return (
-        f"Each seed draws {drawn} again, with replacement, from this window of the trace. "
-        "Intervals speak of this window, never of other hours or weeks."
+        f"Each seed resamples {drawn}, with replacement, from this window of the trace. "
+        "Intervals are about this window only, not about other hours or weeks."
     )
 
 
@@ -91,7 +91,7 @@ def resampled(workload: Workload, options: ResampleOptions, seed: int) -> Worklo
     if options.resample is None:
         return workload
     if workload.mapreduce is not None:
-        raise AgoraError(f"resample: {workload.name} has MapReduce jobs, which stay as they are")
+        raise AgoraError(f"resample: {workload.name} has MapReduce jobs, which cannot be resampled")
     tasks, rows, offsets = workload.tasks, workload.arrival_rows, workload.arrival_offsets
     batch_job = tasks.job[rows[offsets[:-1]]]
     starting = tasks.job[workload.initial.task]

@@ -277,7 +277,7 @@ def _with_duration(options: ServiceBatchOptions, duration_s: float) -> Mapping[s
 def _seeds_vary(options: ServiceBatchOptions) -> str:
     return (
         "A seed draws the whole workload: what runs at the start, arrivals, sizes of jobs, run "
-        "times and constraints. Intervals speak of workloads with these options."
+        "times and constraints. Intervals are about workloads with these options."
     )
 
 

@@ -21,7 +21,7 @@ def _load(options: SyntheticOptions, seed: int) -> Workload:
 def _seeds_vary(options: SyntheticOptions) -> str:
     return (
         "A seed draws the whole workload: machines' scores, preferences, run times, and arrivals "
-        "as far as the options leave them open. Intervals speak of workloads with these options."
+        "as far as the options leave them open. Intervals are about workloads with these options."
     )
 
 

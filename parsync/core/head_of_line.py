@@ -1,11 +1,11 @@
 """What happens behind a unit for which there was no room.
 
-A unit is a task, or a gang. At first those behind it that fit go ahead. Once it has lacked room for
-head_of_line_s it holds the queue: nothing behind it is tried until it is placed. So small tasks do
-not wait long for a large one, and the large one does not starve.
+A unit is a task, or a gang. At first the units behind it that fit go ahead. Once it has lacked room
+for head_of_line_s it holds the queue: nothing behind it is tried until it is placed. So small tasks
+do not wait long for a large one, and the large one does not starve.
 
 The time counts from the round that first found no room for the unit. It goes on while the unit's
-claims are rejected, and begins anew when its agent was restarted.
+claims are rejected, and starts again if the agent is restarted.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ HeadOfLineSeconds = Annotated[
     PlainSerializer(_written),
 ]
 HEAD_OF_LINE = (
-    "how long, in seconds, a task or gang that finds no room lets those behind it that fit go"
-    " ahead; then it holds the queue until it is placed; 0: at once (strict order); inf: never"
+    "how long, in seconds, tasks behind a task or gang without room may go ahead if they fit; then"
+    " that one holds the queue until it is placed; 0: strict order; inf: it never holds the queue"
 )
 
 

@@ -41,8 +41,8 @@ class DelayFigures(Figures):
         "Mean delay",
         Unit.DURATION,
         Better.LOWER,
-        "From submission to first commit; “≥”: tasks never committed are charged until the run "
-        "was last seen.",
+        "From submission to first commit; “≥”: tasks never committed count as waiting until the "
+        "run was last observed.",
         headline=True,
         column_label="Delay",
         per_scheduler=True,
@@ -51,8 +51,8 @@ class DelayFigures(Figures):
         "99th percentile of the delay",
         Unit.DURATION,
         Better.LOWER,
-        "Over all submitted tasks, to within 0.8 %; “≥”: those never committed are charged until "
-        "the run was last seen.",
+        "Over all submitted tasks, to within 0.8 %; “≥”: tasks never committed count as waiting "
+        "until the run was last observed.",
         headline=True,
         column_label="p99",
         per_scheduler=True,

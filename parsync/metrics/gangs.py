@@ -66,8 +66,8 @@ class GangFigures(Figures):
         "Longest wait of a gang",
         Unit.DURATION,
         Better.LOWER,
-        "From the submission of a gang to the commit of its last task; “≥”: some still waited, and "
-        "are charged until the run was last seen.",
+        "From the submission of a gang to the commit of its last task; “≥”: gangs that "
+        "still waited count until the run was last observed.",
     )
 
 

@@ -31,8 +31,8 @@ class JobFigures(Figures):
         "Job completion time",
         Unit.DURATION,
         Better.LOWER,
-        "Submission of a job to the end of its last task; “≥”: jobs that did not get there are "
-        "charged until the run was last seen.",
+        "Submission of a job to the end of its last task; “≥”: jobs that did not end count "
+        "until the run was last observed.",
         headline=True,
         column_label="JCT",
     )

@@ -15,7 +15,7 @@ from parsync.metrics.run_frame import RunFrame
 
 class QueueHoldFigures(Figures):
     """The holds of queues, by the window in which each ended. Both are 0 where no unit held up
-    others: so where all tasks are alike, and where schedulers keep the tasks that wait."""
+    others: such as where all tasks are alike, and where schedulers keep the tasks that wait."""
 
     held_up_max: Count = quantity(
         "Most tasks held up",
@@ -29,7 +29,7 @@ class QueueHoldFigures(Figures):
         "Longest hold of a queue",
         Unit.DURATION,
         Better.LOWER,
-        "How long tasks waited behind one task or gang that held the queue, at most.",
+        "The longest time that one task or gang held the queue while others waited behind it.",
         per_scheduler=True,
     )
 

@@ -65,7 +65,7 @@ class Waiting(IntEnum):
 WAITING: Mapping[int, str] = {
     Waiting.NO_ROOM: "its last round found no room in the view",
     Waiting.BEHIND: "it is behind a unit that found no room and holds the queue",
-    Waiting.NOT_TRIED: "its scheduler has not come to it since it was submitted, or lost its place",
+    Waiting.NOT_TRIED: "its scheduler has not tried it since it was submitted or lost its place",
     Waiting.QUOTA: "its quota group, or what its scheduler may hold (hold_max), has no room for it",
     Waiting.JOB_NOT_ADMITTED: "its job is not admitted yet (jobs_max)",
     Waiting.PAUSED: "it pauses before it rejoins the queue (losers = requeue)",
@@ -73,7 +73,7 @@ WAITING: Mapping[int, str] = {
     Waiting.PRICED_OUT: "waiting was cheaper than any place when it was offered",
     Waiting.WAITS_FOR_PREFERRED: "it waited for a preferred machine when it was offered",
     Waiting.SLOTS_TOO_DEAR: "every place was too dear, with its slot's price, when it was offered",
-    Waiting.HELD_BACK: "its job ran as many tasks as it should, or an earlier part of it",
+    Waiting.HELD_BACK: "its job had enough tasks running, or had to finish an earlier part first",
 }
 
 Tables = Mapping[str, TableSchema]

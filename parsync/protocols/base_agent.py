@@ -50,7 +50,7 @@ class BaseAgent(ABC):
     """An agent that runs no scheduler.
 
     A subclass says what it does with queued tasks (on_queued) and with the events of its protocol
-    (on_event). Tasks that no machine can ever hold are sorted out before it sees them.
+    (on_event). Tasks that no machine can ever hold are removed before it sees them.
 
     Attributes:
         index: Its address.

@@ -1,5 +1,5 @@
-"""The door of an agent: what can never be placed is sorted out there, so that it holds up
-nothing."""
+"""Remove tasks that can never be placed when an agent receives them, so that they hold up no
+others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shared_state.tasks import Int64
 
 
 class SortingOut:
-    """Sorts out the units that one agent can never place, and records them.
+    """Removes the units that one agent can never place, and records them.
 
     Args:
         environment: The agent's.

@@ -503,7 +503,7 @@ def test_a_run_without_a_manifest_is_not_ok(run: Path, replayed: Replay) -> None
     (run / MANIFEST).unlink()
     status, out, _ = replayed(run)
     assert status == 2
-    assert out[-1].startswith(f"{run}: no manifest.json: the run was killed, or made before ")
+    assert out[-1].startswith(f"{run}: no manifest.json: the run was killed, or is of an older ")
     assert f"{run}: not checked, without manifest.json: report and figures" in out
     assert replayed(run / "arms" / "one")[0] == 2
 

@@ -75,7 +75,7 @@ def test_a_kind_that_is_known_already():
     ("name", "source", "location", "says"),
     [
         ("given_a.py", None, "{file}", "no such file"),
-        ("given-b.py", SOURCE, "{file}", "its name is none of a Python module: 'given-b'"),
+        ("given-b.py", SOURCE, "{file}", "'given-b' is not a name for a Python module"),
         ("given_c.py", "SPEC = 1", "{file}", "expected a SchedulerSpec, got a int"),
         ("given_d.py", "1 / 0", "{file}", "given_d.py, line 1: ZeroDivisionError"),
         ("given_e.py", SOURCE, "{file}:OTHER", "has no attribute 'OTHER'"),
@@ -136,5 +136,5 @@ def test_the_main_comparison_has_the_arms_besides(tmp_path):
         config = resolve(RunOptions(quick=True, added=added))
         assert [arm.name for arm in config.arms[-2:]] == ["mine", "8 mine"]
         assert len(config.arms) == len(resolve(RunOptions(quick=True)).arms) + 2
-        with pytest.raises(AgoraError, match="there is an arm 'mine' already"):
+        with pytest.raises(AgoraError, match="an arm is already named 'mine'"):
             resolve(RunOptions(quick=True, added=(*added, *added)))

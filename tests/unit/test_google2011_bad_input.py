@@ -59,7 +59,7 @@ def test_a_part_missing_in_the_middle_or_there_twice(tmp_path: Path) -> None:
     write_gzip(folder / "part-00001-of-00500.csv.gz", TASKS[-1] + "\n")
     assert "task_events: parts 3 to 4 are missing; add what is missing" in refusal(tmp_path)
     (folder / "part-00001-of-00500.csv").write_text(TASKS[-1] + "\n")
-    assert "part-00001-of-00500.csv and part-00001-of-00500.csv.gz are one part" in refusal(
+    assert "part-00001-of-00500.csv and part-00001-of-00500.csv.gz are the same part" in refusal(
         tmp_path
     )
 

@@ -91,7 +91,9 @@ def test_one_line_says_what_live_runs_are_to_the_answer() -> None:
     rests = "The answer rests on virtual time, which other work on the machine does not affect; "
     of_live = "1 of 2 live runs was disturbed by other work"
     assert live_note(live_summary(live, "A", seeds)) == f"{rests}{of_live}."
-    assert live_note(live_summary(live, "", seeds)) == f"{rests}2 live runs stand apart."
+    assert (
+        live_note(live_summary(live, "", seeds)) == f"{rests}2 live runs are reported separately."
+    )
     on_ray = live_note(live_summary(live, "A"))
     assert on_ray == f"{of_live} on this machine and is not ranked."
     assert live_note(live_summary(live)) == ""

@@ -105,11 +105,11 @@ def test_a_kind_says_itself_what_seeds_draw() -> None:
     [
         (
             (700, 730, 720),
-            "1 to 3 the resamples offer 70, 73 and 72 % of the cell, the trace 71 %. That is like",
+            "the resamples offer 70, 73 and 72 % of the cell, the trace 71 %. These loads are si",
         ),
         (
             (700, 750, 720),
-            "the resamples offer 70, 75 and 72 % of the cell, the trace 71 %. That is unlike load",
+            "the resamples offer 70, 75 and 72 % of the cell, the trace 71 %. These loads are not",
         ),
     ],
 )
@@ -120,7 +120,7 @@ def test_resamples_say_their_loads_and_whether_these_are_alike(
     facts: dict[str, int | float | str] = {RESAMPLE: "jobs", OFFERED_BY_TRACE: 71.0}
     text = seed_note(summary({"A": rows}, **facts))
     assert says in text
-    assert ("compare arms by their differences" in text) == ("unlike" in text)
+    assert ("Compare arms by their differences" in text) == ("not similar" in text)
 
 
 def test_loads_are_alike_up_to_a_twentieth_of_the_higher() -> None:
@@ -173,7 +173,7 @@ def test_a_scheduler_that_draws_nothing_has_one_run_on_a_trace(
     assert [is_same_under_every_seed(arm, seeds) for arm in as_it_is.arms] == [True, False]
     Console().print(comparison_table(as_it_is))
     shown = capsys.readouterr().out
-    assert "no spread" in shown and "A seed draws nothing of this trace." in shown
+    assert "no spread" in shown and "The trace is the same under every seed." in shown
     assert "The run of best_fit does not depend on the seed, so it has no spread." in shown
     resampled = compared(resample="blocks", block_s=2.0)
     assert not any(is_same_under_every_seed(arm, seeds) for arm in resampled.arms)

@@ -178,7 +178,7 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, object], says: s
 
 def test_nothing_changes_without_the_option() -> None:
     assert resampled(TRACE, ResampleOptions(), 1) is TRACE
-    assert seeds_of_trace(ResampleOptions()).startswith("A seed draws nothing of this trace.")
+    assert seeds_of_trace(ResampleOptions()).startswith("The trace is the same under every seed.")
 
 
 def test_every_kind_says_what_seeds_vary() -> None:
@@ -190,5 +190,5 @@ def test_every_kind_says_what_seeds_vary() -> None:
     trace_kind = kind_of("google2011")
     options = {"directory": "x", "resample": "blocks", "block_s": 5.0}
     said = trace_kind.seeds_vary(trace_kind.parse_options(options))
-    assert "blocks of about 5 s" in said and "never of other hours or weeks" in said
+    assert "blocks of about 5 s" in said and "not about other hours or weeks" in said
     assert "where input data lie" in said

@@ -31,7 +31,7 @@ class LockingOptions(BaseModel):
     )
     head_of_line_s: HeadOfLineSeconds = Field(
         DEFAULT_S,
-        description=HEAD_OF_LINE + "; without effect for kinds that plan the whole queue",
+        description=HEAD_OF_LINE + "; no effect for kinds that plan the whole queue",
     )
     retry_s: float = Field(
         0.1,

@@ -134,8 +134,8 @@ class OptimisticOptions(BaseModel):
     )
     head_of_line_s: HeadOfLineSeconds = Field(
         DEFAULT_S,
-        description=HEAD_OF_LINE + "; without effect where losers are requeued and for kinds that"
-        " plan the whole queue or keep waiting tasks themselves: no unit holds up another there",
+        description=HEAD_OF_LINE + "; no effect where losers are requeued, or for kinds that plan"
+        " the whole queue or keep waiting tasks themselves: there no task holds up another",
     )
     hold_max: float | None = Field(
         None,

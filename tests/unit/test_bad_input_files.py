@@ -159,7 +159,7 @@ Change = Callable[[dict[str, Any]], str]
         (lambda _: "", "not readable as JSON"),
         (lambda _: "half a", "not readable as JSON"),
         (lambda _: "[1, 2]", "expected an object, got a list"),
-        (lambda _: '{"format": 119}',
+        (lambda _: '{"format": 99}',
          "field format: expected 11, as this version of Agora writes it, got 99"),
         (lambda good: json.dumps(without(good, "workload")), "field workload is missing"),
         (

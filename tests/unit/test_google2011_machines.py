@@ -76,7 +76,7 @@ def test_missing_and_zero_requests_and_what_runs_holds(tmp_path: Path) -> None:
     request = {
         int(job): workload.tasks.request[row].tolist() for row, job in enumerate(workload.tasks.job)
     }
-    assert request == {1: [100_000, 50_000], 2: [62_500, 94_730], 3: [1, 1], 4: [1, 15]}
+    assert request == {1: [100_000, 50_000], 2: [62_500, 94_730], 3: [1, 1], 4: [0, 15]}
     assert (
         workload.facts["tasks_without_request"] == 1
         and workload.facts["tasks_with_a_zero_request"] == 1

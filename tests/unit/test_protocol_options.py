@@ -148,7 +148,8 @@ def test_an_arm_made_without_them_has_defaults() -> None:
         ("[arms.protocols.optimistic]", "no group of the arm uses protocol 'optimistic'"),
         (
             "[arms.protocols.lottery]\nmachine = 7",
-            "protocol 'lottery' has no shared option 'machine'; its shared options: machines",
+            "protocol 'lottery' has no shared option 'machine' (did you mean 'machines'?); its "
+            "shared options: machines",
         ),
         (
             "[arms.protocols.lottery]\nmachines = 0",

@@ -137,7 +137,8 @@ def test_broken_entry_points_are_refused(tmp_path, monkeypatch, source, message)
 
 def test_an_unknown_kind_is_named_and_the_known_ones_listed():
     with pytest.raises(
-        AgoraError, match=r"unknown kind of slot prices 'implid'; known: demand, fluid, implied, "
+        AgoraError,
+        match=r"slot prices 'implid' \(did you mean 'implied'\?\); known: demand, fluid, implied, ",
     ):
         registry.get("implid")
 

@@ -7,7 +7,8 @@ A figure is a number with a unit in a sentence, or a number in a table. Its sect
 comes from, for itself and the sections in it, in one of three ways:
 
     > Made with: `agora sweep examples/questions/prices_loads.toml`; commit: f4317c8; seeds: 101 to
-    > 110; conditions: virtual time, the demo's cell; intervals: t over seeds; code changed since.
+    > 110; conditions: virtual time, the demo's cell; intervals: t over seeds; before the change of
+    > 2026-11-25.
 
     > Figures from: [runs](docs/run.md#two-clocks), where they are made.
 
@@ -30,7 +31,7 @@ from pathlib import Path
 from tests.documents import PAGES
 
 FIELDS = ("Made with", "commit", "seeds", "conditions", "intervals")
-BEFORE = "code changed since"
+BEFORE = "before the change of"
 UNKNOWN = "not recorded"
 KINDS = {
     "settings": "what is chosen, or how something works: nothing was measured",
@@ -157,7 +158,7 @@ def _note(section: Section, line: int, text: str) -> None:
         section.sources += _LINKED.findall(text)
     elif text.startswith("Made with: "):
         parts = text.rstrip(".").split("; ")
-        before = parts[-1] == BEFORE
+        before = parts[-1].startswith(BEFORE)
         pairs = [part.partition(": ") for part in (parts[:-1] if before else parts)]
         values = {name: value for name, _, value in pairs}
         section.made.append(Provenance(line, values, before))

@@ -194,7 +194,8 @@ def test_a_figure_without_an_origin_is_found(tmp_path: Path) -> None:
     page.write_text(
         "# A page\n\nIt takes 7 ms, `9 ms` in [4](b.md#5).\n\n## One\n\n| 3 | 4.5 % |\n"
         "\n```text\n8 ms\n```\n\n## Two\n\n> Made with: `agora run`; commit: abcdef12;\n"
-        "> seeds: 1; conditions: live; intervals: none; code changed since.\n\nIt takes 6 s.\n"
+        "> seeds: 1; conditions: live; intervals: none; before the change of\n> 2026-11-25.\n"
+        "\nIt takes 6 s.\n"
         "\n### Three\n\n2 points.\n"
     )
     first, one, two, three = sections_of(page)

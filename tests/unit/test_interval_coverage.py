@@ -13,7 +13,7 @@ from tests.benchmarks.interval_coverage import DATA, LEAST, METHODS, coverage, r
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "intervals.md"
-EARLIER = ("earlier method", "code changed since")
+EARLIER = ("earlier method", "before the change of")
 # an estimate with limits, such as "8.6 ± 0.9", "5.7 [5.1, 6.2]" or "1.2 (0.6 to 1.9)"
 WITH_LIMITS = re.compile(
     r"[\d.]+%? (?:± ?[\d.]+|\[[-+−]?[\d.,]+, ?[-+−]?[\d.,]+\]|\([-+−]?[\d.]+ to [-+−]?[\d.]+\))"

@@ -60,9 +60,9 @@ def start(options: SlotsOptions) -> None:
     with ProgressReport(error_console()) as report, report.stage("simulating"):
         found = simulate(settings)
     figures = phase_figures(settings, found)
-    output_console().print(phases_table(figures, _title(settings), _ending(found)))
     if options.out is not None:
         _write(options.out, settings, found)
+    output_console().print(phases_table(figures, _title(settings), _ending(found)))
 
 
 def _settings(options: SlotsOptions) -> SlotSettings:

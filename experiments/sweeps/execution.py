@@ -338,8 +338,8 @@ def _write(
         console.print("Writing partial results (press Ctrl-C again to quit without them).")
     write_points(directory / POINTS, swept_parameters(sweep), summary.quantities, rows)
     write_model(directory / SWEEP, summary)
-    output_console().print(metric_tables(summary))
     known = interruption.received
     with report.stage("page"):
         page = write_page(directory, lambda: None if known else interruption.check())
+    output_console().print(metric_tables(summary))
     console.print(Text(f"page: {page}"), soft_wrap=True)

@@ -22,8 +22,8 @@ def explain_command(
         typer.Option(
             min=1,
             metavar="N",
-            help="Explain the N tasks whose conflicts added most delay. Default without --task: "
-            "10.",
+            help="Explain the N tasks whose conflicts added most delay, of each set of arms that "
+            "may be compared. Default without --task: 10.",
         ),
     ] = None,
     arm: Annotated[

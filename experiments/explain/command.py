@@ -9,10 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from experiments.decision_basis import basis_titles
 from experiments.explain.story import TaskStory
 from experiments.explain.text import story_text, worst_table
 from experiments.results.loaded_arm import LoadedArm
-from experiments.results.loaded_run import load_run
+from experiments.results.loaded_run import LoadedRun, load_run
 from shared_state.errors import AgoraError
 
 WORST = 10  # tasks, unless the user says how many
@@ -26,7 +27,7 @@ def explain(run: Path, task: int | None, worst: int | None, arm: str | None, as_
     Args:
         run: The run directory.
         task: The task; None: those with the worst conflicts.
-        worst: How many tasks; None: WORST.
+        worst: How many tasks of each set of arms that may be compared; None: WORST.
         arm: The arm to look at; None: all.
 
     Raises:
@@ -38,23 +39,41 @@ def explain(run: Path, task: int | None, worst: int | None, arm: str | None, as_
     loaded = load_run(run)
     if loaded.summary.partial:
         print(f"{run}: partial: {loaded.summary.partial_reason}", file=sys.stderr)
-    arms = loaded.arms if arm is None else [loaded.arm(arm)]
+    sets = _sets(loaded) if arm is None else [("", [loaded.arm(arm)])]
     if task is not None:
-        stories = _of_task(arms, task)
+        titled = [("", _of_task([one for _, arms in sets for one in arms], task))]
     else:
-        count = WORST if worst is None else worst
-        stories = [story for one in arms for story in one.worst_conflicts(count)]
-        stories.sort(key=lambda story: -story.conflict_us)
-        stories = stories[:count]
+        titled = [(title, _worst(arms, WORST if worst is None else worst)) for title, arms in sets]
+    stories = [story for _, some in titled for story in some]
     if as_json:
         return json.dumps([_plain(story) for story in stories], indent=1, ensure_ascii=False)
     if not stories:
-        where = f"arm '{arms[0].name}'" if len(arms) == 1 else "any arm"
+        names = [one.name for _, arms in sets for one in arms]
+        where = f"arm '{names[0]}'" if len(names) == 1 else "any arm"
         return f"There was no conflict in {where}."
-    texts = [story_text(story) for story in stories]
-    if task is None:
-        texts.insert(0, worst_table(stories))
+    told = [(title, some) for title, some in titled if some]
+    texts = []
+    for title, some in told:
+        if task is None:
+            texts.append((f"{title}\n" if len(told) > 1 else "") + worst_table(some))
+        texts += [story_text(story) for story in some]
     return "\n\n".join(texts)
+
+
+def _sets(loaded: LoadedRun) -> list[tuple[str, list[LoadedArm]]]:
+    """The arms in sets that may be compared, with their titles."""
+    sets = loaded.summary.sets()
+    titles = basis_titles([one.arms[0].basis for one in sets])
+    return [
+        (title, [loaded.arm(arm.slug) for arm in one.arms])
+        for title, one in zip(titles, sets, strict=True)
+    ]
+
+
+def _worst(arms: Sequence[LoadedArm], count: int) -> list[TaskStory]:
+    """The stories of the tasks with the worst conflicts in these arms."""
+    stories = [story for one in arms for story in one.worst_conflicts(count)]
+    return sorted(stories, key=lambda story: -story.conflict_us)[:count]
 
 
 def _of_task(arms: Sequence[LoadedArm], task: int) -> list[TaskStory]:

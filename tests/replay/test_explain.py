@@ -12,6 +12,7 @@ import pytest
 
 from experiments.commands.explain import app as explain_app
 from experiments.commands.run import app
+from experiments.decision_basis import basis_title
 from experiments.explain.story import COMMITTED, TaskStory
 from experiments.results import LoadedArm, LoadedRun, load_run
 from parsync.runtime.assembly_files import read_assembly
@@ -228,6 +229,19 @@ def test_the_command_prints_a_table_and_the_stories(
     assert capsys.readouterr().out.count("\n\nTask ") == 3
     assert exit_status(explain_app, run.directory, "--arm", "Alone") == 0
     assert capsys.readouterr().out == "There was no conflict in arm 'Alone'.\n"
+
+
+def test_arms_that_may_not_be_compared_have_tables_of_their_own(
+    run: LoadedRun, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worst = run.arm("Shared").worst_conflicts(2)
+    monkeypatch.setattr(LoadedArm, "worst_conflicts", lambda arm, count: worst[:count])
+    assert exit_status(explain_app, run.directory, "--worst", "2") == 0
+    lines = capsys.readouterr().out.splitlines()
+    headings = [number for number, line in enumerate(lines) if line.split()[1:2] == ["Arm"]]
+    assert len(headings) == len(run.summary.sets()) > 1
+    titles = {basis_title(arm.summary.basis) for arm in run.arms}
+    assert {lines[number - 1] for number in headings} == titles
 
 
 def test_a_task_is_told_in_every_arm(run: LoadedRun, capsys: pytest.CaptureFixture[str]) -> None:

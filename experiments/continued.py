@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from shlex import quote
 
-from rich.console import Console
 from rich.text import Text
 
+from experiments.consoles import error_console
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.preconditions import check_free
 from experiments.sweeps.shared_directories import locked
@@ -42,5 +42,5 @@ def run_continued(
         try:
             work(interruption)
         except KeyboardInterrupt:
-            Console(stderr=True).print(Text(f"Stopped: {interruption.note}."), soft_wrap=True)
+            error_console().print(Text(f"Stopped: {interruption.note}."), soft_wrap=True)
     return interruption.exit_status if interruption.received else 0

@@ -16,6 +16,7 @@ from rich.text import Text
 from experiments.announcement import run_announcement, unplaceable_notes
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
+from experiments.consoles import error_console
 from experiments.fluid_bound import expected_rates
 from experiments.frontiers.checks import check_grid
 from experiments.frontiers.grid import make_grid
@@ -50,7 +51,7 @@ def start(options: RunOptions) -> int:
     Raises:
         AgoraError: An option, the configuration or the workload is wrong, or the run failed.
     """
-    with ProgressReport(Console(stderr=True)) as report:
+    with ProgressReport(error_console()) as report:
         return _start(options, report)
 
 

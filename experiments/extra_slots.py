@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.text import Text
 
+from experiments.consoles import error_console, output_console
 from experiments.continued import run_continued
 from experiments.extra_slots_points import AXES, Axis, Point, Points, PointSetting, points_of
 from experiments.figures import extra_slots as figure_of
@@ -84,7 +84,7 @@ def start(options: ExtraSlotsOptions) -> int:
 def _search(
     options: ExtraSlotsOptions, points: Points, directory: Path, interruption: Interruption
 ) -> None:
-    console, seeds = Console(stderr=True), options.seed_numbers
+    console, seeds = error_console(), options.seed_numbers
     engine = ModelRuns(directory / _SEARCHES)
     work = engine.missing(points.runs, seeds)
     if work:
@@ -108,7 +108,7 @@ def _search(
     with writing(directory):
         style.save(figure, figure, directory, name)
     title = _title(points, options.scale, len(seeds))
-    Console().print(
+    output_console().print(
         extra_slots_table(points.axis.label, lines, title, _reasons(points.axis, found))
     )
     console.print(Text(f"plot: {directory / name}.png"), soft_wrap=True)

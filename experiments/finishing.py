@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.text import Text
 
 from experiments.arm_config import decision_clock
 from experiments.calibration import write_calibration
 from experiments.cell_watch import settle_us
 from experiments.config import RunConfig
+from experiments.consoles import output_console
 from experiments.decision_basis import decision_basis, decision_capacity
 from experiments.gangs import tears_gangs
 from experiments.interruption import Interruption
@@ -72,7 +73,7 @@ def finish_run(
         write_calibration(directory, times, config.live.hosts, config.live.tick_ms * 1000)
     failed: OSError | None = None
     try:
-        Console().print(comparison_table(summary))
+        output_console().print(comparison_table(summary))
     except OSError as error:  # standard output is full or closed: the report is made all the same
         failed = error
     with report.stage("report"):

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
-from rich.console import Console
 from rich.text import Text
 
 from experiments.config import RunConfig, load_config, read_toml
+from experiments.consoles import error_console, output_console
 from experiments.frontier_presets import default_config
 from experiments.frontiers.build import build_frontier
 from experiments.frontiers.checks import check_grid
@@ -76,7 +76,7 @@ def start(options: FrontierOptions) -> int:
     Raises:
         AgoraError: An option, the configuration or the workload is wrong, or a run failed.
     """
-    with ProgressReport(Console(stderr=True)) as report:
+    with ProgressReport(error_console()) as report:
         return _start(options, report)
 
 
@@ -211,7 +211,7 @@ def _run(
     check = (lambda: None) if partial else interruption.check
     with report.stage("page"):
         page = write_frontier_page(directory, summary, grid.config.model_dump(mode="json"), check)
-    Console().print(frontier_table(summary))
+    output_console().print(frontier_table(summary))
     console.print(Text(f"page: {page}"), soft_wrap=True)
     return 0
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
 from rich.text import Text
 
+from experiments.consoles import error_console, output_console
 from experiments.figures import slots as figure_of
 from experiments.figures import style
 from experiments.model_files import writing
@@ -57,12 +57,12 @@ def start(options: SlotsOptions) -> None:
     settings.to_native()  # refuses what cannot be simulated, before anything is created
     if options.out is not None:
         _create(options.out)
-    with ProgressReport(Console(stderr=True)) as report, report.stage("simulating"):
+    with ProgressReport(error_console()) as report, report.stage("simulating"):
         found = simulate(settings)
     figures = phase_figures(settings, found)
-    Console().print(phases_table(figures, _title(settings), _ending(found)))
     if options.out is not None:
         _write(options.out, settings, found)
+    output_console().print(phases_table(figures, _title(settings), _ending(found)))
 
 
 def _settings(options: SlotsOptions) -> SlotSettings:
@@ -94,7 +94,7 @@ def _write(directory: Path, settings: SlotSettings, found: SlotResults) -> None:
                 rows.writerow("" if value is None else f"{value:.12g}" for value in row)
         figure = figure_of.draw(settings, found)
         style.save(figure, figure, directory, "slots")
-    Console(stderr=True).print(Text(f"results: {directory}"), soft_wrap=True)
+    error_console().print(Text(f"results: {directory}"), soft_wrap=True)
 
 
 def _title(settings: SlotSettings) -> str:

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from experiments.consoles import error_console
 from experiments.interruption import stop_signals_noted
 from experiments.verification.figures import RunFigures, digest_only
 from experiments.verification.manifest import MANIFEST, changed_files, read_manifest
@@ -361,7 +361,7 @@ def _print_error(error: AgoraError) -> Status:
 @contextmanager
 def _progress(label: str) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar, if standard error is a terminal."""
-    console = Console(stderr=True)
+    console = error_console()
     columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal

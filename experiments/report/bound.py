@@ -111,7 +111,8 @@ def _ways(ways: dict[str, float], among: str, seed: int | str) -> str:
     """
     least, most = (pick(ways, key=lambda name: ways[name]) for pick in (min, max))
     low, high = (share(ways[name], 2) for name in (least, most))
-    whose = f"all {len(ways)} arms have" if len(ways) > 1 and low == high else f"{most} has"
+    everyone = "both arms have" if len(ways) == 2 else f"all {len(ways)} arms have"
+    whose = everyone if len(ways) > 1 and low == high else f"{most} has"
     way = f"Of the way from the one to the other, {among}{whose} come {high}"
     if low != high:
         way += f" and {least} {low}"

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from experiments.announcement import ACTORS_S
+from experiments.consoles import error_console, output_console
 from experiments.continued import run_continued
 from experiments.interruption import Interruption
 from experiments.model_runs.engine import ModelRuns
@@ -178,7 +178,7 @@ def _reproduce(
     directory: Path,
     interruption: Interruption,
 ) -> None:
-    with ProgressReport(Console(stderr=True)) as report:
+    with ProgressReport(error_console()) as report:
         with report.stage("what has to run"):
             runs = _Runs(options, figures, directory)
             text = _announcement(options, figures, runs)
@@ -204,10 +204,12 @@ def _reproduce(
     )
     write_claims(directory, reproduction)
     write_page(directory, paper, reproduction, shown)
-    Console().print(_table(claims))
+    output_console().print(_table(claims))
     if any(claim.scale == "demo" for claim in claims):
-        Console().print("Claims on live figures are judged at the demo's scale, not the paper's.")
-    Console(stderr=True).print(Text(f"page: {directory / PAGE}"), soft_wrap=True)
+        output_console().print(
+            "Claims on live figures are judged at the demo's scale, not the paper's."
+        )
+    error_console().print(Text(f"page: {directory / PAGE}"), soft_wrap=True)
 
 
 def _announcement(options: ReproduceOptions, figures: tuple[AnyFigure, ...], runs: _Runs) -> str:

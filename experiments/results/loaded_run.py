@@ -90,7 +90,9 @@ class LoadedRun:
         for arm in () if self.live is None else self.live.arms:
             if name == arm.summary.slug:
                 return arm
-        known = ", ".join(f"'{arm.name}'" for arm in self.arms)
+        names = [arm.name for arm in self.arms]
+        names += [] if self.live is None else [arm.summary.slug for arm in self.live.arms]
+        known = ", ".join(f"'{name}'" for name in names)
         raise AgoraError(f"{self.directory}: arm {name!r}: expected one of {known}")
 
     @property

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from experiments.command_line import BAD_INPUT
+from experiments.consoles import error_console, output_console
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.model_files import write_model
 from experiments.preconditions import naming_file
@@ -84,7 +85,7 @@ def start(options: SweepOptions) -> int:
     Raises:
         AgoraError: An option or the file is wrong, or the sweep failed.
     """
-    with ProgressReport(Console(stderr=True)) as report:
+    with ProgressReport(error_console()) as report:
         return _start(options, report)
 
 
@@ -337,8 +338,8 @@ def _write(
         console.print("Writing partial results (press Ctrl-C again to quit without them).")
     write_points(directory / POINTS, swept_parameters(sweep), summary.quantities, rows)
     write_model(directory / SWEEP, summary)
-    Console().print(metric_tables(summary))
     known = interruption.received
     with report.stage("page"):
         page = write_page(directory, lambda: None if known else interruption.check())
+    output_console().print(metric_tables(summary))
     console.print(Text(f"page: {page}"), soft_wrap=True)

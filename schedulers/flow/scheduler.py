@@ -290,7 +290,11 @@ class FlowScheduler:
             row, machine, tried, repaired = self._repair(waiting, row, machine, free, context)
         whole = in_whole_gangs(table.gang[row], table.gang[waiting])
         held_back = len(row) - int(np.count_nonzero(whole))
-        row, machine = row[whole], machine[whole]
+        if held_back:
+            row, machine, more_tried, more = self._without_torn(
+                waiting, row[whole], machine[whole], free, context
+            )
+            tried, repaired = tried + more_tried, repaired + more
 
         preempted = self._needed(preempted, view.free, row, machine)
         evicted = np.concatenate([migrated, preempted])
@@ -335,6 +339,27 @@ class FlowScheduler:
         found = chosen >= 0
         row, machine = np.concatenate([row, over[found]]), np.concatenate([machine, chosen[found]])
         return row, machine, len(over), int(np.count_nonzero(found))
+
+    def _without_torn(
+        self, waiting: Int64, row: Int64, machine: Int64, free: Int64, context: PlanContext
+    ) -> tuple[Int64, Int64, int, int]:
+        """As _repair, for claims without those of gangs that the flow would have torn. Their places
+        go to waiting gangs as a whole, the first submitted first, and then to tasks without one:
+        else a gang that has no room would keep others from theirs as long as it waits."""
+        gang, tried, repaired = self.table.gang, 0, 0
+        over = np.setdiff1d(waiting, row, assume_unique=True)
+        alone = gang[over] < 0
+        for one in np.unique(gang[over[~alone]]).tolist():
+            members = over[gang[over] == one]
+            if tried + len(members) > self._options.repairs:
+                continue
+            with_gang = self._repair(members, row, machine, free, context)
+            tried += with_gang[2]
+            if with_gang[3] == len(members):
+                row, machine = with_gang[:2]
+                repaired += len(members)
+        row, machine, more, found = self._repair(over[alone], row, machine, free, context)
+        return row, machine, tried + more, repaired + found
 
     def _needed(self, victim: Int64, free: Int64, row: Int64, machine: Int64) -> Int64:
         """The running tasks that the flow would rather have waiting and whose place a claim

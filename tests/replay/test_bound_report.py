@@ -84,6 +84,9 @@ def test_the_sentences_say_bound_random_and_who_came_how_far(directory: Path) ->
     assert bound_sentences(with_overall(alone, preferred_share={names[0]: 0.3}))[1] == (
         f"Of the way from the one to the other, {names[0]} has come 25 % (seed {summary.seed})."
     )
+    pair = summary.model_copy(update={"arms": summary.arms[:2]})
+    even = bound_sentences(with_overall(pair, preferred_share=dict.fromkeys(names[:2], 0.5)))
+    assert "both arms have come 50 %" in even[1]
     assert "beyond the bound" not in ways
     best = with_overall(alone, preferred_share={names[0]: 0.94})
     assert "has come 105 % (seed 1). An arm comes beyond the bound" in bound_sentences(best)[1]

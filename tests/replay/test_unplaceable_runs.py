@@ -154,3 +154,18 @@ def test_a_task_whose_machine_is_lost_for_good_is_sorted_out(protocol: dict[str,
     placed, sorted_out, tables = run_units(arm, workload)
     assert placed == [0, 1] and sorted_out == [0]
     assert tables["unplaceable"][0]["abandoned"].tolist() == [Unplaceable.NO_MACHINE]
+
+
+@pytest.mark.parametrize("kind", ["flow_load_spreading", "quincy"])
+def test_a_gang_without_room_keeps_no_other_from_a_flow_scheduler(kind: str) -> None:
+    """It waits as one machine goes down for good. The flow would start some of its tasks, and gives
+    their places to those that come after it."""
+    events = ((SECOND // 2, 1, False),)
+    blocker, waits = task(8, run_us=SECOND), gang(2, 8, submit_us=SECOND // 10)
+    others = [gang(2, 4, submit_us=SECOND // 5), task(3, submit_us=SECOND // 4)]
+    group = GroupConfig(name="g", kind=kind, count=1, decision=CountedTime(), protocol=OPTIMISTIC)
+    workload = unit_workload([[8], [8]], [blocker, waits, *others], events)
+    placed, sorted_out, _ = run_units(
+        ArmConfig(name="arm", partitions=1, groups=(group,)), workload
+    )
+    assert sorted(set(placed)) == [0, 3, 4, 5] and not sorted_out

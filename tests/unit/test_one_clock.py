@@ -25,6 +25,7 @@ from experiments.report.verdict import verdict
 from experiments.results.loaded_run import load_run
 from experiments.run_directory import Run, read_run
 from experiments.summary_model import ArmSummary, RunSummary
+from shared_state.errors import AgoraError
 from tests.unit.figure_checks import repeated_labels
 from tests.unit.run_factory import write_synthetic_run
 
@@ -253,3 +254,5 @@ def test_a_loaded_run_has_its_live_runs_apart(directory: Path) -> None:
     assert loaded.arm("Flow").summary.runtime == "virtual"
     assert loaded.arm("flow-live").summary.runtime == "ray"
     assert {row["arm"] for row in loaded.live.phases().to_pylist()} == set(LIVE)
+    with pytest.raises(AgoraError, match=r"expected one of .*'Flow'.*'flow-live'"):
+        loaded.arm("Flo")

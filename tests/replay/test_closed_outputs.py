@@ -1,0 +1,34 @@
+"""A run whose output nobody reads, or that finds no room, is written all the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.verification.manifest import MANIFEST
+from tests.replay.test_progress import CONFIG
+
+AGORA_RUN = (sys.executable, "-m", "experiments", "run", "--runtime", "virtual")
+
+
+@pytest.mark.parametrize("unread", ["stdout", "stderr", "both", "full stdout", "full stderr"])
+def test_a_run_is_whole_though_nothing_can_be_printed(tmp_path: Path, unread: str) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text(CONFIG, "utf-8")
+    read, closed = os.pipe()
+    os.close(read)
+    broken = open("/dev/full", "w") if "full" in unread else os.fdopen(closed, "w")  # noqa: SIM115
+    with broken:
+        ended = subprocess.run(
+            [*AGORA_RUN, "--config", str(config), "--out", str(tmp_path / "run")],
+            stdout=subprocess.DEVNULL if "stderr" in unread else broken,
+            stderr=subprocess.DEVNULL if "stdout" in unread else broken,
+            check=False,
+            timeout=120,
+        )
+    assert (ended.returncode == 0) == ("stderr" in unread)
+    assert (tmp_path / "run" / MANIFEST).exists() and (tmp_path / "run" / "report.html").exists()

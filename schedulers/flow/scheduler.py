@@ -35,7 +35,7 @@ from schedulers.prices.interface import LearnsPotentials, SharesDemand
 from schedulers.prices.options import PriceMode, PriceOptions
 from schedulers.units import FlowUnit, fits_somewhere, units_in
 from shared_state.random import Stream
-from shared_state.tasks import Int64, TaskBatch, fits
+from shared_state.tasks import NO_GANG, Int64, TaskBatch, fits
 from shared_state.view import ClusterView
 
 
@@ -348,9 +348,13 @@ class FlowScheduler:
         else a gang that has no room would keep others from theirs as long as it waits."""
         gang, tried, repaired = self.table.gang, 0, 0
         over = np.setdiff1d(waiting, row, assume_unique=True)
+        over = over[np.argsort(gang[over], kind="stable")]
         alone = gang[over] < 0
-        for one in np.unique(gang[over[~alone]]).tolist():
-            members = over[gang[over] == one]
+        begins = np.flatnonzero(np.diff(gang[over], prepend=NO_GANG))
+        for begin, end in zip(begins, np.append(begins[1:], len(over)), strict=True):
+            if tried >= self._options.repairs:
+                break
+            members = over[begin:end]
             if tried + len(members) > self._options.repairs:
                 continue
             with_gang = self._repair(members, row, machine, free, context)

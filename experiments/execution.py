@@ -76,13 +76,13 @@ def _start(options: RunOptions, report: ProgressReport) -> int:
         try:
             with arm_runner(config, options.hold, report) as runner:
                 interruption.check()
-                if options.hold or (config.runtime == "ray" and config.live.address is not None):
-                    _print_dashboard(console)
                 with report.stage("writing the workload"):
                     directory = make_run_directory(options.out, config, workload)
                 with run_in_progress(directory):
                     with report.stage("asking the nodes of the cluster"):
                         _check_nodes(config, directory)
+                    if options.hold or (config.runtime == "ray" and config.live.address):
+                        _print_dashboard(console)
                     console.print(said, highlight=False, soft_wrap=True)
                     if gangs := gangs_announced(config, workload):
                         console.print(Text(gangs), soft_wrap=True)

@@ -21,6 +21,7 @@ from experiments.commands import replay
 from experiments.run_directory import read_summary
 from experiments.summary_model import RunSummary
 from parsync.runtime.live.cell_log import CELL_LOG
+from tests.fixtures.commands import without_progress
 from tests.fixtures.installed import install
 from tests.fixtures.ray_nodes import ROOT, RayNodes
 from tests.fixtures.run_toml import LIVE, arm_toml, workload_toml
@@ -166,7 +167,7 @@ run_command(app)
     arguments = ["--config", config(tmp_path), "--address", nodes.address, "--out", out]
     done = nodes.try_command([sys.executable, "-c", script, *arguments], environment=changes)
     assert done.returncode == 2 and done.stdout == "" and not out.exists()
-    *others, line = done.stderr.splitlines()
+    *others, line = without_progress(done.stderr)
     # nodes are looked at when the first arm begins
     assert all(re.fullmatch(r"1 arm live: about \d+ s\.", other) for other in others), done.stderr
     assert len(others) <= 1

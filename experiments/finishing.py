@@ -76,7 +76,7 @@ def finish_run(
         output_console().print(comparison_table(summary))
     except OSError as error:  # standard output is full or closed: the report is made all the same
         failed = error
-    with report.stage("report"):
+    with report.stage("drawing the report"):
         path = write_report(directory, check)
     report.console.print(Text(f"report: {path}"), soft_wrap=True)
     return failed

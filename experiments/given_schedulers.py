@@ -7,10 +7,9 @@ from contextlib import contextmanager
 
 from experiments.arm_config import ArmConfig, GroupConfig
 from experiments.decision_times import ModelledTime
+from experiments.presets import MOST_DIGITS, MOST_SCHEDULERS
 from schedulers.from_file import registered
 from shared_state.errors import AgoraError
-
-MOST_SCHEDULERS = 1_000_000
 
 
 @contextmanager
@@ -85,6 +84,9 @@ def _parsed(text: str) -> tuple[str, int]:
     location, equals, number = text.rpartition("=")
     if not equals:
         return text, 1
-    if not (number.isascii() and number.isdecimal()) or not 1 <= int(number) <= MOST_SCHEDULERS:
-        raise AgoraError(f"--with {text}: expected SPEC=N, with N from 1 to {MOST_SCHEDULERS:,}")
+    is_number = number.isascii() and number.isdecimal() and len(number) <= MOST_DIGITS
+    if not is_number or not 1 <= int(number) <= MOST_SCHEDULERS:
+        raise AgoraError(
+            f"--with {location}: expected SPEC=N, with N from 1 to {MOST_SCHEDULERS:,}"
+        )
     return location, int(number)

@@ -294,7 +294,7 @@ class Stages:
         )
         if not runs:
             return
-        with self._report.stage("report so far"):
+        with self._report.stage("drawing the report"):
             path = report_so_far(
                 self._config, self._facts, runs, live, self.seeds, self._directory, to_come
             )

@@ -74,13 +74,9 @@ def _module_of(location: str) -> tuple[str, str]:
     if not colon or attribute.endswith(".py"):
         place, attribute = location, "SPEC"
     if not place.endswith(".py"):
-        try:
-            known = find_spec(place.partition(".")[0]) is not None
-        except ValueError as error:  # no name, such as ".x"
-            raise AgoraError(
-                f"--with {location}: expected package.module:SPEC or FILE.py"
-            ) from error
-        if not known:
+        if not all(part.isidentifier() for part in (*place.split("."), attribute)):
+            raise AgoraError(f"--with {location}: expected package.module:SPEC or FILE.py")
+        if find_spec(place.partition(".")[0]) is None:
             _on_path(Path.cwd())
         return place, attribute
     file = Path(place).resolve()

@@ -142,7 +142,7 @@ def test_a_reader_that_goes_away_ends_no_command(capsys: pytest.CaptureFixture[s
                 "paired seeds in virtual time",
                 "frontier, in virtual time",
                 "other decision times, in virtual time",
-                "report",
+                "drawing the report",
             ),
         ),
         (

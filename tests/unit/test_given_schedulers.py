@@ -81,6 +81,9 @@ def test_a_kind_that_is_known_already():
         ("given_e.py", SOURCE, "{file}:OTHER", "has no attribute 'OTHER'"),
         ("schedulers.py", SOURCE, "{file}", "is imported as 'schedulers' instead"),
         ("given_f.py", SOURCE.replace("{kind!r}", "'quincy'"), "{file}", "is registered twice"),
+        ("given_h.py", SOURCE, "", "expected package.module:SPEC or FILE.py"),
+        ("given_h.py", SOURCE, "..given_h:SPEC", "expected package.module:SPEC or FILE.py"),
+        ("given_h.py", SOURCE, "a:b:c", "expected package.module:SPEC or FILE.py"),
         ("given_g.py", SOURCE, "given_nowhere:SPEC", "No module named 'given_nowhere'"),
     ],
 )
@@ -96,7 +99,7 @@ def test_what_cannot_be_used_is_named(tmp_path, name, source, location, says):
     assert sys.path == path
 
 
-@pytest.mark.parametrize("number", ["0", "-1", "x", "1.5", "1000001", "", "²"])
+@pytest.mark.parametrize("number", ["0", "-1", "x", "1.5", "1000001", "", "²", "9" * 5000])
 def test_a_number_that_is_none(tmp_path, number):
     file = write(tmp_path, "given_number.py")
     with (

@@ -1,9 +1,13 @@
 from collections.abc import Callable, Mapping
-from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from parsync.core.effects import Effect
-from parsync.core.event import Event
+from parsync.core.event import CoreEvent, Event
+from shared_state.static_frozen import static_frozen
 from shared_state.tasks import Int32, Int64
+from shared_state.transaction import CommitResult, PartitionDelta, Transaction
 
 class RunningTasks:
     def __init__(
@@ -27,8 +31,6 @@ class RunningTasks:
 class Encoder:
     def __init__(self, array_type: type, integer_type: type) -> None: ...
     def add_class(self, cls: type, code: int, prefix: bytes, fields: list[str]) -> None: ...
-    def add_form(self, cls: type, code: int, prefix: bytes, form: Callable[[Any], Any]) -> None: ...
-    def add_log_form(self, cls: type, form: Callable[[Any], Any]) -> None: ...
     def encode(self, value: object) -> bytes: ...
     def log_entry(self, address: int, at_us: int, event: object) -> bytes: ...
 
@@ -58,3 +60,152 @@ class EventQueue:
     def address(self) -> int: ...
     @property
     def event(self) -> Event | None: ...
+
+class NativeEvent: ...
+
+@static_frozen
+class Started(CoreEvent):
+    epoch: int
+
+@static_frozen
+class TasksSubmitted(CoreEvent):
+    task: Int64
+
+@static_frozen
+class SyncRequest(CoreEvent):
+    agent: int
+    partition: Int32
+    version: Int64
+    with_seqnum: bool
+
+@static_frozen
+class SyncReply(CoreEvent):
+    epoch: int
+    deltas: tuple[PartitionDelta, ...]
+
+@static_frozen
+class CommitRequest(CoreEvent):
+    reply_to: int
+    transaction: Transaction
+
+@static_frozen
+class CommitReply(CoreEvent):
+    epoch: int
+    scheduler: int
+    result: CommitResult
+
+@static_frozen
+class DecisionDone(CoreEvent):
+    decision: int
+    elapsed_ns: int
+
+@static_frozen
+class TasksStarted(CoreEvent):
+    start_us: int
+    task: Int64
+    allocation: Int64
+    machine: Int32
+    owner: Int32
+
+@static_frozen
+class TasksCancelled(CoreEvent):
+    allocation: Int64
+
+@static_frozen
+class TasksFinished(CoreEvent):
+    allocation: Int64
+    owner: Int32
+    end_us: Int64
+
+@static_frozen
+class TasksEnded(CoreEvent):
+    change: int
+    task: Int64
+    allocation: Int64
+    machine: Int32
+    request: Int64
+    version: Int64
+
+@static_frozen
+class TasksAdopted(CoreEvent):
+    task: Int64
+    allocation: Int64
+    machine: Int32
+
+@static_frozen
+class MachinesChanged(CoreEvent):
+    machine: Int32
+    up: NDArray[np.bool_]
+
+@static_frozen
+class SampleDue(CoreEvent):
+    sample: int
+
+@static_frozen
+class HeartbeatDue(CoreEvent): ...
+
+@static_frozen
+class PhaseDue(CoreEvent):
+    phase: int
+
+@static_frozen
+class ArrivalsDue(CoreEvent):
+    batch: int
+
+@static_frozen
+class MachinesDue(CoreEvent):
+    row: int
+
+@static_frozen
+class ClaimsSettled(CoreEvent):
+    transaction: Transaction
+    result: CommitResult
+
+@static_frozen
+class AllocationsEnded(CoreEvent):
+    change: int
+    task: Int64
+    allocation: Int64
+    machine: Int32
+    owner: Int32
+
+@static_frozen
+class QuotaRoundDue(CoreEvent):
+    round: int
+
+@static_frozen
+class QuotaRequest(CoreEvent):
+    round: int
+
+@static_frozen
+class QuotaReport(CoreEvent):
+    agent: int
+    round: int
+    held: Int64
+    waiting: Int64
+
+@static_frozen
+class QuotaGrant(CoreEvent):
+    round: int
+    amount: Int64
+    reclaim: Int64
+
+@static_frozen
+class QuotaShares(CoreEvent):
+    round: int
+    wanted: Int64
+    share: Int64
+    limit: Int64
+
+@static_frozen
+class RunningRequest(CoreEvent):
+    agent: int
+    partition: Int32
+    below: int
+
+@static_frozen
+class RunningReply(CoreEvent):
+    partition: Int32
+    allocation: Int64
+    task: Int64
+    machine: Int32

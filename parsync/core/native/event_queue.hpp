@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "event.hpp"
 #include "log_frames.hpp"
 
 namespace agora {
@@ -29,16 +30,16 @@ class EventQueue {
   int64_t handled() const { return handled_; }
   // Of the event handled last, or being handled.
   int64_t address() const { return address_; }
-  nanobind::object event() const { return event_; }
+  const EventPtr& event() const { return event_; }
 
-  void send(int64_t now_us, int64_t to, nanobind::object event, int64_t sender) {
+  void send(int64_t now_us, int64_t to, EventPtr event, int64_t sender) {
     const bool beside =
         message_us_ > 0 && beside_cell_.contains(sender) && beside_cell_.contains(to);
     push(now_us + (beside ? 0 : message_us_), to, std::move(event));
   }
 
   // At once if at_us is past.
-  void set_timer(int64_t now_us, int64_t at_us, nanobind::object event, int64_t address) {
+  void set_timer(int64_t now_us, int64_t at_us, EventPtr event, int64_t address) {
     push(std::max(now_us, at_us), address, std::move(event));
   }
 
@@ -59,10 +60,10 @@ class EventQueue {
 
   struct Entry {
     int64_t at_us;
-    int64_t priority;
+    Priority priority;
     uint64_t sequence;
     int64_t address;
-    nanobind::object event;
+    EventPtr event;
   };
   struct IsLater {
     bool operator()(const Entry& a, const Entry& b) const {
@@ -72,7 +73,7 @@ class EventQueue {
     }
   };
 
-  void push(int64_t at_us, int64_t address, nanobind::object event);
+  void push(int64_t at_us, int64_t address, EventPtr event);
   Entry pop();
 
   int64_t message_us_;
@@ -82,7 +83,7 @@ class EventQueue {
   int64_t now_us_ = 0;
   int64_t handled_ = 0;
   int64_t address_ = 0;
-  nanobind::object event_ = nanobind::none();
+  EventPtr event_;
 };
 
 }  // namespace agora

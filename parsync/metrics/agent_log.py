@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.metrics._native import CommitLog
+from parsync.metrics import _native
 from parsync.metrics.measurements import Measurements
 from parsync.metrics.record import Record
 from parsync.metrics.tables import NOT_KNOWN, TABLES, Waiting
@@ -13,33 +13,31 @@ from schedulers.interface import Plan
 from schedulers.objective import native_columns
 from schedulers.unplaceable import Unplaceable
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
-from shared_state.transaction import CONFLICTS, CommitResult, is_conflict
+from shared_state.transaction import CommitResult
 
 ROUND_COLUMNS = tuple(TABLES["rounds"])[2:]
 
 NO_TASKS = np.zeros(0, np.int64)
-_STALE, _FULL, _EVICTED = CONFLICTS
 
 
-class AgentLog:
-    """Measurements of agent `agent`; see tables.py for what each column means."""
+class AgentLog(_native.AgentLog):  # type: ignore[misc] # compiled
+    """Measurements of agent `agent`; see tables.py for what each column means.
+
+    Calls raise ValueError, and have added nothing, for tasks, machines or reasons that do not exist
+    and for columns of another length or dtype.
+    """
 
     def __init__(
         self, agent: int, cell: CellSpec, table: TaskBatch, catalog: PreferenceCatalog
     ) -> None:
-        self._agent = agent
         self._records = Measurements()
-        self._busy_us = 0
-        self._wasted_us = 0  # of rounds with a conflict (as in Omega's simulator)
-        self._job = table.job
-        self._outcomes = CommitLog(
+        super().__init__(
             agent,
             np.ascontiguousarray(table.job, np.int64),
             np.ascontiguousarray(table.submit_us, np.int64),
             np.ascontiguousarray(table.preference, np.int32),
             native_columns(catalog, cell),
-            self._records.buffer("tasks"),
-            self._records.buffer("rejections"),
+            self._records,
         )
 
     def flush(self) -> list[Record]:
@@ -47,18 +45,18 @@ class AgentLog:
         return self._records.flush()
 
     def sync(self, now_us: int, partition: int, age_us: int, rows: int) -> None:
-        self._records.add("syncs", 1, self._agent, partition, now_us, age_us, rows)
+        """A partition of the view was refreshed, which had been of that age: so many rows."""
+        super().sync(now_us, partition, age_us, rows)
 
     def round(self, now_us: int, plan: Plan, decision_us: int) -> None:
         """A decision round: its decision time, and the figures that a flow scheduler's plan has."""
         self.decided(decision_us)
         if plan.stats:
-            figures = [plan.stats.get(column, 0) for column in ROUND_COLUMNS]
-            self._records.add("rounds", 1, now_us, self._agent, *figures)
+            super().round(now_us, [int(plan.stats.get(column, 0)) for column in ROUND_COLUMNS])
 
     def decided(self, decision_us: int) -> None:
         """The decision time of a round, which makes the agent busy."""
-        self._busy_us += decision_us
+        super().decided(decision_us)
 
     def attempts(
         self,
@@ -77,31 +75,15 @@ class AgentLog:
             claimed, placed, conflicted: int64[k] each, those of them that it claimed, that it
                 committed for the first time, and whose claims met a conflict.
         """
-        if not len(task):
-            return
-        counted = (task, claimed, placed, conflicted)
-        job = self._job[task]
-        if (job == job[0]).all():
-            row = (int(job[0]), start_us, decision_us, *map(len, counted))
-            self._records.add("job_attempts", 1, self._agent, *row)
-            return
-        jobs = np.unique(job)
-        tasks, *others = (
-            np.bincount(np.searchsorted(jobs, self._job[some]), minlength=len(jobs))
-            for some in counted
-        )
-        part_us = decision_us if decision_us == NOT_KNOWN else decision_us * tasks // len(task)
-        self._records.add(
-            "job_attempts", len(jobs), self._agent, jobs, start_us, part_us, tasks, *others
-        )
+        super().attempts(start_us, decision_us, task, claimed, placed, conflicted)
 
     def unplaceable(self, now_us: int, task: Int64, reason: NDArray[np.int8] | Unplaceable) -> None:
         """Tasks that are not tried again, and why: an Unplaceable for each, int8[n], or for all."""
-        why = int(reason) if isinstance(reason, Unplaceable) else reason
-        self._records.add("unplaceable", len(task), task, self._agent, now_us, why)
+        super().unplaceable(now_us, task, reason)
 
     def hold(self, task: int, from_us: int, until_us: int, behind: int) -> None:
-        self._records.add("holds", 1, task, self._agent, from_us, until_us, behind)
+        """A task held the queue for that time, with so many others behind it at most."""
+        super().hold(task, from_us, until_us, behind)
 
     def waiting(
         self,
@@ -112,8 +94,9 @@ class AgentLog:
         machines: Int64,
         unseen: Int64,
     ) -> None:
-        columns = (task, self._agent, int(why), ahead, resource, machines, unseen)
-        self._records.add("waiting", len(task), *columns)
+        """Tasks that still wait as the run ends, int64[n], and why; columns as in the table
+        `waiting`, [n] each."""
+        super().waiting(task, int(why), ahead, resource, machines, unseen)
 
     def sample(
         self,
@@ -123,18 +106,8 @@ class AgentLog:
         latency_first: bool,
         staleness_us: int,
     ) -> None:
-        self._records.add(
-            "agents",
-            1,
-            now_us,
-            self._agent,
-            queued,
-            average_us,
-            int(latency_first),
-            self._busy_us,
-            self._wasted_us,
-            staleness_us,
-        )
+        """The agent as it is at the end of a sample interval; columns as in the table `agents`."""
+        super().sample(now_us, queued, average_us, latency_first, staleness_us)
 
     def commit(
         self,
@@ -167,40 +140,20 @@ class AgentLog:
             How many claims had each Reason, how many tasks were committed for the first time, and
             the sum of these tasks' delays in us.
         """
-        # the cell's time, at which it handled the transaction
-        cell_us = int(synced_us[0] + result.age_us[0]) if len(task) else at_us
-        claims, first_commits, delay_us = self._outcomes.add(
+        sums: tuple[tuple[int, ...], int, int] = super().commit(
             at_us,
             result.sequence,
-            cell_us,
             task,
             machine,
+            synced_us,
             attempts,
             first,
             result.reason,
             result.rival,
             result.age_us,
-        )
-        self._records.add(
-            "commits",
-            1,
-            self._agent,
-            result.sequence,
             start_us,
-            at_us,
             decision_us,
             ranking,
-            len(task),
-            *claims,
+            tasks,
         )
-        has_conflict = claims[_STALE] or claims[_FULL] or claims[_EVICTED]
-        if decision_us != NOT_KNOWN and has_conflict:
-            self._wasted_us += decision_us
-        if tasks is not None or decision_us == NOT_KNOWN:
-            placed = task
-            if first_commits < len(task):
-                placed = task[result.accepted & (first == 1)]
-            conflicted = task[is_conflict(result.reason)] if has_conflict else NO_TASKS
-            about = task if tasks is None else tasks
-            self.attempts(start_us, decision_us, about, task, placed, conflicted)
-        return claims, first_commits, delay_us
+        return sums

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.metrics._native import RowBuffer
+from parsync.metrics import _native
 from parsync.metrics.record import Record
 from parsync.metrics.tables import SCHEMAS, Tables
 
 
-class Measurements:
+class Measurements(_native.Measurements):  # type: ignore[misc] # compiled
     """Rows wait here until flush(), by column and in the dtypes of their table.
 
     Args:
@@ -22,52 +22,31 @@ class Measurements:
     """
 
     def __init__(self, tables: Tables = SCHEMAS) -> None:
-        self._dtypes = {
-            table: tuple((name, np.dtype(dtype)) for name, dtype in schema.dtypes.items())
-            for table, schema in tables.items()
-        }
-        self._buffers = {
-            table: RowBuffer([dtype.itemsize for _, dtype in columns])
-            for table, columns in self._dtypes.items()
-        }
-
-    def buffer(self, table: str) -> RowBuffer:
-        """The memory in which the rows of a table wait, for native code that adds to them."""
-        return self._buffers[table]
+        super().__init__(
+            {
+                table: {name: np.dtype(dtype) for name, dtype in schema.dtypes.items()}
+                for table, schema in tables.items()
+            }
+        )
 
     def add(self, table: str, rows: int, *columns: Any) -> None:
         """`rows` rows of `table`, columns in the order of its schema: arrays of integers or
         bools, or one number for all rows."""
-        self._buffers[table].add(rows, columns)
+        super().add(table, rows, *columns)
 
     def flush(self) -> list[Record]:
         """All rows since the last flush, one Record per table that has any, in the order of
         the tables."""
-        records: list[Record] = []
-        for table, buffer in self._buffers.items():
-            if len(buffer):
-                records.append(Record(table, self._read(table, buffer)))
-                buffer.clear()
-        return records
+        return [Record(table, columns) for table, columns in self.take()]
 
     def held(self) -> tuple[tuple[str, int, tuple[NDArray[Any], ...]], ...]:
         """The rows that wait, as (table, rows, columns) in the order of the tables: a checkpoint.
         They stay."""
-        return tuple(
-            (table, len(buffer), tuple(self._read(table, buffer).values()))
-            for table, buffer in self._buffers.items()
-            if len(buffer)
-        )
+        rows: tuple[tuple[str, int, tuple[NDArray[Any], ...]], ...] = super().held()
+        return rows
 
     def restore(self, held: Iterable[tuple[str, int, tuple[NDArray[Any], ...]]]) -> None:
         """Replace the rows that wait by those that held() returned."""
-        for buffer in self._buffers.values():
-            buffer.clear()
+        self.clear()
         for table, rows, columns in held:
-            self._buffers[table].add(rows, tuple(columns))
-
-    def _read(self, table: str, buffer: RowBuffer) -> dict[str, NDArray[Any]]:
-        return {
-            name: array if array.dtype is dtype else array.view(dtype)
-            for (name, dtype), array in zip(self._dtypes[table], buffer.arrays(), strict=True)
-        }
+            super().add(table, rows, *columns)

@@ -1,10 +1,12 @@
-// Row buffers and the commit log against plain vectors, on random transactions; what is refused
-// leaves nothing behind.
+// Row buffers and the log of an agent against plain vectors, on random transactions; what is
+// refused leaves nothing behind.
+#include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <stdexcept>
 
 #include "check.hpp"
-#include "parsync/metrics/native/commit_log.hpp"
+#include "parsync/metrics/native/agent_log.hpp"
 
 static Draws draw(4711);
 
@@ -75,76 +77,213 @@ void check_refused(Call call) {
   CHECK(refused);
 }
 
+using Rows = std::vector<std::vector<int64_t>>;
+
+const std::vector<agora::TableLayout> kTables{
+    {"tasks", {8, 8, 4, 4, 8, 8, 8, 4, 1, 1, 1, 8, 8}},
+    {"commits", {4, 8, 8, 8, 8, 1, 4, 4, 4, 4, 4, 4, 4, 4}},
+    {"job_attempts", {4, 8, 8, 8, 8, 8, 8, 8}},
+    {"rejections", {8, 4, 8, 4, 1, 4, 8, 8, 8}},
+    {"syncs", {4, 4, 8, 8, 4}},
+    {"agents", {8, 4, 8, 8, 1, 8, 8, 8}},
+    {"unplaceable", {8, 4, 8, 1}},
+    {"waiting", {8, 4, 1, 8, 4, 8, 8}},
+    {"holds", {8, 4, 8, 8, 8}},
+    {"rounds", {8, 4, 8, 8, 8, 8, 8, 8, 8}},
+};
+
+// k random claims of random tasks.
+struct Claims {
+  std::vector<int64_t> task, synced_us, age_us;
+  std::vector<int32_t> machine, attempts, rival;
+  std::vector<int8_t> first, reason;
+
+  Claims(size_t count, int64_t cell_us) {
+    for (size_t i = 0; i < count; ++i) {
+      task.push_back(static_cast<int64_t>(draw(kTasks)));
+      machine.push_back(static_cast<int32_t>(draw(kMachines)));
+      attempts.push_back(static_cast<int32_t>(draw(1000)));
+      rival.push_back(static_cast<int32_t>(draw(20)) - 1);
+      first.push_back(static_cast<int8_t>(draw(2)));
+      reason.push_back(static_cast<int8_t>(draw(2) ? 0 : draw(agora::kReasons)));
+      age_us.push_back(static_cast<int64_t>(draw(uint64_t{1} << 40)));
+      synced_us.push_back(cell_us - age_us.back());
+    }
+  }
+  agora::Outcome outcome(int64_t sequence) const {
+    return {sequence,     task,          machine.data(), synced_us.data(), attempts.data(),
+            first.data(), reason.data(), rival.data(),   age_us.data()};
+  }
+};
+
+// The log of agent 3 beside what it should have written.
+class Checked {
+ public:
+  Checked() : records_(kTables), log_(3, world_.table(), world_.catalog(), records_) {}
+
+  void commit(int64_t round, bool of_round) {
+    const int64_t at_us = 10'000 + round, cell_us = at_us - round % 7;
+    const Claims claims(draw(40), cell_us);
+    std::vector<int64_t> about = claims.task;  // and some that it left waiting
+    for (uint64_t more = draw(10); more > 0; --more)
+      about.push_back(static_cast<int64_t>(draw(kTasks)));
+    const int64_t decision_us = static_cast<int64_t>(draw(uint64_t{1} << 40));
+    agora::CommittedRound committed;
+    if (of_round) committed = {round, decision_us, 2, about};
+
+    std::array<int64_t, agora::kReasons> by_reason{};
+    int64_t delay_us = 0, first_commits = 0;
+    std::vector<int64_t> placed, conflicted;
+    for (size_t i = 0; i < claims.task.size(); ++i) {
+      const int64_t task = claims.task[i];
+      const auto t = static_cast<size_t>(task);
+      const int32_t machine = claims.machine[i], set = world_.preference[t];
+      const int8_t reason = claims.reason[i];
+      ++by_reason[static_cast<size_t>(reason)];
+      if (reason == 1 || reason == 2 || reason == 4) conflicted.push_back(task);
+      if (reason != 0) {
+        expected_["rejections"].push_back(
+            {task, 3, round, machine, reason, claims.rival[i], claims.age_us[i], cell_us, at_us});
+        continue;
+      }
+      if (claims.first[i]) {
+        placed.push_back(task);
+        ++first_commits;
+        delay_us += at_us - world_.submit_us[t];
+      }
+      expected_["tasks"].push_back({task, world_.job[t], 3, machine, world_.submit_us[t], at_us,
+                                    cell_us, claims.attempts[i], claims.first[i], set > 0,
+                                    world_.preferred(set, machine), world_.cost(set, machine),
+                                    claims.age_us[i]});
+    }
+    std::vector<int64_t> commit{3,
+                                round,
+                                committed.start_us,
+                                at_us,
+                                committed.decision_us,
+                                committed.ranking,
+                                static_cast<int64_t>(claims.task.size())};
+    commit.insert(commit.end(), by_reason.begin(), by_reason.end());
+    expected_["commits"].push_back(commit);
+    if (of_round && !conflicted.empty()) wasted_us_ += decision_us;
+    expect_attempts(committed.start_us, committed.decision_us, of_round ? about : claims.task,
+                    claims.task, placed, conflicted);
+
+    const agora::OutcomeSums sums = log_.commit(at_us, claims.outcome(round), committed);
+    CHECK(sums.delay_us == delay_us && sums.first_commits == first_commits &&
+          sums.claims == by_reason);
+    refuses_broken(claims, at_us, round, committed);
+  }
+
+  void others(int64_t now_us) {
+    std::vector<int64_t> task;
+    for (uint64_t more = draw(5); more > 0; --more)
+      task.push_back(static_cast<int64_t>(draw(kTasks)));
+    const std::vector<int8_t> reason(task.size(), 4);
+    const std::vector<int32_t> resource(task.size(), -2);
+    const std::vector<int64_t> machines(task.size(), 6), unseen(task.size(), 7);
+    log_.unplaceable(now_us, task, reason);
+    log_.unplaceable(now_us, task, int8_t{1});
+    log_.waiting({task, resource.data(), machines.data(), unseen.data()}, 9, -1);
+    for (const int8_t why : {4, 1})
+      for (const int64_t one : task) expected_["unplaceable"].push_back({one, 3, now_us, why});
+    for (const int64_t one : task) expected_["waiting"].push_back({one, 3, 9, -1, -2, 6, 7});
+    log_.hold(5, 6, now_us, 8);
+    expected_["holds"].push_back({5, 3, 6, now_us, 8});
+    log_.sync(now_us, 4, 50, 60);
+    expected_["syncs"].push_back({3, 4, now_us, 50, 60});
+    const std::array<int64_t, agora::kRoundFigures> figures{1, 2, 3, 4, 5, 6, 7};
+    log_.round(now_us, figures);
+    expected_["rounds"].push_back({now_us, 3, 1, 2, 3, 4, 5, 6, 7});
+    log_.decided(now_us);
+    busy_us_ += now_us;
+    log_.sample(now_us, 70, 80, true, 90);
+    expected_["agents"].push_back({now_us, 3, 70, 80, 1, busy_us_, wasted_us_, 90});
+    log_.attempts({now_us, 11, task});
+    expect_attempts(now_us, 11, task, {}, {}, {});
+  }
+
+  void check_all() {
+    for (size_t table = 0; table < records_.tables(); ++table)
+      check_rows(records_.rows(table), expected_[records_.name(table)]);
+    records_.clear();
+    expected_.clear();
+  }
+
+ private:
+  void expect_attempts(int64_t start_us, int64_t decision_us, const std::vector<int64_t>& about,
+                       const std::vector<int64_t>& claimed, const std::vector<int64_t>& placed,
+                       const std::vector<int64_t>& conflicted) {
+    std::map<int64_t, std::array<int64_t, 4>> jobs;
+    const std::array groups{&about, &claimed, &placed, &conflicted};
+    if (!about.empty())
+      for (size_t group = 0; group < groups.size(); ++group)
+        for (const int64_t task : *groups[group])
+          ++jobs[world_.job[static_cast<size_t>(task)]][group];
+    for (const auto& [job, counts] : jobs) {
+      const int64_t part_us =
+          decision_us < 0 ? -1 : decision_us * counts[0] / static_cast<int64_t>(about.size());
+      expected_["job_attempts"].push_back(
+          {3, job, start_us, part_us, counts[0], counts[1], counts[2], counts[3]});
+    }
+  }
+
+  void refuses_broken(Claims claims, int64_t at_us, int64_t round,
+                      const agora::CommittedRound& committed) {
+    if (claims.task.empty()) return;
+    const auto broken = [&](auto& column, auto bad) {
+      const auto good = column[0];
+      column[0] = bad;
+      check_refused([&] { log_.commit(at_us, claims.outcome(round), committed); });
+      column[0] = good;
+    };
+    broken(claims.task, int64_t{-1});
+    broken(claims.task, static_cast<int64_t>(kTasks));
+    broken(claims.machine, static_cast<int32_t>(kMachines));
+    broken(claims.reason, static_cast<int8_t>(-1));
+    broken(claims.reason, static_cast<int8_t>(agora::kReasons));
+    broken(claims.synced_us, INT64_MAX);
+  }
+
+  const World world_;
+  agora::Measurements records_;
+  agora::AgentLog log_;
+  std::map<std::string, Rows> expected_;
+  int64_t busy_us_ = 0, wasted_us_ = 0;
+};
+
 }  // namespace
 
 int main() {
-  const World world;
-  agora::RowBuffer tasks({8, 8, 4, 4, 8, 8, 8, 4, 1, 1, 1, 8, 8}),
-      rejections({8, 4, 8, 4, 1, 4, 8, 8, 8});
-  agora::CommitLog log(3, world.table(), world.catalog(), tasks, rejections);
-  std::vector<std::vector<int64_t>> won, lost;
-  for (int round = 0; round < 2000; ++round) {
-    const int64_t now_us = 10'000 + round, cell_us = now_us - round % 7;
-    const size_t count = draw(40);
-    std::vector<int64_t> task(count), age_us(count);
-    std::vector<int32_t> machine(count), attempts(count), rival(count);
-    std::vector<int8_t> first(count), reason(count);
-    int64_t delay_us = 0, accepted = 0, first_commits = 0;
-    for (size_t i = 0; i < count; ++i) {
-      task[i] = static_cast<int64_t>(draw(kTasks));
-      machine[i] = static_cast<int32_t>(draw(kMachines));
-      attempts[i] = static_cast<int32_t>(draw(1000));
-      rival[i] = static_cast<int32_t>(draw(20)) - 1;
-      first[i] = static_cast<int8_t>(draw(2));
-      reason[i] = static_cast<int8_t>(draw(2) ? 0 : draw(agora::kReasons));
-      age_us[i] = static_cast<int64_t>(draw(uint64_t{1} << 40));
-      const auto t = static_cast<size_t>(task[i]);
-      const int32_t set = world.preference[t];
-      if (reason[i] == 0) {
-        ++accepted;
-        first_commits += first[i];
-        delay_us += first[i] ? now_us - world.submit_us[t] : 0;
-        won.push_back({task[i], world.job[t], 3, machine[i], world.submit_us[t], now_us, cell_us,
-                       attempts[i], first[i], set > 0, world.preferred(set, machine[i]),
-                       world.cost(set, machine[i]), age_us[i]});
-      } else {
-        lost.push_back(
-            {task[i], 3, round, machine[i], reason[i], rival[i], age_us[i], cell_us, now_us});
-      }
-    }
-    const agora::OutcomeSums sums =
-        log.add(now_us, {round, cell_us, task, machine.data(), attempts.data(), first.data(),
-                         reason.data(), rival.data(), age_us.data()});
-    CHECK(sums.delay_us == delay_us && sums.first_commits == first_commits &&
-          sums.claims[0] == accepted);
-
-    if (count > 0) {
-      const auto broken = [&](auto& column, auto bad) {
-        const auto good = column[0];
-        column[0] = bad;
-        check_refused([&] {
-          log.add(now_us, {round, cell_us, task, machine.data(), attempts.data(), first.data(),
-                           reason.data(), rival.data(), age_us.data()});
-        });
-        column[0] = good;
-      };
-      broken(task, int64_t{-1});
-      broken(task, static_cast<int64_t>(kTasks));
-      broken(machine, static_cast<int32_t>(kMachines));
-      broken(reason, static_cast<int8_t>(-1));
-      broken(reason, static_cast<int8_t>(agora::kReasons));
-    }
-    if (draw(50) != 0) continue;
-    check_rows(tasks, won);
-    check_rows(rejections, lost);
-    tasks.clear(), won.clear();
-    rejections.clear(), lost.clear();
+  Checked checked;
+  for (int64_t round = 0; round < 2000; ++round) {
+    checked.commit(round, draw(4) != 0);
+    if (draw(20) == 0) checked.others(10'000 + round);
+    if (draw(50) == 0) checked.check_all();
   }
-  check_refused(
-      [&] { agora::CommitLog(3, world.table(), world.catalog(), rejections, rejections); });
+  checked.check_all();
+
+  const World world;
+  agora::Measurements records(kTables);
+  agora::AgentLog log(3, world.table(), world.catalog(), records);
+  const std::vector<int64_t> task{0}, other{kTasks - 1}, none{kTasks};
+  check_refused([&] { log.attempts({0, 1, task, other}); });
+  check_refused([&] { log.attempts({0, 1, none}); });
+  check_refused([&] { log.unplaceable(0, task, std::span<const int8_t>()); });
+  for (size_t table = 0; table < records.tables(); ++table) CHECK(records.rows(table).rows() == 0);
+
   check_refused([&] {
-    agora::CommitLog(3, {world.job, world.submit_us, {}}, world.catalog(), tasks, rejections);
+    auto tables = kTables;
+    tables[1].bytes[0] = 8;
+    agora::Measurements others(tables);
+    agora::AgentLog(3, world.table(), world.catalog(), others);
   });
+  check_refused([&] {
+    agora::Measurements others({kTables.begin(), kTables.begin() + 3});
+    agora::AgentLog(3, world.table(), world.catalog(), others);
+  });
+  check_refused(
+      [&] { agora::AgentLog(3, {world.job, world.submit_us, {}}, world.catalog(), records); });
   check_refused([] { agora::RowBuffer({8, 3}); });
 
   agora::RowBuffer rows({1, 8});
@@ -153,6 +292,8 @@ int main() {
   rows.fill(1, int64_t{1} << 40);
   rows.grow(3);
   rows.ungrow();
-  check_rows(rows, {{-5, int64_t{1} << 40}, {-5, int64_t{1} << 40}});
+  rows.add({7, 8});
+  check_refused([&] { rows.add({7}); });
+  check_rows(rows, {{-5, int64_t{1} << 40}, {-5, int64_t{1} << 40}, {7, 8}});
   return EXIT_SUCCESS;
 }

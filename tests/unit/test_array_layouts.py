@@ -19,7 +19,7 @@ from flowsolver import FlowNetwork, IncrementalSolver, solve
 from parsync.core._native import RunningTasks
 from parsync.core.codec import Codec
 from parsync.core.events import CommitRequest
-from parsync.metrics._native import CommitLog, RowBuffer
+from parsync.metrics._native import AgentLog
 from parsync.metrics.measurements import Measurements
 from parsync.runtime.workload_files import write_workload
 from parsync.runtime.workload_reader import read_workload
@@ -164,15 +164,16 @@ def use_measurements(of: Callable[[Array], Array]) -> Any:
     running.start(0, IDS, IDS + 5, of(ONE_MACHINE), of(ONE_MACHINE))
     forgotten = running.forget(of(IDS[:1] + 5))
     running.cancel(of(IDS[1:2] + 5))
-    rows = RowBuffer([8, 1])
-    rows.add(3, (of(SAME), of(np.ones(3, np.bool_))))
     records = Measurements()
-    tasks, rejections = records.buffer("tasks"), records.buffer("rejections")
-    log = CommitLog(1, of(SAME), of(SAME), of(ONE_MACHINE), columns, tasks, rejections)
+    records.add("unplaceable", 3, of(SAME), 1, 2, of(np.ones(3, np.bool_)))
+    log = AgentLog(1, of(SAME), of(SAME), of(ONE_MACHINE), columns, records)
     reasons, bytes_ = of(np.full(3, 2, np.int8)), of(np.zeros(3, np.int8))
-    columns32 = (of(ONE_MACHINE), of(ONE_MACHINE))
-    log.add(9, 1, 8, IDS, *columns32, bytes_, reasons, of(ONE_MACHINE), of(SAME))
-    return [forgotten, running.take(1000), rows.arrays(), tasks.arrays(), rejections.arrays()]
+    claims = (IDS, of(ONE_MACHINE), of(SAME), of(ONE_MACHINE), bytes_)
+    log.commit(9, 1, *claims, reasons, of(ONE_MACHINE), of(SAME), 2, 3, 4, IDS)
+    log.unplaceable(7, of(SAME), bytes_)
+    log.waiting(of(SAME), 1, 2, of(ONE_MACHINE), of(SAME), of(SAME))
+    rows = [column for record in records.flush() for column in record.columns.values()]
+    return [forgotten, running.take(1000), *rows]
 
 
 def use_solver(of: Callable[[Array], Array]) -> Any:

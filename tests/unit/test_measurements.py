@@ -1,4 +1,4 @@
-"""Rows gathered for the tables, and the commit log that writes most of them."""
+"""Rows gathered for the tables, and the log of an agent, which writes most of them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsync.metrics._native import CommitLog
+from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.measurements import Measurements
-from parsync.metrics.tables import TABLES
-from schedulers.objective import native_columns, placement_cost
-from shared_state.tasks import CellSpec, PreferenceCatalog
-from shared_state.transaction import Reason
+from parsync.metrics.tables import NOT_KNOWN, TABLES
+from schedulers.objective import placement_cost
+from shared_state.tasks import NO_GANG, CellSpec, PreferenceCatalog, TaskBatch, TaskClass
+from shared_state.transaction import CommitResult, Reason, is_conflict
 
 MACHINES, TASKS, NOW_US = 6, 40, 5_000
 CELL = CellSpec(
@@ -100,38 +100,62 @@ def test_what_is_held_can_be_taken_up_by_another() -> None:
         assert list(rows) == ["cell"] and rows["cell"]["at_us"].tolist() == [1, 2]
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.integers(0, TASKS - 1), st.integers(0, MACHINES - 1), st.sampled_from(list(Reason))
-        ),
-        max_size=30,
-    )
-)
-def test_a_commit_is_logged_claim_by_claim(claims: list[tuple[int, int, Reason]]) -> None:
-    records = Measurements()
-    log = CommitLog(
-        7,
+class Claims:
+    """Claims with made-up columns, and what became of them at NOW_US - 3."""
+
+    def __init__(self, claims: list[tuple[int, int, Reason]]) -> None:
+        n = len(claims)
+        self.task = np.array([claim[0] for claim in claims], np.int64)
+        self.machine = np.array([claim[1] for claim in claims], np.int32)
+        self.reason = np.array([claim[2] for claim in claims], np.int8)
+        self.attempts = np.arange(1, n + 1, dtype=np.int32)
+        self.age_us = np.arange(n, dtype=np.int64) * 100
+        self.rival = np.arange(n, dtype=np.int32)
+        self.first = (np.arange(n) % 2).astype(np.int8)
+
+    def log(self, log: AgentLog, **of_round: Any) -> tuple[tuple[int, ...], int, int]:
+        none = np.zeros(0, np.int64)
+        age_us, synced_us = self.age_us, NOW_US - 3 - self.age_us
+        result = CommitResult(5, self.reason, none, self.rival, age_us, none, none)
+        columns = (self.task, self.machine, synced_us, self.attempts, self.first)
+        return log.commit(NOW_US, *columns, result, **of_round)
+
+
+def agent_log() -> AgentLog:
+    """The log of agent 7."""
+    table = TaskBatch(
+        np.arange(TASKS),
         JOB,
+        np.ones((TASKS, 1), np.int64),
+        np.zeros(TASKS, np.int32),
         SUBMIT_US,
         PREFERENCE,
-        native_columns(CATALOG, CELL),
-        records.buffer("tasks"),
-        records.buffer("rejections"),
+        np.full(TASKS, NO_GANG),
+        np.full(TASKS, TaskClass.BATCH, np.int8),
     )
-    n = len(claims)
-    task = np.array([claim[0] for claim in claims], np.int64)
-    machine = np.array([claim[1] for claim in claims], np.int32)
-    reason = np.array([claim[2] for claim in claims], np.int8)
-    attempts, age_us, rival = (
-        np.arange(1, n + 1, dtype=np.int32),
-        np.arange(n, dtype=np.int64) * 100,
-        np.arange(n, dtype=np.int32),
-    )
-    first = (np.arange(n) % 2).astype(np.int8)
-    by_reason, first_commits, delay_us = log.add(
-        NOW_US, 5, NOW_US - 3, task, machine, attempts, first, reason, rival, age_us
-    )
+    return AgentLog(7, CELL, table, CATALOG)
+
+
+def rows_of(log: AgentLog) -> dict[str, dict[str, list[int]]]:
+    return {
+        record.table: {name: column.tolist() for name, column in record.columns.items()}
+        for record in log.flush()
+    }
+
+
+CLAIMS = st.lists(
+    st.tuples(
+        st.integers(0, TASKS - 1), st.integers(0, MACHINES - 1), st.sampled_from(list(Reason))
+    ),
+    max_size=30,
+)
+
+
+@given(CLAIMS)
+def test_a_commit_is_logged_claim_by_claim(drawn: list[tuple[int, int, Reason]]) -> None:
+    log, claims = agent_log(), Claims(drawn)
+    by_reason, first_commits, delay_us = claims.log(log)
+    task, machine, reason, first = claims.task, claims.machine, claims.reason, claims.first
     won, lost = reason == Reason.ACCEPTED, reason != Reason.ACCEPTED
     assert by_reason == tuple(int((reason == kind).sum()) for kind in Reason)
     counted = won & (first == 1)
@@ -139,7 +163,9 @@ def test_a_commit_is_logged_claim_by_claim(claims: list[tuple[int, int, Reason]]
         (NOW_US - SUBMIT_US[task[counted]]).sum()
     )
     cost, preferred = placement_cost(CATALOG, CELL.rack, PREFERENCE[task], machine)
+    n = len(drawn)
     constant = np.full(n, 7), np.full(n, NOW_US)
+    cell_us = constant[1] - 3
     expected = {
         "tasks": (
             task,
@@ -148,13 +174,13 @@ def test_a_commit_is_logged_claim_by_claim(claims: list[tuple[int, int, Reason]]
             machine,
             SUBMIT_US[task],
             constant[1],
-            constant[1] - 3,
-            attempts,
+            cell_us,
+            claims.attempts,
             first,
             PREFERENCE[task] > 0,
             preferred,
             cost,
-            age_us,
+            claims.age_us,
         ),
         "rejections": (
             task,
@@ -162,36 +188,70 @@ def test_a_commit_is_logged_claim_by_claim(claims: list[tuple[int, int, Reason]]
             np.full(n, 5),
             machine,
             reason,
-            rival,
-            age_us,
-            constant[1] - 3,
+            claims.rival,
+            claims.age_us,
+            cell_us,
             constant[1],
         ),
     }
-    rows = flushed(records)
+    rows = rows_of(log)
     for table, mask in (("tasks", won), ("rejections", lost)):
         assert (table in rows) == bool(mask.any())
         for (name, column), values in zip(
             rows.get(table, {}).items(), expected[table], strict=False
         ):
-            assert column.tolist() == values[mask].astype(np.int64).tolist(), name
+            assert column == values[mask].astype(np.int64).tolist(), name
+    unknown = [NOT_KNOWN]
+    assert rows["commits"] == {
+        "agent": [7],
+        "sequence": [5],
+        "start_us": unknown,
+        "commit_us": [NOW_US],
+        "decision_us": unknown,
+        "ranking": unknown,
+        "claims": [n],
+        **{kind.name.lower(): [count] for kind, count in zip(Reason, by_reason, strict=True)},
+    }
 
 
-def test_the_commit_log_refuses_what_does_not_exist_and_other_tables() -> None:
-    records = Measurements()
-    catalog = native_columns(CATALOG, CELL)
-    tasks, rejections = records.buffer("tasks"), records.buffer("rejections")
-    log = CommitLog(7, JOB, SUBMIT_US, PREFERENCE, catalog, tasks, rejections)
-    one32, one64, one8 = np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(1, np.int8)
-    for task, machine, reason in (
-        (one64 + TASKS, one32, one8),
-        (one64, one32 + MACHINES, one8),
-        (one64, one32, one8 + 7),
-    ):
+@given(CLAIMS, st.lists(st.integers(0, TASKS - 1), max_size=30), st.integers(0, 2**40))
+def test_attempts_are_logged_job_by_job(
+    drawn: list[tuple[int, int, Reason]], left: list[int], decision_us: int
+) -> None:
+    log, claims = agent_log(), Claims(drawn)
+    about = np.concatenate([claims.task, np.array(left, np.int64)])
+    claims.log(log, start_us=20, decision_us=decision_us, ranking=2, tasks=about)
+    task, won = claims.task, (claims.reason == Reason.ACCEPTED) & (claims.first == 1)
+    conflict = is_conflict(claims.reason)
+    jobs = sorted(set(JOB[about].tolist()))
+    counts = [
+        [int((JOB[some] == job).sum()) for job in jobs]
+        for some in (about, task, task[won], task[conflict])
+    ]
+    expected = {
+        "agent": [7] * len(jobs),
+        "job": jobs,
+        "start_us": [20] * len(jobs),
+        "decision_us": [decision_us * tasks // len(about) for tasks in counts[0]],
+        "tasks": counts[0],
+        "claims": counts[1],
+        "placed": counts[2],
+        "conflicts": counts[3],
+    }
+    log.sample(NOW_US, 3, 4, False, 5)
+    rows = rows_of(log)
+    assert rows.get("job_attempts", {name: [] for name in expected}) == expected
+    assert rows["agents"]["wasted_us"] == [decision_us if conflict.any() else 0]
+
+
+def test_the_agent_log_refuses_what_does_not_exist() -> None:
+    log = agent_log()
+    for broken in ((TASKS, 0, 0), (0, MACHINES, 0), (0, 0, 7)):
         with pytest.raises(ValueError, match="there is no"):
-            log.add(NOW_US, 5, NOW_US, task, machine, one32, one8, reason, one32, one64)
-    assert records.flush() == []
-    with pytest.raises(ValueError, match="tasks: its columns"):
-        CommitLog(7, JOB, SUBMIT_US, PREFERENCE, catalog, rejections, rejections)
-    with pytest.raises(ValueError, match="submit_us"):
-        CommitLog(7, JOB, SUBMIT_US[1:], PREFERENCE, catalog, tasks, rejections)
+            Claims([broken]).log(log)  # type: ignore[list-item]
+    one = np.zeros(1, np.int64)
+    with pytest.raises(ValueError, match="not about its job"):
+        log.attempts(0, 1, one, one + TASKS - 1)
+    with pytest.raises(ValueError, match="reason"):
+        log.unplaceable(0, one, np.zeros(2, np.int8))
+    assert log.flush() == []

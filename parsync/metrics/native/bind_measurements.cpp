@@ -1,20 +1,24 @@
-// Python's access to row buffers and the commit log.
+// Python's access to measurements and to the log of an agent.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/vector.h>
+#include <nanobind/stl/array.h>
 
 #include <array>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "commit_log.hpp"
+#include "agent_log.hpp"
 #include "schedulers/native/bound_catalog.hpp"
 #include "shared_state/native/column.hpp"
 #include "shared_state/native/new_array.hpp"
 
 namespace nb = nanobind;
+using agora::AgentLog;
 using agora::CatalogColumns;
 using agora::Column;
-using agora::CommitLog;
 using agora::length_of;
+using agora::Measurements;
 using agora::RowBuffer;
 
 namespace {
@@ -67,19 +71,16 @@ void copy_column(RowBuffer& rows, size_t column, PyObject* values, size_t count)
   }
 }
 
-// values: a tuple of one number (repeated) or one array per column.
-void add(RowBuffer& rows, size_t count, const nb::tuple& values) {
-  if (values.size() != rows.columns())
-    throw nb::value_error("measurements: expected one value per column");
+// values: one number (repeated) or one array per column.
+void add_rows(RowBuffer& rows, size_t count, PyObject* const* values) {
   rows.grow(count);
   try {
-    for (size_t column = 0; column < values.size(); ++column) {
-      PyObject* value = PyTuple_GET_ITEM(values.ptr(), static_cast<Py_ssize_t>(column));
-      if (!PyLong_Check(value)) {
-        copy_column(rows, column, value, count);
+    for (size_t column = 0; column < rows.columns(); ++column) {
+      if (!PyLong_Check(values[column])) {
+        copy_column(rows, column, values[column], count);
         continue;
       }
-      const long long number = PyLong_AsLongLong(value);
+      const long long number = PyLong_AsLongLong(values[column]);
       if (number == -1 && PyErr_Occurred()) throw nb::python_error();
       rows.fill(column, number);
     }
@@ -89,77 +90,209 @@ void add(RowBuffer& rows, size_t count, const nb::tuple& values) {
   }
 }
 
-// All rows, as one array of signed integers per column.
-nb::tuple arrays_of(const RowBuffer& rows) {
-  static const std::array<nb::handle, 9> dtype = [] {
-    std::array<nb::handle, 9> by_bytes;
-    for (const size_t bytes : {1, 2, 4, 8})
-      by_bytes[bytes] = agora::dtype_named("int" + std::to_string(bytes * 8));
-    return by_bytes;
-  }();
-  nb::object arrays = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(rows.columns())));
-  for (size_t column = 0; column < rows.columns(); ++column) {
-    const size_t bytes = rows.bytes_of(column);
-    const agora::NewArrayOf array(dtype[bytes], rows.rows());
-    if (rows.rows() > 0) std::memcpy(array.data(), rows.data(column), rows.rows() * bytes);
-    PyTuple_SET_ITEM(arrays.ptr(), static_cast<Py_ssize_t>(column), array.object().inc_ref().ptr());
-  }
-  return nb::borrow<nb::tuple>(arrays);
-}
+// The schema of a table as Python knows it: its columns with their dtypes.
+struct BoundTable {
+  nb::str name;
+  std::vector<std::pair<nb::str, nb::object>> columns;
+};
 
-// A commit log with what it borrows: the task table's arrays, the catalog, the buffers (kept alive
-// by nanobind).
-struct BoundCommitLog {
-  BoundCommitLog(int32_t agent, nb::handle job, nb::handle submit_us, nb::handle preference,
-                 const CatalogColumns& catalog, RowBuffer& tasks, RowBuffer& rejections)
+// Measurements with what Python calls their tables and columns.
+class BoundMeasurements {
+ public:
+  explicit BoundMeasurements(const nb::dict& tables)
+      : tables_(tables_of(tables)), measurements(layouts_of(tables_)) {
+    for (size_t table = 0; table < tables_.size(); ++table) places_[tables_[table].name] = table;
+  }
+
+  void add(nb::handle table, size_t rows, const nb::args& columns) {
+    PyObject* const place = PyDict_GetItemWithError(places_.ptr(), table.ptr());
+    if (place == nullptr) {
+      if (PyErr_Occurred()) throw nb::python_error();
+      throw nb::key_error(nb::repr(table).c_str());
+    }
+    RowBuffer& buffer = measurements.rows(PyLong_AsSize_t(place));
+    if (columns.size() != buffer.columns())
+      throw nb::value_error("measurements: expected one value per column");
+    std::vector<PyObject*> values(columns.size());
+    for (size_t column = 0; column < values.size(); ++column)
+      values[column] = PyTuple_GET_ITEM(columns.ptr(), static_cast<Py_ssize_t>(column));
+    add_rows(buffer, rows, values.data());
+  }
+
+  // Table and columns by name of each table that has rows.
+  nb::list take() {
+    nb::list taken;
+    for (size_t table = 0; table < tables_.size(); ++table) {
+      RowBuffer& buffer = measurements.rows(table);
+      if (buffer.rows() == 0) continue;
+      nb::dict columns;
+      for (size_t column = 0; column < buffer.columns(); ++column)
+        columns[tables_[table].columns[column].first] = array_of(table, column);
+      taken.append(nb::make_tuple(tables_[table].name, columns));
+      buffer.clear();
+    }
+    return taken;
+  }
+
+  nb::tuple held() const {
+    nb::list held;
+    for (size_t table = 0; table < tables_.size(); ++table) {
+      const RowBuffer& buffer = measurements.rows(table);
+      if (buffer.rows() == 0) continue;
+      nb::list columns;
+      for (size_t column = 0; column < buffer.columns(); ++column)
+        columns.append(array_of(table, column));
+      held.append(nb::make_tuple(tables_[table].name, buffer.rows(), nb::tuple(columns)));
+    }
+    return nb::tuple(held);
+  }
+
+  void clear() { measurements.clear(); }
+
+ private:
+  static std::vector<BoundTable> tables_of(const nb::dict& tables) {
+    std::vector<BoundTable> result;
+    for (const auto [name, columns] : tables) {
+      BoundTable& table = result.emplace_back(BoundTable{nb::cast<nb::str>(name), {}});
+      for (const auto [column, dtype] : nb::cast<nb::dict>(columns))
+        table.columns.emplace_back(nb::cast<nb::str>(column), nb::borrow(dtype));
+    }
+    return result;
+  }
+
+  static std::vector<agora::TableLayout> layouts_of(const std::vector<BoundTable>& tables) {
+    std::vector<agora::TableLayout> layouts;
+    for (const BoundTable& table : tables) {
+      agora::TableLayout& layout = layouts.emplace_back(agora::TableLayout{table.name.c_str(), {}});
+      for (const auto& [name, dtype] : table.columns)
+        layout.bytes.push_back(nb::cast<size_t>(dtype.attr("itemsize")));
+    }
+    return layouts;
+  }
+
+  nb::object array_of(size_t table, size_t column) const {
+    const RowBuffer& buffer = measurements.rows(table);
+    const agora::NewArrayOf array(tables_[table].columns[column].second, buffer.rows());
+    std::memcpy(array.data(), buffer.data(column), buffer.rows() * buffer.bytes_of(column));
+    return array.object();
+  }
+
+  std::vector<BoundTable> tables_;
+  nb::dict places_;  // of the tables, by name
+
+ public:
+  Measurements measurements;
+};
+
+// The log of an agent with what it borrows: the task table's arrays, the catalog, the measurements
+// (kept alive by nanobind).
+class BoundAgentLog {
+ public:
+  BoundAgentLog(int32_t agent, nb::handle job, nb::handle submit_us, nb::handle preference,
+                const CatalogColumns& catalog, BoundMeasurements& records)
       : tasks_(length_of(job, "job")),
         job_(job, "job", tasks_),
         submit_us_(submit_us, "submit_us", tasks_),
         preference_(preference, "preference", tasks_),
-        log(agent, {job_.span(), submit_us_.span(), preference_.span()}, catalog.spans(), tasks,
-            rejections) {}
+        log(agent, {job_.span(), submit_us_.span(), preference_.span()}, catalog.spans(),
+            records.measurements) {}
 
-  nb::tuple add(int64_t now_us, int64_t sequence, int64_t cell_us, nb::handle task,
-                nb::handle machine, nb::handle attempts, nb::handle first, nb::handle reason,
-                nb::handle rival, nb::handle age_us) {
+  nb::tuple commit(int64_t at_us, int64_t sequence, nb::handle task, nb::handle machine,
+                   nb::handle synced_us, nb::handle attempts, nb::handle first, nb::handle reason,
+                   nb::handle rival, nb::handle age_us, int64_t start_us, int64_t decision_us,
+                   int64_t ranking, nb::handle tasks) {
     const size_t n = length_of(task, "task");
-    const Column<const int64_t> tasks(task, "task", n), ages(age_us, "age_us", n);
+    const Column<const int64_t> claimed(task, "task", n), synced(synced_us, "synced_us", n),
+        ages(age_us, "age_us", n);
     const Column<const int32_t> machines(machine, "machine", n), tried(attempts, "attempts", n),
         rivals(rival, "rival", n);
     const Column<const int8_t> firsts(first, "first", n), reasons(reason, "reason", n);
+    agora::CommittedRound round{start_us, decision_us, ranking};
+    std::optional<Column<const int64_t>> about;
+    if (!tasks.is_none())
+      round.tasks = about.emplace(tasks, "tasks", length_of(tasks, "tasks")).span();
     const agora::OutcomeSums sums =
-        log.add(now_us, {sequence, cell_us, tasks.span(), machines.data(), tried.data(),
-                         firsts.data(), reasons.data(), rivals.data(), ages.data()});
+        log.commit(at_us,
+                   {sequence, claimed.span(), machines.data(), synced.data(), tried.data(),
+                    firsts.data(), reasons.data(), rivals.data(), ages.data()},
+                   round);
     nb::object claims = nb::steal(PyTuple_New(agora::kReasons));
-    for (size_t reason_number = 0; reason_number < agora::kReasons; ++reason_number)
-      PyTuple_SET_ITEM(claims.ptr(), static_cast<Py_ssize_t>(reason_number),
-                       PyLong_FromLongLong(sums.claims[reason_number]));
+    for (size_t number = 0; number < agora::kReasons; ++number)
+      PyTuple_SET_ITEM(claims.ptr(), static_cast<Py_ssize_t>(number),
+                       PyLong_FromLongLong(sums.claims[number]));
     return nb::make_tuple(claims, sums.first_commits, sums.delay_us);
   }
 
+  void attempts(int64_t start_us, int64_t decision_us, nb::handle task, nb::handle claimed,
+                nb::handle placed, nb::handle conflicted) {
+    const auto column = [](nb::handle tasks, const char* field) {
+      return Column<const int64_t>(tasks, field, length_of(tasks, field));
+    };
+    const auto about = column(task, "task"), claims = column(claimed, "claimed"),
+               first = column(placed, "placed"), lost = column(conflicted, "conflicted");
+    log.attempts({start_us, decision_us, about.span(), claims.span(), first.span(), lost.span()});
+  }
+
+  void unplaceable(int64_t now_us, nb::handle task, nb::handle reason) {
+    const Column<const int64_t> tasks(task, "task", length_of(task, "task"));
+    if (PyLong_Check(reason.ptr()))
+      return log.unplaceable(now_us, tasks.span(), nb::cast<int8_t>(reason));
+    const Column<const int8_t> reasons(reason, "reason", tasks.size());
+    log.unplaceable(now_us, tasks.span(), reasons.span());
+  }
+
+  void waiting(nb::handle task, int8_t why, int64_t ahead, nb::handle resource, nb::handle machines,
+               nb::handle unseen) {
+    const size_t n = length_of(task, "task");
+    const Column<const int64_t> tasks(task, "task", n), roomy(machines, "machines", n),
+        hidden(unseen, "unseen", n);
+    const Column<const int32_t> lacking(resource, "resource", n);
+    log.waiting({tasks.span(), lacking.data(), roomy.data(), hidden.data()}, why, ahead);
+  }
+
+ private:
   size_t tasks_;
   Column<const int64_t> job_, submit_us_;
   Column<const int32_t> preference_;
-  CommitLog log;
+
+ public:
+  AgentLog log;
 };
 
 }  // namespace
 
 void bind_measurements(nb::module_& module) {
-  nb::class_<RowBuffer>(module, "RowBuffer", "Rows of one table by column; see row_buffer.hpp.")
-      .def(nb::init<const std::vector<size_t>&>(), nb::arg("bytes"))
-      .def("__len__", &RowBuffer::rows)
-      .def("add", &add, nb::arg("rows"), nb::arg("values"))
-      .def("arrays", &arrays_of, "All rows: an array of signed integers per column.")
-      .def("clear", &RowBuffer::clear);
-  nb::class_<BoundCommitLog>(module, "CommitLog",
-                             "Rows of a transaction's outcome; see commit_log.hpp.")
-      .def(nb::init<int32_t, nb::handle, nb::handle, nb::handle, const CatalogColumns&, RowBuffer&,
-                    RowBuffer&>(),
+  nb::class_<BoundMeasurements>(module, "Measurements", "Rows of tables; see measurements.hpp.")
+      .def(nb::init<const nb::dict&>(), nb::arg("tables"))
+      .def("add", &BoundMeasurements::add, nb::arg("table"), nb::arg("rows"), nb::arg("columns"))
+      .def("take", &BoundMeasurements::take)
+      .def("held", &BoundMeasurements::held)
+      .def("clear", &BoundMeasurements::clear);
+  nb::class_<BoundAgentLog>(module, "AgentLog", "What one agent measures; see agent_log.hpp.")
+      .def(nb::init<int32_t, nb::handle, nb::handle, nb::handle, const CatalogColumns&,
+                    BoundMeasurements&>(),
            nb::arg("agent"), nb::arg("job"), nb::arg("submit_us"), nb::arg("preference"),
-           nb::arg("catalog"), nb::arg("tasks"), nb::arg("rejections"), nb::keep_alive<1, 6>(),
-           nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>())
-      .def("add", &BoundCommitLog::add, nb::arg("now_us"), nb::arg("sequence"), nb::arg("cell_us"),
-           nb::arg("task"), nb::arg("machine"), nb::arg("attempts"), nb::arg("first"),
-           nb::arg("reason"), nb::arg("rival"), nb::arg("age_us"));
+           nb::arg("catalog"), nb::arg("records"), nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>())
+      .def("commit", &BoundAgentLog::commit, nb::arg("at_us"), nb::arg("sequence"), nb::arg("task"),
+           nb::arg("machine"), nb::arg("synced_us"), nb::arg("attempts"), nb::arg("first"),
+           nb::arg("reason"), nb::arg("rival"), nb::arg("age_us"), nb::arg("start_us"),
+           nb::arg("decision_us"), nb::arg("ranking"), nb::arg("tasks").none())
+      .def("attempts", &BoundAgentLog::attempts)
+      .def("sync", [](BoundAgentLog& self, int64_t now_us, int32_t partition, int64_t age_us,
+                      int64_t rows) { self.log.sync(now_us, partition, age_us, rows); })
+      .def("decided",
+           [](BoundAgentLog& self, int64_t decision_us) { self.log.decided(decision_us); })
+      .def("round",
+           [](BoundAgentLog& self, int64_t now_us,
+              const std::array<int64_t, agora::kRoundFigures>& figures) {
+             self.log.round(now_us, figures);
+           })
+      .def("unplaceable", &BoundAgentLog::unplaceable)
+      .def("hold", [](BoundAgentLog& self, int64_t task, int64_t from_us, int64_t until_us,
+                      int64_t behind) { self.log.hold(task, from_us, until_us, behind); })
+      .def("waiting", &BoundAgentLog::waiting)
+      .def("sample", [](BoundAgentLog& self, int64_t now_us, int64_t queued, int64_t average_us,
+                        bool latency_first, int64_t staleness_us) {
+        self.log.sample(now_us, queued, average_us, latency_first, staleness_us);
+      });
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <stdexcept>
 #include <vector>
 
@@ -47,6 +48,14 @@ class RowBuffer {
   }
   void fill(size_t column, int64_t value) {
     for (size_t row = 0; row < rows_ - first_; ++row) write(column, row, value);
+  }
+  // One row: a value per column.
+  void add(std::initializer_list<int64_t> values) {
+    if (values.size() != columns_.size())
+      throw std::invalid_argument("row buffer: expected one value per column");
+    grow(1);
+    size_t column = 0;
+    for (const int64_t value : values) write(column++, 0, value);
   }
   // values: one per new row. From is any integer type, or bool.
   template <class From>

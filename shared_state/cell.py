@@ -59,6 +59,11 @@ class Cell:
         )
         self._show()
 
+    @property
+    def native(self) -> Any:
+        """The compiled cell, for native code."""
+        return self._native
+
     def _show(self) -> None:
         self.used: Int64 = self._native.used
         self.seqnum: NDArray[np.uint32] = self._native.seqnum

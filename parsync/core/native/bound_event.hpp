@@ -25,6 +25,13 @@ class PythonEvent final : public Event {
       : Event(0, priority_of(event)), event_(std::move(event)) {}
 
   const nanobind::object& event() const { return event_; }
+  std::string_view kind() const override {
+    Py_ssize_t size = 0;
+    const nanobind::object kind = nanobind::getattr(event_, "kind");
+    const char* const text = PyUnicode_AsUTF8AndSize(kind.ptr(), &size);
+    if (!text) throw nanobind::python_error();
+    return {text, static_cast<size_t>(size)};  // lives with the class
+  }
   void encode(EventEncoder& encoder, std::string& out) const override;
 
  private:

@@ -4,8 +4,9 @@
 // Plain values (None, bool, int, float, str, bytes, tuple, list, dict) are msgpack's own, in their
 // shortest form. An array is extension 0: msgpack (dtype, shape), zeros up to a multiple of 8, the
 // data. An event is an extension of its class's code: the class's prefix, which names it, then
-// msgpack of (where, plain fields, packed columns), bit i of `where` telling that field i is an array (shared_state/native/pack.hpp).
-// Native events, and native parts of events, encode themselves in that form (event_encoder.hpp).
+// msgpack of (where, plain fields, packed columns), bit i of `where` telling that field i is an
+// array (shared_state/native/pack.hpp). Native events, and native parts of events, encode
+// themselves in that form (event_encoder.hpp).
 #pragma once
 
 #include <nanobind/nanobind.h>

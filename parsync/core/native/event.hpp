@@ -14,7 +14,7 @@
 //   };
 //
 // An event whose class is Python's is a native one, too, with a Python object in it
-// (python_event.hpp).
+// (bound_event.hpp).
 #pragma once
 
 #include <cstdint>
@@ -51,6 +51,8 @@ class Event {
   virtual ~Event() = default;
 
   Priority priority() const { return priority_; }
+  // The protocol that it belongs to.
+  virtual std::string_view kind() const = 0;
   // EventType::key() of a native event; 0 of one whose class is Python's.
   uint64_t key() const { return key_; }
 

@@ -128,6 +128,7 @@ class EventOf : public Event {
  public:
   EventOf() : Event(T::kType.key(), T::kType.priority) {}
 
+  std::string_view kind() const override { return T::kType.kind; }
   void encode(EventEncoder& encoder, std::string& out) const override {
     encoder.put_fields(T::kType.kind, T::kType.number, static_cast<const T&>(*this), out);
   }

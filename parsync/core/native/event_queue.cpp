@@ -41,9 +41,12 @@ EventQueue::Entry EventQueue::pop() {
 
 void EventQueue::run_until(int64_t until_us, LogFrames& log, const nb::dict& handlers,
                            nb::handle carry_out, nb::handle hash_log) {
-  std::unordered_map<int64_t, nb::object> handler;
-  for (const auto& [address, handle] : handlers)
-    handler.emplace(nb::cast<int64_t>(address), nb::borrow(handle));
+  Handlers known;
+  for (const auto& [address, handler] : handlers) {
+    BoundParticipant* native = nullptr;
+    nb::try_cast(handler, native, false);
+    known.emplace(nb::cast<int64_t>(address), Handler{native, nb::borrow(handler)});
+  }
   while (!heap_.empty() && heap_.front().at_us <= until_us) {
     Entry entry = pop();
     now_us_ = entry.at_us;
@@ -51,12 +54,36 @@ void EventQueue::run_until(int64_t until_us, LogFrames& log, const nb::dict& han
     event_ = std::move(entry.event);
     ++handled_;
     if (log.append(address_, now_us_, *event_) >= kHashedBytes) call(hash_log);
+    const Handler& handler = known.at(address_);
+    if (handler.native) {
+      run_native(*handler.native, known, carry_out);
+      continue;
+    }
     const nb::object now_us = number(now_us_);
-    const nb::object effects = call(handler.at(address_), now_us, face_of(event_));
+    const nb::object effects = call(handler.callable, now_us, face_of(event_));
     if (PyList_CheckExact(effects.ptr()) && PyList_GET_SIZE(effects.ptr()) == 0) continue;
     call(carry_out, now_us, number(address_), effects);
   }
   now_us_ = until_us;
+}
+
+void EventQueue::run_native(BoundParticipant& participant, const Handlers& handlers,
+                            nb::handle carry_out) {
+  effects_.clear();
+  participant.handle(now_us_, event_, effects_);
+  const int64_t now_us = now_us_, sender = address_;
+  Effects others;
+  for (Effect& effect : effects_.list()) {
+    if (auto* message = std::get_if<Send>(&effect); message && handlers.contains(message->to)) {
+      send(now_us, message->to, std::move(message->event), sender);
+    } else if (auto* timer = std::get_if<SetTimer>(&effect)) {
+      set_timer(now_us, timer->at_us, std::move(timer->event), sender);
+    } else {
+      others.clear();
+      others.add(std::move(effect));
+      call(carry_out, number(now_us), number(sender), participant.listed(others));
+    }
+  }
 }
 
 nb::list EventQueue::waiting() const {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "bound_participant.hpp"
 #include "event.hpp"
 #include "log_frames.hpp"
 
@@ -45,8 +46,10 @@ class EventQueue {
 
   // Handles every event up to and including until_us. Each is appended to `log` first.
   //
-  // handlers: by address, of (now_us, event) -> effects. carry_out: of (now_us, address, effects),
-  // not called for an empty list. hash_log: called once `log` holds kHashedBytes.
+  // handlers: by address, native participants, or callables of (now_us, event) -> effects.
+  // carry_out: of (now_us, address, effects), for the effects of callables unless their list is
+  // empty, and for those of native participants that are no messages or timers between participants
+  // that there are. hash_log: called once `log` holds kHashedBytes.
   //
   // Throws what those throw; the events that are still to come stay.
   void run_until(int64_t until_us, LogFrames& log, const nanobind::dict& handlers,
@@ -73,8 +76,16 @@ class EventQueue {
     }
   };
 
+  struct Handler {
+    BoundParticipant* native = nullptr;  // or else
+    nanobind::object callable;
+  };
+  using Handlers = std::unordered_map<int64_t, Handler>;
+
   void push(int64_t at_us, int64_t address, EventPtr event);
   Entry pop();
+  void run_native(BoundParticipant& participant, const Handlers& handlers,
+                  nanobind::handle carry_out);
 
   int64_t message_us_;
   std::unordered_set<int64_t> beside_cell_;
@@ -84,6 +95,7 @@ class EventQueue {
   int64_t handled_ = 0;
   int64_t address_ = 0;
   EventPtr event_;
+  Effects effects_;
 };
 
 }  // namespace agora

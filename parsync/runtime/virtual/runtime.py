@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from parsync.core._native import EventQueue
+from parsync.core._native import EventQueue, NativeParticipant
 from parsync.core.addresses import address_name, is_beside_cell
 from parsync.core.codec import Codec
 from parsync.core.effects import Effect
@@ -106,10 +106,12 @@ class VirtualRuntime:
                 blame(error, self._parts.get(address), self._participants[address], event)
             raise
 
-    def _handler(self, address: int, participant: Participant) -> Handler:
-        handle, audit = participant.handle, self._audit
+    def _handler(self, address: int, participant: Participant) -> Handler | NativeParticipant:
+        audit = self._audit
         if audit is None:
-            return handle
+            native = isinstance(participant, NativeParticipant)
+            return participant if native else participant.handle
+        handle = participant.handle
 
         def audited(now_us: int, event: Event) -> list[Effect]:
             effects = handle(now_us, event)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray

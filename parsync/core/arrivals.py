@@ -1,5 +1,7 @@
-"""The source of tasks and machine events: an open-loop participant that never waits for the cell. It
-is native (native/arrivals.cpp)."""
+"""The source of tasks and machine events: an open-loop participant that never waits for the cell.
+
+It is native (native/arrivals.cpp).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""The worker pool: runs tasks by waiting for their ends, and reports those once per heartbeat. It is
-native (native/worker_pool.cpp)."""
+"""The worker pool: runs tasks by waiting for their ends, and reports those once per heartbeat.
+
+It is native (native/worker_pool.cpp).
+"""
 
 from __future__ import annotations
 

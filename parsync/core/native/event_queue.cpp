@@ -52,7 +52,8 @@ void EventQueue::run_until(int64_t until_us, LogFrames& log, const nb::dict& han
     now_us_ = entry.at_us;
     address_ = entry.address;
     event_ = std::move(entry.event);
-    ++handled_;
+    // Ctrl-C ends a loop of native participants, too
+    if (++handled_ % kSignalEvents == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
     if (log.append(address_, now_us_, *event_) >= kHashedBytes) call(hash_log);
     const Handler& handler = known.at(address_);
     if (handler.native) {

@@ -60,6 +60,7 @@ class EventQueue {
 
  private:
   static constexpr size_t kHashedBytes = size_t{1} << 16;
+  static constexpr int64_t kSignalEvents = 256;  // between two looks for a signal
 
   struct Entry {
     int64_t at_us;

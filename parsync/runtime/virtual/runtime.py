@@ -107,11 +107,9 @@ class VirtualRuntime:
             raise
 
     def _handler(self, address: int, participant: Participant) -> Handler | NativeParticipant:
-        audit = self._audit
+        handle, audit = participant.handle, self._audit
         if audit is None:
-            native = isinstance(participant, NativeParticipant)
-            return participant if native else participant.handle
-        handle = participant.handle
+            return participant if isinstance(participant, NativeParticipant) else handle
 
         def audited(now_us: int, event: Event) -> list[Effect]:
             effects = handle(now_us, event)

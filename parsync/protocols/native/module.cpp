@@ -1,0 +1,9 @@
+// The Python module parsync.protocols._native: one function per part.
+#include <nanobind/nanobind.h>
+
+void bind_pending_queue(nanobind::module_& module);
+
+NB_MODULE(_native, module) {
+  nanobind::module_::import_("parsync.core._native");  // has the classes of arguments
+  bind_pending_queue(module);
+}

@@ -2,8 +2,10 @@
 #include <nanobind/nanobind.h>
 
 void bind_optimistic_events(nanobind::module_& module);
+void bind_pending_queue(nanobind::module_& module);
 
 NB_MODULE(_native, module) {
   nanobind::module_::import_("parsync.core._native");  // has the classes of arguments
   bind_optimistic_events(module);
+  bind_pending_queue(module);
 }

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedulers import _native
-from schedulers.flow.arrays import rank_within
 from schedulers.flow.policies.policy import TaskArcs
 from schedulers.objective import placement_cost
 from shared_state.random import Stream
@@ -129,13 +128,9 @@ def fit_together(tasks: TaskBatch, machine: Int64, free: Int64) -> NDArray[np.bo
         machine: int64[n].
         free: int64[M, R].
     """
-    order = np.lexsort((tasks.task, -tasks.priority.astype(np.int64), machine))
-    request = tasks.request[order]
-    total = np.cumsum(request, axis=0)
-    first = np.arange(len(order)) - rank_within(machine[order])
-    total -= total[first] - request[first]
-    fit = np.empty(len(order), bool)
-    fit[order] = np.all((total <= free[machine[order]]) | (request == 0), axis=1)
+    fit: NDArray[np.bool_] = _native.fit_together(
+        tasks.task, tasks.priority, tasks.request, machine, free, free.shape[1]
+    )
     return fit
 
 

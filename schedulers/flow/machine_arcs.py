@@ -32,6 +32,7 @@ class MachineArcs:
 
     Attributes:
         node: int64[M], where running tasks enter, and placements without a price.
+        entrance_of_preferred: int64[M], where tasks enter machines that they prefer.
         room: int64[M], how many units may flow through each machine.
         replaces_inner: Whether the priced arcs are arcs out of aggregators, in place of those that
             the policy asks for.
@@ -54,7 +55,7 @@ class MachineArcs:
         self.replaces_inner = (
             pricing is not None and pricing.elsewhere_only and pricing.policy.one_arc_elsewhere
         )
-        self.node = self._entrance = graph.add_nodes(machines)
+        self.node = self._entrance = self.entrance_of_preferred = graph.add_nodes(machines)
         self.room = zero = np.zeros(machines, np.int64)
         self._to_sink = np.zeros(0, np.int64)
         self.slots = None
@@ -67,6 +68,8 @@ class MachineArcs:
             self.slots = SlotArcs(graph, pricing, np.full(machines, NO_NODE), self.node)
         elif pricing is not None:
             self._entrance = graph.add_nodes(machines)
+            if not pricing.elsewhere_only:
+                self.entrance_of_preferred = self._entrance
             self.slots = SlotArcs(graph, pricing, self._entrance, self.node)
 
     def is_priced(self, is_elsewhere: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -102,7 +105,7 @@ class MachineArcs:
         if self.slots is not None and slots is not None:
             self.slots.update(load, slots, machine)
         if len(machine):
-            self.room = load.room.copy()
+            self.room = load.room
             if len(self._to_sink):
                 self._graph.solver.set_capacity(self._to_sink[machine], self.room[machine])
                 self._graph.altered += len(machine)

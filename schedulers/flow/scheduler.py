@@ -21,7 +21,7 @@ from schedulers.flow.graph import FlowGraph
 from schedulers.flow.policies.policy import MachineLoad, Policy
 from schedulers.flow.slot_pricing import SlotPricing, SlotState
 from schedulers.flow.solver_graph import UNSCHEDULED
-from schedulers.flow.task_table import NO_ROW, TaskNodeState, TaskState, TaskTable
+from schedulers.flow.task_table import TaskNodeState, TaskState, TaskTable
 from schedulers.flow.work import RoundWork, orders_beyond_cache
 from schedulers.interface import (
     ChangeKind,
@@ -62,6 +62,9 @@ class FlowOptions(PriceOptions):
     preemption: bool = False
     certify_every: int = Field(64, ge=1)
     repairs: int = Field(64, ge=0)
+
+
+_RUNNING = (ChangeKind.COMMITTED, ChangeKind.ADOPTED)
 
 
 class FlowScheduler:
@@ -106,30 +109,19 @@ class FlowScheduler:
     # --- what became of tasks --------------------------------------------------------------------
 
     def observe(self, changes: TaskChanges) -> None:
-        table = self.table
-        row = table.rows(changes.task)
-        known = row != NO_ROW
-        row = row[known]
-        match changes.kind:
-            case ChangeKind.REJECTED:
-                table.state[row[table.state[row] == TaskState.IN_FLIGHT]] = TaskState.WAITING
-            case ChangeKind.COMMITTED | ChangeKind.ADOPTED if self._options.preemption:
-                table.state[row] = TaskState.RUNNING
-                table.machine[row] = changes.machine[known]
-                table.allocation[row] = changes.allocation[known]
-                table.since_us[row] = changes.at_us
-            case _:  # it runs for good, or has ended; evicted and lost tasks are offered again
-                self._forget(np.unique(row))
-
-    def _forget(self, row: Int64) -> None:
-        self.graph.abandon(self.table, row)
-        self.table.drop(row)
+        kind = changes.kind
+        if kind is ChangeKind.REJECTED:
+            self.table.reject(changes.task)
+        elif self._options.preemption and kind in _RUNNING:
+            self.table.run(changes.task, changes.machine, changes.allocation, changes.at_us)
+        else:  # it runs for good, or has ended; evicted and lost tasks are offered again
+            self.table.forget(changes.task)
 
     # --- one round -------------------------------------------------------------------------------
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         begin_ns = perf_counter_ns()
-        self._admit(tasks)
+        self.table.offer(tasks)
         load = self._load(view)
         slots = self._price_slots(tasks, view, load, context.now_us)
         self.graph.update(self.table, load, context.now_us, context.stream, slots)
@@ -163,28 +155,13 @@ class FlowScheduler:
             pending_reason=reason,
             operations=self.work.operations + self._price_operations,
             stats=figures,
-            retry_at_us=self._patience_ends_us(),
+            retry_at_us=self.table.first_end_of_patience() or None,
             priced_machines=self._priced_machines,
         )
 
-    def _patience_ends_us(self) -> int | None:
-        """When the patience of the first waiting task that has some ends."""
-        table = self.table
-        patient = (table.state == TaskState.WAITING) & (table.patience_ends_us > 0)
-        return int(table.patience_ends_us[patient].min()) if patient.any() else None
-
-    def _admit(self, tasks: TaskBatch) -> None:
-        """Offered tasks wait. One that was known already was evicted or lost without our hearing,
-        or is offered twice."""
-        row = self.table.rows(tasks.task)
-        known = row != NO_ROW
-        self.table.add(tasks.take(~known))
-        self.table.state[row[known]] = TaskState.WAITING
-
     def _load(self, view: ClusterView) -> MachineLoad:
         table = self.table
-        waiting = np.flatnonzero(table.state == TaskState.WAITING)
-        if self._typical.update(table.request[waiting]):
+        if self._typical.update(table.request[table.waiting()]):
             self._total = units_in(self._limit, self._typical.unit)
         free = units_in(view.free, self._typical.unit)
         room = free
@@ -230,7 +207,7 @@ class FlowScheduler:
             joining=int(graph.joined > 0),
             placing=int(figures["placed"] > 0),
             machines=machines * len(self._cell.dimensions),
-            table_rows=len(self.table.task),
+            table_rows=self.table.capacity,
             waiting=figures["waiting"],
             added=graph.added,
             removed=removed,
@@ -251,16 +228,14 @@ class FlowScheduler:
         """The claims (row, machine: int64[k]), allocations to evict, and figures for the report.
         Moves the tasks' states on."""
         table, graph = self.table, self.graph
-        waiting = np.flatnonzero(table.node_state == TaskNodeState.WAITING)
-        head = graph.destination(table, waiting)
-        sent = head != UNSCHEDULED
-        row, machine = waiting[sent], head[sent]
+        waiting = table.waiting()
+        row, machine = graph.sent(waiting)
         moved = moved_to = staying = np.zeros(0, np.int64)
         if self._options.preemption:
             running = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
-            stays = table.next_hop[running] == table.running_arc[running]
+            stays = graph.stays(table, running)
             moved, staying = running[~stays], table.machine[running[stays]]
-            moved_to = graph.destination(table, moved)
+            moved_to = graph.destination(moved)
         on = moved_to != UNSCHEDULED
         found = graph.placements(
             table,
@@ -298,8 +273,8 @@ class FlowScheduler:
 
         preempted = self._needed(preempted, view.free, row, machine)
         evicted = np.concatenate([migrated, preempted])
-        table.state[evicted] = TaskState.EVICTING
-        table.state[row] = TaskState.IN_FLIGHT
+        table.set_state(evicted, TaskState.EVICTING)
+        table.set_state(row, TaskState.IN_FLIGHT)
         figures = {
             "waiting": len(waiting),
             "placed": len(row),
@@ -389,19 +364,17 @@ class FlowScheduler:
         Args:
             request, machine: The claims of this call.
         """
-        row = self.table.rows(tasks.task)
-        left_over = np.flatnonzero(self.table.state[row] == TaskState.WAITING)
+        left_over = self.table.still_waiting(tasks.task)
         reason = np.full(len(left_over), PendingReason.NO_ROOM, np.int8)
         if len(left_over):
+            row = self.table.rows(tasks.task[left_over])
             left = free.copy()
             np.subtract.at(left, machine, request)
             fit = fits_somewhere(tasks.request[left_over], left)
             reason[fit] = PendingReason.PRICED_OUT
             if self._prices_are_paid:
-                reason[fit & self._waits_for_prices(row[left_over], now_us)] = (
-                    PendingReason.SLOTS_TOO_DEAR
-                )
-            patient = self.table.patience_ends_us[row[left_over]] > 0
+                reason[fit & self._waits_for_prices(row, now_us)] = PendingReason.SLOTS_TOO_DEAR
+            patient = self.table.patience_ends_us[row] > 0
             reason[patient] = PendingReason.WAITS_FOR_PREFERRED
         return tasks.task[left_over], reason
 
@@ -409,7 +382,7 @@ class FlowScheduler:
         """Whether the flow leaves these waiting tasks unplaced although any place costs less than
         waiting does, but for the price of its slot: bool[n]."""
         tasks = self.table.batch(row)
-        unplaced = self.graph.destination(self.table, row) == UNSCHEDULED
+        unplaced = self.graph.destination(row) == UNSCHEDULED
         waits: NDArray[np.bool_] = unplaced & (
             self._policy.cost_anywhere(tasks) < self.graph.wait_cost(tasks, now_us)
         )

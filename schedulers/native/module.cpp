@@ -3,14 +3,18 @@
 #include <nanobind/nanobind.h>
 
 void bind_flow_placements(nanobind::module_& module);
+void bind_machine_room(nanobind::module_& module);
 void bind_place(nanobind::module_& module);
 void bind_prices(nanobind::module_& module);
 void bind_slot_segments(nanobind::module_& module);
+void bind_task_table(nanobind::module_& module);
 
 NB_MODULE(_native, module) {
   nanobind::module_::import_("shared_state._native");
   bind_flow_placements(module);
+  bind_machine_room(module);
   bind_place(module);
   bind_prices(module);
   bind_slot_segments(module);
+  bind_task_table(module);
 }

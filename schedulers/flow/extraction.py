@@ -187,12 +187,5 @@ def in_whole_gangs(gang: Int64, waiting_gang: Int64) -> NDArray[np.bool_]:
         waiting_gang: int64[w], the gangs of all waiting tasks, the placed ones among them.
             Negative: no gang.
     """
-    whole = np.ones(len(gang), bool)
-    member = np.flatnonzero(gang >= 0)
-    if len(member) == 0:
-        return whole
-    ids, placed = np.unique(gang[member], return_counts=True)
-    entry = np.minimum(np.searchsorted(ids, waiting_gang), len(ids) - 1)
-    waiting = np.bincount(entry[ids[entry] == waiting_gang], minlength=len(ids))
-    whole[member] = (placed == waiting)[np.searchsorted(ids, gang[member])]
+    whole: NDArray[np.bool_] = _native.in_whole_gangs(gang, waiting_gang)
     return whole

@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from schedulers.flow.arrays import differing
 from schedulers.flow.extraction import NO_SLOT_PRICES, PricedSlots
 from schedulers.flow.policies.policy import MachineLoad
 from schedulers.flow.slot_arcs import SlotArcs
@@ -101,7 +102,7 @@ class MachineArcs:
 
     def set_load(self, load: MachineLoad, slots: SlotState | None) -> Int64:
         """Set capacities and slot prices, and return the machines whose room changed."""
-        machine = np.flatnonzero(load.room != self.room)
+        machine = differing(load.room, self.room)
         if self.slots is not None and slots is not None:
             self.slots.update(load, slots, machine)
         if len(machine):

@@ -24,6 +24,7 @@ from schedulers.flow.solver_graph import UNSCHEDULED
 from schedulers.flow.task_table import TaskNodeState, TaskState, TaskTable
 from schedulers.flow.work import RoundWork, orders_beyond_cache
 from schedulers.interface import (
+    NONE,
     ChangeKind,
     PendingReason,
     Plan,
@@ -168,7 +169,8 @@ class FlowScheduler:
         if self._options.preemption:
             own = table.machine[table.state == TaskState.RUNNING]
             room = free + np.where(view.up, np.bincount(own, minlength=len(free)), 0)
-        return MachineLoad(self._total, np.maximum(self._total - free, 0), room, free)
+        used = self._total - free
+        return MachineLoad(self._total, np.maximum(used, 0, out=used), room, free)
 
     def _price_slots(
         self, tasks: TaskBatch, view: ClusterView, load: MachineLoad, now_us: int
@@ -227,36 +229,14 @@ class FlowScheduler:
     ) -> tuple[Int64, Int64, Int64, dict[str, int]]:
         """The claims (row, machine: int64[k]), allocations to evict, and figures for the report.
         Moves the tasks' states on."""
-        table, graph = self.table, self.graph
+        table = self.table
         waiting = table.waiting()
-        row, machine = graph.sent(waiting)
-        moved = moved_to = staying = np.zeros(0, np.int64)
+        row, head = self.graph.sent(waiting)
         if self._options.preemption:
-            running = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
-            stays = graph.stays(table, running)
-            moved, staying = running[~stays], table.machine[running[stays]]
-            moved_to = graph.destination(moved)
-        on = moved_to != UNSCHEDULED
-        found = graph.placements(
-            table,
-            np.concatenate([row, moved[on]]),
-            np.concatenate([machine, moved_to[on]]),
-            staying,
-            view,
-            context.stream,
-        )
-        machine, moved_to[on] = found[: len(row)], found[len(row) :]
-        moved, moved_to = (
-            moved[moved_to != table.machine[moved]],
-            moved_to[moved_to != table.machine[moved]],
-        )
-        preempted = moved[moved_to == UNSCHEDULED]
-        migrated = moved[moved_to != UNSCHEDULED]
-
-        free = view.free
-        if len(moved):
-            free = free.copy()
-            np.add.at(free, table.machine[moved], table.request[moved])
+            machine, migrated, preempted, free = self._move_running(row, head, view, context)
+        else:
+            machine = self.graph.placements(table, row, head, NONE, view, context.stream)
+            migrated, preempted, free = NONE, NONE, view.free
         fit = fit_together(table.batch(row), machine, free)
         oversubscribed = len(row) - int(np.count_nonzero(fit))
         row, machine = row[fit], machine[fit]
@@ -286,6 +266,36 @@ class FlowScheduler:
             "held_back": held_back,
         }
         return row, machine, table.allocation[evicted], figures
+
+    def _move_running(
+        self, row: Int64, head: Int64, view: ClusterView, context: PlanContext
+    ) -> tuple[Int64, Int64, Int64, Int64]:
+        """The machines of placed tasks (row, and where their flow goes first: int64[n] each)
+        beside running tasks that the flow moves; the rows of those that it places elsewhere, and
+        that it would have wait; and what is free without both, int64[M, R]."""
+        table, graph = self.table, self.graph
+        running = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
+        stays = graph.stays(table, running)
+        moved, staying = running[~stays], table.machine[running[stays]]
+        moved_to = graph.destination(moved)
+        on = moved_to != UNSCHEDULED
+        found = graph.placements(
+            table,
+            np.concatenate([row, moved[on]]),
+            np.concatenate([head, moved_to[on]]),
+            staying,
+            view,
+            context.stream,
+        )
+        machine, moved_to[on] = found[: len(row)], found[len(row) :]
+        differs = moved_to != table.machine[moved]
+        moved, moved_to = moved[differs], moved_to[differs]
+        free = view.free
+        if len(moved):
+            free = free.copy()
+            np.add.at(free, table.machine[moved], table.request[moved])
+        waits = moved_to == UNSCHEDULED
+        return machine, moved[~waits], moved[waits], free
 
     def _repair(
         self, waiting: Int64, row: Int64, machine: Int64, free: Int64, context: PlanContext

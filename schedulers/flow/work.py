@@ -60,7 +60,8 @@ class RoundWork:
     @property
     def operations(self) -> int:
         """The weighted sum: an operation is what takes 100 ns on the machine of the calibration."""
-        return sum(map(mul, _counts(self), _WEIGHTS)) // PS_PER_OPERATION
+        weighted: int = sum(map(mul, _counts(self), _WEIGHTS))
+        return weighted // PS_PER_OPERATION
 
 
 # Fitted on an x86-64 server core. Predicted over true time of the rounds: median 1.05, 10 % below

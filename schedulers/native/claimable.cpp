@@ -1,9 +1,10 @@
-#include "machine_room.hpp"
+#include "claimable.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>
 #include <tuple>
+#include <unordered_map>
 
 namespace agora {
 
@@ -14,28 +15,6 @@ void require(bool holds, const char* what) {
 }
 
 }  // namespace
-
-void units_in(std::span<const int64_t> resources, std::span<const int64_t> unit, int64_t most,
-              std::span<int64_t> units) {
-  const size_t dimensions = unit.size();
-  require(resources.size() == units.size() * dimensions,
-          "resources: expected a row of each resource per machine");
-  const bool counts = std::any_of(unit.begin(), unit.end(), [](int64_t u) { return u != 0; });
-  for (size_t m = 0; m < units.size(); ++m) {
-    const int64_t* const row = resources.data() + m * dimensions;
-    if (!counts) {
-      units[m] = std::any_of(row, row + dimensions, [](int64_t r) { return r > 0; }) ? most : 0;
-      continue;
-    }
-    int64_t held = most;
-    for (size_t r = 0; r < dimensions; ++r)
-      if (unit[r] != 0 && row[r] <= 0)
-        held = 0;
-      else if (unit[r] != 0)
-        held = std::min(held, unit[r] == 1 ? row[r] : row[r] / unit[r]);
-    units[m] = held;
-  }
-}
 
 void fit_together(const Placed& placed, std::span<const int64_t> free, size_t dimensions,
                   std::span<bool> fits) {
@@ -65,6 +44,21 @@ void fit_together(const Placed& placed, std::span<const int64_t> free, size_t di
       if (request[r] != 0 && total[r] > left[r]) fits[i] = false;
     }
   }
+}
+
+void in_whole_gangs(std::span<const int64_t> gang, std::span<const int64_t> waiting_gang,
+                    std::span<bool> whole) {
+  require(whole.size() == gang.size(), "whole: expected one per placement");
+  std::unordered_map<int64_t, int64_t> without_place;  // by gang
+  for (const int64_t each : gang)
+    if (each >= 0) --without_place[each];
+  for (const int64_t each : waiting_gang) {
+    if (without_place.empty()) break;
+    const auto found = without_place.find(each);
+    if (found != without_place.end()) ++found->second;
+  }
+  for (size_t i = 0; i < gang.size(); ++i)
+    whole[i] = gang[i] < 0 || without_place.find(gang[i])->second == 0;
 }
 
 }  // namespace agora

@@ -1,7 +1,7 @@
-// Python's access to how many tasks the room of machines holds.
+// Python's access to which placements of a flow can be claimed.
 #include <nanobind/nanobind.h>
 
-#include "machine_room.hpp"
+#include "claimable.hpp"
 #include "shared_state/native/column.hpp"
 #include "shared_state/native/new_array.hpp"
 
@@ -11,15 +11,6 @@ namespace {
 
 using agora::Column;
 using agora::length_of;
-
-nb::object units_in(nb::handle resources, nb::handle unit, int64_t most) {
-  const size_t machines = length_of(resources, "resources"), dimensions = length_of(unit, "unit");
-  const Column<const int64_t> rows(resources, "resources", machines, dimensions),
-      one(unit, "unit", dimensions);
-  const agora::NewArray<int64_t> units(machines);
-  agora::units_in({rows.data(), machines * dimensions}, one.span(), most, units.span());
-  return units.object();
-}
 
 nb::object fit_together(nb::handle task, nb::handle priority, nb::handle request,
                         nb::handle machine, nb::handle free, size_t dimensions) {
@@ -33,9 +24,17 @@ nb::object fit_together(nb::handle task, nb::handle priority, nb::handle request
   return fits.object();
 }
 
+nb::object in_whole_gangs(nb::handle gang, nb::handle waiting_gang) {
+  const Column<const int64_t> placed(gang, "gang", length_of(gang, "gang")),
+      waiting(waiting_gang, "waiting_gang", length_of(waiting_gang, "waiting_gang"));
+  const agora::NewArray<bool> whole(placed.size());
+  agora::in_whole_gangs(placed.span(), waiting.span(), whole.span());
+  return whole.object();
+}
+
 }  // namespace
 
-void bind_machine_room(nb::module_& module) {
-  module.def("units_in", &units_in);
+void bind_claimable(nb::module_& module) {
   module.def("fit_together", &fit_together);
+  module.def("in_whole_gangs", &in_whole_gangs);
 }

@@ -4,6 +4,7 @@
 
 void bind_flow_placements(nanobind::module_& module);
 void bind_place(nanobind::module_& module);
+void bind_planner(nanobind::module_& module);
 void bind_prices(nanobind::module_& module);
 void bind_slot_segments(nanobind::module_& module);
 
@@ -11,6 +12,7 @@ NB_MODULE(_native, module) {
   nanobind::module_::import_("shared_state._native");
   bind_flow_placements(module);
   bind_place(module);
+  bind_planner(module);
   bind_prices(module);
   bind_slot_segments(module);
 }

@@ -1,11 +1,15 @@
 // The Python module parsync.protocols._native: one function per part.
 #include <nanobind/nanobind.h>
 
+void bind_agent_view(nanobind::module_& module);
 void bind_round_planner(nanobind::module_& module);
+void bind_strategies(nanobind::module_& module);
 
 NB_MODULE(_native, module) {
   // have the classes of arguments
   nanobind::module_::import_("schedulers._native");
   nanobind::module_::import_("parsync.metrics._native");
+  bind_agent_view(module);
   bind_round_planner(module);
+  bind_strategies(module);
 }

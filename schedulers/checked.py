@@ -7,9 +7,10 @@ in which round, and which rule it broke.
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from pydantic import BaseModel
 
 from schedulers.capability import Capability
 from schedulers.constraints import PlacementConstraints
+from schedulers.greedy.base import GreedyScheduler, NativePlanner
 from schedulers.interface import (
     ClaimedPlan,
     ClaimingScheduler,
@@ -52,6 +54,7 @@ class Overdue(BaseException):
         super().__init__(f"has not returned after {limit_s:g} s")
 
 
+_Claimed = TypeVar("_Claimed")
 _PLAN_COLUMNS = ("task", "machine", "request", "gang", "evict", "pending", "pending_reason")
 _BUFFERS = (np.ndarray, bytearray)  # (native code hands its results over as memoryviews)
 _REST = ("machine", "evict", "pending", "pending_reason")  # beside the columns of the tasks
@@ -60,8 +63,12 @@ _REST = ("machine", "evict", "pending", "pending_reason")  # beside the columns 
 class CheckedScheduler:
     """Hands every call on to `scheduler` and checks what comes back. A Scheduler itself.
 
-    calling: the call that is under way, "" if none is; other threads and signal handlers may read
-    it. Constructors are called here, too (build).
+    Attributes:
+        calling: The call that is under way, "" if none is; other threads and signal handlers may
+            read it. Constructors are called here, too (build).
+        greedy: The scheduler in native code, if it is a greedy placer of this repository that
+            learns nothing in Python: who calls it (claim_by) gets the plans that
+            plan_and_claim() makes. None for others.
     """
 
     def __init__(
@@ -101,6 +108,9 @@ class CheckedScheduler:
         ):  # (else the check follows each plan)
             _freeze(table)
             self._claiming = scheduler
+        self.greedy: NativePlanner | None = None
+        if isinstance(scheduler, GreedyScheduler) and scheduler is self._claiming:
+            self.greedy = scheduler.planner(table) if scheduler.plans_natively else None
         self._round = 0
         self.calling = ""
         self._shared_demand: SharesDemand | None = None
@@ -165,16 +175,8 @@ class CheckedScheduler:
         if self._claiming is None or self._never_placed(task, context.now_us) is not None:
             tasks = self._table.take(task)
             return ClaimedPlan.claim(self.plan(tasks, view, context), tasks, view)
-        self._round += 1
         in_flight = view.claims_in_flight
-        self.calling = "plan_and_claim()"
-        try:
-            claimed = self._claiming.plan_and_claim(self._table, task, view, context)
-        except BaseException as error:
-            self._failed(error)
-            raise
-        finally:
-            self.calling = ""
+        claimed = self.claim_by(self._claiming.plan_and_claim, self._table, task, view, context)
         if claimed.__class__ is not ClaimedPlan:
             got = type(claimed).__name__
             raise self.broken(f"plan_and_claim(): expected a ClaimedPlan, got {got}")
@@ -185,6 +187,28 @@ class CheckedScheduler:
             plan = replace(claimed.plan, partitions_scanned=scanned)
             return claimed._replace(plan=plan)
         return claimed
+
+    def claim_by(self, plan: Callable[..., _Claimed], *arguments: Any) -> _Claimed:
+        """Call what plans a round and takes its claims out of the view, with these arguments.
+
+        Raises:
+            ContractBroken: It raised.
+        """
+        self._round += 1
+        self.calling = "plan_and_claim()"
+        try:
+            return plan(*arguments)
+        except BaseException as error:
+            self._failed(error)
+            raise
+        finally:
+            self.calling = ""
+
+    @property
+    def unplaceable(self) -> UnplaceableUnits | None:
+        """The units that it can never place, which are not offered to it; None: it can place
+        all."""
+        return self._unplaceable
 
     def _never_placed(self, task: Int64, now_us: int) -> NDArray[np.bool_] | None:
         """Which of these tasks can never be placed from now on, bool[n]; None if all can."""

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import ClassVar, Protocol
+
+import shared_state._native  # noqa: F401  (schedulers._native speaks of its types)
+from schedulers import _native
 
 # What an operation of this repository's kinds of scheduler takes on the machine their counted work
 # was calibrated on.
-PS_PER_OPERATION = 100_000
+PS_PER_OPERATION: int = _native.PS_PER_OPERATION
 
 # What making slot prices anew takes per machine of the cell, for modelled clocks.
 PRICE_MACHINE_NS = 100
@@ -109,14 +113,11 @@ class Modelled:
         elapsed_ns: int,
         priced_machines: int = 0,
     ) -> int:
-        search_ns = self.task_ns * tasks + self.partition_ns * partitions_scanned
-        return self.job_us + _to_us(search_ns + self.price_machine_ns * priced_machines)
+        clock = _native_clock(self)
+        return clock.duration_us(tasks, 0, partitions_scanned, 0, 0, priced_machines)
 
     def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
-        per_task_ns = self.task_ns + self.partition_ns * partitions_per_task
-        if per_task_ns == 0:
-            return None
-        return max(1, -(-(window_us - self.job_us) * 1000 // per_task_ns))
+        return _native_clock(self).tasks_within(window_us, partitions_per_task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ class Counted:
         elapsed_ns: int,
         priced_machines: int = 0,
     ) -> int:
-        return _to_us(self.ns_per_operation * operations)
+        return _native_clock(self).duration_us(0, 0, 0, operations, 0, 0)
 
     def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
         return None
@@ -169,7 +170,7 @@ class Measured:
         elapsed_ns: int,
         priced_machines: int = 0,
     ) -> int:
-        return _to_us(elapsed_ns)
+        return _native_clock(self).duration_us(0, 0, 0, 0, elapsed_ns, 0)
 
     def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
         return None
@@ -208,19 +209,54 @@ class ModelledByClass:
         """The duration of a round about so many tasks of each class. What they scanned is divided
         between the classes in proportion; prices count once."""
         tasks = batch_tasks + service_tasks
-        of_service = partitions_scanned * service_tasks // max(1, tasks)
-        total_us = 0
-        if service_tasks:
-            alone = 0 if batch_tasks else priced_machines
-            total_us += self.service.duration_us(service_tasks, of_service, 0, 0, alone)
-        if batch_tasks or not service_tasks:
-            scanned = partitions_scanned - of_service
-            total_us += self.batch.duration_us(batch_tasks, scanned, 0, 0, priced_machines)
-        return total_us
+        clock = _native_clock(self)
+        return clock.duration_us(tasks, service_tasks, partitions_scanned, 0, 0, priced_machines)
 
     def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
         return None
 
 
-def _to_us(ns: int) -> int:
-    return -(-ns // 1000)
+class NativeClock(Protocol):
+    """A decision clock in native code (native/decision_clock.hpp)."""
+
+    def duration_us(
+        self,
+        tasks: int,
+        service_tasks: int,
+        partitions_scanned: int,
+        operations: int,
+        elapsed_ns: int,
+        priced_machines: int,
+    ) -> int:
+        """As DecisionClock.duration_us; `service_tasks` are those of TaskClass.SERVICE among the
+        tasks. Raises OverflowError for 2^63 us or more."""
+        ...
+
+    def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
+        """As DecisionClock.tasks_within."""
+        ...
+
+
+def native_clock(clock: DecisionClock) -> NativeClock | None:
+    """The same clock in native code; None for a clock of somebody's own class."""
+    own = Modelled, ModelledByClass, Counted, Measured
+    return _native_clock(clock) if isinstance(clock, own) and type(clock) in own else None
+
+
+@lru_cache(maxsize=256)
+def _native_clock(clock: Modelled | ModelledByClass | Counted | Measured) -> NativeClock:
+    native: NativeClock
+    match clock:
+        case Modelled():
+            native = _native.modelled_clock(_times(clock))
+        case ModelledByClass():
+            native = _native.modelled_by_class_clock(_times(clock.batch), _times(clock.service))
+        case Counted():
+            native = _native.counted_clock(clock.ns_per_operation)
+        case _:
+            native = _native.measured_clock()
+    return native
+
+
+def _times(clock: Modelled) -> tuple[int, int, int, int]:
+    return clock.job_us, clock.task_ns, clock.partition_ns, clock.price_machine_ns

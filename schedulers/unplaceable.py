@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schedulers import _native
 from schedulers.interface import PendingReason, Plan
 from shared_state.partition import Partitioning
 from shared_state.tasks import NO_GANG, CellSpec, Int64, TaskBatch
@@ -45,7 +48,7 @@ REASONS: dict[int, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UnplaceableUnits:
     """The units that some scheduler can never place, over all n tasks of a run.
 
@@ -68,18 +71,14 @@ class UnplaceableUnits:
         """Which of these tasks, int64[k], can never be placed from now on: bool[k]; None if all
         can. A gang counts as a whole only if all its tasks are among these. If one of its tasks
         can never be placed, none of those among these can."""
-        alone = self.task_us[task] <= now_us
-        gang = self.gang[task]
-        whole = (self.gang_us[task] <= now_us) & (gang != NO_GANG)
-        if not alone.any() and not whole.any():
-            return None
-        if whole.any():
-            rows = np.flatnonzero(whole)
-            _, place, count = np.unique(gang[rows], return_inverse=True, return_counts=True)
-            alone[rows] |= count[place] == self.gang_size[task[rows]]
-        torn = gang[alone]
-        alone |= np.isin(gang, torn[torn != NO_GANG])
-        return alone if alone.any() else None
+        never: NDArray[np.bool_] | None = self.native.among(task, now_us)
+        return never
+
+    @cached_property
+    def native(self) -> Any:
+        """The same in native code (native/unplaceable_units.hpp). Shares the arrays."""
+        columns = (self.task_us, self.gang_us, self.gang, self.gang_size)
+        return _native.UnplaceableUnits(*map(np.ascontiguousarray, columns))
 
 
 def larger_than_every_machine(tasks: TaskBatch, cell: CellSpec) -> UnplaceableUnits | None:

@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from shared_state import _native
 from shared_state.tasks import Int64
 
-_WORD = (1 << 64) - 1
+WORD = (1 << 64) - 1
 
 
 def stream_key(seed: int, name: str, sequence: int = 0) -> int:
     """The key (64 bits) of the stream `name` uses for its `sequence`-th purpose. Seed and sequence
     count modulo 2^64."""
-    return int(_native.stream_key(seed & _WORD, name, sequence & _WORD))
+    return int(_native.stream_key(seed & WORD, name, sequence & WORD))
 
 
 def hash64(value: Int64, salt: int) -> NDArray[np.uint64]:
     """A well-spread hash uint64[n] of int64[n]; different salts (modulo 2^64) give unrelated
     hashes."""
-    hashed: NDArray[np.uint64] = _native.hash64(np.ascontiguousarray(value, np.int64), salt & _WORD)
+    hashed: NDArray[np.uint64] = _native.hash64(np.ascontiguousarray(value, np.int64), salt & WORD)
     return hashed
 
 
@@ -49,7 +49,7 @@ class Stream:
     for a negative n."""
 
     def __init__(self, key: int) -> None:
-        self._native = _native.Stream(key & _WORD)
+        self._native = _native.Stream(key & WORD)
 
     def integers(self, n: int, bound: int) -> Int64:
         """Draw integers exactly uniformly from [0, bound): int64[n]. Raises ValueError unless bound

@@ -95,16 +95,7 @@ class ClusterView(_native.ClusterView):  # type: ignore[misc] # compiled
                 first of its partition) and does not hold all rows, or carries no sequence numbers
                 although the view keeps them.
         """
-        self.apply_columns(
-            delta.partition,
-            delta.from_version,
-            delta.to_version,
-            delta.at_us,
-            delta.row,
-            delta.used,
-            delta.up,
-            delta.seqnum,
-        )
+        super().apply(delta)
 
     def claim(self, machine: Int32, request: Int64) -> int:
         """Take request int64[k, R] off machine int32[k] at once, and until settled.

@@ -32,7 +32,7 @@ class Measurements(_native.Measurements):  # type: ignore[misc] # compiled
     def add(self, table: str, rows: int, *columns: Any) -> None:
         """`rows` rows of `table`, columns in the order of its schema: arrays of integers or
         bools, or one number for all rows."""
-        super().add(table, rows, *columns)
+        super().add(table, rows, columns)
 
     def flush(self) -> list[Record]:
         """All rows since the last flush, one Record per table that has any, in the order of
@@ -49,4 +49,4 @@ class Measurements(_native.Measurements):  # type: ignore[misc] # compiled
         """Replace the rows that wait by those that held() returned."""
         self.clear()
         for table, rows, columns in held:
-            super().add(table, rows, *columns)
+            super().add(table, rows, tuple(columns))

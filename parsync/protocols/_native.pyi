@@ -1,8 +1,13 @@
+# The compiled module (parsync/protocols/native). Of views and planners, the faces carry the types.
+from typing import Any
+
 from parsync.core._native import PassedOver, QueuedTasks, QuotaAccount
 from parsync.protocols.optimistic.event import OptimisticEvent
 from parsync.protocols.optimistic.rounds import Round
 from shared_state.static_frozen import static_frozen
 from shared_state.tasks import Int32, Int64
+
+def __getattr__(name: str) -> Any: ...
 
 @static_frozen
 class SyncDue(OptimisticEvent):

@@ -20,7 +20,6 @@ from schedulers.interface import (
     NO_REASON,
     NONE,
     ClaimedPlan,
-    PendingReason,
     Plan,
     PlanContext,
     SchedulerEnvironment,
@@ -128,7 +127,9 @@ class GreedyScheduler:
         self._preferred_first = preferred_first
         self._catalog = native_catalog(environment.catalog, environment.cell)
         self._table: TaskBatch | None = None
-        self._native_table: _NativeTasks | None = None
+        self._columns: _NativeTasks | None = None  # of that table
+        self._planner: NativePlanner | None = None  # of its tasks
+        self._weights_ps = WEIGHTS_PS
 
     def place_by(
         self,
@@ -144,6 +145,7 @@ class GreedyScheduler:
             shared_demand: What learns demand in it, if it shares demand.
         """
         self._prices = PlacementPrices(options, estimator, self._catalog)
+        self._weights_ps, self._planner = PRICED_WEIGHTS_PS, None
         self.shared_demand = shared_demand
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
@@ -164,48 +166,38 @@ class GreedyScheduler:
         self, table: TaskBatch, task: Int64, view: ClusterView, context: PlanContext
     ) -> ClaimedPlan:
         """Plan and claim in one native call (ClaimingScheduler)."""
-        if table is not self._table or self._native_table is None:
-            self._table, self._native_table = table, _native_tasks(table)
+        planner = self.planner(table)
         prices = None
         if self._prices is not None:
-            preference, request = self._native_table.columns_of(task)
+            assert self._columns is not None, "planner() makes them"
+            preference, request = self._columns.columns_of(task)
             prices = self.learn(task, preference, request, view, context)
-        placed, machine, request, gang, synced_us, pending, ticket, *work, scanned = (
-            _native.place_and_claim(
-                view,
-                self._catalog,
-                self._native_table,
-                task,
-                context.partition_order,
-                int(context.ranking),
-                int(context.quality),
-                self._kind,
-                context.stream,
-                self._preferred_first,
-                prices,
+        found, self.work = planner.plan_and_claim(
+            view,
+            task,
+            context.partition_order,
+            int(context.ranking),
+            int(context.quality),
+            context.stream,
+            prices,
+        )
+        return claimed_plan(found, task, self.learning, self.priced_machines)
+
+    def planner(self, table: TaskBatch) -> NativePlanner:
+        """What plans tasks of a table in native code. Shares the table's arrays."""
+        if table is not self._table or self._planner is None:
+            self._table = table
+            self._columns = _native.TaskColumns(table.request, table.preference, table.gang)
+            self._planner = _native.GreedyPlanner(
+                self._catalog, self._columns, self._kind, self._preferred_first, self._weights_ps
             )
-        )
-        reason = NO_REASON
-        if pending is None:
-            pending = NONE
-        else:
-            reason = np.full(len(pending), PendingReason.NO_ROOM, np.int8)
-        operations = self._operations(len(task), *work)
-        plan = Plan(
-            placed,
-            machine,
-            request,
-            gang,
-            NONE,
-            pending,
-            reason,
-            operations,
-            scanned,
-            NO_STATS,
-            None,
-            self.priced_machines,
-        )
-        return ClaimedPlan(plan, synced_us, ticket, placed is task)
+        assert self._planner is not None
+        return self._planner
+
+    @property
+    def plans_natively(self) -> bool:
+        """Whether planner() alone plans as plan_and_claim() does: nothing is learned in Python."""
+        return type(self) is GreedyScheduler and self._prices is None
 
     def learn(
         self,
@@ -294,8 +286,7 @@ class GreedyScheduler:
         """The counted work of a plan, that for its prices with it; `work` shows it until the next,
         without prices."""
         self.work = (1, searches if self._preferred_first else tasks, looked_at, ranked)
-        weights = WEIGHTS_PS if self._prices is None else PRICED_WEIGHTS_PS
-        return int(sum(map(mul, weights, self.work))) // PS_PER_OPERATION + self.learning
+        return int(sum(map(mul, self._weights_ps, self.work))) // PS_PER_OPERATION + self.learning
 
     def observe(self, changes: TaskChanges) -> None:
         """Ignore the changes: every plan starts from the view (Capability.IGNORES_CHANGES)."""
@@ -309,7 +300,56 @@ class _NativeTasks(Protocol):
         ...
 
 
-def _native_tasks(table: TaskBatch) -> _NativeTasks:
-    """The columns of all tasks that placing reads. Shares the arrays."""
-    handle: _NativeTasks = _native.TaskColumns(table.request, table.preference, table.gang)
-    return handle
+class NativePlanner(Protocol):
+    """A greedy placer in native code (native/greedy_planner.hpp)."""
+
+    def plan_and_claim(
+        self,
+        view: ClusterView,
+        task: Int64,
+        partition_order: Int32,
+        ranking: int,
+        quality: int,
+        stream: int,
+        prices: object,
+    ) -> tuple[NativePlan, tuple[int, int, int, int]]:
+        """Place tasks, int64[n], and take their claims out of the view.
+
+        Returns:
+            The plan, and its counted work as GreedyScheduler.work shows it.
+        """
+        ...
+
+
+# A plan as native code hands it over: task, machine, request, gang, synced_us, pending and
+# pending_reason (None: none is), ticket, operations, partitions_scanned.
+NativePlan = tuple[
+    Int64, Int32, Int64, Int64, Int64, Int64 | None, NDArray[np.int8] | None, int, int, int
+]
+
+
+def claimed_plan(
+    found: NativePlan, task: Int64, learning: int = 0, priced_machines: int = 0
+) -> ClaimedPlan:
+    """The plan about tasks int64[n] that native code has made.
+
+    Args:
+        learning: The counted work of its prices, in units of PS_PER_OPERATION.
+        priced_machines: As in Plan.
+    """
+    placed, machine, request, gang, synced_us, pending, reason, ticket, operations, scanned = found
+    plan = Plan(
+        placed,
+        machine,
+        request,
+        gang,
+        NONE,
+        NONE if pending is None else pending,
+        NO_REASON if reason is None else reason,
+        operations + learning,
+        scanned,
+        NO_STATS,
+        None,
+        priced_machines,
+    )
+    return ClaimedPlan(plan, synced_us, ticket, placed is task)

@@ -2,14 +2,13 @@
 // on the view's memory.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 
-#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <vector>
 
+#include "bound_delta.hpp"
 #include "column.hpp"
 #include "new_array.hpp"
 #include "view.hpp"
@@ -19,14 +18,12 @@ namespace nb = nanobind;
 namespace {
 
 using agora::ClusterView;
-using agora::Delta;
 using agora::StaticCellState;
 
 template <typename T>
 using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using InRows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using InAny = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using Out = nb::ndarray<nb::numpy, const T>;
 
@@ -47,33 +44,10 @@ void make_static_state(StaticCellState* self, const InRows<int64_t>& limit,
                       copy_of(score.data(), score.size()), copy_of(offsets.data(), offsets.size()));
 }
 
-void apply(ClusterView& view, int32_t partition, int64_t from_version, int64_t to_version,
-           int64_t at_us, const InAny& row, const InAny& used, const In<bool>& up,
-           const std::optional<In<uint32_t>>& seqnum) {
-  const size_t count = up.size();
-  if (row.ndim() != 1 || row.shape(0) != count ||
-      row.dtype().code != static_cast<uint8_t>(nb::dlpack::dtype_code::UInt))
-    throw std::invalid_argument("delta: row must be unsigned integers, one per entry of up");
-  if (used.ndim() != 2 || used.shape(0) != count ||
-      used.shape(1) != view.static_state().dimensions() ||
-      used.dtype().code != static_cast<uint8_t>(nb::dlpack::dtype_code::Int))
-    throw std::invalid_argument(
-        "delta: used must be signed integers, a row per entry of up and a column per dimension");
-  if (seqnum && seqnum->size() != count)
-    throw std::invalid_argument("delta: seqnum must have one entry per row");
-  const Delta delta{partition,
-                    from_version,
-                    to_version,
-                    at_us,
-                    count,
-                    row.data(),
-                    static_cast<size_t>(row.dtype().bits / 8),
-                    used.data(),
-                    static_cast<size_t>(used.dtype().bits / 8),
-                    up.data(),
-                    seqnum ? seqnum->data() : nullptr};
+void apply(ClusterView& view, nb::handle delta) {
+  const agora::BoundDelta bound(delta, view.static_state().dimensions());
   nb::gil_scoped_release release;
-  view.apply(delta);
+  view.apply(bound.delta());
 }
 
 void check_requests(const ClusterView& view, const In<int32_t>& machine,
@@ -113,23 +87,6 @@ void fit_empty_machines(const StaticCellState& static_state, nb::handle request,
     out.data()[i] = static_state.fits_some_machine(asked.data() + i * dimensions);
 }
 
-// The partitions by the time they were synced at, the latest first; those of one time from `latest`
-// backwards, around the end.
-nb::object freshness_order(nb::handle synced_us, int64_t latest) {
-  const agora::Column<const int64_t> synced(synced_us, "synced_us",
-                                            agora::length_of(synced_us, "synced_us"));
-  const int64_t* at_us = synced.data();
-  const auto count = static_cast<int64_t>(synced.size());
-  if (latest < 0 || latest >= std::max<int64_t>(count, 1))
-    throw std::invalid_argument("latest: there is no such partition");
-  const agora::NewArray<int32_t> result(synced.size());
-  int32_t* order = result.data();
-  for (int64_t i = 0; i < count; ++i) order[i] = static_cast<int32_t>((latest - i + count) % count);
-  std::stable_sort(order, order + count,
-                   [at_us](int32_t a, int32_t b) { return at_us[a] > at_us[b]; });
-  return result.object();
-}
-
 template <typename T>
 Out<T> window(nb::handle owner, std::span<const T> data) {
   return Out<T>(data.data(), {data.size()}, owner);
@@ -138,7 +95,6 @@ Out<T> window(nb::handle owner, std::span<const T> data) {
 }  // namespace
 
 void bind_view(nb::module_& module) {
-  module.def("freshness_order", &freshness_order, nb::arg("synced_us"), nb::arg("latest"));
   nb::class_<StaticCellState>(module, "StaticCellState")
       .def("__init__", &make_static_state)
       .def("fit_empty_machines", &fit_empty_machines);
@@ -147,9 +103,7 @@ void bind_view(nb::module_& module) {
            [](ClusterView* self, std::shared_ptr<StaticCellState> static_state, bool with_seqnum) {
              new (self) ClusterView(std::move(static_state), with_seqnum);
            })
-      .def("apply_columns", &apply, nb::arg("partition"), nb::arg("from_version"),
-           nb::arg("to_version"), nb::arg("at_us"), nb::arg("row"), nb::arg("used"), nb::arg("up"),
-           nb::arg("seqnum").none())
+      .def("apply", &apply, nb::arg("delta"))
       .def("claim",
            [](ClusterView& view, const In<int32_t>& machine, const InRows<int64_t>& request) {
              check_requests(view, machine, request);

@@ -129,7 +129,7 @@ def test_feedback_sums_claims_conflicts_and_changed_rows_by_partition() -> None:
     schedule.on_committed(np.array([2, 2, 1], np.int32), np.array([True, False, False]))
     schedule.on_committed(np.array([], np.int32), np.array([], bool))
     for partition, rows in ((3, 5), (0, 1), (3, 2)):
-        schedule.on_refreshed(partition, rows)
+        schedule.rows_changed[partition] += rows
     due(schedule, 130, 1)
     (feedback,) = policy.feedback
     assert columns(feedback) == [[2, 1, 3, 0], [1, 0, 2, 0], [1, 0, 0, 7]]
@@ -145,7 +145,7 @@ def test_feedback_begins_anew_after_each_time_and_what_was_given_stays() -> None
     schedule = SyncSchedule(policy, PARTITIONS)
     schedule.start(0)
     schedule.on_committed(np.array([1], np.int32), np.array([True]))
-    schedule.on_refreshed(2, 9)
+    schedule.rows_changed[2] += 9
     due(schedule, 100, 1)
     schedule.on_committed(np.array([3], np.int32), np.array([False]))
     due(schedule, 200, 2)
@@ -171,6 +171,6 @@ def test_a_policy_without_feedback_is_told_nothing() -> None:
     schedule = SyncSchedule(policy, PARTITIONS)
     schedule.start(0)
     schedule.on_committed(np.array([1], np.int32), np.array([True]))
-    schedule.on_refreshed(2, 9)
+    schedule.rows_changed[2] += 9
     due(schedule, 100, 1)
     assert policy.feedback == [] and "observe" not in policy.calls

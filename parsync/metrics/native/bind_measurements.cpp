@@ -3,21 +3,19 @@
 #include <nanobind/stl/array.h>
 
 #include <array>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "agent_log.hpp"
+#include "bound_agent_log.hpp"
+#include "measurements.hpp"
 #include "schedulers/native/bound_catalog.hpp"
 #include "shared_state/native/column.hpp"
 #include "shared_state/native/new_array.hpp"
 
 namespace nb = nanobind;
-using agora::AgentLog;
+using agora::BoundAgentLog;
 using agora::CatalogColumns;
-using agora::Column;
-using agora::length_of;
 using agora::Measurements;
 using agora::RowBuffer;
 
@@ -72,15 +70,16 @@ void copy_column(RowBuffer& rows, size_t column, PyObject* values, size_t count)
 }
 
 // values: one number (repeated) or one array per column.
-void add_rows(RowBuffer& rows, size_t count, PyObject* const* values) {
+void add_rows(RowBuffer& rows, size_t count, const nb::tuple& values) {
   rows.grow(count);
   try {
     for (size_t column = 0; column < rows.columns(); ++column) {
-      if (!PyLong_Check(values[column])) {
-        copy_column(rows, column, values[column], count);
+      PyObject* const value = PyTuple_GET_ITEM(values.ptr(), static_cast<Py_ssize_t>(column));
+      if (!PyLong_Check(value)) {
+        copy_column(rows, column, value, count);
         continue;
       }
-      const long long number = PyLong_AsLongLong(values[column]);
+      const long long number = PyLong_AsLongLong(value);
       if (number == -1 && PyErr_Occurred()) throw nb::python_error();
       rows.fill(column, number);
     }
@@ -101,7 +100,7 @@ class BoundMeasurements : public Measurements {
  public:
   explicit BoundMeasurements(const nb::dict& tables) : BoundMeasurements(tables_of(tables)) {}
 
-  void add(nb::handle table, size_t rows, const nb::args& columns) {
+  void add(nb::handle table, size_t rows, const nb::tuple& columns) {
     PyObject* const place = PyDict_GetItemWithError(places_.ptr(), table.ptr());
     if (place == nullptr) {
       if (PyErr_Occurred()) throw nb::python_error();
@@ -110,10 +109,7 @@ class BoundMeasurements : public Measurements {
     RowBuffer& buffer = this->rows(PyLong_AsSize_t(place));
     if (columns.size() != buffer.columns())
       throw nb::value_error("measurements: expected one value per column");
-    std::vector<PyObject*> values(columns.size());
-    for (size_t column = 0; column < values.size(); ++column)
-      values[column] = PyTuple_GET_ITEM(columns.ptr(), static_cast<Py_ssize_t>(column));
-    add_rows(buffer, rows, values.data());
+    add_rows(buffer, rows, columns);
   }
 
   // Table and columns by name of each table that has rows.
@@ -181,81 +177,6 @@ class BoundMeasurements : public Measurements {
   nb::dict places_;  // of the tables, by name
 };
 
-// The log of an agent with what it borrows: the task table's arrays, the catalog, the measurements
-// (kept alive by nanobind).
-class BoundAgentLog {
- public:
-  BoundAgentLog(int32_t agent, nb::handle job, nb::handle submit_us, nb::handle preference,
-                const CatalogColumns& catalog, BoundMeasurements& records)
-      : tasks_(length_of(job, "job")),
-        job_(job, "job", tasks_),
-        submit_us_(submit_us, "submit_us", tasks_),
-        preference_(preference, "preference", tasks_),
-        log(agent, {job_.span(), submit_us_.span(), preference_.span()}, catalog.spans(), records) {
-  }
-
-  nb::tuple commit(int64_t at_us, int64_t sequence, nb::handle task, nb::handle machine,
-                   nb::handle synced_us, nb::handle attempts, nb::handle first, nb::handle reason,
-                   nb::handle rival, nb::handle age_us, int64_t start_us, int64_t decision_us,
-                   int64_t ranking, nb::handle tasks) {
-    const size_t n = length_of(task, "task");
-    const Column<const int64_t> claimed(task, "task", n), synced(synced_us, "synced_us", n),
-        ages(age_us, "age_us", n);
-    const Column<const int32_t> machines(machine, "machine", n), tried(attempts, "attempts", n),
-        rivals(rival, "rival", n);
-    const Column<const int8_t> firsts(first, "first", n), reasons(reason, "reason", n);
-    agora::CommittedRound round{start_us, decision_us, ranking};
-    std::optional<Column<const int64_t>> about;
-    if (!tasks.is_none())
-      round.tasks = about.emplace(tasks, "tasks", length_of(tasks, "tasks")).span();
-    const agora::OutcomeSums sums =
-        log.commit(at_us,
-                   {sequence, claimed.span(), machines.data(), synced.data(), tried.data(),
-                    firsts.data(), reasons.data(), rivals.data(), ages.data()},
-                   round);
-    nb::object claims = nb::steal(PyTuple_New(agora::kReasons));
-    for (size_t number = 0; number < agora::kReasons; ++number)
-      PyTuple_SET_ITEM(claims.ptr(), static_cast<Py_ssize_t>(number),
-                       PyLong_FromLongLong(sums.claims[number]));
-    return nb::make_tuple(claims, sums.first_commits, sums.delay_us);
-  }
-
-  void attempts(int64_t start_us, int64_t decision_us, nb::handle task, nb::handle claimed,
-                nb::handle placed, nb::handle conflicted) {
-    const auto column = [](nb::handle tasks, const char* field) {
-      return Column<const int64_t>(tasks, field, length_of(tasks, field));
-    };
-    const auto about = column(task, "task"), claims = column(claimed, "claimed"),
-               first = column(placed, "placed"), lost = column(conflicted, "conflicted");
-    log.attempts({start_us, decision_us, about.span(), claims.span(), first.span(), lost.span()});
-  }
-
-  void unplaceable(int64_t now_us, nb::handle task, nb::handle reason) {
-    const Column<const int64_t> tasks(task, "task", length_of(task, "task"));
-    if (PyLong_Check(reason.ptr()))
-      return log.unplaceable(now_us, tasks.span(), nb::cast<int8_t>(reason));
-    const Column<const int8_t> reasons(reason, "reason", tasks.size());
-    log.unplaceable(now_us, tasks.span(), reasons.span());
-  }
-
-  void waiting(nb::handle task, int8_t why, int64_t ahead, nb::handle resource, nb::handle machines,
-               nb::handle unseen) {
-    const size_t n = length_of(task, "task");
-    const Column<const int64_t> tasks(task, "task", n), roomy(machines, "machines", n),
-        hidden(unseen, "unseen", n);
-    const Column<const int32_t> lacking(resource, "resource", n);
-    log.waiting({tasks.span(), lacking.data(), roomy.data(), hidden.data()}, why, ahead);
-  }
-
- private:
-  size_t tasks_;
-  Column<const int64_t> job_, submit_us_;
-  Column<const int32_t> preference_;
-
- public:
-  AgentLog log;
-};
-
 }  // namespace
 
 void bind_measurements(nb::module_& module) {
@@ -269,10 +190,14 @@ void bind_measurements(nb::module_& module) {
       .def("held", &BoundMeasurements::held)
       .def("clear", &Measurements::clear);
   nb::class_<BoundAgentLog>(module, "AgentLog", "What one agent measures; see agent_log.hpp.")
-      .def(nb::init<int32_t, nb::handle, nb::handle, nb::handle, const CatalogColumns&,
-                    BoundMeasurements&>(),
-           nb::arg("agent"), nb::arg("job"), nb::arg("submit_us"), nb::arg("preference"),
-           nb::arg("catalog"), nb::arg("records"), nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>())
+      .def(
+          "__init__",
+          [](BoundAgentLog* self, int32_t agent, nb::handle job, nb::handle submit_us,
+             nb::handle preference, const CatalogColumns& catalog, BoundMeasurements& records) {
+            new (self) BoundAgentLog(agent, job, submit_us, preference, catalog, records);
+          },
+          nb::arg("agent"), nb::arg("job"), nb::arg("submit_us"), nb::arg("preference"),
+          nb::arg("catalog"), nb::arg("records"), nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>())
       .def("commit", &BoundAgentLog::commit, nb::arg("at_us"), nb::arg("sequence"), nb::arg("task"),
            nb::arg("machine"), nb::arg("synced_us"), nb::arg("attempts"), nb::arg("first"),
            nb::arg("reason"), nb::arg("rival"), nb::arg("age_us"), nb::arg("start_us"),

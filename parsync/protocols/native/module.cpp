@@ -1,11 +1,17 @@
 // The Python module parsync.protocols._native: one function per part.
 #include <nanobind/nanobind.h>
 
+void bind_agent_view(nanobind::module_& module);
 void bind_optimistic_events(nanobind::module_& module);
 void bind_pending_queue(nanobind::module_& module);
+void bind_round_planner(nanobind::module_& module);
+void bind_strategies(nanobind::module_& module);
 
 NB_MODULE(_native, module) {
   nanobind::module_::import_("parsync.core._native");  // has the classes of arguments
   bind_optimistic_events(module);
   bind_pending_queue(module);
+  bind_strategies(module);
+  bind_agent_view(module);
+  bind_round_planner(module);
 }

@@ -3,22 +3,28 @@ how long that takes."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from parsync.protocols import _native
 from parsync.protocols.optimistic.agent_view import AgentView
 from parsync.protocols.optimistic.options import AgentPolicy
 from parsync.protocols.optimistic.rounds import Round
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.checked import CheckedScheduler
-from schedulers.decision_time import ModelledByClass
+from schedulers.decision_time import ModelledByClass, native_clock
+from schedulers.greedy.base import claimed_plan
 from schedulers.interface import PartitionRanking, PendingReason, PlanContext
-from shared_state.random import stream_key
+from shared_state.random import WORD, stream_key
 from shared_state.tasks import TaskClass
 from shared_state.transaction import ConflictCheck
 
 
 class RoundPlanner:
-    """Plans the rounds of one agent on its view.
+    """Plans the rounds of one agent on its view: in native code
+    (parsync/protocols/native/round_planner.hpp) if its scheduler is a greedy placer of this
+    repository that places without prices, else by calls of the scheduler.
 
     Args:
         environment: The agent's environment.
@@ -46,6 +52,21 @@ class RoundPlanner:
         self._task_class = environment.shared.table.task_class
         self._name = environment.name
         self._seed = environment.shared.seed
+        self._greedy: Any = None
+        clock = native_clock(self._clock)
+        if scheduler.greedy is not None and view.preemptible is None and clock is not None:
+            units = scheduler.unplaceable
+            self._greedy = _native.RoundPlanner(
+                self._seed & WORD,
+                self._name,
+                int(self._quality),
+                self._checks_seqnum,
+                clock,
+                self._clock.charges_kept,
+                scheduler.greedy,
+                self._task_class,
+                None if units is None else units.native,
+            )
 
     def most_tasks(self, now_us: int, end_us: int | None, ranking: PartitionRanking) -> int | None:
         """The most tasks that a round may be about that begins now; None: any number, or the
@@ -54,17 +75,15 @@ class RoundPlanner:
         Args:
             end_us: By when the decision on the last task has to begin; None: no limit.
         """
-        times_us = [] if end_us is None else [max(0, end_us - now_us)]
-        if self._longest_us is not None:
-            times_us.append(self._longest_us)
-        if not times_us:
-            return None
-        few = ranking in (PartitionRanking.LATENCY_FIRST, PartitionRanking.FRESHEST_PREFERRED)
-        scanned = 1 if few else len(self._view.order)
-        return self._clock.tasks_within(min(times_us), scanned)
+        partitions = len(self._view.order)
+        window = _native.round_window(now_us, end_us, self._longest_us, int(ranking), partitions)
+        return None if window is None else self._clock.tasks_within(*window)
 
     def plan(self, round_: Round, now_us: int) -> None:
         """Plan the round on the view as it stands, and take its claims out of the view."""
+        if self._greedy is not None:
+            self._plan_natively(round_, now_us)
+            return
         view, preemptible = self._view.cell, self._view.preemptible
         context = PlanContext(
             now_us,
@@ -83,12 +102,25 @@ class RoundPlanner:
         if self._checks_seqnum:
             round_.seqnum = view.seqnum[plan.machine]
 
+    def _plan_natively(self, round_: Round, now_us: int) -> None:
+        task = round_.offered.task
+        ranking, order = int(round_.ranking), self._view.order
+        found = self._scheduler.claim_by(
+            self._greedy.plan, self._view.cell, task, round_.number, now_us, ranking, order
+        )
+        round_.plan, round_.synced_us, round_.ticket, round_.in_full = claimed_plan(found, task)
+        if self._checks_seqnum:
+            round_.seqnum = self._greedy.seqnum
+
     def decision_us(self, round_: Round, elapsed_ns: int) -> int:
         """How long the round takes to decide, once it is planned.
 
         Args:
             elapsed_ns: The wall time of plan(), used by Measured clocks only.
         """
+        if self._greedy is not None:
+            round_.decision_us = self._greedy.decision_us(elapsed_ns)
+            return round_.decision_us
         plan = round_.plan
         assert plan is not None, "a round is planned before it is timed"
         assert plan.partitions_scanned is not None, "CheckedScheduler counts where a plan does not"

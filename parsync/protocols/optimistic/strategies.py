@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from parsync.protocols import _native
 from parsync.protocols.optimistic.choices import StrategyKind
 from schedulers.interface import PartitionRanking
 from shared_state.errors import AgoraError
-from shared_state.tasks import Int64, TaskClass
+from shared_state.tasks import Int64
 
 # How many rounds a prompt scheduler has time for from one synchronisation of DiffSyn to the next.
 PROMPT_ROUNDS = 8
@@ -33,6 +34,11 @@ class Strategy(Protocol):
         (ParSync section 5.1); None: a round may be longer."""
         ...
 
+    @property
+    def native(self) -> Any:
+        """The strategy in native code (parsync/protocols/native/strategies.hpp)."""
+        ...
+
     def ranking(self, delay_average_us: int) -> PartitionRanking:
         """The ranking for a batch begun when the agent's average scheduling delay is
         `delay_average_us`."""
@@ -46,8 +52,12 @@ class FixedStrategy:
     fixed: PartitionRanking
     rounds_per_sync: int | None = None
 
+    @property
+    def native(self) -> Any:
+        return _native.Strategy.fixed(int(self.fixed))
+
     def ranking(self, delay_average_us: int) -> PartitionRanking:
-        return self.fixed
+        return PartitionRanking(self.native.ranking(delay_average_us))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +70,12 @@ class AdaptiveStrategy:
     def rounds_per_sync(self) -> int | None:
         return None
 
+    @property
+    def native(self) -> Any:
+        return _native.Strategy.adaptive(self.tau_us)
+
     def ranking(self, delay_average_us: int) -> PartitionRanking:
-        return (
-            PartitionRanking.LATENCY_FIRST
-            if delay_average_us >= self.tau_us
-            else PartitionRanking.QUALITY_FIRST
-        )
+        return PartitionRanking(self.native.ranking(delay_average_us))
 
 
 def make_strategy(kind: StrategyKind, tau_us: int) -> Strategy:
@@ -80,8 +90,8 @@ def make_strategy(kind: StrategyKind, tau_us: int) -> Strategy:
     return AdaptiveStrategy(tau_us)
 
 
-class RoundRankings:
-    """The ranking of each decision round of an agent.
+class RoundRankings(_native.RoundRankings):  # type: ignore[misc] # compiled
+    """The ranking of each decision round of an agent (parsync/protocols/native/strategies.hpp).
 
     With a strategy of their own, long jobs are ranked apart from others: ParSync's supplement B
     keeps short jobs within a partition, and lets long ones resort to a global view. Run times are
@@ -92,61 +102,57 @@ class RoundRankings:
         strategy: Of all jobs, or of those that are not long.
         long_strategy: Of long jobs; None: as the others.
         task_class: int8[tasks], the TaskClass of every task.
+
+    Attributes:
+        tells_lengths: Whether the ranking of a round depends on its tasks.
     """
+
+    tells_lengths: bool
 
     def __init__(
         self, strategy: Strategy, long_strategy: Strategy | None, task_class: NDArray[np.int8]
     ) -> None:
-        self._strategy = strategy
-        self._long_strategy = long_strategy
-        self._task_class = task_class
-        self._long = PartitionRanking.OPTIMISTIC
-        self.begin_batch(0)
+        long_jobs = None if long_strategy is None else long_strategy.native
+        super().__init__(strategy.native, long_jobs, task_class)
 
     def begin_batch(self, delay_average_us: int) -> None:
         """A batch begins; `delay_average_us` is the agent's average scheduling delay."""
-        self.ranking = self._strategy.ranking(delay_average_us)
-        if self._long_strategy is not None:
-            self._long = self._long_strategy.ranking(delay_average_us)
+        super().begin_batch(delay_average_us)
 
     @property
-    def tells_lengths(self) -> bool:
-        """Whether the ranking of a round depends on its tasks."""
-        return self._long_strategy is not None
+    def ranking(self) -> PartitionRanking:
+        """The ranking of a round, or of one about jobs that are not long."""
+        return PartitionRanking(super().ranking)
 
     def of(self, task: Int64) -> tuple[PartitionRanking, int]:
         """The ranking of a round about the first of these tasks, int64[n], and how many of them
         share it."""
-        is_long = self._task_class[task] == TaskClass.SERVICE
-        if not len(task):
-            return self.ranking, 0
-        others = np.flatnonzero(is_long != is_long[0])
-        count = int(others[0]) if len(others) else len(task)
-        return (self._long if is_long[0] else self.ranking), count
+        ranking, count = super().of(task)
+        return PartitionRanking(ranking), count
 
 
-@dataclass(slots=True)
-class DelayAverage:
+class DelayAverage(_native.DelayAverage):  # type: ignore[misc] # compiled
     """Exponential moving average of the scheduling delay in fixed point: integers only, so every
     machine switches at the same task.
 
     One fully committed batch weighs `coefficient_permille`; a part of a batch weighs its share.
-    Kept in units of 2**-FRACTION microseconds.
+
+    Args:
+        coefficient_permille: See above.
+
+    Attributes:
+        us: The average.
+        scaled: The same in units of 2^-16 us.
     """
 
-    coefficient_permille: int
-    scaled: int = 0
-
-    FRACTION = 16
-
-    @property
-    def us(self) -> int:
-        return self.scaled >> self.FRACTION
+    us: int
+    scaled: int
 
     def add(self, delay_sum_us: int, committed: int, batch_size: int) -> None:
-        """`committed` tasks of a batch of `batch_size` had delays that sum to `delay_sum_us`."""
-        if committed <= 0:
-            return
-        mean_scaled = (delay_sum_us << self.FRACTION) // committed
-        numerator = self.coefficient_permille * min(committed, batch_size)
-        self.scaled += (mean_scaled - self.scaled) * numerator // (1000 * batch_size)
+        """`committed` tasks of a batch of `batch_size` had delays that sum to `delay_sum_us`.
+
+        Raises:
+            ValueError: The batch is empty.
+            OverflowError: The mean delay is 2^47 us or more.
+        """
+        super().add(delay_sum_us, committed, batch_size)

@@ -17,6 +17,10 @@ class SyncSchedule:
 
     A runtime may deliver a timer late. Synchronisations that have become due meanwhile are done
     together.
+
+    Attributes:
+        rows_changed: int64[partitions], the machines that had changed in the partitions refreshed
+            since the policy was last given feedback. Whoever refreshes one adds to it.
     """
 
     def __init__(self, policy: SyncPolicy, partitions: int) -> None:
@@ -24,7 +28,7 @@ class SyncSchedule:
         self.next_us: int | None = None  # when the next one is due
         self._claims = np.zeros(partitions, np.int64)
         self._conflicts = np.zeros(partitions, np.int64)
-        self._rows_changed = np.zeros(partitions, np.int64)
+        self.rows_changed = np.zeros(partitions, np.int64)
 
     def start(self, now_us: int) -> list[Effect]:
         """Set the timer of the first one that is still to come."""
@@ -61,10 +65,6 @@ class SyncSchedule:
             self._claims += np.bincount(partition, minlength=count)
             self._conflicts += np.bincount(partition[conflict], minlength=count)
 
-    def on_refreshed(self, partition: int, rows: int) -> None:
-        """Note that a partition was refreshed, with the number of machines that had changed."""
-        self._rows_changed[partition] += rows
-
     def _arm(self, now_us: int, k: int) -> list[Effect]:
         due_us = self.policy.due_us(k)
         while due_us is not None and due_us <= now_us:
@@ -79,7 +79,7 @@ class SyncSchedule:
     def _take_feedback(
         self, now_us: int, delay_us: int, queued: int, used_permille: Int64
     ) -> SyncFeedback:
-        counts = self._claims, self._conflicts, self._rows_changed
+        counts = self._claims, self._conflicts, self.rows_changed
         claims, conflicts, rows_changed = (count.copy() for count in counts)
         feedback = SyncFeedback(
             now_us, claims, conflicts, rows_changed, delay_us, queued, used_permille

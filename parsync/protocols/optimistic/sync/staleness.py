@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared_state import _native
+from parsync.protocols import _native
 from shared_state.tasks import Int32, Int64
 
 
@@ -20,4 +20,5 @@ def freshness_order(synced_us: Int64, latest: int) -> Int32:
 
 def average_staleness_us(synced_us: Int64, now_us: int) -> int:
     """Mean over partitions of the time since each was synced (ParSync section 5.1), floored."""
-    return int(now_us - synced_us.sum() // len(synced_us))
+    mean_us: int = _native.average_staleness_us(synced_us, now_us)
+    return mean_us

@@ -1,0 +1,103 @@
+// The planning of an agent's decision rounds by a built-in greedy placer, and how long that takes:
+//
+//   most_tasks()    how many tasks a round that begins now may be about (round_window)
+//   plan()          units that can never be placed aside, the placer claims machines for the others
+//                   in the agent's view; which random stream it draws from follows from the root
+//                   seed, the agent's name and the number of the round
+//   decision_us()   the decision time of the round just planned
+//   take()          its plan, for the transaction
+//
+// Plans of other schedulers are made in Python (round_planner.py).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schedulers/native/decision_clock.hpp"
+#include "schedulers/native/greedy_planner.hpp"
+#include "schedulers/native/unplaceable_units.hpp"
+
+namespace agora {
+
+// In which time the decision on the last task of a round has to begin, and how many partitions the
+// decision on each may look at.
+struct RoundWindow {
+  int64_t us;
+  int64_t partitions_per_task;
+};
+
+// The window of a round that begins now; none: the round may be as long as it likes.
+// end_us: by when the decision on the last task has to begin; longest_us: after what time at the
+// latest; none: no limit. partitions: of the cell.
+std::optional<RoundWindow> round_window(int64_t now_us, std::optional<int64_t> end_us,
+                                        std::optional<int64_t> longest_us, PartitionRanking ranking,
+                                        size_t partitions);
+
+class RoundPlanner {
+ public:
+  struct Settings {
+    uint64_t seed;
+    std::string name;
+    PartitionQuality quality;
+    bool checks_seqnum;  // transactions need the sequence numbers of their machines
+    // Whether tasks that were not offered cost time (DecisionClock.charges_kept).
+    bool charges_kept;
+  };
+
+  // clock: none: decision times are somebody else's to work out, who does not ask for them here.
+  // task_class: shared_state.tasks.TaskClass of every task. units: none: all can be placed.
+  RoundPlanner(Settings settings, std::optional<DecisionClock> clock, GreedyPlanner& planner,
+               std::span<const int8_t> task_class, const UnplaceableUnits* units)
+      : settings_(std::move(settings)),
+        clock_(std::move(clock)),
+        planner_(planner),
+        task_class_(task_class),
+        units_(units) {}
+
+  struct Round {
+    int64_t number;
+    int64_t now_us;
+    PartitionRanking ranking;
+    std::span<const int64_t> offered;
+  };
+  // Takes the claims out of the view. partition_order: the freshest first. Throws
+  // std::invalid_argument, with the view as it was, for input out of range.
+  const ClaimedPlan& plan(ClusterView& view, const Round& round,
+                          std::span<const int32_t> partition_order);
+
+  // The most tasks that a round may be about that begins now; none: any number, or the decision
+  // time is not known beforehand.
+  std::optional<int64_t> most_tasks(const std::optional<RoundWindow>& window) const {
+    return clock_ && window ? tasks_within(*clock_, window->us, window->partitions_per_task)
+                            : std::nullopt;
+  }
+
+  // Of the round planned last: the sequence numbers that the view shows of its machines, if
+  // transactions need them; how long it takes to decide; its plan, taken out.
+  const std::vector<uint32_t>& seqnum() const { return seqnum_; }
+  int64_t decision_us(int64_t elapsed_ns) const;
+  ClaimedPlan take() { return std::exchange(plan_, {}); }
+
+ private:
+  const Settings settings_;
+  const std::optional<DecisionClock> clock_;
+  GreedyPlanner& planner_;
+  const std::span<const int8_t> task_class_;
+  const UnplaceableUnits* const units_;
+
+  // of the round planned last
+  ClaimedPlan plan_;
+  std::vector<uint32_t> seqnum_;
+  DecisionWork work_{};
+  std::vector<uint8_t> never_;
+};
+
+// How many of these tasks are of services. Throws std::invalid_argument for a task that does not
+// exist.
+int64_t count_services(std::span<const int8_t> task_class, std::span<const int64_t> task);
+
+}  // namespace agora

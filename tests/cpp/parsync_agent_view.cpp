@@ -1,0 +1,191 @@
+// An agent's view against a plain model of ages, freshness and use, on random replies: in order, of
+// other epochs, late, and broken.
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "check.hpp"
+#include "parsync/protocols/native/agent_view.hpp"
+
+static Draws draw(17);
+
+namespace {
+
+constexpr size_t kRows = 4, kPartitions = 5;
+
+const std::vector<agora::TableLayout> kTables{
+    {"tasks", {8, 8, 4, 4, 8, 8, 8, 4, 1, 1, 1, 8, 8}},
+    {"commits", {4, 8, 8, 8, 8, 1, 4, 4, 4, 4, 4, 4, 4, 4}},
+    {"job_attempts", {4, 8, 8, 8, 8, 8, 8, 8}},
+    {"rejections", {8, 4, 8, 4, 1, 4, 8, 8, 8}},
+    {"syncs", {4, 4, 8, 8, 4}},
+    {"agents", {8, 4, 8, 8, 1, 8, 8, 8}},
+    {"unplaceable", {8, 4, 8, 1}},
+    {"waiting", {8, 4, 1, 8, 4, 8, 8}},
+    {"holds", {8, 4, 8, 8, 8}},
+    {"rounds", {8, 4, 8, 8, 8, 8, 8, 8, 8}},
+};
+
+template <class Call>
+void check_refused(Call call) {
+  bool refused = false;
+  try {
+    call();
+  } catch (const std::invalid_argument&) {
+    refused = true;
+  }
+  CHECK(refused);
+}
+
+// A snapshot of one partition, of two resources.
+struct Snapshot {
+  uint16_t row[kRows]{0, 1, 2, 3};
+  int8_t used[2 * kRows];
+  bool up[kRows];
+  agora::Delta delta;
+
+  Snapshot(int32_t partition, int64_t version, int64_t at_us) {
+    for (int8_t& one : used) one = static_cast<int8_t>(draw(10));
+    for (bool& one : up) one = draw(4) != 0;
+    delta = {partition, 0, version, at_us, kRows, row, 2, used, 1, up, nullptr};
+  }
+};
+
+struct World {
+  std::vector<int64_t> offsets{0, 0}, none{}, zero{0}, limit;
+  std::vector<int32_t> none32{};
+  agora::Measurements records{kTables};
+  agora::AgentLog log;
+  agora::ClusterView cell;
+
+  World()
+      : limit(2 * kRows * kPartitions),
+        log(9, {none, none, none32},
+            {offsets, none32, none, offsets, none32, none, zero, zero, none32}, records),
+        cell(state(), false) {}
+
+  std::shared_ptr<agora::StaticCellState> state() {
+    for (int64_t& one : limit) one = static_cast<int64_t>(draw(3)) * 4;
+    std::vector<int64_t> partitions(kPartitions + 1);
+    for (size_t p = 0; p <= kPartitions; ++p) partitions[p] = static_cast<int64_t>(p * kRows);
+    return std::make_shared<agora::StaticCellState>(
+        2, limit, std::vector<int64_t>(kRows * kPartitions, 0), partitions);
+  }
+};
+
+int64_t column(const agora::RowBuffer& rows, size_t number, size_t row) {
+  const size_t size = rows.bytes_of(number);
+  int64_t value = 0;
+  std::memcpy(&value, rows.data(number) + row * size, size);
+  return value;
+}
+
+void check_run() {
+  World world;
+  std::vector<int32_t> visible;
+  for (int32_t p = 0; p < static_cast<int32_t>(kPartitions); ++p)
+    if (p == 2 || draw(3) != 0) visible.push_back(p);
+  const auto first_turn = static_cast<int64_t>(draw(kPartitions));
+  agora::AgentView view(world.cell, visible, first_turn);
+  view.start(1000);
+  CHECK(!view.is_synced() && view.staleness_us(1500) == 500);
+  CHECK(std::ranges::count(view.order(), 0) == kPartitions);
+
+  std::vector<int64_t> synced(kPartitions, -1), known(kPartitions, 1000), rows_changed(kPartitions),
+      expected_rows(kPartitions), permille(kPartitions, 0);
+  int64_t now_us = 1000, epoch = 0, held_epoch = -1;
+  for (int64_t step = 0; step < 60; ++step) {
+    now_us += static_cast<int64_t>(draw(3));  // some come at the same instant
+    if (draw(15) == 0) ++epoch;
+    std::vector<std::unique_ptr<Snapshot>> snapshots;
+    std::vector<agora::Delta> deltas;
+    std::vector<int32_t> asked = visible;
+    if (draw(2)) asked = {visible[draw(visible.size())]};
+    for (const int32_t p : asked) {
+      snapshots.push_back(std::make_unique<Snapshot>(p, step + 1, now_us));
+      deltas.push_back(snapshots.back()->delta);
+      // one meant for a view that was reset meanwhile
+      if (draw(10) == 0)
+        deltas.back().from_version = INT64_MAX, deltas.back().to_version = INT64_MAX;
+    }
+    view.changed = false;
+    const bool applied = view.on_reply(now_us, epoch, deltas, step, world.log, rows_changed);
+    CHECK(applied == (held_epoch < 0 || epoch == held_epoch));
+    held_epoch = epoch;
+    const agora::RowBuffer& syncs = world.records.rows("syncs");
+    if (!applied) {
+      CHECK(syncs.rows() == 0 && !view.changed);
+      for (size_t p = 0; p < kPartitions; ++p) known[p] = std::max(known[p], synced[p]);
+      std::ranges::fill(synced, -1);
+      std::ranges::fill(permille, 0);
+      CHECK(view.staleness_us(now_us) >= 0 && view.used_permille() == permille);
+      continue;
+    }
+    int64_t latest = -1;
+    size_t row = 0;
+    for (size_t i = 0; i < deltas.size(); ++i) {
+      if (deltas[i].from_version == INT64_MAX) continue;
+      const auto p = static_cast<size_t>(deltas[i].partition);
+      const int64_t held_us = synced[p] < 0 ? known[p] : synced[p];
+      CHECK(column(syncs, 1, row) == deltas[i].partition && column(syncs, 2, row) == now_us);
+      CHECK(column(syncs, 3, row) == now_us - held_us && column(syncs, 4, row) == kRows);
+      ++row;
+      latest = deltas[i].partition;
+      synced[p] = now_us;
+      expected_rows[p] += kRows;
+      int64_t used = 0, total = 0;
+      for (size_t m = 0; m < kRows; ++m) {
+        if (!snapshots[i]->up[m]) continue;
+        const int64_t limit = world.limit[2 * (p * kRows + m)];
+        total += limit;
+        used += std::min<int64_t>(snapshots[i]->used[2 * m], limit);
+      }
+      permille[p] = used * 1000 / std::max<int64_t>(total, 1);
+    }
+    CHECK(syncs.rows() == row && view.changed == (row > 0) && rows_changed == expected_rows);
+    world.records.clear();
+    CHECK(view.used_permille() == permille);
+    if (latest >= 0) {
+      if (deltas.size() == visible.size())
+        latest = visible[static_cast<size_t>(first_turn + step) % visible.size()];
+      std::vector<int32_t> order(kPartitions);
+      std::iota(order.begin(), order.end(), 0);
+      std::ranges::sort(order, [&](int32_t a, int32_t b) {
+        const auto turn = [&](int32_t p) {
+          return (latest - p + static_cast<int64_t>(kPartitions)) % int64_t{kPartitions};
+        };
+        const int64_t one = synced[static_cast<size_t>(a)], other = synced[static_cast<size_t>(b)];
+        return one != other ? one > other : turn(a) < turn(b);
+      });
+      CHECK(std::ranges::equal(view.order(), order));
+    }
+    int64_t sum = 0;
+    for (const int32_t p : visible)
+      sum += std::max(synced[static_cast<size_t>(p)], known[static_cast<size_t>(p)]);
+    CHECK(view.staleness_us(now_us) == now_us - sum / static_cast<int64_t>(visible.size()));
+  }
+
+  const Snapshot unknown(kPartitions, 100, now_us), negative(-1, 100, now_us);
+  for (const Snapshot* broken : {&unknown, &negative})
+    check_refused(
+        [&] { view.on_reply(now_us, epoch, {&broken->delta, 1}, 0, world.log, rows_changed); });
+  check_refused([&] { view.on_reply(now_us, epoch, {}, 0, world.log, {}); });
+}
+
+}  // namespace
+
+int main() {
+  for (int run = 0; run < 200; ++run) check_run();
+  World world;
+  check_refused([&] { agora::AgentView(world.cell, {}, 0); });
+  check_refused([&] { agora::AgentView(world.cell, {kPartitions}, 0); });
+  check_refused([&] { agora::AgentView(world.cell, {0}, -1); });
+  std::vector<int32_t> order;
+  check_refused([&] { agora::freshness_order(std::vector<int64_t>{1, 2}, 2, order); });
+  check_refused([&] { agora::average_staleness_us({}, 2); });
+  CHECK(agora::average_staleness_us(std::vector<int64_t>{-1, 0}, 10) == 11);
+  return EXIT_SUCCESS;
+}

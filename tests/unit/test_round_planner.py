@@ -1,0 +1,207 @@
+"""Decision rounds planned in native code are those that calls of the scheduler would plan."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parsync.core.addresses import CELL_SIDE
+from parsync.core.events import SyncReply
+from parsync.core.queued_tasks import QueuedTasks
+from parsync.metrics.agent_log import AgentLog
+from parsync.protocols.optimistic.agent_view import AgentView
+from parsync.protocols.optimistic.round_planner import RoundPlanner
+from parsync.protocols.optimistic.rounds import Round
+from parsync.protocols.optimistic.sync.policy import SyncContext
+from parsync.protocols.optimistic.sync.registry import make_sync_policy
+from parsync.protocols.optimistic.sync.schedule import SyncSchedule
+from parsync.protocols.spec import AgentEnvironment, Environment, Member
+from schedulers import registry
+from schedulers.checked import CheckedScheduler
+from schedulers.decision_time import Counted, DecisionClock, Measured, Modelled, ModelledByClass
+from schedulers.greedy.base import GreedyOptions
+from schedulers.interface import (
+    ContractBroken,
+    PartitionRanking,
+    PendingReason,
+    Plan,
+    SchedulerEnvironment,
+)
+from schedulers.unplaceable import NEVER_US, UnplaceableUnits
+from shared_state.cell import Cell
+from shared_state.partition import Partitioning
+from shared_state.tasks import NO_GANG, CellSpec, PreferenceCatalog, TaskBatch
+from shared_state.transaction import ConflictCheck
+from tests.unit.agent_bench import OPTIONS, SAMPLE_US
+
+MACHINES, TASKS, PARTITIONS = 8, 24, 3
+CONTEXT = SyncContext(10_000, PARTITIONS, 0, 2, stream=0)
+
+
+class DoubleTime(Modelled):
+    """A clock of somebody's own: twice as slow."""
+
+    def duration_us(
+        self,
+        tasks: int,
+        partitions_scanned: int,
+        operations: int,
+        elapsed_ns: int,
+        priced_machines: int = 0,
+    ) -> int:
+        work = (tasks, partitions_scanned, operations, elapsed_ns, priced_machines)
+        return 2 * super().duration_us(*work)
+
+
+CLOCKS: tuple[DecisionClock, ...] = (
+    Modelled(7, 900, 70),
+    Modelled(7, 900, 70, charges_kept=True),
+    ModelledByClass(Modelled(7, 900, 70), Modelled(30, 5_000, 200)),
+    Counted(130),
+    Measured(),
+    DoubleTime(7, 900, 70),
+)
+
+
+def world(seed: int, checks_seqnum: bool) -> tuple[Environment, UnplaceableUnits, Cell]:
+    rng = np.random.default_rng(seed)
+    cell = CellSpec(
+        ("cpu", "memory"),
+        rng.integers(1, 6, (MACHINES, 2)),
+        np.arange(MACHINES, dtype=np.int32) // 2,
+        rng.integers(0, 5, MACHINES),
+        np.array([1000, 1000]),
+    )
+    table = TaskBatch(
+        np.arange(TASKS),
+        np.arange(TASKS) // 4,
+        rng.integers(0, 3, (TASKS, 2)) + np.array([1, 0]),
+        np.zeros(TASKS, np.int32),
+        np.zeros(TASKS, np.int64),
+        np.zeros(TASKS, np.int32),
+        np.where(rng.random(TASKS) < 0.3, np.arange(TASKS) // 6, NO_GANG),
+        rng.integers(0, 3, TASKS).astype(np.int8),
+    )
+    size = [int((table.gang == gang).sum()) if gang != NO_GANG else 0 for gang in table.gang]
+    units = UnplaceableUnits(
+        np.where(rng.random(TASKS) < 0.1, 50, NEVER_US),
+        np.where(table.gang == 1, 50, NEVER_US),
+        np.zeros(TASKS, np.int8),
+        table.gang,
+        np.array(size, np.int64),
+    )
+    member = Member("agent", 0, 2, OPTIONS, frozenset())
+    partitioning = Partitioning.by_topology(cell, PARTITIONS)
+    catalog = PreferenceCatalog.empty()
+    shared = Environment(5, (member,), cell, partitioning, catalog, table, CELL_SIDE, SAMPLE_US)
+    return shared, units, Cell(cell, partitioning)
+
+
+def planner(
+    shared: Environment,
+    units: UnplaceableUnits,
+    cell: Cell,
+    clock: DecisionClock,
+    checks_seqnum: bool,
+    kind: str,
+    native: bool,
+) -> tuple[RoundPlanner, AgentView]:
+    """The planner of agent 0, with a view of the cell as it is."""
+    scheduler = CheckedScheduler.build(
+        registry.get(kind),
+        GreedyOptions(),
+        SchedulerEnvironment("agent-0", shared.cell, shared.partitioning.offsets, shared.catalog),
+        shared.table,
+        units,
+    )
+    assert scheduler.greedy is not None
+    if not native:
+        scheduler.greedy = None
+    [member] = shared.members
+    environment = AgentEnvironment(shared, 0, "agent-0", member, scheduler, clock, None, units)
+    view = AgentView(environment, CONTEXT, checks_seqnum)
+    log = AgentLog(0, shared.cell, shared.table, shared.catalog)
+    schedule = SyncSchedule(make_sync_policy("state_aligned", {}, CONTEXT), PARTITIONS)
+    deltas = tuple(cell.delta_since(p, 0, 10 + p, checks_seqnum) for p in range(PARTITIONS))
+    view.start(0)
+    view.on_reply(20, SyncReply(0, deltas), 0, log, schedule)
+    check = ConflictCheck.SEQUENCE_NUMBER if checks_seqnum else ConflictCheck.RESOURCE_FIT
+    policy = replace(OPTIONS.policy(), conflict_check=check)
+    return RoundPlanner(environment, scheduler, view, policy, 900), view
+
+
+@given(
+    seed=st.integers(0, 1000),
+    kind=st.sampled_from(["random", "best_fit", "preferred_first", "load_spreading"]),
+    clock=st.sampled_from(CLOCKS),
+    checks_seqnum=st.booleans(),
+    ranking=st.sampled_from(PartitionRanking),
+    offered=st.lists(st.lists(st.integers(0, TASKS - 1), unique=True), min_size=1, max_size=3),
+    now_us=st.sampled_from([20, 60]),
+)
+def test_native_rounds_are_those_that_calls_of_the_scheduler_plan(
+    seed: int,
+    kind: str,
+    clock: DecisionClock,
+    checks_seqnum: bool,
+    ranking: PartitionRanking,
+    offered: list[list[int]],
+    now_us: int,
+) -> None:
+    shared, units, cell = world(seed, checks_seqnum)
+    both = [
+        planner(shared, units, cell, clock, checks_seqnum, kind, native) for native in (True, False)
+    ]
+    for number, task in enumerate(offered):
+        rounds = []
+        for planning, view in both:
+            tasks = QueuedTasks.new(np.array(task, np.int64), 1)
+            round_ = Round(number, now_us, ranking, tasks, 1)
+            planning.plan(round_, now_us)
+            most = planning.most_tasks(now_us, now_us + 500, ranking)
+            rounds.append(
+                (round_, planning.decision_us(round_, 12_345), most, view.cell.free.copy())
+            )
+        (one, *of_one), (other, *of_other) = rounds
+        for mine, others in zip(of_one, of_other, strict=True):
+            assert np.array_equal(mine, others)
+        assert one.plan is not None and other.plan is not None
+        for field in fields(Plan):
+            mine, others = (getattr(plan, field.name) for plan in (one.plan, other.plan))
+            assert np.array_equal(mine, others), field.name
+            assert getattr(mine, "dtype", None) == getattr(others, "dtype", None), field.name
+        assert (one.ticket, one.in_full) == (other.ticket, other.in_full)
+        assert (one.plan.task is one.offered.task) == one.in_full
+        for name in ("synced_us", "seqnum"):
+            mine, others = getattr(one, name), getattr(other, name)
+            assert mine is others is None or (
+                mine.dtype == others.dtype and np.array_equal(mine, others)
+            )
+
+
+def test_tasks_that_can_never_be_placed_are_left_out_of_native_rounds() -> None:
+    shared, units, cell = world(1, False)
+    never = units.among(np.arange(TASKS), 60)
+    assert never is not None and 0 < never.sum() < TASKS
+    planning, _ = planner(shared, units, cell, Modelled(0, 1000, 0), False, "random", True)
+    round_ = Round(1, 60, PartitionRanking.OPTIMISTIC, QueuedTasks.new(np.arange(TASKS), 1), 1)
+    planning.plan(round_, 60)
+    assert round_.plan is not None
+    too_large = round_.plan.pending_reason == PendingReason.TOO_LARGE
+    assert round_.plan.pending[too_large].tolist() == np.flatnonzero(never).tolist()
+    assert planning.decision_us(round_, 0) == TASKS - never.sum()
+
+
+@pytest.mark.parametrize("task", [[TASKS], [-1]])
+def test_what_a_native_round_may_not_be_about_ends_the_arm(task: list[int]) -> None:
+    shared, units, cell = world(1, False)
+    planning, view = planner(shared, units, cell, CLOCKS[0], False, "random", True)
+    offered = QueuedTasks.new(np.array(task), 1)
+    round_ = Round(1, 20, PartitionRanking.OPTIMISTIC, offered, 1)
+    with pytest.raises(ContractBroken, match="there is no such task"):
+        planning.plan(round_, 20)
+    assert view.cell.claims_in_flight == 0

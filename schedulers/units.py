@@ -50,9 +50,6 @@ class TypicalRequest:
         """Look at the waiting requests (int64[n, R]); True when the unit changed."""
         if len(request) == 0:
             return False
-        if self._known and bool((request == self.unit).all()):
-            self.exact = True
-            return False
         typical = self.typical(request)
         changed = not self._known or bool(np.any(4 * np.abs(typical - self.unit) > self.unit))
         if changed:

@@ -112,7 +112,7 @@ class FlowScheduler:
 
     def observe(self, changes: TaskChanges) -> None:
         kind = changes.kind
-        if kind is ChangeKind.REJECTED:
+        if kind == ChangeKind.REJECTED:
             self.table.reject(changes.task)
         elif self._options.preemption and kind in _RUNNING:
             self.table.run(changes.task, changes.machine, changes.allocation, changes.at_us)
@@ -157,13 +157,17 @@ class FlowScheduler:
             pending_reason=reason,
             operations=self.work.operations + self._price_operations,
             stats=figures,
-            retry_at_us=self.table.first_end_of_patience() or None,
+            retry_at_us=self._patience_ends_us(),
             priced_machines=self._priced_machines,
         )
 
+    def _patience_ends_us(self) -> int | None:
+        """When the patience of the first waiting task that has some ends."""
+        return self.table.first_end_of_patience() or None if self._policy.patience_us else None
+
     def _load(self, view: ClusterView) -> MachineLoad:
         table = self.table
-        if table.waiting_ask_for(self._typical.unit):
+        if self._typical.known and table.waiting_ask_for(self._typical.unit):
             self._typical.exact = True
         elif self._typical.update(table.requests(table.waiting())):
             self._total = units_in(self._limit, self._typical.unit)

@@ -44,19 +44,16 @@ class TypicalRequest:
     def __init__(self, dimensions: int) -> None:
         self.unit = np.zeros(dimensions, np.int64)
         self.exact = True  # all that waits asks for one unit
-        self._known = False
+        self.known = False  # something has waited
 
     def update(self, request: Int64) -> bool:
         """Look at the waiting requests (int64[n, R]); True when the unit changed."""
         if len(request) == 0:
             return False
-        if self._known and bool((request == self.unit).all()):
-            self.exact = True
-            return False
         typical = self.typical(request)
-        changed = not self._known or bool(np.any(4 * np.abs(typical - self.unit) > self.unit))
+        changed = not self.known or bool(np.any(4 * np.abs(typical - self.unit) > self.unit))
         if changed:
-            self._known = True
+            self.known = True
             self.unit = typical
         self.exact = bool(np.all(request == self.unit))
         return changed

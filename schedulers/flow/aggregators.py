@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedulers.flow.arrays import ranges
+from schedulers import _native
 from schedulers.flow.extraction import AggregatorFlow
 from schedulers.flow.machine_arcs import MachineArcs
 from schedulers.flow.policies.policy import (
@@ -22,6 +22,7 @@ from schedulers.flow.policies.policy import (
     to_aggregator,
 )
 from schedulers.flow.policy_checks import (
+    as_int64,
     check_acyclic,
     check_costs,
     check_heads,
@@ -32,6 +33,8 @@ from schedulers.flow.solver_graph import SolverGraph
 from schedulers.flow.task_table import NO_ARC, NO_NODE
 from shared_state.random import Stream
 from shared_state.tasks import Int64
+
+MAX_INT64 = np.iinfo(np.int64).max
 
 
 class InnerArcs(NamedTuple):
@@ -85,8 +88,7 @@ class Aggregators:
         """Set the capacities of the arcs into these machines (int64[k]), whose load changed."""
         if len(machine) == 0:
             return
-        offsets, order = self._rows_into
-        entry = order[ranges(offsets[machine], offsets[machine + 1] - offsets[machine])]
+        entry: Int64 = _native.entries_of(*self._rows_into, machine)
         capacity = self._capacity_into_machines(entry, load)
         differs = capacity != self.inner.capacity[entry]
         self.inner.capacity[entry] = capacity
@@ -109,13 +111,11 @@ class Aggregators:
         """
         new: list[AggregatorArcs] = []
         while True:
-            named = to_aggregator(head[head < 0])
-            named = named[self.node[named] == NO_NODE]
+            named: Int64 = _native.without_node(head, self.node)
             if len(named) == 0:
                 break
-            named = np.unique(named)
             self.node[named] = self._graph.add_nodes(len(named))
-            arcs = self._policy.aggregator_arcs(named, load)
+            arcs = self._arcs_of(named, load)
             check_heads(self._policy, arcs.head, self._machines, "an aggregator")
             check_costs(self._policy, arcs.cost, "out of an aggregator")
             new.append(arcs)
@@ -184,11 +184,24 @@ class Aggregators:
         inner = self.inner
         return AggregatorFlow(*self._rows, inner.head, inner.cost, inner.flow, inner.capacity)
 
-    def _capacity_into_machines(self, entry: Int64, load: MachineLoad) -> Int64:
-        capacity = self._policy.machine_arc_capacity(
-            self.inner.level[entry], self.inner.head[entry], load
+    def _arcs_of(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
+        arcs, policy = self._policy.aggregator_arcs(aggregator, load), self._policy
+        return AggregatorArcs(
+            as_int64(policy, arcs.tail, "tail of aggregator_arcs"),
+            as_int64(policy, arcs.head, "head of aggregator_arcs"),
+            as_int64(policy, arcs.cost, "cost of aggregator_arcs"),
+            as_int64(policy, arcs.level, "level of aggregator_arcs"),
         )
-        if len(capacity) and capacity.min() < 0:
+
+    def _capacity_into_machines(self, entry: Int64, load: MachineLoad) -> Int64:
+        capacity = as_int64(
+            self._policy,
+            self._policy.machine_arc_capacity(
+                self.inner.level[entry], self.inner.head[entry], load
+            ),
+            "machine_arc_capacity",
+        )
+        if _native.first_outside(capacity, 0, MAX_INT64) >= 0:
             worst = entry[capacity.argmin()]
             raise PolicyError(
                 f"{self._policy.name}: the arc from aggregator {self.inner.tail[worst]} to machine "

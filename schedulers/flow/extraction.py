@@ -105,7 +105,18 @@ def flow_placements(
         ValueError: An arc leads nowhere, or columns are of different lengths.
     """
     solved, chosen = _native.flow_placements(
-        view, head, request, arcs.row, arcs.head, arcs.cost, *inner, room, *priced, stream
+        view,
+        head,
+        request,
+        arcs.row,
+        arcs.head,
+        arcs.cost,
+        *inner,
+        room,
+        priced.cost,
+        priced.cost.shape[1],
+        *priced[1:],
+        stream,
     )
     return solved, chosen
 

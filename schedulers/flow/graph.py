@@ -23,8 +23,8 @@ from schedulers.flow.extraction import flow_placements
 from schedulers.flow.job_aggregators import JobAggregators
 from schedulers.flow.machine_arcs import MachineArcs
 from schedulers.flow.patience_arcs import PatienceArcs
-from schedulers.flow.policies.policy import MachineLoad, Policy
-from schedulers.flow.policy_checks import check_costs, check_heads
+from schedulers.flow.policies.policy import MachineLoad, Policy, TaskArcs
+from schedulers.flow.policy_checks import as_int64, check_costs, check_heads, check_rows
 from schedulers.flow.slot_pricing import SlotPricing, SlotState
 from schedulers.flow.solver_graph import JoiningTasks, SolverGraph
 from schedulers.flow.task_table import TaskNodeState, TaskState, TaskTable
@@ -162,11 +162,12 @@ class FlowGraph:
         room = self._machine_arcs.room
         if len(staying):
             room = room - np.bincount(staying, minlength=len(room))
+        _, arcs = self._arcs.arcs_of(row)
         _, chosen = flow_placements(
             view,
             head,
-            table.request[row],
-            self._arcs.direct_arcs(row, head),
+            table.requests(row),
+            arcs,
             self._aggregators.flow(),
             room,
             stream,
@@ -231,14 +232,17 @@ class FlowGraph:
     def _join(self, table: TaskTable, row: Int64, load: MachineLoad, stream: int) -> None:
         """Nodes for these tasks, with the arcs every task has."""
         tasks = table.batch(row)
-        arcs = self._policy.task_arcs(tasks)
+        arcs = self._task_arcs(tasks)
+        check_rows(self._policy, arcs.row, len(row))
         check_heads(self._policy, arcs.head, self._machines, "a task")
         self._aggregators.open(arcs.head, load, stream)
         late = self._jobs.enter(table, row, self._quantum)
         node = self._arcs.add_nodes(len(row), supply=1)
         table.set_node(row, node)
         self._tasks += len(row)
-        unscheduled = self._policy.unscheduled_cost(tasks) + late
+        unscheduled = as_int64(
+            self._policy, self._policy.unscheduled_cost(tasks) + late, "unscheduled_cost"
+        )
         check_costs(self._policy, arcs.cost, "out of a task")
         check_costs(self._policy, unscheduled, "out of a task")
         self._arcs.add_joining_tasks(
@@ -248,9 +252,21 @@ class FlowGraph:
             self._aggregators.node,
         )
 
+    def _task_arcs(self, tasks: TaskBatch) -> TaskArcs:
+        arcs, policy = self._policy.task_arcs(tasks), self._policy
+        return TaskArcs(
+            as_int64(policy, arcs.row, "row of task_arcs"),
+            as_int64(policy, arcs.head, "head of task_arcs"),
+            as_int64(policy, arcs.cost, "cost of task_arcs"),
+        )
+
     def _add_running_arcs(self, table: TaskTable, row: Int64, now_us: int) -> None:
         machine = table.machine[row]
-        base = self._policy.running_arc_cost(table.batch(row), machine)
+        base = as_int64(
+            self._policy,
+            self._policy.running_arc_cost(table.batch(row), machine),
+            "running_arc_cost",
+        )
         cost = base - self._progress_price(table, row, now_us)
         check_costs(self._policy, cost, "out of a task")
         arc = self._arcs.add_task_arcs(

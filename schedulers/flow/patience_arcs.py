@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from schedulers.flow.policies.policy import UNBOUNDED, Policy
-from schedulers.flow.policy_checks import check_costs
+from schedulers.flow.policy_checks import as_int64, check_costs
 from schedulers.flow.solver_graph import UNSCHEDULED, SolverGraph
 from schedulers.flow.task_table import NO_ARC, TaskTable
 from shared_state.tasks import Int64, TaskBatch
@@ -36,7 +36,7 @@ class PatienceArcs:
         """
         price = self._policy.patience_price
         ends_us = tasks.submit_us + self._policy.patience_us
-        cost = self._policy.patient_wait_cost(tasks)
+        cost = as_int64(self._policy, self._policy.patient_wait_cost(tasks), "patient_wait_cost")
         lasts = (cost >= 0) & (ends_us > now_us)
         waited = now_us // price.quantum_us - tasks.submit_us // price.quantum_us
         return np.where(lasts, cost + price.cost * waited, -1), np.where(lasts, ends_us, 0)

@@ -4,14 +4,38 @@ beyond the solver's arithmetic."""
 from __future__ import annotations
 
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from schedulers import _native
 from schedulers.flow.policies.policy import Policy, PolicyError
 from shared_state.tasks import Int64
 
 MAX_COST = 1 << 40  # of one arc; keeps every path of a large graph within the solver's arithmetic
+
+
+def as_int64(policy: Policy, column: NDArray[Any], which: str) -> Int64:
+    """The column as int64, or PolicyError if it may hold other numbers.
+
+    Args:
+        which: What it holds, for the message.
+    """
+    if column.dtype == np.int64:
+        return column
+    if not np.can_cast(column.dtype, np.int64):
+        raise PolicyError(f"{policy.name}: {which}: expected int64, got {column.dtype}")
+    return column.astype(np.int64)
+
+
+def check_rows(policy: Policy, row: Int64, tasks: int) -> None:
+    """Raise PolicyError if one of these rows, int64[k], is none of so many tasks."""
+    first = _native.first_outside(row, 0, tasks - 1)
+    if first >= 0:
+        raise PolicyError(
+            f"{policy.name}: an arc of task {int(row[first])} of {tasks} that were asked about"
+        )
 
 
 def check_heads(policy: Policy, head: Int64, machines: int, tail: str) -> None:

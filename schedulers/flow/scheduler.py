@@ -24,6 +24,7 @@ from schedulers.flow.solver_graph import UNSCHEDULED
 from schedulers.flow.task_table import TaskNodeState, TaskState, TaskTable
 from schedulers.flow.work import RoundWork, orders_beyond_cache
 from schedulers.interface import (
+    NO_REASON,
     NONE,
     ChangeKind,
     PendingReason,
@@ -111,7 +112,7 @@ class FlowScheduler:
 
     def observe(self, changes: TaskChanges) -> None:
         kind = changes.kind
-        if kind is ChangeKind.REJECTED:
+        if kind == ChangeKind.REJECTED:
             self.table.reject(changes.task)
         elif self._options.preemption and kind in _RUNNING:
             self.table.run(changes.task, changes.machine, changes.allocation, changes.at_us)
@@ -156,13 +157,19 @@ class FlowScheduler:
             pending_reason=reason,
             operations=self.work.operations + self._price_operations,
             stats=figures,
-            retry_at_us=self.table.first_end_of_patience() or None,
+            retry_at_us=self._patience_ends_us(),
             priced_machines=self._priced_machines,
         )
 
+    def _patience_ends_us(self) -> int | None:
+        """When the patience of the first waiting task that has some ends."""
+        return self.table.first_end_of_patience() or None if self._policy.patience_us else None
+
     def _load(self, view: ClusterView) -> MachineLoad:
         table = self.table
-        if self._typical.update(table.request[table.waiting()]):
+        if self._typical.known and table.waiting_ask_for(self._typical.unit):
+            self._typical.exact = True
+        elif self._typical.update(table.requests(table.waiting())):
             self._total = units_in(self._limit, self._typical.unit)
         free = units_in(view.free, self._typical.unit)
         room = free
@@ -239,11 +246,12 @@ class FlowScheduler:
             migrated, preempted, free = NONE, NONE, view.free
         fit = fit_together(table.batch(row), machine, free)
         oversubscribed = len(row) - int(np.count_nonzero(fit))
-        row, machine = row[fit], machine[fit]
+        if oversubscribed:
+            row, machine = row[fit], machine[fit]
         tried = repaired = 0
         if not self._typical.exact:
             row, machine, tried, repaired = self._repair(waiting, row, machine, free, context)
-        whole = in_whole_gangs(table.gang[row], table.gang[waiting])
+        whole = in_whole_gangs(table.gangs(row), table.gangs(waiting))
         held_back = len(row) - int(np.count_nonzero(whole))
         if held_back:
             row, machine, more_tried, more = self._without_torn(
@@ -251,9 +259,12 @@ class FlowScheduler:
             )
             tried, repaired = tried + more_tried, repaired + more
 
-        preempted = self._needed(preempted, view.free, row, machine)
-        evicted = np.concatenate([migrated, preempted])
-        table.set_state(evicted, TaskState.EVICTING)
+        evict = NONE
+        if len(migrated) or len(preempted):
+            preempted = self._needed(preempted, view.free, row, machine)
+            evicted = np.concatenate([migrated, preempted])
+            evict = table.allocation[evicted]
+            table.set_state(evicted, TaskState.EVICTING)
         table.set_state(row, TaskState.IN_FLIGHT)
         figures = {
             "waiting": len(waiting),
@@ -265,7 +276,7 @@ class FlowScheduler:
             "repaired": repaired,
             "held_back": held_back,
         }
-        return row, machine, table.allocation[evicted], figures
+        return row, machine, evict, figures
 
     def _move_running(
         self, row: Int64, head: Int64, view: ClusterView, context: PlanContext
@@ -375,17 +386,18 @@ class FlowScheduler:
             request, machine: The claims of this call.
         """
         left_over = self.table.still_waiting(tasks.task)
+        if len(left_over) == 0:
+            return NONE, NO_REASON
+        row = self.table.rows(tasks.task[left_over])
+        left = free.copy()
+        np.subtract.at(left, machine, request)
+        fit = fits_somewhere(tasks.request[left_over], left)
         reason = np.full(len(left_over), PendingReason.NO_ROOM, np.int8)
-        if len(left_over):
-            row = self.table.rows(tasks.task[left_over])
-            left = free.copy()
-            np.subtract.at(left, machine, request)
-            fit = fits_somewhere(tasks.request[left_over], left)
-            reason[fit] = PendingReason.PRICED_OUT
-            if self._prices_are_paid:
-                reason[fit & self._waits_for_prices(row, now_us)] = PendingReason.SLOTS_TOO_DEAR
-            patient = self.table.patience_ends_us[row] > 0
-            reason[patient] = PendingReason.WAITS_FOR_PREFERRED
+        reason[fit] = PendingReason.PRICED_OUT
+        if self._prices_are_paid:
+            reason[fit & self._waits_for_prices(row, now_us)] = PendingReason.SLOTS_TOO_DEAR
+        patient = self.table.patience_ends_us[row] > 0
+        reason[patient] = PendingReason.WAITS_FOR_PREFERRED
         return tasks.task[left_over], reason
 
     def _waits_for_prices(self, row: Int64, now_us: int) -> NDArray[np.bool_]:

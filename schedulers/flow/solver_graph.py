@@ -116,7 +116,7 @@ class SolverGraph:
         arc, flow = self.solver.changed_flow()
         self._arcs.take_flow(arc, flow, inner_flow)
 
-    # --- the flow of tasks (rows, int64[n]) after the last solve ---------------------------------
+    # --- tasks (rows, int64[n]), and their flow after the last solve -----------------------------
 
     def next_hop(self, row: Int64) -> Int64:
         """The arc that carries each task's unit, int64[n]."""
@@ -133,10 +133,11 @@ class SolverGraph:
         sent: tuple[Int64, Int64] = self._arcs.sent(row)
         return sent
 
-    def direct_arcs(self, row: Int64, head: Int64) -> TaskArcs:
-        """Of tasks whose flow goes to machines (head >= 0, int64[n]): the arcs to machines that
-        they joined the graph with, `row` counting from 0 to n - 1."""
-        return TaskArcs(*self._arcs.direct_arcs(row, head))
+    def arcs_of(self, row: Int64) -> tuple[Int64, TaskArcs]:
+        """The arcs that these tasks joined the graph with, those to their U_j among them (head
+        UNSCHEDULED): ids, int64[k], and what was asked for, `row` counting from 0 to n - 1."""
+        task, arc, head, cost = self._arcs.lists(row)
+        return arc, TaskArcs(task, head, cost)
 
     def _add(self, tail: Int64, head: Int64, capacity: Int64, cost: Int64) -> Int64:
         arc = self.solver.add_arcs(tail, head, capacity, cost)

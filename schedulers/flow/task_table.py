@@ -130,6 +130,13 @@ class TaskTable(_native.TaskTable):  # type: ignore[misc] # compiled
     # -> when the patience of the first waiting task that has some ends; 0: none has
     first_end_of_patience: Callable[[], int]
 
+    # (unit int64[R]) -> whether all tasks that wait request just that
+    waiting_ask_for: Callable[[Int64], bool]
+    # (row int64[n]) -> what they request, int64[n, R]
+    requests: Callable[[Int64], Int64]
+    # (row int64[n]) -> their gangs, int64[n]
+    gangs: Callable[[Int64], Int64]
+
     def batch(self, row: Int64) -> TaskBatch:
         """The tasks of these rows, int64[n]."""
         return TaskBatch(*self.columns(row))

@@ -1,68 +1,74 @@
 // Python's access to the extraction of placements from a flow.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 
-#include <stdexcept>
-#include <utility>
-#include <vector>
+#include <optional>
 
-#include "bound_catalog.hpp"
+#include "array_of.hpp"
 #include "flow_placements.hpp"
+#include "shared_state/native/column.hpp"
 
 namespace nb = nanobind;
 
 namespace {
 
-using agora::In;
-using agora::span_of;
-using InFlags = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using InRows = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Out = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>, nb::c_contig>;
+using agora::array_of;
+using agora::Column;
+using agora::length_of;
 
-Out array_of(std::vector<int64_t> column) {
-  auto* kept = new std::vector<int64_t>(std::move(column));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
-  return Out(kept->data(), {kept->size()}, owner);
+Column<const int64_t> column_of(nb::handle array, const char* field) {
+  return {array, field, length_of(array, field)};
 }
 
-nb::tuple flow_placements(const agora::ClusterView& view, In<int64_t> head, InRows request,
-                          In<int64_t> arc_task, In<int64_t> arc_head, In<int64_t> arc_cost,
-                          In<int64_t> first, In<int64_t> end, In<int64_t> inner_head,
-                          In<int64_t> inner_cost, In<int64_t> inner_flow,
-                          In<int64_t> inner_capacity, In<int64_t> machine_room, InRows slot_cost,
-                          In<int64_t> slots, In<int64_t> slots_free, In<int64_t> units_free,
-                          int64_t slot_beyond, bool direct_is_priced, InFlags inner_is_priced,
+nb::tuple flow_placements(const agora::ClusterView& view, nb::handle head, nb::handle request,
+                          nb::handle arc_task, nb::handle arc_head, nb::handle arc_cost,
+                          nb::handle first, nb::handle end, nb::handle inner_head,
+                          nb::handle inner_cost, nb::handle inner_flow, nb::handle inner_capacity,
+                          nb::handle machine_room, nb::handle slot_cost, size_t slot_levels,
+                          nb::handle slots, nb::handle slots_free, nb::handle units_free,
+                          int64_t slot_beyond, bool direct_is_priced, nb::handle inner_is_priced,
                           uint64_t stream) {
-  if (request.shape(0) != head.size() || request.shape(1) != view.static_state().dimensions())
-    throw std::invalid_argument(
-        "expected one request per task, and a column of request per dimension");
-  const agora::PricedSlots priced{{slot_cost.shape(1),
-                                   {slot_cost.data(), slot_cost.size()},
-                                   span_of(slots),
-                                   span_of(slots_free),
-                                   span_of(units_free)},
+  const size_t n = length_of(head, "head"), dimensions = view.static_state().dimensions();
+  const Column<const int64_t> heads(head, "head", n), asked(request, "request", n, dimensions),
+      arc_tasks = column_of(arc_task, "arc_task"), arc_heads = column_of(arc_head, "arc_head"),
+      arc_costs = column_of(arc_cost, "arc_cost"), firsts = column_of(first, "first"),
+      ends = column_of(end, "end"), inner_heads = column_of(inner_head, "inner_head"),
+      inner_costs = column_of(inner_cost, "inner_cost"),
+      inner_flows = column_of(inner_flow, "inner_flow"),
+      capacities = column_of(inner_capacity, "inner_capacity"),
+      room = column_of(machine_room, "machine_room"), all = column_of(slots, "slots"),
+      left = column_of(slots_free, "slots_free"), unused = column_of(units_free, "units_free");
+  const size_t priced_machines = slot_levels ? length_of(slot_cost, "slot_cost") : 0;
+  const Column<const bool> inner_priced(inner_is_priced, "inner_is_priced",
+                                        length_of(inner_is_priced, "inner_is_priced"));
+  std::optional<Column<const int64_t>> costs;
+  if (slot_levels) costs.emplace(slot_cost, "slot_cost", priced_machines, slot_levels);
+  const agora::PricedSlots priced{{slot_levels,
+                                   {costs ? costs->data() : nullptr, priced_machines * slot_levels},
+                                   all.span(),
+                                   left.span(),
+                                   unused.span()},
                                   slot_beyond,
                                   direct_is_priced,
-                                  {inner_is_priced.data(), inner_is_priced.size()}};
-  const agora::SolvedFlow flow{span_of(head),
-                               request.data(),
-                               span_of(arc_task),
-                               span_of(arc_head),
-                               span_of(arc_cost),
-                               span_of(first),
-                               span_of(end),
-                               span_of(inner_head),
-                               span_of(inner_cost),
-                               span_of(inner_flow),
-                               span_of(inner_capacity),
-                               span_of(machine_room),
+                                  inner_priced.span()};
+  const agora::SolvedFlow flow{heads.span(),
+                               asked.data(),
+                               arc_tasks.span(),
+                               arc_heads.span(),
+                               arc_costs.span(),
+                               firsts.span(),
+                               ends.span(),
+                               inner_heads.span(),
+                               inner_costs.span(),
+                               inner_flows.span(),
+                               capacities.span(),
+                               room.span(),
                                priced};
   agora::FlowPlacements found;
   {
     nb::gil_scoped_release release;
     found = agora::flow_placements(view, flow, stream);
   }
-  return nb::make_tuple(array_of(std::move(found.solved)), array_of(std::move(found.chosen)));
+  return nb::make_tuple(array_of(found.solved), array_of(found.chosen));
 }
 
 }  // namespace

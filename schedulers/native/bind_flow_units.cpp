@@ -31,8 +31,19 @@ nb::object ranges(nb::handle begin, nb::handle size) {
   return array_of(agora::ranges(column_of(begin, "begin").span(), column_of(size, "size").span()));
 }
 
+nb::object entries_of(nb::handle offsets, nb::handle order, nb::handle row) {
+  return array_of(agora::entries_of(column_of(offsets, "offsets").span(),
+                                    column_of(order, "order").span(),
+                                    column_of(row, "row").span()));
+}
+
 nb::object differing(nb::handle a, nb::handle b) {
   return array_of(agora::differing(column_of(a, "a").span(), column_of(b, "b").span()));
+}
+
+nb::object without_node(nb::handle head, nb::handle node) {
+  return array_of(
+      agora::without_node(column_of(head, "head").span(), column_of(node, "node").span()));
 }
 
 int64_t first_outside(nb::handle column, int64_t lowest, int64_t highest) {
@@ -44,6 +55,8 @@ int64_t first_outside(nb::handle column, int64_t lowest, int64_t highest) {
 void bind_flow_units(nb::module_& module) {
   module.def("units_in", &units_in);
   module.def("ranges", &ranges);
+  module.def("entries_of", &entries_of);
   module.def("differing", &differing);
+  module.def("without_node", &without_node);
   module.def("first_outside", &first_outside);
 }

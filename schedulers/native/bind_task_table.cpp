@@ -146,6 +146,22 @@ nb::tuple columns(const TaskTable& self, nb::handle row) {
                         gather(self.task_class, of.span()));
 }
 
+bool waiting_ask_for(const TaskTable& self, nb::handle unit) {
+  return self.waiting_ask_for(column_of(unit, "unit").span());
+}
+
+nb::object requests(const TaskTable& self, nb::handle row) {
+  const Column<const int64_t> of = column_of(row, "row");
+  self.require_rows(of.span());
+  return gather(self.request, of.span(), self.dimensions());
+}
+
+nb::object gangs(const TaskTable& self, nb::handle row) {
+  const Column<const int64_t> of = column_of(row, "row");
+  self.require_rows(of.span());
+  return gather(self.gang, of.span());
+}
+
 nb::tuple join(FlowArcs& self, nb::handle row, nb::handle node, nb::handle arc_task,
                nb::handle arc_head, nb::handle arc_cost, nb::handle unscheduled_node,
                nb::handle unscheduled_cost, nb::handle machine_node, nb::handle aggregator_node) {
@@ -194,10 +210,10 @@ nb::tuple sent(const FlowArcs& self, nb::handle row) {
   return nb::make_tuple(array_of(found.row), array_of(found.head));
 }
 
-nb::tuple direct_arcs(const FlowArcs& self, nb::handle row, nb::handle head) {
-  const FlowArcs::OfTasks found =
-      self.direct_arcs(column_of(row, "row").span(), column_of(head, "head").span());
-  return nb::make_tuple(array_of(found.task), array_of(found.head), array_of(found.cost));
+nb::tuple lists(const FlowArcs& self, nb::handle row) {
+  const FlowArcs::OfTasks found = self.lists(column_of(row, "row").span());
+  return nb::make_tuple(array_of(found.task), array_of(found.arc), array_of(found.head),
+                        array_of(found.cost));
 }
 
 }  // namespace
@@ -226,6 +242,9 @@ void bind_task_table(nb::module_& module) {
       .def("waiting", [](const TaskTable& self) { return array_of(self.waiting()); })
       .def("still_waiting", &still_waiting)
       .def("columns", &columns)
+      .def("waiting_ask_for", &waiting_ask_for)
+      .def("requests", &requests)
+      .def("gangs", &gangs)
       .def_prop_ro("capacity", &TaskTable::rows)
       .def_prop_ro("task", &window<&TaskTable::task>)
       .def_prop_ro("request", &window<&TaskTable::request>)
@@ -250,5 +269,5 @@ void bind_task_table(nb::module_& module) {
       .def("next_hop", &next_hop)
       .def("destination", &destination)
       .def("sent", &sent)
-      .def("direct_arcs", &direct_arcs);
+      .def("lists", &lists);
 }

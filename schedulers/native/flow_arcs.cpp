@@ -128,17 +128,14 @@ FlowArcs::Sent FlowArcs::sent(std::span<const int64_t> row) const {
   return found;
 }
 
-FlowArcs::OfTasks FlowArcs::direct_arcs(std::span<const int64_t> row,
-                                        std::span<const int64_t> head) const {
-  require(head.size() == row.size(), "head: expected one per row");
+FlowArcs::OfTasks FlowArcs::lists(std::span<const int64_t> row) const {
   OfTasks found;
   for (size_t i = 0; i < row.size(); ++i) {
-    if (head[i] < 0) continue;
     for (int64_t arc = task_at(row[i]).first; arc != kNoArc; arc = of_tasks_[at(arc)].next) {
       const TaskArc& its = of_tasks_[at(arc)];
       if (its.row != row[i]) throw std::logic_error("an arc in the list of another task");
-      if (its.head < 0) continue;
       found.task.push_back(static_cast<int64_t>(i));
+      found.arc.push_back(arc);
       found.head.push_back(its.head);
       found.cost.push_back(its.cost);
     }

@@ -3,7 +3,7 @@
 // numbers.
 //
 //   arc of a task         a row of the task table, where the arc leads, what it costs. The arcs
-//                         that the policy gave a task when it joined form a list per row.
+//                         that a task joined the graph with form a list per row.
 //   arc out of an         a row of the table of these arcs. Several of the solver's may stand for
 //   aggregator            one row: the row's flow is their sum.
 //   any other arc         nothing is kept
@@ -31,9 +31,10 @@ class FlowArcs {
     std::vector<int64_t> head;
     std::vector<int64_t> cost;
   };
-  // Arcs of tasks, `task` counting from 0 in the order asked for.
+  // Arcs of tasks, `task` counting from 0 in the order asked for. cost: as they joined with it.
   struct OfTasks {
     std::vector<int64_t> task;
+    std::vector<int64_t> arc;
     std::vector<int64_t> head;
     std::vector<int64_t> cost;
   };
@@ -81,8 +82,8 @@ class FlowArcs {
   std::vector<int64_t> next_hop(std::span<const int64_t> row) const;     // kNoArc: never solved
   std::vector<int64_t> destination(std::span<const int64_t> row) const;  // or kUnscheduled
   Sent sent(std::span<const int64_t> row) const;
-  // Of rows whose head[i] is a machine: the arcs of their lists that lead to machines.
-  OfTasks direct_arcs(std::span<const int64_t> row, std::span<const int64_t> head) const;
+  // The lists of those rows, one after the other. Each ends with the arc to the U_j.
+  OfTasks lists(std::span<const int64_t> row) const;
 
  private:
   static constexpr int64_t kNoRow = -1;

@@ -49,12 +49,40 @@ std::vector<int64_t> ranges(std::span<const int64_t> begin, std::span<const int6
   return entries;
 }
 
+std::vector<int64_t> entries_of(std::span<const int64_t> offsets, std::span<const int64_t> order,
+                                std::span<const int64_t> row) {
+  std::vector<int64_t> entries;
+  for (const int64_t each : row) {
+    require(each >= 0 && static_cast<size_t>(each) + 1 < offsets.size(),
+            "row: expected rows of the table");
+    const int64_t begin = offsets[static_cast<size_t>(each)];
+    const int64_t end = offsets[static_cast<size_t>(each) + 1];
+    require(0 <= begin && begin <= end && static_cast<size_t>(end) <= order.size(),
+            "offsets: expected ascending places of the order");
+    for (int64_t k = begin; k < end; ++k) entries.push_back(order[static_cast<size_t>(k)]);
+  }
+  return entries;
+}
+
 std::vector<int64_t> differing(std::span<const int64_t> a, std::span<const int64_t> b) {
   require(a.size() == b.size(), "expected columns of one length");
   std::vector<int64_t> places;
   for (size_t i = 0; i < a.size(); ++i)
     if (a[i] != b[i]) places.push_back(static_cast<int64_t>(i));
   return places;
+}
+
+std::vector<int64_t> without_node(std::span<const int64_t> head, std::span<const int64_t> node) {
+  std::vector<int64_t> named;
+  for (const int64_t each : head) {
+    if (each >= 0) continue;
+    const size_t aggregator = static_cast<size_t>(-1 - each);
+    require(aggregator < node.size(), "head: expected aggregators of the graph");
+    if (node[aggregator] < 0) named.push_back(-1 - each);
+  }
+  std::sort(named.begin(), named.end());
+  named.erase(std::unique(named.begin(), named.end()), named.end());
+  return named;
 }
 
 int64_t first_outside(std::span<const int64_t> column, int64_t lowest, int64_t highest) {

@@ -1,5 +1,5 @@
 // Units of a flow (schedulers/units.py), and array idioms of the flow scheduler that numpy takes
-// several passes for (schedulers/flow/arrays.py).
+// several passes for (schedulers/flow/arrays.py, aggregators.py).
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,19 @@ void units_in(std::span<const int64_t> resources, std::span<const int64_t> unit,
 // begin[1], ... Throws std::invalid_argument for columns of different lengths, and sizes below 0.
 std::vector<int64_t> ranges(std::span<const int64_t> begin, std::span<const int64_t> size);
 
+// The entries of the named rows of a CSR table with these offsets: order[offsets[row[0]]], ...
+// Throws std::invalid_argument for rows that do not exist, and offsets that do not ascend within
+// `order`.
+std::vector<int64_t> entries_of(std::span<const int64_t> offsets, std::span<const int64_t> order,
+                                std::span<const int64_t> row);
+
 // The places where two columns differ. Throws std::invalid_argument if their lengths do.
 std::vector<int64_t> differing(std::span<const int64_t> a, std::span<const int64_t> b);
+
+// The aggregators that these heads name (-1 - a for aggregator a; others are machines) and that
+// have no node yet (negative), ascending. Throws std::invalid_argument for aggregators beyond those
+// of `node`.
+std::vector<int64_t> without_node(std::span<const int64_t> head, std::span<const int64_t> node);
 
 // The first place of a number that is not within these bounds, or -1.
 int64_t first_outside(std::span<const int64_t> column, int64_t lowest, int64_t highest);

@@ -217,6 +217,16 @@ std::vector<int64_t> TaskTable::waiting() const {
   return found;
 }
 
+bool TaskTable::waiting_ask_for(std::span<const int64_t> unit) const {
+  require(unit.size() == dimensions(), "unit: expected a number per dimension");
+  const int64_t end = static_cast<int64_t>(rows());
+  for (int64_t row = 0; row < end; ++row)
+    if (state_of(row) == TaskState::kWaiting &&
+        !std::equal(unit.begin(), unit.end(), &request[row]))
+      return false;
+  return true;
+}
+
 std::vector<int64_t> TaskTable::still_waiting(std::span<const int64_t> tasks) const {
   std::vector<int64_t> found;
   for (size_t i = 0; i < tasks.size(); ++i) {

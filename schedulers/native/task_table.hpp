@@ -128,6 +128,8 @@ class TaskTable {
 
   std::vector<int64_t> rows_of(std::span<const int64_t> task) const;  // kNoRow: unknown
   std::vector<int64_t> waiting() const;                               // rows, ascending
+  // Whether all tasks that wait request just that.
+  bool waiting_ask_for(std::span<const int64_t> unit) const;
   // Which of these tasks wait, as indices. All must be known.
   std::vector<int64_t> still_waiting(std::span<const int64_t> task) const;
   // When the patience of the first waiting task that has some ends; 0: none has.

@@ -111,6 +111,9 @@ void columns_that_do_not_go_together_are_refused() {
   CHECK(is_refused([&] { ranges(one, two); }));
   CHECK(is_refused([&] { ranges(one, Ids{-1}); }));
   CHECK(is_refused([&] { differing(one, two); }));
+  CHECK(is_refused([&] { entries_of(two, one, Ids{1}); }));
+  CHECK(is_refused([&] { entries_of(Ids{0, 2}, one, one); }));
+  CHECK(is_refused([&] { without_node(Ids{-2}, one); }));
 }
 
 }  // namespace
@@ -124,6 +127,8 @@ int main() {
   }
   columns_that_do_not_go_together_are_refused();
   CHECK((ranges(Ids{5, 0, 9}, Ids{2, 0, 1}) == Ids{5, 6, 9}));
+  CHECK((entries_of(Ids{0, 2, 2, 3}, Ids{7, 8, 9}, Ids{2, 0, 1}) == Ids{9, 7, 8}));
+  CHECK((without_node(Ids{-3, 5, -1, -3, -2}, Ids{-1, 4, -1}) == Ids{0, 2}));
   CHECK((differing(Ids{1, 2, 3}, Ids{1, 0, 4}) == Ids{1, 2}));
   CHECK(first_outside(Ids{-3, 4}, -3, 4) == -1 && first_outside(Ids{0, -4, 9}, -3, 4) == 1);
   return 0;

@@ -150,18 +150,18 @@ class History {
     CHECK(arcs_.destination(rows) == heads);
     const auto sent = arcs_.sent(rows);
     CHECK(sent.row == sent_rows && sent.head == sent_heads);
-    const auto direct = arcs_.direct_arcs(rows, heads);
+    const auto lists = arcs_.lists(rows);
     size_t next = 0;
     for (size_t i = 0; i < rows.size(); ++i) {
       const Task& task = tasks_[rows[i]];
-      for (size_t k = 0; heads[i] >= 0 && k < task.arcs.size(); ++k) {
-        if (task.heads[k] < 0 || task.costs[k] < 0) continue;
-        CHECK(direct.task[next] == static_cast<int64_t>(i));
-        CHECK(direct.head[next] == task.heads[k] && direct.cost[next] == task.costs[k]);
+      for (size_t k = 0; k < task.arcs.size(); ++k) {
+        if (task.costs[k] < 0) continue;
+        CHECK(lists.task[next] == static_cast<int64_t>(i) && lists.arc[next] == task.arcs[k]);
+        CHECK(lists.head[next] == task.heads[k] && lists.cost[next] == task.costs[k]);
         ++next;
       }
     }
-    CHECK(next == direct.task.size());
+    CHECK(next == lists.task.size());
     Ids sums(2, 0);
     for (size_t i = 0; i < inner_of_.size(); ++i)
       sums[static_cast<size_t>(inner_of_[i])] += inner_flow_of_[i];

@@ -228,6 +228,9 @@ class History {
     }
     std::sort(expected.begin(), expected.end());
     CHECK(table_.waiting() == expected);
+    // Each task requests something else.
+    const int64_t first = expected.empty() ? 0 : table_.task[expected.front()];
+    CHECK(table_.waiting_ask_for(std::vector<int64_t>{first, first + 1}) == (expected.size() < 2));
   }
 
   void claim() {

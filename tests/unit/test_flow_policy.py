@@ -82,6 +82,18 @@ class _NoSuchAggregator(ServicesFirst):
         return TaskArcs(row, np.full(len(row), to_aggregator(5)), row)
 
 
+class _Fractions(ServicesFirst):
+    def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
+        row = np.arange(len(tasks))
+        return TaskArcs(row, row, row / 2)
+
+
+class _NoSuchTask(ServicesFirst):
+    def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
+        row = np.arange(len(tasks))
+        return TaskArcs(row + 1, row, row)
+
+
 class _Priceless(ServicesFirst):
     def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
         return np.full(len(tasks), 1 << 60)
@@ -106,6 +118,8 @@ class _RoundInCircles(ServicesFirst):
         (_Nowhere, "_Nowhere: an arc from a task leads to machine 6, which does not exist"),
         (_NoSuchAggregator, "_NoSuchAggregator: an arc from a task leads to aggregator 5"),
         (_RoundInCircles, "_RoundInCircles: the arcs between aggregators form a cycle: [12] -> "),
+        (_Fractions, "_Fractions: cost of task_arcs: expected int64, got float64"),
+        (_NoSuchTask, "_NoSuchTask: an arc of task 2 of 2 that were asked about"),
         (_Priceless, "_Priceless: an arc out of a task costs 1152921504606846976"),
     ],
 )
@@ -114,3 +128,20 @@ def test_bad_policies_are_refused_by_name_and_arc(policy: Callable[[], Policy], 
     world.offer(tasks_of(np.arange(2)))
     with pytest.raises(PolicyError, match=says):
         world.plan()
+
+
+class _Narrow(ServicesFirst):
+    """Columns of other integers than int64, as a catalog's machines are."""
+
+    def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
+        row = np.arange(len(tasks), dtype=np.int32)
+        return TaskArcs(row, row % 6, np.zeros(len(row), np.uint8))
+
+    def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
+        return np.full(len(tasks), 100, np.int16)
+
+
+def test_costs_may_be_of_any_width() -> None:
+    world = world_with(_Narrow())
+    world.offer(tasks_of(np.arange(4)))
+    assert sorted(world.plan().machine.tolist()) == [0, 1, 2, 3]

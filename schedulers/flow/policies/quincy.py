@@ -105,9 +105,11 @@ class Quincy(Policy):
         self._rack_begin = np.searchsorted(self._rack, np.arange(self._racks + 1))
         self._patient_wait_cost = dearest_machine(catalog) + TIE_TOWARDS_PLACING
         self._patient_wait_cost[np.diff(catalog.machine_offsets) == 0] = -1
-        degree = np.diff(catalog.machine_offsets) + np.diff(catalog.rack_offsets)
-        self._shared = degree > max_task_arcs
-        self._anywhere = catalog.elsewhere_cost != NOWHERE_ELSE
+        self._machine = catalog.machine.astype(np.int64)
+        self._machines_of = np.diff(catalog.machine_offsets)
+        self._shared = self._machines_of + np.diff(catalog.rack_offsets) > max_task_arcs
+        self._some_share = bool(self._shared.any())
+        self._some_constrain = bool(np.any(catalog.elsewhere_cost == NOWHERE_ELSE))
 
     # Aggregators: X is 0, rack r is 1 + r, preference set k is 1 + racks + k.
 
@@ -128,11 +130,11 @@ class Quincy(Policy):
     def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
         row = np.arange(len(tasks))
         preference = tasks.preference.astype(np.int64)
-        free = self._anywhere[preference]
-        cost = self._catalog.elsewhere_cost[preference[free]]
-        parts = [TaskArcs(row[free], np.full(len(cost), to_aggregator(0)), cost)]
-        shares = self._shared[preference]
-        own_row, own_set = row[~shares], preference[~shares]
+        parts = [self._to_cluster(row, preference)]
+        own_row, own_set = row, preference
+        if self._some_share:
+            shares = self._shared[preference]
+            own_row, own_set = row[~shares], preference[~shares]
         parts.append(self._to_preferred_machines(own_row, own_set))
         if len(self._catalog.rack):
             parts.append(self._to_preferred_racks(own_row, own_set))
@@ -170,17 +172,18 @@ class Quincy(Policy):
         )
         return cost - 1
 
+    def _to_cluster(self, row: Int64, preference: Int64) -> TaskArcs:
+        cost = self._catalog.elsewhere_cost[preference]
+        if self._some_constrain:
+            free = cost != NOWHERE_ELSE
+            row, cost = row[free], cost[free]
+        return TaskArcs(row, np.full(len(row), to_aggregator(0)), cost)
+
     def _to_preferred_machines(self, row: Int64, preference: Int64) -> TaskArcs:
-        begin, end = (
-            self._catalog.machine_offsets[preference],
-            self._catalog.machine_offsets[preference + 1],
-        )
-        entry = ranges(begin, end - begin)
-        head, cost = (
-            self._catalog.machine[entry].astype(np.int64),
-            self._catalog.machine_cost[entry],
-        )
-        return TaskArcs(np.repeat(row, end - begin), head, cost)
+        size = self._machines_of[preference]
+        entry = ranges(self._catalog.machine_offsets[preference], size)
+        head, cost = self._machine[entry], self._catalog.machine_cost[entry]
+        return TaskArcs(np.repeat(row, size), head, cost)
 
     def _to_preferred_racks(self, row: Int64, preference: Int64) -> TaskArcs:
         begin, end = (

@@ -9,10 +9,10 @@ import numpy as np
 
 from parsync.metrics.counters import Counters
 from parsync.metrics.figures import Figures, Number
-from parsync.metrics.metric import Metric, Scope, TableColumns, ratio
+from parsync.metrics.metric import NativeMetric, Scope, TableColumns, ratio
 from parsync.metrics.quantity import Better, Unit, quantity
-from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.table_fold import Rows
 from shared_state.tasks import Int64
 
 
@@ -53,7 +53,7 @@ class BusynessFigures(Figures):
     )
 
 
-class BusynessMetric(Metric):
+class BusynessMetric(NativeMetric):
     """Decision time over time, and the commits that it bought."""
 
     kind = "busyness"
@@ -68,8 +68,8 @@ class BusynessMetric(Metric):
         super().__init__(run)
         self.count = Counters(("commits_while_counted",), run)
 
-    def fold(self, batch: RecordBatch) -> None:
-        self.count.add("commits_while_counted", batch["agent"], batch.slot("commit_us"))
+    def add_up(self, rows: Rows) -> None:
+        rows.add(self.count["commits_while_counted"], (rows["agent"], rows.slot("commit_us")))
 
     def merge(self, other: BusynessMetric) -> None:
         self.count.merge(other.count)

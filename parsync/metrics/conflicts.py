@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.metrics import histogram
-from parsync.metrics.counters import Counters, TimeSeries, add_at
+from parsync.metrics.counters import Counters, TimeSeries
 from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.metric import Metric, Scope, TableColumns, ratio
+from parsync.metrics.metric import NativeMetric, Scope, TableColumns, ratio
 from parsync.metrics.quantity import Better, Unit, quantity
-from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.table_fold import ColumnValue, Rows
 from shared_state.tasks import Int64
-from shared_state.transaction import Reason, is_conflict
+from shared_state.transaction import CONFLICTS, Reason
 
 OUTCOMES = ("accepted", "stale", "full", "machine_down", "evicted", "gang", "duplicate")
 _PER_TRANSACTION = ("decision_us", "claims", *OUTCOMES)
@@ -76,7 +76,7 @@ class ConflictFigures(Figures):
     )
 
 
-class ConflictMetric(Metric):
+class ConflictMetric(NativeMetric):
     """Outcomes of claims, by the age of the state they were planned on and by rival."""
 
     kind = "conflicts"
@@ -98,50 +98,44 @@ class ConflictMetric(Metric):
         self.rivals = np.zeros((run.agents, run.agents + 1), np.int64)
         self._series = TimeSeries(("claims", "conflicts"), run.agents, run.bucket_us)
 
-    def fold(self, batch: RecordBatch) -> None:
-        if batch.table == "tasks":
-            answered = batch.slot("commit_us")
-            self._aged(batch["agent"], answered, batch["age_us"], Outcome.ACCEPTED)
-        elif batch.table == "commits":
-            self._commits(batch)
+    def add_up(self, rows: Rows) -> None:
+        if rows.table == "tasks":
+            self._aged(rows, rows.slot("commit_us"), Outcome.ACCEPTED)
+        elif rows.table == "commits":
+            self._commits(rows)
         else:
-            self._rejections(batch)
+            self._rejections(rows)
 
-    def _commits(self, batch: RecordBatch) -> None:
-        agent, slot = batch["agent"], batch.slot("commit_us")
-        conflicts = batch["stale"].astype(np.int64) + batch["full"] + batch["evicted"]
-        sent = batch["claims"] > 0
-        self.count.add("transactions", agent[sent], slot[sent])
-        self.count.add("conflicted_transactions", agent[conflicts > 0], slot[conflicts > 0])
+    def _commits(self, rows: Rows) -> None:
+        agent, commit_us = rows["agent"], rows["commit_us"]
+        place = agent, rows.slot("commit_us")
+        conflicts = rows["stale"] + rows["full"] + rows["evicted"]
+        rows.where(rows["claims"] > 0).add(self.count["transactions"], place)
+        rows.where(conflicts > 0).add(self.count["conflicted_transactions"], place)
         for name in _PER_TRANSACTION:
             # what is NOT_KNOWN adds nothing
-            self.count.add(name, agent, slot, np.maximum(batch[name], 0))
-        self._series.add("claims", agent, batch["commit_us"], batch["claims"])
-        self._series.add("conflicts", agent, batch["commit_us"], conflicts)
+            rows.add(self.count[name], place, rows[name].clip(0, np.iinfo(np.int64).max))
+        rows.add_over_time(self._series, "claims", agent, commit_us, rows["claims"])
+        rows.add_over_time(self._series, "conflicts", agent, commit_us, conflicts)
 
-    def _rejections(self, batch: RecordBatch) -> None:
-        slot = batch.slot("at_us")
-        conflict = is_conflict(batch["reason"])
-        for outcome, mask in ((Outcome.CONFLICT, conflict), (Outcome.OTHER, ~conflict)):
-            self._aged(batch["agent"][mask], slot[mask], batch["age_us"][mask], outcome)
-        counted = conflict & (slot < self.run.outside)
-        rival = batch["rival"][counted]
-        agent = batch["agent"][counted]
+    def _rejections(self, rows: Rows) -> None:
+        slot, conflict = rows.slot("at_us"), rows["reason"].is_one_of(CONFLICTS)
+        self._aged(rows.where(conflict), slot, Outcome.CONFLICT)
+        self._aged(rows.where(~conflict), slot, Outcome.OTHER)
+        agent, rival, unknown = rows["agent"], rows["rival"], self.run.agents
         # nobody else claimed the machine
-        itself = (rival < 0) & (batch["reason"][counted] != Reason.EVICTED)
-        unknown = self.run.agents
-        rival = np.where(itself, agent, np.where((rival < 0) | (rival >= unknown), unknown, rival))
-        add_at(self.rivals, agent, rival, 1)
+        itself = (rival < 0) & (rows["reason"] != Reason.EVICTED)
+        known = rival.is_within(0, unknown - 1).choose(rival, unknown)
+        counted = rows.where(conflict & (slot < self.run.outside))
+        counted.add(self.rivals, (agent, itself.choose(agent, known)))
 
-    def _aged(
-        self, agent: NDArray[Any], slot: NDArray[np.intp], age_us: Int64, outcome: int
-    ) -> None:
-        self.count.add("aged_claims", agent, slot)
-        self.count.add("age_us", agent, slot, age_us)
-        counted = slot < self.run.outside
-        place = self.run.group_of[agent[counted]] * Outcome.COUNT + outcome
-        bucket = histogram.bucket_of(age_us[counted])
-        add_at(self.ages.reshape(-1, histogram.BUCKETS), place, bucket, 1)
+    def _aged(self, rows: Rows, slot: ColumnValue, outcome: int) -> None:
+        agent, age_us = rows["agent"], rows["age_us"]
+        rows.add(self.count["aged_claims"], (agent, slot))
+        rows.add(self.count["age_us"], (agent, slot), age_us)
+        counted = rows.where(slot < self.run.outside)
+        group = counted.take(self.run.group_of, agent, "agent")
+        counted.add(self.ages, (group, outcome, age_us.histogram_bucket()))
 
     def merge(self, other: ConflictMetric) -> None:
         self.count.merge(other.count)

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.metrics import registry
-from parsync.metrics.metric import KeptRows, Metric
+from parsync.metrics.metric import KeptRows, Metric, NativeMetric
 from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import scope_figures
+from parsync.metrics.table_fold import TableFold
 from parsync.metrics.tables import SCHEMAS, Tables
 from parsync.workload.gangs import NOT_IN_GANG, TaskGangs
 from shared_state.errors import AgoraError
@@ -119,6 +120,19 @@ class _DeclaredColumns(RecordBatch):
         return super().__getitem__(column)
 
 
+class _DeclaredTable(TableFold):
+    """What a metric adds up of a table, which refuses columns that the metric did not declare."""
+
+    def __init__(self, table: str, run: RunMetrics, kind: type[Metric]) -> None:
+        self._kind = kind
+        super().__init__(table, run.tables[table].dtypes, run.run)
+
+    def number_of(self, column: str) -> int:
+        if column not in self._kind.reads[self.table]:
+            raise _undeclared(self._kind, self.table, column)
+        return super().number_of(column)
+
+
 class _DeclaredRows(KeptRows):
     """Kept rows that refuse columns which the metric did not declare."""
 
@@ -159,9 +173,12 @@ def _figures(kind: type[Metric], parts: Sequence[Sequence[Batch]]) -> dict[str, 
         )
         run.keep(kind.keeps)
         metric = kind(run.run)
+        folds = _declared_folds(kind, metric, run)
         for batch in part:
             run.add(*batch)
-            if batch[0] in kind.reads:
+            if batch[0] in folds:
+                folds[batch[0]].fold(batch[1])
+            elif metric.folds(batch[0]):
                 _guarded(
                     kind,
                     "fold",
@@ -185,6 +202,18 @@ def _figures(kind: type[Metric], parts: Sequence[Sequence[Batch]]) -> dict[str, 
         found |= {f"{place}{name}": value for name, value in figures.items()}
         found |= {f"{place}at_least.{name}": value for name, value in bounds.items()}
     return found
+
+
+def _declared_folds(
+    kind: type[Metric], metric: Metric, run: RunMetrics
+) -> dict[str, _DeclaredTable]:
+    """What native code adds up for a metric, by table."""
+    if not isinstance(metric, NativeMetric):
+        return {}
+    folds = {table: _DeclaredTable(table, run, kind) for table in kind.reads}
+    for fold in folds.values():
+        _guarded(kind, "add_up", lambda f=fold: metric.add_up(f.rows))
+    return folds
 
 
 def _made_up_gangs(submit_us: Int64) -> TaskGangs:

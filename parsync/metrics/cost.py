@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from parsync.metrics.counters import Counters
 from parsync.metrics.figures import Figures, Number
-from parsync.metrics.metric import Metric, Scope, TableColumns, ratio
+from parsync.metrics.metric import NativeMetric, Scope, TableColumns, ratio
 from parsync.metrics.quantity import Better, Unit, quantity
-from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.table_fold import Rows
 
 
 class CostFigures(Figures):
@@ -24,7 +24,7 @@ class CostFigures(Figures):
     )
 
 
-class CostMetric(Metric):
+class CostMetric(NativeMetric):
     """The mean cost of first commits."""
 
     kind = "cost"
@@ -36,11 +36,11 @@ class CostMetric(Metric):
         super().__init__(run)
         self.count = Counters(("priced_tasks", "cost"), run)
 
-    def fold(self, batch: RecordBatch) -> None:
-        firsts = batch.first_commits
-        agent, slot = firsts["agent"], firsts.slot("submit_us")
-        self.count.add("priced_tasks", agent, slot)
-        self.count.add("cost", agent, slot, firsts["cost"])
+    def add_up(self, rows: Rows) -> None:
+        firsts = rows.first_commits
+        place = firsts["agent"], firsts.slot("submit_us")
+        firsts.add(self.count["priced_tasks"], place)
+        firsts.add(self.count["cost"], place, firsts["cost"])
 
     def merge(self, other: CostMetric) -> None:
         self.count.merge(other.count)

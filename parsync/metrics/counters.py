@@ -39,7 +39,7 @@ class Counters:
         self,
         name: str,
         agent: NDArray[Any],
-        slot: NDArray[np.intp],
+        slot: Int64,
         weight: NDArray[Any] | int = 1,
     ) -> None:
         """Add one, or a weight per row, to the counts of agents and slots."""
@@ -65,19 +65,20 @@ class TimeSeries:
         if not len(row):
             return
         bucket = np.maximum(at_us, 0) // self.bucket_us
-        self._grow(int(bucket.max()) + 1)
+        self.reach(int(bucket.max()) + 1)
         counts = self.counts[self.names.index(name)]
         add_at(counts, row, bucket, 1 if weight is None else weight)
 
     def merge(self, other: TimeSeries) -> None:
-        self._grow(other.counts.shape[2])
+        self.reach(other.counts.shape[2])
         self.counts[:, :, : other.counts.shape[2]] += other.counts
 
     def by_name(self) -> dict[str, Int64]:
         """The counts of each name."""
         return dict(zip(self.names, self.counts, strict=True))
 
-    def _grow(self, buckets: int) -> None:
+    def reach(self, buckets: int) -> None:
+        """Make room for so many buckets, in another array than before."""
         missing = buckets - self.counts.shape[2]
         if missing > 0:
             grown = max(missing, self.counts.shape[2])

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from parsync.metrics.days import Days
 from parsync.metrics.figures import Figures, Number
-from parsync.metrics.metric import Metric, Scope, TableColumns
+from parsync.metrics.metric import NativeMetric, Scope, TableColumns
 from parsync.metrics.quantity import Better, Unit, quantity
-from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.table_fold import ColumnValue, Rows
 from parsync.metrics.tables import NOT_KNOWN
 from shared_state.tasks import Int64
 
@@ -56,7 +56,7 @@ class DailyConflictFigures(Figures):
     service_conflict_fraction_mad: Number | None = _deviation(" of service jobs")
 
 
-class DailyConflictMetric(Metric):
+class DailyConflictMetric(NativeMetric):
     """Transactions and attempts with claims, and those of them with a conflict, by day."""
 
     kind = "daily_conflicts"
@@ -78,27 +78,27 @@ class DailyConflictMetric(Metric):
             of_job = run.jobs.having(run.services, run.job_of)
             self._is_service = of_job if of_job.any() else None
 
-    def fold(self, batch: RecordBatch) -> None:
-        if batch.table == "commits":
-            failed = (batch["stale"] > 0) | (batch["full"] > 0) | (batch["evicted"] > 0)
-            self._add("", batch, "commit_us", failed)
+    def add_up(self, rows: Rows) -> None:
+        if rows.table == "commits":
+            failed = (rows["stale"] > 0) | (rows["full"] > 0) | (rows["evicted"] > 0)
+            self._add("", rows, "commit_us", failed)
             return
-        index = self.run.jobs
-        if self._is_service is None or index is None:
+        if self._is_service is None or self.run.jobs is None:
             return
-        batch = batch.where(index.has(batch["job"]))
-        is_service = self._is_service[index.places(batch["job"])]
+        job = rows["job"].place_among(self.run.jobs.ids)
+        rows = rows.where(job >= 0)
+        is_service = rows.take(self._is_service, job, "job") == 1
         for name, mine in (("batch_", ~is_service), ("service_", is_service)):
-            chosen = batch.where(mine)
-            self._add(name, chosen, "start_us", chosen["conflicts"] > 0)
+            self._add(name, rows.where(mine), "start_us", rows["conflicts"] > 0)
 
-    def _add(self, name: str, batch: RecordBatch, time: str, failed: NDArray[np.bool_]) -> None:
+    def _add(self, name: str, rows: Rows, time: str, failed: ColumnValue) -> None:
         """Count transactions on the days of their times."""
         # times are not known of transactions that were lost with a killed scheduler
-        sent = (batch["claims"] > 0) & (batch[time] != NOT_KNOWN)
-        place = (batch["agent"], batch.slot(time), self._days.of(batch[time]))
-        for counts, chosen in ((self._tried[name], sent), (self._failed[name], sent & failed)):
-            np.add.at(counts, tuple(column[chosen] for column in place), 1)
+        sent = rows.where((rows["claims"] > 0) & (rows[time] != NOT_KNOWN))
+        day = (rows[time] // self._days.length_us).clip(0, self._days.count - 1)
+        place = rows["agent"], rows.slot(time), day
+        sent.add(self._tried[name], place)
+        sent.where(failed).add(self._failed[name], place)
 
     def merge(self, other: DailyConflictMetric) -> None:
         for name in _NAMES:

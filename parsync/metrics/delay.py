@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from parsync.metrics import histogram
 from parsync.metrics.counters import Counters, TimeSeries
 from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.metric import Metric, Scope, TableColumns, is_incomplete, ratio
+from parsync.metrics.metric import NativeMetric, Scope, TableColumns, is_incomplete, ratio
 from parsync.metrics.quantity import Better, Unit, quantity
-from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.table_fold import ColumnValue, Rows
 from shared_state.tasks import Int64
 
 _PERCENTILES = {"delay_p50_us": 0.5, "delay_p90_us": 0.9, "delay_p99_us": 0.99}
@@ -98,7 +98,7 @@ def _quantile_us(counts: Int64, fraction: float, beyond: int = 0) -> float | Non
     return None if found is None else float(round(found))
 
 
-class DelayMetric(Metric):
+class DelayMetric(NativeMetric):
     """Delays of first commits."""
 
     kind = "delay"
@@ -117,40 +117,35 @@ class DelayMetric(Metric):
         # by agent and slot
         self._waiting = TimeSeries(("tasks", "since_us"), run.agents * run.slots, run.bucket_us)
 
-    def fold(self, batch: RecordBatch) -> None:
-        if batch.table == "submissions":
-            self._submissions(batch)
+    def add_up(self, rows: Rows) -> None:
+        if rows.table == "submissions":
+            self._submissions(rows)
         else:
-            self._first_commits(batch.first_commits)
+            self._first_commits(rows.first_commits)
 
-    def _submissions(self, batch: RecordBatch) -> None:
-        agent, submit_us, slot = batch["agent"], batch["submit_us"], batch.slot("submit_us")
-        self._wait(agent, slot, submit_us, batch["tasks"])
-        self.count.add("submitted", agent, slot, batch["tasks"])
-        self._series.add("submitted", agent, submit_us, batch["tasks"])
+    def _submissions(self, rows: Rows) -> None:
+        agent, submit_us, tasks = rows["agent"], rows["submit_us"], rows["tasks"]
+        self._wait(rows, tasks, tasks * submit_us)
+        rows.add(self.count["submitted"], (agent, rows.slot("submit_us")), tasks)
+        rows.add_over_time(self._series, "submitted", agent, submit_us, tasks)
 
-    def _first_commits(self, batch: RecordBatch) -> None:
-        agent, submit_us, slot = batch["agent"], batch["submit_us"], batch.slot("submit_us")
-        delay_us, bucket = batch.delay_us, delay_bucket(batch)
-        np.add.at(
-            self.delays.reshape(-1),
-            (agent * np.int64(self.run.slots) + slot) * np.int64(histogram.BUCKETS) + bucket,
-            1,
-        )
-        self.count.add("committed", agent, slot)
-        self.count.add("attempts", agent, slot, batch["attempts"])
-        self.count.add("delay_us", agent, slot, delay_us)
-        self._wait(agent, slot, submit_us, np.full(len(agent), -1, np.int64))
-        self._series.add("committed", agent, submit_us)
-        self._series.add("delay_us", agent, submit_us, delay_us)
+    def _first_commits(self, rows: Rows) -> None:
+        agent, submit_us, slot = rows["agent"], rows["submit_us"], rows.slot("submit_us")
+        delay_us = rows["commit_us"] - submit_us
+        rows.add(self.delays, (agent, slot, delay_us.histogram_bucket()))
+        rows.add(self.count["committed"], (agent, slot))
+        rows.add(self.count["attempts"], (agent, slot), rows["attempts"])
+        rows.add(self.count["delay_us"], (agent, slot), delay_us)
+        self._wait(rows, -1, -submit_us)
+        rows.add_over_time(self._series, "committed", agent, submit_us)
+        rows.add_over_time(self._series, "delay_us", agent, submit_us, delay_us)
 
-    def _wait(
-        self, agent: NDArray[Any], slot: NDArray[np.intp], submit_us: Int64, tasks: Int64
-    ) -> None:
-        """More of these tasks wait (fewer, if negative)."""
-        place = agent * np.int64(self.run.slots) + slot
-        self._waiting.add("tasks", place, submit_us, tasks)
-        self._waiting.add("since_us", place, submit_us, tasks * submit_us)
+    def _wait(self, rows: Rows, tasks: ColumnValue | int, since_us: ColumnValue) -> None:
+        """More tasks wait (fewer, if negative), submitted at times of this sum."""
+        submit_us = rows["submit_us"]
+        place = rows["agent"] * self.run.slots + rows.slot("submit_us")
+        rows.add_over_time(self._waiting, "tasks", place, submit_us, tasks)
+        rows.add_over_time(self._waiting, "since_us", place, submit_us, since_us)
 
     def merge(self, other: DelayMetric) -> None:
         self.count.merge(other.count)
@@ -222,11 +217,3 @@ class DelayMetric(Metric):
     def _of(self, scope: Scope) -> Int64:
         delays: Int64 = self.delays[np.ix_(scope.agents, scope.slots)].sum(axis=(0, 1))
         return delays
-
-
-def delay_bucket(first_commits: RecordBatch) -> NDArray[np.intp]:
-    """The histogram's bucket of the delay of each first commit."""
-    buckets: NDArray[np.intp] = first_commits.derived(
-        "delay_bucket", lambda: histogram.bucket_of(first_commits.delay_us)
-    )
-    return buckets

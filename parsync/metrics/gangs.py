@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from parsync.metrics.figures import Count, Figures, Number
 from parsync.metrics.job_index import JobIndex
-from parsync.metrics.metric import Metric, Scope, TableColumns
+from parsync.metrics.metric import NativeMetric, Scope, TableColumns
 from parsync.metrics.quantity import Better, Quantity, Unit, quantity
-from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.table_fold import Rows
 from parsync.workload.gangs import NOT_IN_GANG, TaskGangs
 from schedulers.interface import ChangeKind
-from shared_state.tasks import Int32, Int64
 
 _NOT_SEEN = -1
 _NEVER = np.iinfo(np.int64).max
@@ -81,7 +80,7 @@ class _Gangs(NamedTuple):
     waiting: NDArray[np.bool_]  # some task was not, and none has left the queue
 
 
-class GangMetric(Metric):
+class GangMetric(NativeMetric):
     """First starts and losses of the tasks of each gang."""
 
     kind = "gangs"
@@ -111,34 +110,27 @@ class GangMetric(Metric):
         self._lost = np.zeros(gangs, np.bool_)
         self._left = np.zeros(gangs, np.bool_)
 
-    def fold(self, batch: RecordBatch) -> None:
+    def add_up(self, rows: Rows) -> None:
         if not len(self._gangs):
             return
-        if batch.table == "submissions":
-            job = self._jobs.places(batch["job"])
-            self._agent[job] = batch["agent"]
-            np.maximum.at(self._submitted_us, job, batch["submit_us"])
-        elif batch.table == "tasks":
-            self._commits(batch.first_commits)
-        elif batch.table == "ends":
-            lost = (batch["change"] == ChangeKind.EVICTED) | (batch["change"] == ChangeKind.LOST)
-            self._lost[self._of(batch["task"][lost])] = True
+        if rows.table == "submissions":
+            job = rows["job"].place_among(self._jobs.ids)
+            rows.store(self._agent, (job,), rows["agent"])
+            rows.largest(self._submitted_us, (job,), rows["submit_us"])
+            return
+        gang = rows.take(self._gangs.place, rows["task"], "task")
+        rows = rows.where(gang != NOT_IN_GANG)
+        if rows.table == "tasks":
+            firsts, start_us = rows.first_commits, rows["start_us"]
+            firsts.add(self._started, (gang,))
+            firsts.smallest(self._first_start_us, (gang,), start_us)
+            firsts.largest(self._last_start_us, (gang,), start_us)
+            firsts.largest(self._commit_us, (gang,), rows["commit_us"])
+        elif rows.table == "ends":
+            lost = rows["change"].is_one_of((ChangeKind.EVICTED, ChangeKind.LOST))
+            rows.where(lost).store(self._lost, (gang,), 1)
         else:
-            self._left[self._of(batch["task"])] = True
-
-    def _commits(self, firsts: RecordBatch) -> None:
-        place = self._gangs.place[firsts["task"]]
-        inside = place != NOT_IN_GANG
-        place, start_us = place[inside], firsts["start_us"][inside]
-        np.add.at(self._started, place, 1)
-        np.minimum.at(self._first_start_us, place, start_us)
-        np.maximum.at(self._last_start_us, place, start_us)
-        np.maximum.at(self._commit_us, place, firsts["commit_us"][inside])
-
-    def _of(self, task: Int64) -> Int32:
-        """The gangs of those of these tasks that are in one."""
-        place: Int32 = self._gangs.place[task]
-        return place.compress(place != NOT_IN_GANG)
+            rows.store(self._left, (gang,), 1)
 
     def merge(self, other: GangMetric) -> None:
         np.maximum(self._agent, other._agent, out=self._agent)

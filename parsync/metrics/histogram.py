@@ -1,36 +1,27 @@
 """Integer histograms with logarithmic buckets: exact counts and sums, quantiles to within 0.8 per
 cent.
 
-A value v >= 0 falls into a bucket of width 1 while v < 256, and above that into one of 128 equal
-buckets per power of two, so a bucket is never wider than 1/128 of its smallest value. A quantile is
+Values below 256 have a bucket each, larger ones share 128 equal buckets per power of two
+(native/histogram.hpp), so a bucket is never wider than 1/128 of its smallest value. A quantile is
 placed within its bucket by its rank, so that it moves steadily with the data (else two runs would
-seem to differ by whole buckets, with certainty): at most 0.8 % off, and exact below 256. (The
-layout is that of HdrHistogram by Gil Tene.) Only shifts and frexp are used, so equal values share a
-bucket on every machine.
+seem to differ by whole buckets, with certainty): at most 0.8 % off, and exact below 256.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from parsync.metrics._native import HISTOGRAM_BUCKETS, buckets_of
 from shared_state.tasks import Int64
 
 _SUB_BITS = 7
-_LARGEST_US = 1 << 40  # twelve days; larger values share the last bucket
 RESOLUTION = 2.0**-_SUB_BITS
+BUCKETS = HISTOGRAM_BUCKETS
 
 
-def bucket_of(value: Int64) -> NDArray[np.intp]:
+def bucket_of(value: Int64) -> Int64:
     """The bucket of each value; negative values count as 0."""
-    bounded = np.clip(value, 0, _LARGEST_US)
-    exponent = np.frexp(bounded.astype(np.float64))[1]  # floor(log2 v) + 1, exact below 2**53
-    shift = np.maximum(exponent - (_SUB_BITS + 1), 0).astype(np.int64)
-    bucket: NDArray[np.intp] = ((shift << _SUB_BITS) + (bounded >> shift)).astype(np.intp)
-    return bucket
-
-
-BUCKETS = int(bucket_of(np.array([_LARGEST_US]))[0]) + 1
+    return buckets_of(np.asarray(value, np.int64))
 
 
 def _lower_edges() -> Int64:

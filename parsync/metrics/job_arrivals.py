@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from parsync.metrics.job_index import JobIndex
-from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.table_fold import Rows
 
 UNKNOWN = -1
 
@@ -27,13 +26,11 @@ class JobArrivals:
         self.agent = np.full(jobs, UNKNOWN, np.int32)
         self.slot = np.zeros(jobs, np.int32)
 
-    def add(self, rows: RecordBatch, slot: NDArray[np.intp]) -> None:
-        """Take in rows of the table `submissions`, with the slots of their times."""
-        job = self._index.places(rows["job"])
-        np.minimum.at(self.submit_us, job, rows["submit_us"])
-        first = rows["submit_us"] == self.submit_us[job]
-        self.agent[job[first]] = rows["agent"][first]
-        self.slot[job[first]] = slot[first]
+    def add_up(self, rows: Rows) -> None:
+        """Declare what is kept of the table `submissions`."""
+        place = (rows["job"].place_among(self._index.ids),)
+        beside = (self.agent, rows["agent"]), (self.slot, rows.slot("submit_us"))
+        rows.store_earliest(self.submit_us, place, rows["submit_us"], beside)
 
     def merge(self, other: JobArrivals) -> None:
         """Take over what another object saw of the same run."""

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from parsync.metrics.counters import Counters
 from parsync.metrics.figures import Figures, Number
-from parsync.metrics.metric import Metric, Scope, TableColumns, ratio
+from parsync.metrics.metric import NativeMetric, Scope, TableColumns, ratio
 from parsync.metrics.quantity import Better, Unit, quantity
-from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.table_fold import Rows
 from parsync.metrics.tables import NOT_KNOWN
 
 _CLASSES = ("batch", "service")
@@ -54,7 +54,7 @@ class JobClassFigures(Figures):
     )
 
 
-class JobClassMetric(Metric):
+class JobClassMetric(NativeMetric):
     """Counts of scheduling attempts, and their decision times, by class."""
 
     kind = "job_classes"
@@ -72,24 +72,21 @@ class JobClassMetric(Metric):
             of_job = run.jobs.having(run.services, run.job_of)
             self._is_service = of_job if of_job.any() else None
 
-    def fold(self, batch: RecordBatch) -> None:
-        index = self.run.jobs
-        if self._is_service is None or index is None:
+    def add_up(self, rows: Rows) -> None:
+        if self._is_service is None or self.run.jobs is None:
             return
+        job = rows["job"].place_among(self.run.jobs.ids)
         # times are not known of transactions that were lost with a killed scheduler
-        batch = batch.where(index.has(batch["job"]) & (batch["start_us"] != NOT_KNOWN))
-        agent, slot = batch["agent"], batch.slot("start_us")
-        is_service = self._is_service[index.places(batch["job"])]
-        failed = batch["conflicts"] > 0
-        for name, mine in (("batch", ~is_service), ("service", is_service)):
-            for what, chosen in (
-                ("tried", mine & (batch["claims"] > 0)),
-                ("failed", mine & failed),
-            ):
-                self.count.add(f"{name}_{what}", agent[chosen], slot[chosen])
-            for what, chosen in (("useful_us", mine & ~failed), ("wasted_us", mine & failed)):
-                time_us = batch["decision_us"][chosen]
-                self.count.add(f"{name}_{what}", agent[chosen], slot[chosen], time_us)
+        rows = rows.where((job >= 0) & (rows["start_us"] != NOT_KNOWN))
+        place = rows["agent"], rows.slot("start_us")
+        is_service = rows.take(self._is_service, job, "job") == 1
+        failed = rows["conflicts"] > 0
+        for name, mine in (("batch", rows.where(~is_service)), ("service", rows.where(is_service))):
+            mine.where(rows["claims"] > 0).add(self.count[f"{name}_tried"], place)
+            mine.where(failed).add(self.count[f"{name}_failed"], place)
+            time_us = rows["decision_us"]
+            mine.where(~failed).add(self.count[f"{name}_useful_us"], place, time_us)
+            mine.where(failed).add(self.count[f"{name}_wasted_us"], place, time_us)
 
     def merge(self, other: JobClassMetric) -> None:
         self.count.merge(other.count)

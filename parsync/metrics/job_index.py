@@ -13,22 +13,17 @@ class JobIndex:
 
     Args:
         job_of: int64[tasks], the job of each task id; negative for tasks in no job.
+
+    Attributes:
+        ids: int64[jobs], ascending. A job of which all tasks ran before the run began has none.
     """
 
     def __init__(self, job_of: Int64) -> None:
-        self._ids = np.unique(job_of[job_of >= 0])
-        self._dense = len(self._ids) == 0 or int(self._ids[-1]) == len(self._ids) - 1
+        self.ids = np.unique(job_of[job_of >= 0])
+        self._dense = len(self.ids) == 0 or int(self.ids[-1]) == len(self.ids) - 1
 
     def __len__(self) -> int:
-        return len(self._ids)
-
-    def has(self, job: Int64) -> NDArray[np.bool_]:
-        """Which of these jobs the run has. It has none whose tasks all ran before it began."""
-        if self._dense:
-            return job < len(self._ids)
-        place = np.minimum(np.searchsorted(self._ids, job), len(self._ids) - 1)
-        found: NDArray[np.bool_] = self._ids[place] == job
-        return found
+        return len(self.ids)
 
     def having(self, chosen: NDArray[np.bool_], job_of: Int64) -> NDArray[np.bool_]:
         """Which jobs have a chosen task: bool[jobs], by their places.
@@ -45,4 +40,4 @@ class JobIndex:
         """The place of each of these jobs, which the run has."""
         if self._dense:
             return job.astype(np.intp, copy=False)
-        return np.searchsorted(self._ids, job)
+        return np.searchsorted(self.ids, job)

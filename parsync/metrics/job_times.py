@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from parsync.metrics.job_arrivals import UNKNOWN, JobArrivals
 from parsync.metrics.job_index import JobIndex
-from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.table_fold import Rows
 from schedulers.interface import ChangeKind
 from shared_state.tasks import Int64
 
@@ -93,37 +93,32 @@ class JobTimes:
         self._again: dict[int, list[tuple[int, int]]] = {}
         self._cut: dict[int, list[int]] = {}  # task -> ends other than by finishing
 
-    def add_submissions(self, rows: RecordBatch, slot: NDArray[np.intp]) -> None:
-        self._arrivals.add(rows, slot)
+    def add_up(self, rows: Rows) -> None:
+        """Declare what is kept of the tables `submissions`, `tasks` and `ends`."""
+        if rows.table == "submissions":
+            self._arrivals.add_up(rows)
+        elif rows.table == "tasks":
+            self._commits(rows)
+        else:
+            finished = rows["change"] == ChangeKind.FINISHED
+            rows.where(finished).store(self._finish_us, (rows["task"],), rows["end_us"])
+            rows.where(~finished).call(self._cut_short, rows["task"], rows["end_us"])
 
-    def add_tasks(self, rows: RecordBatch, slot: NDArray[np.intp]) -> None:
-        tag = (
-            (slot << _SLOT_SHIFT) | rows["prefers"] * _PREFERS | rows["preferred"] * _PREFERRED
-        ).astype(np.int16)
-        first = rows["first"] == 1
-        if not first.all():
-            later = ~first
-            for task, commit_us, its in zip(
-                rows["task"][later].tolist(),
-                rows["commit_us"][later].tolist(),
-                tag[later].tolist(),
-                strict=True,
-            ):
-                self._again.setdefault(task, []).append((commit_us, its))
-            tag = tag[first]
-        firsts = rows.first_commits
-        self._commit_us[firsts["task"]] = firsts["commit_us"]
-        self._tag[firsts["task"]] = tag
+    def _commits(self, rows: Rows) -> None:
+        task, commit_us = rows["task"], rows["commit_us"]
+        tag = rows.slot("submit_us") * (1 << _SLOT_SHIFT)
+        tag += rows["prefers"] * _PREFERS + rows["preferred"] * _PREFERRED
+        rows.first_commits.store(self._commit_us, (task,), commit_us)
+        rows.first_commits.store(self._tag, (task,), tag)
+        rows.where(rows["first"] != 1).call(self._committed_again, task, commit_us, tag)
 
-    def add_ends(self, rows: RecordBatch) -> None:
-        finished = rows["change"] == ChangeKind.FINISHED
-        if not finished.all():
-            cut = ~finished
-            for task, end_us in zip(
-                rows["task"][cut].tolist(), rows["end_us"][cut].tolist(), strict=True
-            ):
-                self._cut.setdefault(task, []).append(end_us)
-        self._finish_us[rows["task"][finished]] = rows["end_us"][finished]
+    def _committed_again(self, task: Int64, commit_us: Int64, tag: Int64) -> None:
+        for name, *commit in zip(task.tolist(), commit_us.tolist(), tag.tolist(), strict=True):
+            self._again.setdefault(name, []).append((commit[0], commit[1]))
+
+    def _cut_short(self, task: Int64, end_us: Int64) -> None:
+        for name, at_us in zip(task.tolist(), end_us.tolist(), strict=True):
+            self._cut.setdefault(name, []).append(at_us)
 
     def merge(self, other: JobTimes) -> None:
         """Take over what another accumulator saw of the same workload."""

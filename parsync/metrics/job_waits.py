@@ -14,10 +14,10 @@ import numpy as np
 from parsync.metrics.figures import Figures, Number
 from parsync.metrics.job_arrivals import JobArrivals
 from parsync.metrics.job_index import JobIndex
-from parsync.metrics.metric import Metric, Scope, TableColumns, is_incomplete
+from parsync.metrics.metric import NativeMetric, Scope, TableColumns, is_incomplete
 from parsync.metrics.quantity import Better, Unit, quantity
-from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.table_fold import Rows
 from parsync.metrics.tables import NOT_KNOWN
 from shared_state.tasks import Int64
 
@@ -99,7 +99,7 @@ class _Waits(NamedTuple):
         return -(-len(self.wait_us) * _TAIL_PERCENT // 100) - 1
 
 
-class JobWaitMetric(Metric):
+class JobWaitMetric(NativeMetric):
     """The first attempt of each job, and the one that completed it."""
 
     kind = "job_waits"
@@ -125,23 +125,21 @@ class JobWaitMetric(Metric):
         # an attempt was lost with a killed scheduler, and so were the job's waits
         self._lost = np.zeros(jobs, np.bool_)
 
-    def fold(self, batch: RecordBatch) -> None:
+    def add_up(self, rows: Rows) -> None:
         if not len(self._index):
             return
-        if batch.table == "submissions":
-            job = self._index.places(batch["job"])
-            self._arrivals.add(batch, batch.slot("submit_us"))
-            np.add.at(self._unplaced, job, batch["tasks"])
+        job = rows["job"].place_among(self._index.ids)
+        if rows.table == "submissions":
+            self._arrivals.add_up(rows)
+            rows.add(self._unplaced, (job,), rows["tasks"])
             return
-        batch = batch.where(self._index.has(batch["job"]))  # not those evicted from before the run
-        job = self._index.places(batch["job"])
-        start_us, placed = batch["start_us"], batch["placed"]
+        ours = rows.where(job >= 0)  # not those evicted from before the run
+        start_us, placed = rows["start_us"], rows["placed"]
         known = start_us != NOT_KNOWN
-        self._lost[job[~known]] = True
-        np.minimum.at(self._first_us, job[known], start_us[known])
-        np.subtract.at(self._unplaced, job, placed)
-        some = placed > 0
-        np.maximum.at(self._last_us, job[some], start_us[some])
+        ours.where(~known).store(self._lost, (job,), 1)
+        ours.where(known).smallest(self._first_us, (job,), start_us)
+        ours.add(self._unplaced, (job,), -placed)
+        ours.where(placed > 0).largest(self._last_us, (job,), start_us)
 
     def merge(self, other: JobWaitMetric) -> None:
         self._arrivals.merge(other._arrivals)

@@ -6,12 +6,14 @@ import dataclasses
 from collections.abc import Mapping
 from typing import ClassVar
 
+import numpy as np
+
 from parsync.metrics.figures import Count, Figures, Number
 from parsync.metrics.job_times import JobTimes, JobTotals
-from parsync.metrics.metric import Metric, Scope, TableColumns, is_incomplete, ratio
+from parsync.metrics.metric import NativeMetric, Scope, TableColumns, is_incomplete, ratio
 from parsync.metrics.quantity import Better, Unit, quantity
-from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.table_fold import Rows
 from shared_state.tasks import Int64
 
 
@@ -62,7 +64,7 @@ class JobFigures(Figures):
     )
 
 
-class JobMetric(Metric):
+class JobMetric(NativeMetric):
     """Times of jobs, and of their tasks on machines."""
 
     kind = "jobs"
@@ -81,21 +83,17 @@ class JobMetric(Metric):
             if run.job_of is None or run.jobs is None
             else JobTimes(run.job_of, run.jobs, run.agents, run.slots, run.endless)
         )
-        self._totals: tuple[int, JobTotals] | None = None  # last_us, and the totals until then
+        self._rows = np.zeros(1, np.int64)  # so far
+        # the totals until a time, after so many rows
+        self._totals: tuple[tuple[int, int], JobTotals] | None = None
 
-    def fold(self, batch: RecordBatch) -> None:
-        if self._times is None:
-            return
-        self._totals = None
-        if batch.table == "submissions":
-            self._times.add_submissions(batch, batch.slot("submit_us"))
-        elif batch.table == "tasks":
-            self._times.add_tasks(batch, batch.slot("submit_us"))
-        else:
-            self._times.add_ends(batch)
+    def add_up(self, rows: Rows) -> None:
+        if self._times is not None:
+            rows.count(self._rows)
+            self._times.add_up(rows)
 
     def merge(self, other: JobMetric) -> None:
-        self._totals = None
+        self._rows += other._rows
         if self._times is not None and other._times is not None:
             self._times.merge(other._times)
 
@@ -138,8 +136,9 @@ class JobMetric(Metric):
         """The sums over all jobs until last_us; None where the run's jobs are not known."""
         if self._times is None:
             return None
-        if self._totals is None or self._totals[0] != last_us:
-            self._totals = (last_us, self._times.totals(last_us))
+        known = last_us, int(self._rows[0])
+        if self._totals is None or self._totals[0] != known:
+            self._totals = known, self._times.totals(last_us)
         return self._totals[1]
 
     def _sums(self, scope: Scope) -> dict[str, int]:

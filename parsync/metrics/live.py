@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from parsync.metrics import histogram
-from parsync.metrics.counters import add_at
-from parsync.metrics.delay import delay_bucket
 from parsync.metrics.quantity import Quantity
-from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.table_fold import Rows
 from shared_state.tasks import Int64
 
 DELAY_BOUNDS_US = tuple(
@@ -20,6 +18,9 @@ DELAY_BOUNDS_US = tuple(
 _LAST_BUCKET_BELOW = np.append(
     histogram.bucket_of(np.array(DELAY_BOUNDS_US)) - 1, histogram.BUCKETS - 1
 )
+
+_OF_THE_CELL = ("running", "machines_up", "used_permille")
+_NOT_SEEN = -1
 
 
 # A metric's sums by agent since the start: int64[agents] of a part and of its whole.
@@ -94,40 +95,41 @@ class LiveLine:
     """Counters that start anew at every snapshot, over agents 0..agents-1."""
 
     def __init__(self, agents: int) -> None:
-        self._agents = agents
         self._since_us = 0
         self._queue = np.zeros(agents, np.int64)
-        self._cell: tuple[int, int, int] | None = None
+        self._cell = np.full(len(_OF_THE_CELL), _NOT_SEEN, np.int64)  # at its last sample
         self._shown: dict[str, LiveSums] = {}  # sums by quantity when the line was last shown
-        self._clear()
+        self._commits, self._prefers, self._preferred, self._claims, self._conflicts = np.zeros(
+            (5, agents), np.int64
+        )
+        self._delays = np.zeros((agents, histogram.BUCKETS), np.int64)
 
     def _clear(self) -> None:
-        self._commits, self._prefers, self._preferred, self._claims, self._conflicts = np.zeros(
-            (5, self._agents), np.int64
-        )
-        self._delays = np.zeros((self._agents, histogram.BUCKETS), np.int64)
+        self._commits[:] = self._prefers[:] = self._preferred[:] = 0
+        self._claims[:] = self._conflicts[:] = 0
+        self._delays[:] = 0
 
-    def add(self, batch: RecordBatch) -> None:
-        """Add a batch of any table."""
-        if batch.table == "tasks":
-            self._tasks(batch.first_commits)
-        elif batch.table == "commits":
-            np.add.at(self._claims, batch["agent"], batch["claims"])
-            conflicts = batch["stale"] + batch["full"] + batch["evicted"]
-            np.add.at(self._conflicts, batch["agent"], conflicts)
-        elif batch.table == "agents":
-            self._queue[batch["agent"]] = batch["queued"]
-        elif batch.table == "cell":
-            names = ("running", "machines_up", "used_permille")
-            running, machines_up, used_permille = (int(batch[name][-1]) for name in names)
-            self._cell = (running, machines_up, used_permille)
-
-    def _tasks(self, firsts: RecordBatch) -> None:
-        agent, bucket = firsts["agent"], delay_bucket(firsts)
-        add_at(self._delays, agent, bucket, 1)
-        self._commits += np.bincount(agent, minlength=self._agents)
-        self._prefers += np.bincount(agent[firsts["prefers"] == 1], minlength=self._agents)
-        self._preferred += np.bincount(agent[firsts["preferred"] == 1], minlength=self._agents)
+    def add_up(self, rows: Rows) -> None:
+        """Declare what is added up of a table."""
+        if rows.table == "cell":
+            for place, name in enumerate(_OF_THE_CELL):
+                rows.store(self._cell, (place,), rows[name])
+            return
+        if rows.table not in ("tasks", "commits", "agents"):
+            return
+        agent = (rows["agent"],)
+        if rows.table == "tasks":
+            firsts = rows.first_commits
+            delay_us = rows["commit_us"] - rows["submit_us"]
+            firsts.add(self._delays, (*agent, delay_us.histogram_bucket()))
+            firsts.add(self._commits, agent)
+            firsts.where(rows["prefers"] == 1).add(self._prefers, agent)
+            firsts.where(rows["preferred"] == 1).add(self._preferred, agent)
+        elif rows.table == "commits":
+            rows.add(self._claims, agent, rows["claims"])
+            rows.add(self._conflicts, agent, rows["stale"] + rows["full"] + rows["evicted"])
+        else:
+            rows.store(self._queue, agent, rows["queued"])
 
     def take(
         self,
@@ -143,10 +145,12 @@ class LiveLine:
         window_us = max(at_us - self._since_us, 1)
         since = [(quantity, self._since_shown(quantity.key, sums)) for quantity, sums in others]
         lines = tuple(self._line(agent, window_us, since) for agent in agents)
-        cell: tuple[int | None, int | None, int | None] = self._cell or (None, None, None)
         self._since_us = at_us
         self._clear()
-        return Snapshot(at_us, window_us, lines, *cell)
+        running, machines_up, used_permille = (
+            None if value == _NOT_SEEN else value for value in self._cell.tolist()
+        )
+        return Snapshot(at_us, window_us, lines, running, machines_up, used_permille)
 
     def _since_shown(self, key: str, sums: LiveSums) -> LiveSums:
         part, whole = (np.array(column, np.int64) for column in sums)

@@ -23,6 +23,7 @@ from parsync.metrics.quantity import Quantity, quantities_of
 from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.record_buffer import Table
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.table_fold import Rows
 from parsync.metrics.tables import Tables
 from shared_state.tasks import Int64
 
@@ -113,6 +114,10 @@ class Metric(metaclass=MetricClass):
     def fold(self, batch: RecordBatch) -> None:
         """Add up a batch of a table of `reads`. Called about once per 16,000 rows."""
 
+    def folds(self, table: str) -> bool:
+        """Whether fold() is to be called with the rows of a table."""
+        return table in self.reads
+
     def merge(self, other: Self) -> None:
         """Add what another object of the same run has added up."""
 
@@ -153,6 +158,18 @@ class Metric(metaclass=MetricClass):
     def quantities(cls) -> list[Quantity]:
         """The quantities among its figures."""
         return quantities_of(cls.figures_model, cls.kind)
+
+
+class NativeMetric(Metric):
+    """A metric that declares what is added up of each row, and leaves it to native code."""
+
+    @abstractmethod
+    def add_up(self, rows: Rows) -> None:
+        """Declare what is added up of the rows of a table of `reads`. Called once for each of them
+        before rows come, and again for every copy of this object."""
+
+    def folds(self, table: str) -> bool:
+        return False
 
 
 def ratio(part: float, whole: float) -> float | None:

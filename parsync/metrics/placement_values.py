@@ -38,9 +38,10 @@ class PlacementValueMetric(Metric):
         ]
         self._sums = {value.quantity.key: np.zeros(shape, np.int64) for value in run.values}
 
+    def folds(self, table: str) -> bool:
+        return bool(self.run.values) and super().folds(table)
+
     def fold(self, batch: RecordBatch) -> None:
-        if not self.run.values:
-            return
         firsts = batch.first_commits
         agent, slot = firsts["agent"], firsts.slot("submit_us")
         for value in self.run.values:

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.metric import Metric, Scope, TableColumns
+from parsync.metrics.metric import NativeMetric, Scope, TableColumns
 from parsync.metrics.quantity import Better, Unit, quantity
-from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.table_fold import Rows
 from shared_state.tasks import NO_PREFERENCE, Int64
 
 # Of a set with fewer tasks the share says little: that of 100 tasks is within 10 percentage points
@@ -82,7 +82,7 @@ class _SetCounts:
     preferred: Int64
 
 
-class PreferenceSetMetric(Metric):
+class PreferenceSetMetric(NativeMetric):
     """Submitted tasks and first commits on preferred machines, by preference set."""
 
     kind = "preference_sets"
@@ -95,7 +95,8 @@ class PreferenceSetMetric(Metric):
 
     def __init__(self, run: RunFrame) -> None:
         super().__init__(run)
-        self._counts: _SetCounts | None = None
+        self._rows = np.zeros(1, np.int64)  # so far
+        self._counts: tuple[int, _SetCounts | None] | None = None  # after so many rows
         self._jobs = None if run.preferences is None else run.jobs
         tasks = 0 if run.preferences is None else len(run.preferences.preference)
         jobs = 0 if self._jobs is None else len(self._jobs)
@@ -103,30 +104,32 @@ class PreferenceSetMetric(Metric):
         self._agent = np.full(jobs, _NOT_SEEN, np.int32)
         self._last_us = np.full(jobs, _NOT_SEEN, np.int64)  # the last submission of each job
 
-    def fold(self, batch: RecordBatch) -> None:
+    def add_up(self, rows: Rows) -> None:
         if self._jobs is None:
             return
-        self._counts = None
-        if batch.table == "submissions":
-            place = self._jobs.places(batch["job"])
-            self._agent[place] = batch["agent"]
-            np.maximum.at(self._last_us, place, batch["submit_us"])
+        rows.count(self._rows)
+        if rows.table == "submissions":
+            job = rows["job"].place_among(self._jobs.ids)
+            rows.store(self._agent, (job,), rows["agent"])
+            rows.largest(self._last_us, (job,), rows["submit_us"])
         else:
-            firsts = batch.first_commits
-            self._preferred[firsts["task"][firsts["preferred"] == 1]] = True
+            hits = rows.first_commits.where(rows["preferred"] == 1)
+            hits.store(self._preferred, (rows["task"],), 1)
 
     def merge(self, other: PreferenceSetMetric) -> None:
-        self._counts = None
+        self._rows += other._rows
         self._preferred |= other._preferred
         np.maximum(self._agent, other._agent, out=self._agent)
         np.maximum(self._last_us, other._last_us, out=self._last_us)
 
     def figures(self, scope: Scope) -> PreferenceSetFigures:
-        if self._counts is None:
-            self._counts = self._counted()
-        if self._counts is None:
+        rows = int(self._rows[0])
+        if self._counts is None or self._counts[0] != rows:
+            self._counts = rows, self._counted()
+        _, counts = self._counts
+        if counts is None:
             return PreferenceSetFigures(**dict.fromkeys(PreferenceSetFigures.model_fields))
-        submitted, preferred = _by_set(self._counts, scope.agents, scope.slots)
+        submitted, preferred = _by_set(counts, scope.agents, scope.slots)
         counted = np.flatnonzero(submitted >= LEAST_TASKS)
         shares = preferred[counted] / submitted[counted]
         known = len(counted) > 0

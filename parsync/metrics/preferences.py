@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from parsync.metrics.counters import Counters, TimeSeries
 from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.metric import Metric, Scope, TableColumns, ratio
+from parsync.metrics.metric import NativeMetric, Scope, TableColumns, ratio
 from parsync.metrics.quantity import Better, Unit, quantity
-from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.table_fold import Rows
 from shared_state.tasks import Int64
 
 
@@ -31,7 +31,7 @@ class PreferenceFigures(Figures):
     )
 
 
-class PreferenceMetric(Metric):
+class PreferenceMetric(NativeMetric):
     """First commits on preferred machines."""
 
     kind = "preferences"
@@ -48,17 +48,16 @@ class PreferenceMetric(Metric):
         self.count = Counters(names, run)
         self._series = TimeSeries(names, run.agents, run.bucket_us)
 
-    def fold(self, batch: RecordBatch) -> None:
-        if batch.table == "submissions":
-            agent, weight = batch["agent"], batch["prefers"]
-            self.count.add("submitted_prefers", agent, batch.slot("submit_us"), weight)
-            self._series.add("submitted_prefers", agent, batch["submit_us"], weight)
+    def add_up(self, rows: Rows) -> None:
+        agent, submit_us, slot = rows["agent"], rows["submit_us"], rows.slot("submit_us")
+        if rows.table == "submissions":
+            rows.add(self.count["submitted_prefers"], (agent, slot), rows["prefers"])
+            rows.add_over_time(self._series, "submitted_prefers", agent, submit_us, rows["prefers"])
         else:
-            firsts = batch.first_commits
-            hit = firsts["preferred"] == 1
-            agent, slot = firsts["agent"][hit], firsts.slot("submit_us")[hit]
-            self.count.add("preferred", agent, slot)
-            self._series.add("preferred", agent, firsts["submit_us"][hit])
+            firsts = rows.first_commits
+            hits = firsts.where(firsts["preferred"] == 1)
+            hits.add(self.count["preferred"], (agent, slot))
+            hits.add_over_time(self._series, "preferred", agent, submit_us)
 
     def merge(self, other: PreferenceMetric) -> None:
         self.count.merge(other.count)

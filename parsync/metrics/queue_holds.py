@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from parsync.metrics.figures import Count, Figures
-from parsync.metrics.metric import Metric, Scope, TableColumns
+from parsync.metrics.metric import NativeMetric, Scope, TableColumns
 from parsync.metrics.quantity import Better, Unit, quantity
-from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.table_fold import Rows
 
 
 class QueueHoldFigures(Figures):
@@ -34,7 +34,7 @@ class QueueHoldFigures(Figures):
     )
 
 
-class QueueHoldMetric(Metric):
+class QueueHoldMetric(NativeMetric):
     """Holds of queues."""
 
     kind = "queue_holds"
@@ -47,10 +47,10 @@ class QueueHoldMetric(Metric):
         shape = (run.agents, run.slots)
         self._behind, self._length_us = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
 
-    def fold(self, batch: RecordBatch) -> None:
-        place = batch["agent"], batch.slot("until_us")
-        np.maximum.at(self._behind, place, batch["behind"])
-        np.maximum.at(self._length_us, place, batch["until_us"] - batch["from_us"])
+    def add_up(self, rows: Rows) -> None:
+        place = rows["agent"], rows.slot("until_us")
+        rows.largest(self._behind, place, rows["behind"])
+        rows.largest(self._length_us, place, rows["until_us"] - rows["from_us"])
 
     def merge(self, other: QueueHoldMetric) -> None:
         np.maximum(self._behind, other._behind, out=self._behind)

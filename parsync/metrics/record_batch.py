@@ -1,9 +1,8 @@
-"""A batch of measurements as metrics read it: the columns of a table, and what several metrics
-derive from them, worked out once."""
+"""A batch of measurements as metrics that fold in Python read it: the columns of a table, and what
+several metrics derive from them, worked out once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +22,7 @@ class RecordBatch:
         self.table = table
         self._columns = columns
         self._run = run
-        self._derived: dict[str, Any] = {}
+        self._slots: dict[str, Int64] = {}
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values())))
@@ -31,16 +30,11 @@ class RecordBatch:
     def __getitem__(self, column: str) -> NDArray[Any]:
         return self._columns[column]
 
-    def slot(self, column: str) -> NDArray[np.intp]:
+    def slot(self, column: str) -> Int64:
         """The slot (run_frame.py) of each time in a column."""
-        slots: NDArray[np.intp] = self.derived(column, lambda: self._run.slot_of(self[column]))
-        return slots
-
-    def derived(self, name: str, derive: Callable[[], Any]) -> Any:
-        """What `derive` makes of this batch, made once."""
-        found = self._derived.get(name)
+        found = self._slots.get(column)
         if found is None:
-            found = self._derived[name] = derive()
+            found = self._slots[column] = self._run.slot_of(self[column])
         return found
 
     def where(self, rows: NDArray[np.bool_]) -> RecordBatch:
@@ -56,9 +50,3 @@ class RecordBatch:
         """The first commits of a batch of `tasks`. A task that was evicted or lost its machine is
         committed again."""
         return self.where(self["first"] == 1)
-
-    @cached_property
-    def delay_us(self) -> Int64:
-        """The delays of a batch of `tasks`: commit minus submission."""
-        delay_us: Int64 = self["commit_us"] - self["submit_us"]
-        return delay_us

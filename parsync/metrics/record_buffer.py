@@ -31,11 +31,15 @@ def concatenate(dtypes: Mapping[str, str], batches: Sequence[Columns]) -> Table:
             joined[name] = np.fromiter(chain.from_iterable(parts), dtype)
         else:
             joined[name] = np.concatenate(parts).astype(dtype, copy=False)
-    lengths = {name: len(column) for name, column in joined.items()}
-    if len(set(lengths.values())) > 1:
-        shown = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise AgoraError(f"its columns differ in length: {shown}")
+    if len({len(column) for column in joined.values()}) > 1:
+        raise AgoraError(differing_lengths(joined))
     return joined
+
+
+def differing_lengths(columns: Columns) -> str:
+    """What is wrong with the columns of a table that are not of one length."""
+    shown = ", ".join(f"{name} has {len(column)}" for name, column in columns.items())
+    return f"its columns differ in length: {shown}"
 
 
 class RecordBuffer:

@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from parsync.metrics._native import slots_of
 from parsync.metrics.job_index import JobIndex
 from parsync.metrics.quantity import Quantity
 from parsync.workload.gangs import TaskGangs
@@ -130,7 +131,7 @@ class RunFrame:
         self.group_of = np.zeros(agents, np.int64)
         for number, group in enumerate(self.groups):
             self.group_of[list(group.agents)] = number
-        self._edges = self._window_edges()
+        self.edges = self._window_edges()  # begin and end of the window of each phase, int64
         self.outside = len(self.phases)  # slot of what is outside every window
         self.start = self.outside + 1  # slot of time 0, if that is outside every window
         self.slots = self.start + 1
@@ -144,11 +145,10 @@ class RunFrame:
             other.slots,
         )
 
-    def slot_of(self, at_us: Int64) -> NDArray[np.intp]:
+    def slot_of(self, at_us: Int64) -> Int64:
         """The slot of each time: the number of the phase whose window holds it, or `start` or
         `outside`."""
-        place = np.searchsorted(self._edges, at_us, side="right")
-        return np.where(place & 1, place >> 1, np.where(at_us <= 0, self.start, self.outside))
+        return slots_of(self.edges, np.asarray(at_us, np.int64))
 
     def window_us(self, slots: Iterable[int]) -> int:
         """How long the windows of some phases are, together."""

@@ -6,11 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from parsync.metrics.counters import add_at
 from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.metric import Metric, Scope, TableColumns, ratio
-from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.metric import NativeMetric, Scope, TableColumns, ratio
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.table_fold import Rows
 
 
 class StalenessFigures(Figures):
@@ -29,7 +28,7 @@ class PartitionStaleness(Figures):
     syncs: list[Count]
 
 
-class StalenessMetric(Metric):
+class StalenessMetric(NativeMetric):
     """Ages of partitions at their syncs."""
 
     kind = "staleness"
@@ -44,15 +43,14 @@ class StalenessMetric(Metric):
         # us^2 overflows int64 within minutes
         self._age_squared = np.zeros(shape, np.float64)
 
-    def fold(self, batch: RecordBatch) -> None:
-        counted = batch.slot("at_us") < self.run.outside
-        agent, partition = batch["agent"][counted], batch["partition"][counted]
-        age_us = batch["age_us"][counted]
-        add_at(self._syncs, agent, partition, 1)
-        add_at(self._rows, agent, partition, batch["rows"][counted])
-        add_at(self._age_us, agent, partition, age_us)
-        add_at(self._age_squared, agent, partition, age_us.astype(np.float64) ** 2)
-        np.maximum.at(self._age_max_us, (agent, partition), age_us)
+    def add_up(self, rows: Rows) -> None:
+        counted = rows.where(rows.slot("at_us") < self.run.outside)
+        place, age_us = (rows["agent"], rows["partition"]), rows["age_us"]
+        counted.add(self._syncs, place)
+        counted.add(self._rows, place, rows["rows"])
+        counted.add(self._age_us, place, age_us)
+        counted.add_squares(self._age_squared, place, age_us)
+        counted.largest(self._age_max_us, place, age_us)
 
     def merge(self, other: StalenessMetric) -> None:
         self._syncs += other._syncs

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-import numpy as np
-
 from parsync.metrics.counters import Counters, TimeSeries
 from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.metric import Metric, Scope, TableColumns, ratio
+from parsync.metrics.metric import NativeMetric, Scope, TableColumns, ratio
 from parsync.metrics.quantity import Better, Unit, quantity
-from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.table_fold import Rows
 from schedulers.interface import ChangeKind
 from shared_state.tasks import Int64
 
@@ -40,7 +38,7 @@ class ThroughputFigures(Figures):
     ended_lost: Count
 
 
-class ThroughputMetric(Metric):
+class ThroughputMetric(NativeMetric):
     """First commits and ended allocations."""
 
     kind = "throughput"
@@ -56,24 +54,26 @@ class ThroughputMetric(Metric):
         self.count = Counters(("first_commits", *_ENDED.values(), "still_running"), run)
         self._series = TimeSeries(("first_commits",), run.agents, run.bucket_us)
 
-    def fold(self, batch: RecordBatch) -> None:
-        if batch.table == "tasks":
-            firsts = batch.first_commits
+    def add_up(self, rows: Rows) -> None:
+        if rows.table == "tasks":
+            firsts = rows.first_commits
             late = firsts.slot("submit_us") == self.run.start
-            slot = np.where(late, self.run.outside, firsts.slot("commit_us"))
-            self.count.add("first_commits", firsts["agent"], slot)
-            self._series.add("first_commits", firsts["agent"], firsts["commit_us"])
+            slot = late.choose(self.run.outside, firsts.slot("commit_us"))
+            firsts.add(self.count["first_commits"], (firsts["agent"], slot))
+            firsts.add_over_time(
+                self._series, "first_commits", firsts["agent"], firsts["commit_us"]
+            )
         else:
-            self._ends(batch)
+            self._ends(rows)
 
-    def _ends(self, batch: RecordBatch) -> None:
-        agent, slot = batch["agent"], batch.slot("end_us")
-        known = agent >= 0  # -1: running before any agent existed
-        due = batch["due"] == 1
+    def _ends(self, rows: Rows) -> None:
+        place = rows["agent"], rows.slot("end_us")
+        known = rows.where(rows["agent"] >= 0)  # -1: running before any agent existed
+        due = rows["due"] == 1
+        known.where(due).add(self.count["still_running"], place)
+        ended = known.where(~due)
         for change, name in _ENDED.items():
-            ended = known & ~due & (batch["change"] == change)
-            self.count.add(name, agent[ended], slot[ended])
-        self.count.add("still_running", agent[known & due], slot[known & due])
+            ended.where(rows["change"] == change).add(self.count[name], place)
 
     def merge(self, other: ThroughputMetric) -> None:
         self.count.merge(other.count)

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from parsync.metrics.counters import Counters
 from parsync.metrics.figures import Count, Figures
-from parsync.metrics.metric import Metric, Scope, TableColumns
-from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.metric import NativeMetric, Scope, TableColumns
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.table_fold import Rows
 from schedulers.unplaceable import Unplaceable
 
 
@@ -24,7 +24,7 @@ class UnplaceableFigures(Figures):
     abandoned: Count
 
 
-class UnplaceableMetric(Metric):
+class UnplaceableMetric(NativeMetric):
     """Tasks that leave the queue unplaced."""
 
     kind = "unplaceable"
@@ -36,11 +36,11 @@ class UnplaceableMetric(Metric):
         super().__init__(run)
         self.count = Counters(("unplaceable", "abandoned"), run)
 
-    def fold(self, batch: RecordBatch) -> None:
-        agent, slot = batch["agent"], batch.slot("at_us")
-        abandoned = batch["abandoned"] == Unplaceable.ABANDONED
-        for name, rows in (("abandoned", abandoned), ("unplaceable", ~abandoned)):
-            self.count.add(name, agent[rows], slot[rows])
+    def add_up(self, rows: Rows) -> None:
+        place = rows["agent"], rows.slot("at_us")
+        abandoned = rows["abandoned"] == Unplaceable.ABANDONED
+        rows.where(abandoned).add(self.count["abandoned"], place)
+        rows.where(~abandoned).add(self.count["unplaceable"], place)
 
     def merge(self, other: UnplaceableMetric) -> None:
         self.count.merge(other.count)

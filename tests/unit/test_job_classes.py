@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from parsync.metrics.job_index import JobIndex
+from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
+from parsync.metrics.table_fold import TableFold
 from tests.fixtures.service_batch_runs import OMEGA, group, made, modelled, recorded
 from tests.unit.record_factory import Phase
 
@@ -61,13 +63,18 @@ def test_a_run_of_one_class_has_no_figures_by_class() -> None:
     assert found["service_conflict_fraction"] is None
 
 
-def test_which_jobs_a_run_has() -> None:
-    for jobs, asked, has in (
-        ([0, 1, 2], [2, 3, 0], [True, False, True]),
-        ([3, 8, -1], [8, 4, 9, 3], [True, False, False, True]),
-        ([-1], [0], [False]),
+def test_jobs_that_a_run_does_not_have_have_no_place() -> None:
+    for jobs, asked, places in (
+        ([0, 1, 2], [2, 3, 0, -1], [2, -1, 0, -1]),
+        ([3, 8, -1], [8, 4, 9, 3], [1, -1, -1, 0]),
+        ([-1], [0], [-1]),
     ):
-        assert JobIndex(np.array(jobs)).has(np.array(asked)).tolist() == has
+        found: list[int] = []
+        fold = TableFold("t", {"job": "int64"}, RunFrame([Phase(0, 1, 0)], 1, partitions=1))
+        place = fold.rows["job"].place_among(JobIndex(np.array(jobs)).ids)
+        fold.rows.call(lambda column, into=found: into.extend(column.tolist()), place)
+        fold.fold({"job": asked})
+        assert found == places
 
 
 def test_decision_times_of_jobs_are_those_of_the_schedulers() -> None:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from parsync.metrics.conflicts import ConflictMetric
 from parsync.metrics.live import DELAY_BOUNDS_US, LiveLine
-from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import Group, RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ScopeFigures, series, summarise
+from parsync.metrics.table_fold import TableFold
 from schedulers.interface import ChangeKind
 from shared_state.transaction import Reason
 from tests.unit.metrics_oracle import (
@@ -372,7 +372,9 @@ def test_the_live_line_counts_delays_below_its_bounds_exactly(delays: list[int])
         "preferred": np.zeros(n, np.int8),
     }
     rows |= {"first": rows["agent"], "submit_us": 0 * rows["agent"], "commit_us": np.array(delays)}
-    line.add(RecordBatch("tasks", rows, RunFrame([Phase(0, 1, 0)], 2, partitions=1)))
+    fold = TableFold("tasks", dict.fromkeys(rows, ""), RunFrame([Phase(0, 1, 0)], 2, partitions=1))
+    line.add_up(fold.rows)
+    fold.fold(rows)
     quiet, busy = line.take(1_000_000, (0, 1)).schedulers
     assert busy.delays_below == (
         *(sum(delay < bound for delay in delays) for bound in DELAY_BOUNDS_US),

@@ -75,13 +75,13 @@ class BoundColumn {
  private:
   void look_at(const char* field, size_t length) {
     const Column<const T> column(array_, field, length);
-    if (column.is_borrowed()) {
-      data_ = column.data();  // the array's own memory, which stays where it is
-    } else {
+    if (column.is_copy()) {
       const NewArray<T> copy(length);
       std::ranges::copy(column.span(), copy.data());
       array_ = copy.object();
       data_ = copy.data();
+    } else {
+      data_ = column.data();  // the array's own memory, which stays where it is
     }
     length_ = length;
   }

@@ -10,22 +10,23 @@
 
 namespace nb = nanobind;
 using agora::array_of;
+using agora::BoundColumn;
 using agora::BoundPassedOver;
 using agora::BoundQueuedTasks;
 using agora::BoundQuotaAccount;
 using agora::BoundUnitSizes;
 using agora::Column;
+using agora::copy_of;
 using agora::length_of;
 using agora::NewArray;
 using agora::OptionalColumn;
 using agora::QueuedTasks;
-using agora::QueuedTasksColumns;
 using agora::QueuedTasksView;
 using agora::QuotaAccount;
 
 namespace {
 
-using Tasks = const BoundQueuedTasks&;
+using Tasks = BoundQueuedTasks&;
 
 // A task column as an argument of one call.
 class Ids {
@@ -37,17 +38,10 @@ class Ids {
   Column<const int64_t> column_;
 };
 
-size_t size_of(Tasks tasks) { return length_of(tasks.task, "task"); }
-
-BoundQueuedTasks new_tasks(const nb::object& task, int8_t first) {
+BoundQueuedTasks new_tasks(nb::object task, int8_t first) {
   const size_t n = length_of(task, "task");
-  const NewArray<int32_t> attempts(n);
-  const NewArray<int8_t> firsts(n);
-  std::ranges::fill(attempts.span(), 0);
-  std::ranges::fill(firsts.span(), first);
-  BoundQueuedTasks tasks{task, attempts.object(), firsts.object()};
-  QueuedTasksColumns{tasks};  // refuses what is no column
-  return tasks;
+  return {std::move(task), BoundColumn<int32_t>(std::vector<int32_t>(n)),
+          BoundColumn<int8_t>(std::vector<int8_t>(n, first))};
 }
 
 // Of `rows`, a mask, row numbers or a slice, the numbers.
@@ -79,27 +73,20 @@ std::vector<size_t> row_numbers(nb::handle rows, size_t n) {
 }
 
 BoundQueuedTasks take(Tasks tasks, nb::handle rows) {
-  const QueuedTasksColumns columns(tasks);
-  const QueuedTasksView view = columns.view();
-  const std::vector<size_t> chosen = row_numbers(rows, view.size());
-  const NewArray<int64_t> task(chosen.size());
-  const NewArray<int32_t> attempts(chosen.size());
-  const NewArray<int8_t> first(chosen.size());
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    task.data()[i] = view.task[chosen[i]];
-    attempts.data()[i] = view.attempts[chosen[i]];
-    first.data()[i] = view.first[chosen[i]];
-  }
-  return {task.object(), attempts.object(), first.object(), tasks.rounds, tasks.some_placed};
+  const QueuedTasksView view = tasks.view();
+  QueuedTasks taken;
+  for (const size_t row : row_numbers(rows, view.size())) taken.append_row(view, row);
+  taken.rounds = view.rounds;
+  taken.some_placed = view.some_placed;
+  return BoundQueuedTasks(std::move(taken));
 }
 
 // The first `count` tasks and the rest.
 nb::tuple split_at(nb::handle self, size_t count) {
-  const QueuedTasksColumns columns(nb::cast<Tasks>(self));
-  const QueuedTasksView view = columns.view();
-  if (count >= view.size()) return nb::make_tuple(self, BoundQueuedTasks::of({}));
-  return nb::make_tuple(BoundQueuedTasks::of(view.head(count)),
-                        BoundQueuedTasks::of(view.tail(count)));
+  const QueuedTasksView view = nb::cast<Tasks>(self).view();
+  if (count >= view.size()) return nb::make_tuple(self, BoundQueuedTasks(QueuedTasks{}));
+  return nb::make_tuple(BoundQueuedTasks(copy_of(view.head(count))),
+                        BoundQueuedTasks(copy_of(view.tail(count))));
 }
 
 nb::object join(const nb::list& parts) {
@@ -107,19 +94,18 @@ nb::object join(const nb::list& parts) {
   nb::handle last;
   size_t with_tasks = 0;
   for (nb::handle part : parts) {
-    const QueuedTasksColumns columns(nb::cast<Tasks>(part));
-    if (columns.view().empty()) continue;
-    joined.append(columns.view());
+    const QueuedTasksView view = nb::cast<Tasks>(part).view();
+    if (view.empty()) continue;
+    joined.append(view);
     last = part;
     ++with_tasks;
   }
   if (with_tasks == 1) return nb::borrow(last);
-  return nb::cast(BoundQueuedTasks::of(joined));
+  return nb::cast(BoundQueuedTasks(std::move(joined)));
 }
 
 bool equal(Tasks a, Tasks b) {
-  const QueuedTasksColumns left(a), right(b);
-  const QueuedTasksView x = left.view(), y = right.view();
+  const QueuedTasksView x = a.view(), y = b.view();
   return std::ranges::equal(x.task, y.task) && std::ranges::equal(x.attempts, y.attempts) &&
          std::ranges::equal(x.first, y.first) && x.rounds == y.rounds &&
          x.some_placed == y.some_placed;
@@ -127,7 +113,8 @@ bool equal(Tasks a, Tasks b) {
 
 nb::object repr(Tasks self) {
   return nb::str("QueuedTasks(task={!r}, attempts={!r}, first={!r}, rounds={}, some_placed={})")
-      .attr("format")(self.task, self.attempts, self.first, self.rounds, self.some_placed);
+      .attr("format")(self.task.array(), self.attempts.array(), self.first.array(), self.rounds,
+                      self.some_placed);
 }
 
 void bind_queued_tasks(nb::module_& module) {
@@ -140,26 +127,31 @@ Args:
     rounds: Of tasks that are requeued together: rounds that left them without a place.
     some_placed: Of such tasks: whether any round placed tasks that were submitted with them.
 
-Raises:
-    ValueError: A column has another type or length.)");
+Functions that take such tasks raise ValueError if a column has another type or length.)");
   tasks
       .def(
           "__init__",
           [](BoundQueuedTasks* self, nb::object task, nb::object attempts, nb::object first,
              int64_t rounds, bool some_placed) {
-            BoundQueuedTasks made{std::move(task), std::move(attempts), std::move(first), rounds,
-                                  some_placed};
-            QueuedTasksColumns{made};  // refuses what is no column
-            new (self) BoundQueuedTasks(std::move(made));
+            new (self) BoundQueuedTasks(std::move(task), BoundColumn<int32_t>(std::move(attempts)),
+                                        BoundColumn<int8_t>(std::move(first)), rounds, some_placed);
           },
           nb::arg("task"), nb::arg("attempts"), nb::arg("first"), nb::arg("rounds") = 0,
           nb::arg("some_placed") = false)
-      .def_rw("task", &BoundQueuedTasks::task)
-      .def_rw("attempts", &BoundQueuedTasks::attempts)
-      .def_rw("first", &BoundQueuedTasks::first)
+      .def_prop_rw(
+          "task", [](Tasks self) { return self.task.array(); },
+          [](Tasks self, nb::object array) { self.task = BoundColumn<int64_t>(std::move(array)); })
+      .def_prop_rw(
+          "attempts", [](Tasks self) { return self.attempts.array(); },
+          [](Tasks self, nb::object array) {
+            self.attempts = BoundColumn<int32_t>(std::move(array));
+          })
+      .def_prop_rw(
+          "first", [](Tasks self) { return self.first.array(); },
+          [](Tasks self, nb::object array) { self.first = BoundColumn<int8_t>(std::move(array)); })
       .def_rw("rounds", &BoundQueuedTasks::rounds)
       .def_rw("some_placed", &BoundQueuedTasks::some_placed)
-      .def("__len__", &size_of)
+      .def("__len__", &BoundQueuedTasks::size)
       .def("__eq__", &equal, nb::is_operator())
       .def("__repr__", &repr)
       .def("take", &take, nb::arg("rows"),
@@ -179,8 +171,8 @@ Args:
       "split_batch",
       [](nb::handle work, std::optional<int64_t> limit, nb::handle gang) {
         const OptionalColumn<int64_t> gangs(gang, "gang");
-        const Ids task(nb::cast<Tasks>(work).task);
-        return split_at(work, agora::batch_within(task, limit, gangs.span()));
+        const QueuedTasksView tasks = nb::cast<Tasks>(work).view();
+        return split_at(work, agora::batch_within(tasks.task, limit, gangs.span()));
       },
       nb::arg("work"), nb::arg("limit").none(), nb::arg("gang").none(),
       R"(The first `limit` tasks and the rest: fewer where that would part a gang, and more if the
@@ -254,7 +246,7 @@ Args:
           [](Passed& self, size_t place, std::optional<int64_t> limit) {
             QueuedTasks offered;
             self.passed.take(place, limit, offered);
-            return BoundQueuedTasks::of(offered);
+            return BoundQueuedTasks(std::move(offered));
           },
           nb::arg("place"), nb::arg("limit").none(),
           "Take at most `limit` of the tasks at a place for a round; the rest stays there.")
@@ -264,7 +256,7 @@ Args:
       .def(
           "on_no_room",
           [](Passed& self, int64_t now_us, Tasks left) {
-            self.passed.on_no_room(now_us, QueuedTasksColumns(left).view());
+            self.passed.on_no_room(now_us, left.view());
           },
           nb::arg("now_us"), nb::arg("left"),
           "The round that was taken last left these tasks without room.");

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "head_of_line.hpp"
 #include "queued_tasks.hpp"
@@ -36,43 +38,96 @@ nanobind::object array_of(std::span<const T> values) {
   return array.object();
 }
 
-// The face of QueuedTasks. Its columns are numpy arrays, so that Python gets the very arrays that
-// it made one of, and may keep them for as long as it likes.
-struct BoundQueuedTasks {
-  nanobind::object task, attempts, first;
-  int64_t rounds = 0;
-  bool some_placed = false;
-
-  static BoundQueuedTasks of(const QueuedTasksView& tasks) {
-    return {array_of(tasks.task), array_of(tasks.attempts), array_of(tasks.first), tasks.rounds,
-            tasks.some_placed};
-  }
-};
-
-// The memory of such a face.
-class QueuedTasksColumns {
+// A column of queued tasks as Python holds it: native memory until Python looks at it, an array
+// from then on.
+template <class T>
+class BoundColumn {
  public:
-  explicit QueuedTasksColumns(const BoundQueuedTasks& tasks)
-      : QueuedTasksColumns(tasks, length_of(tasks.task, "task")) {}
+  explicit BoundColumn(std::vector<T> values) : values_(std::move(values)) {}
+  explicit BoundColumn(nanobind::object array) : array_(std::move(array)) {}
 
-  QueuedTasksView view() const {
-    return {task_.span(), attempts_.span(), first_.span(), rounds_, some_placed_};
+  nanobind::object array() {
+    if (!array_.is_valid()) {
+      const NewArray<T> made(values_.size());
+      std::ranges::copy(values_, made.data());
+      array_ = made.object();
+      data_ = made.data();
+      length_ = values_.size();
+      values_ = {};
+    }
+    return array_;
+  }
+
+  size_t size(const char* field) const {
+    return array_.is_valid() ? length_of(array_, field) : values_.size();
+  }
+
+  // Throws ValueError for an array of another type or length.
+  std::span<const T> span(const char* field, size_t length) {
+    if (!array_.is_valid()) {
+      if (values_.size() != length) throw nanobind::value_error("queued tasks: unequal columns");
+      return values_;
+    }
+    if (data_ == nullptr || length_ != length) look_at(field, length);
+    return {data_, length};
   }
 
  private:
-  QueuedTasksColumns(const BoundQueuedTasks& tasks, size_t size)
-      : task_(tasks.task, "task", size),
-        attempts_(tasks.attempts, "attempts", size),
-        first_(tasks.first, "first", size),
-        rounds_(tasks.rounds),
-        some_placed_(tasks.some_placed) {}
+  void look_at(const char* field, size_t length) {
+    const Column<const T> column(array_, field, length);
+    if (column.is_copy()) {
+      const NewArray<T> copy(length);
+      std::ranges::copy(column.span(), copy.data());
+      array_ = copy.object();
+      data_ = copy.data();
+    } else {
+      data_ = column.data();  // the array's own memory, which stays where it is
+    }
+    length_ = length;
+  }
 
-  Column<const int64_t> task_;
-  Column<const int32_t> attempts_;
-  Column<const int8_t> first_;
-  int64_t rounds_;
-  bool some_placed_;
+  std::vector<T> values_;  // while there is no array
+  nanobind::object array_;
+  const T* data_ = nullptr;  // the array's, once it was looked at
+  size_t length_ = 0;
 };
+
+// The face of QueuedTasks.
+struct BoundQueuedTasks {
+  explicit BoundQueuedTasks(QueuedTasks tasks)
+      : task(std::move(tasks.task)),
+        attempts(std::move(tasks.attempts)),
+        first(std::move(tasks.first)),
+        rounds(tasks.rounds),
+        some_placed(tasks.some_placed) {}
+  BoundQueuedTasks(nanobind::object task, BoundColumn<int32_t> attempts, BoundColumn<int8_t> first,
+                   int64_t rounds = 0, bool some_placed = false)
+      : task(std::move(task)),
+        attempts(std::move(attempts)),
+        first(std::move(first)),
+        rounds(rounds),
+        some_placed(some_placed) {}
+
+  size_t size() const { return task.size("task"); }
+  // Throws ValueError if the columns are not those of tasks.
+  QueuedTasksView view() {
+    const size_t n = size();
+    return {task.span("task", n), attempts.span("attempts", n), first.span("first", n), rounds,
+            some_placed};
+  }
+
+  BoundColumn<int64_t> task;
+  BoundColumn<int32_t> attempts;
+  BoundColumn<int8_t> first;
+  int64_t rounds;
+  bool some_placed;
+};
+
+inline QueuedTasks copy_of(const QueuedTasksView& tasks) {
+  QueuedTasks copy;
+  copy.assign(tasks);
+  return copy;
+}
 
 class BoundUnitSizes {
  public:

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -16,12 +17,12 @@ using agora::BoundPassedOver;
 using agora::BoundQueuedTasks;
 using agora::BoundQuotaAccount;
 using agora::Column;
+using agora::copy_of;
 using agora::length_of;
 using agora::OptionalColumn;
 using agora::PendingQueue;
 using agora::PlannedTasks;
 using agora::QueuedTasks;
-using agora::QueuedTasksColumns;
 using agora::RoundTasks;
 using agora::SchedulerQueue;
 
@@ -34,33 +35,79 @@ struct BoundExits {
   int64_t retry = 0;
 };
 
-// The columns that a queue has to know of the plan of a Python Round.
-class PlanColumns {
- public:
-  explicit PlanColumns(nb::handle round)
-      : plan_(round.attr("plan")),
-        claimed_(plan_.attr("task")),
-        pending_(plan_.attr("pending")),
-        reason_(plan_.attr("pending_reason")),
-        claimed(claimed_, "plan.task", length_of(claimed_, "plan.task")),
-        pending(pending_, "plan.pending", length_of(pending_, "plan.pending")),
-        reason(reason_, "plan.pending_reason", pending.size()),
-        in_full(nb::cast<bool>(round.attr("in_full"))) {}
+// An attribute of Python's; its name is kept, for a round reads a dozen.
+template <size_t n>
+struct Name {
+  char text[n];
+  constexpr Name(const char (&name)[n]) { std::ranges::copy(name, text); }  // NOLINT: a literal
+};
 
-  PlannedTasks tasks() const { return {claimed.span(), pending.span(), reason.span(), in_full}; }
+template <Name name>
+nb::handle attribute_name() {
+  static const nb::handle kept = nb::steal(PyUnicode_InternFromString(name.text)).release();
+  return kept;
+}
+
+template <Name name>
+nb::object get(nb::handle object) {
+  nb::object value = nb::steal(PyObject_GetAttr(object.ptr(), attribute_name<name>().ptr()));
+  if (!value.is_valid()) throw nb::python_error();
+  return value;
+}
+
+template <Name name>
+void set(nb::handle object, const nb::object& value) {
+  if (PyObject_SetAttr(object.ptr(), attribute_name<name>().ptr(), value.ptr()) != 0)
+    throw nb::python_error();
+}
+
+// A column of a Python plan; an empty one is not looked at.
+template <class T>
+class PlanColumn {
+ public:
+  PlanColumn(nb::object array, const char* field) : array_(std::move(array)) {
+    if (const size_t length = length_of(array_, field)) column_.emplace(array_, field, length);
+  }
+  std::span<const T> span() const { return column_ ? column_->span() : std::span<const T>{}; }
 
  private:
-  nb::object plan_, claimed_, pending_, reason_;
-  Column<const int64_t> claimed, pending;
-  Column<const int8_t> reason;
-  bool in_full;
+  nb::object array_;
+  std::optional<Column<const T>> column_;
+};
+
+// What a queue has to know of the plan of a Python Round.
+class Plan {
+ public:
+  Plan(nb::handle round, bool with_claims)
+      : plan_(get<"plan">(round)),
+        pending_(get<"pending">(plan_), "plan.pending"),
+        reason_(get<"pending_reason">(plan_), "plan.pending_reason") {
+    if (!with_claims) return;
+    in_full_ = is_in_full(round);
+    claimed_.emplace(get<"task">(plan_), "plan.task");
+  }
+
+  static bool is_in_full(nb::handle round) { return get<"in_full">(round).is(nb::handle(Py_True)); }
+
+  PlannedTasks tasks() const {
+    return {claimed_ ? claimed_->span() : std::span<const int64_t>{}, pending_.span(),
+            reason_.span(), in_full_};
+  }
+
+ private:
+  nb::object plan_;
+  PlanColumn<int64_t> pending_;
+  PlanColumn<int8_t> reason_;
+  std::optional<PlanColumn<int64_t>> claimed_;
+  bool in_full_ = false;
 };
 
 // A queue with what it borrows of arrays; objects are kept alive by nanobind.
 class BoundQueue {
  public:
-  explicit BoundQueue(nb::handle gang)
+  BoundQueue(nb::handle gang, bool keeps)
       : gang_(gang, "gang"),
+        keeps_(keeps),
         no_exits_(nb::module_::import_("parsync.protocols._native").attr("NO_EXITS")) {}
 
   void limit_jobs(nb::handle job, int64_t jobs_max) {
@@ -68,42 +115,53 @@ class BoundQueue {
     queue->limit_jobs(job_->span(), jobs_max);
   }
 
-  void add(const BoundQueuedTasks& work) { queue->add(QueuedTasksColumns(work).view()); }
+  void add(BoundQueuedTasks& work) { queue->add(work.view()); }
 
   BoundQueuedTasks take(std::optional<int64_t> limit) {
-    queue->take(limit, taken_);
-    return BoundQueuedTasks::of(taken_);
+    QueuedTasks offered;
+    queue->take(limit, offered);
+    return BoundQueuedTasks(std::move(offered));
   }
 
-  // The tasks as Python has them where the plan is known to claim what was offered.
+  // The very tasks that Python was offered where the plan is known to claim them.
   nb::object claimed_tasks(nb::handle round) {
-    nb::object offered = round.attr("offered");
-    const PlanColumns plan(round);
-    if (plan.tasks().in_full) return offered;
+    nb::object offered = get<"offered">(round);
+    if (Plan::is_in_full(round)) return offered;
     load(offered, round_.offered);
-    load(round.attr("claimed"), round_.claimed);
-    queue->claimed_tasks(round_, plan.tasks(), taken_);
-    return nb::cast(BoundQueuedTasks::of(taken_));
+    load(get<"claimed">(round), round_.claimed);
+    QueuedTasks claimed;
+    queue->claimed_tasks(round_, Plan(round, true).tasks(), claimed);
+    return nb::cast(BoundQueuedTasks(std::move(claimed)));
   }
 
   nb::object on_planned(nb::handle round) {
-    const PlanColumns plan(round);
-    const auto start_us = nb::cast<int64_t>(round.attr("start_us"));
-    load(round.attr("offered"), round_.offered);
+    const Plan plan(round, keeps_);
+    int64_t start_us = 0;
+    round_.offered.clear();
+    if (keeps_ || !plan.tasks().pending.empty()) {  // else nothing goes back into it
+      load(get<"offered">(round), round_.offered);
+      start_us = nb::cast<int64_t>(get<"start_us">(round));
+    }
     const agora::QueueExits& exits = queue->on_planned(round_, plan.tasks(), start_us);
-    if (round_.blocked) round.attr("blocked") = true;
-    if (round_.since_us != agora::PassedOver::kNotYet) round.attr("since_us") = round_.since_us;
-    if (!round_.left.empty()) round.attr("left") = BoundQueuedTasks::of(round_.left);
-    if (!round_.claimed.empty()) round.attr("claimed") = BoundQueuedTasks::of(round_.claimed);
+    if (round_.blocked) set<"blocked">(round, nb::bool_(true));
+    if (round_.since_us != agora::PassedOver::kNotYet)
+      set<"since_us">(round, nb::int_(round_.since_us));
+    const auto keep = [](QueuedTasks& tasks) {
+      return nb::cast(BoundQueuedTasks(std::exchange(tasks, {})));
+    };
+    if (!round_.left.empty()) set<"left">(round, keep(round_.left));
+    if (!round_.claimed.empty()) set<"claimed">(round, keep(round_.claimed));
     return exits_of(exits);
   }
 
-  nb::object on_committed(nb::handle round, const BoundQueuedTasks& losers) {
-    const PlanColumns plan(round);
-    load(round.attr("offered"), round_.offered);
-    load(round.attr("left"), round_.left);
-    round_.since_us = nb::cast<int64_t>(round.attr("since_us"));
-    return exits_of(queue->on_committed(round_, plan.tasks(), QueuedTasksColumns(losers).view()));
+  nb::object on_committed(nb::handle round, BoundQueuedTasks& losers) {
+    const Plan plan(round, false);
+    load(get<"left">(round), round_.left);
+    if (losers.size() > 0 || !round_.left.empty()) {  // else everything was placed
+      load(get<"offered">(round), round_.offered);
+      round_.since_us = nb::cast<int64_t>(get<"since_us">(round));
+    }
+    return exits_of(queue->on_committed(round_, plan.tasks(), losers.view()));
   }
 
   nb::list waiting(int64_t now_us) {
@@ -127,13 +185,13 @@ class BoundQueue {
   }
 
   static void load(const nb::object& face, QueuedTasks& tasks) {
-    tasks.assign(QueuedTasksColumns(nb::cast<const BoundQueuedTasks&>(face)).view());
+    tasks.assign(nb::cast<BoundQueuedTasks&>(face).view());
   }
 
+  const bool keeps_;           // its scheduler remembers what waits
   const nb::object no_exits_;  // where nothing leaves, as in nearly every round
   std::optional<Column<const int64_t>> job_;
   RoundTasks round_;
-  QueuedTasks taken_;
 };
 
 class BoundAgentQueue : public BoundQueue {
@@ -141,7 +199,7 @@ class BoundAgentQueue : public BoundQueue {
   BoundAgentQueue(bool requeues, int64_t attempts_max, int64_t attempts_max_unplaced,
                   nb::handle gang, bool whole_queue, BoundPassedOver* passed,
                   BoundQuotaAccount* account, nb::handle priority, bool is_own_limit)
-      : BoundQueue(gang), priority_(priority, "priority") {
+      : BoundQueue(gang, false), priority_(priority, "priority") {
     queue = std::make_unique<AgentQueue>(
         AgentQueue::Options{requeues, attempts_max, attempts_max_unplaced, gang_.span(),
                             whole_queue, passed ? &passed->passed : nullptr,
@@ -154,7 +212,7 @@ class BoundAgentQueue : public BoundQueue {
 
 class BoundSchedulerQueue : public BoundQueue {
  public:
-  BoundSchedulerQueue(bool whole_queue, nb::handle gang) : BoundQueue(gang) {
+  BoundSchedulerQueue(bool whole_queue, nb::handle gang) : BoundQueue(gang, true) {
     queue = std::make_unique<SchedulerQueue>(whole_queue, gang_.span());
   }
 };
@@ -189,7 +247,7 @@ void bind_pending_queue(nb::module_& module) {
             return self.queue->next_batch(now_us, view_changed);
           },
           nb::arg("now_us"), nb::arg("view_changed"))
-      .def("current", [](Queue& self) { return BoundQueuedTasks::of(self.queue->current()); })
+      .def("current", [](Queue& self) { return BoundQueuedTasks(copy_of(self.queue->current())); })
       .def("take", &Queue::take, nb::arg("limit").none())
       .def(
           "holder",

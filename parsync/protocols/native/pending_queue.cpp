@@ -156,6 +156,7 @@ void PendingQueue::limit_jobs(std::span<const int64_t> job, int64_t jobs_max) {
 }
 
 void PendingQueue::add(const QueuedTasksView& tasks) {
+  if (tasks.empty()) return;
   if (!admission_) return enqueue(tasks);
   admission_->add(tasks, [this](const QueuedTasksView& admitted) { enqueue(admitted); });
 }

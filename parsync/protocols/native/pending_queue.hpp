@@ -33,7 +33,9 @@
 // (SchedulerQueue).
 //
 // Invariant. Every task that was added and has not left is in one place, and no two rounds under
-// way hold it. next_batch() has a batch exactly if has_next() says so, at one time.
+// way hold it. next_batch() has no batch unless has_next() says so at that time, and has one if it
+// does; except that with an account, tasks that go back into line from PASSED OVER may leave others
+// there which hold the queue.
 //
 // A round may be taken and planned while others wait for their outcome. Throws
 // std::invalid_argument and std::out_of_range for tasks that its state does not allow.

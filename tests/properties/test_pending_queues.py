@@ -1,0 +1,724 @@
+"""The queues of agents against a model of lists, slow and simple, under random orders: what they
+offer, give up, pause and explain is the same, whatever the options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parsync.core.head_of_line import PassedOver, UnitSizes
+from parsync.core.queued_tasks import QueuedTasks
+from parsync.core.quota_account import QuotaAccount
+from parsync.core.quotas import TaskQuotas
+from parsync.metrics.tables import NOBODY, Waiting
+from parsync.protocols.optimistic.choices import LoserPolicy
+from parsync.protocols.optimistic.pending_queue import AgentQueue, SchedulerQueue
+from parsync.protocols.optimistic.rounds import Round
+from schedulers.interface import PartitionRanking, PendingReason, Plan
+from shared_state.tasks import NOWHERE_ELSE, PreferenceCatalog, TaskBatch
+from tests.unit.agent_bench import make_table
+
+TASKS, GROUPS, NOT_YET = 48, 2, -1
+NO_ROOM, TOO_LARGE = int(PendingReason.NO_ROOM), int(PendingReason.TOO_LARGE)
+Batch = tuple[list[int], int, bool]  # tasks, rounds in vain, some placed
+NOTHING: Batch = ([], 0, False)
+
+
+def joined(*batches: Batch) -> Batch:
+    """Only a batch that stays by itself keeps its rounds."""
+    parts = [batch for batch in batches if batch[0]]
+    return parts[0] if len(parts) == 1 else ([task for part in parts for task in part[0]], 0, False)
+
+
+@dataclass
+class Options:
+    """As drawn."""
+
+    table: TaskBatch
+    losers: LoserPolicy
+    whole_queue: bool
+    attempts_max: int
+    attempts_max_unplaced: int
+    group: np.ndarray | None  # of each task; None without an account
+    is_own_limit: bool
+    passes: bool
+    head_of_line_us: int | None
+    jobs_max: int | None
+    constrained: np.ndarray  # bool[tasks]
+
+
+@dataclass
+class Model:
+    """An agent's queue as lists of task ids."""
+
+    options: Options
+    line: list[tuple[int, int, int, Batch]] = field(default_factory=list)  # group, level, number
+    current: Batch = NOTHING
+    losers: list[tuple[list[int], int]] = field(default_factory=list)
+    passed: list[list[Any]] = field(default_factory=list)  # tasks, since_us, view
+    without_room: list[int] = field(default_factory=list)
+    paused: dict[int, Batch] = field(default_factory=dict)
+    pauses: int = 0
+    numbers: list[int] = field(default_factory=lambda: [0, 0])  # of the last and the first in line
+    place: int | None = None
+    view: int = 0
+    full: list[tuple[int, bool, list[int]]] = field(default_factory=list)
+    turn: int = 0
+    turn_is_old: bool = False
+    passed_on: bool = True
+    released: dict[int, int] = field(default_factory=dict)
+    offered_from: tuple[int | None, int] = (None, NOT_YET)
+    held: list[int] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)
+    granted: np.ndarray | None = None
+    held_back: dict[int, list[list[int]]] = field(default_factory=dict)
+    admitted: dict[int, set[int]] = field(default_factory=dict)
+
+    # the account
+
+    def room(self, group: int, besides: list[int]) -> np.ndarray:
+        assert self.granted is not None and self.options.group is not None
+        counted = [t for t in self.held + self.ended + besides if self.options.group[t] == group]
+        return self.granted[group] - self.options.table.request[counted].sum(axis=0)
+
+    def fits(self, tasks: list[int], group: int, besides: list[int]) -> bool:
+        request = self.options.table.request[tasks]
+        asked = request.sum(axis=0)
+        return bool(((asked <= self.room(group, besides)) | (asked == 0)).all())
+
+    def within(self, tasks: list[int]) -> list[int]:
+        if self.options.group is None:
+            return tasks
+        ahead: list[list[int]] = [[] for _ in range(GROUPS)]
+        stopped: set[int] = set()
+        kept: list[int] = []
+        for task in tasks:
+            group = int(self.options.group[task])
+            request = self.options.table.request[task]
+            room = self.room(group, ahead[group])
+            if group in stopped or not ((request <= room) | (request == 0)).all():
+                stopped.add(group)
+                continue
+            ahead[group].append(task)
+            kept.append(task)
+        gang = self.options.table.gang
+        torn = {int(gang[task]) for task in tasks if task not in kept} - {-1}
+        return [task for task in kept if gang[task] not in torn]
+
+    def split(self, tasks: list[int], limit: int | None) -> int:
+        gang = self.options.table.gang
+        ends = [
+            i
+            for i in range(1, len(tasks) + 1)
+            if i == len(tasks) or gang[tasks[i]] == -1 or gang[tasks[i]] != gang[tasks[i - 1]]
+        ]
+        if limit is None or limit >= len(tasks):
+            return len(tasks)
+        return max([end for end in ends if end <= limit], default=min(ends))
+
+    # lines
+
+    def insert(self, batch: Batch, step: int) -> None:
+        if not batch[0]:
+            return
+        self.numbers[step < 0] += step
+        number = self.numbers[step < 0]
+        table, options = self.options.table, self.options
+        keys: dict[tuple[int, int], list[int]] = {}
+        for task in batch[0]:
+            group = 0 if options.group is None else int(options.group[task])
+            by_priority = options.group is not None and not options.is_own_limit
+            level = -int(table.priority[task]) if by_priority else 0
+            keys.setdefault((group, level), []).append(task)
+        for (group, level), tasks in keys.items():
+            self.line.append((group, level, number, (tasks, *batch[1:])))
+        self.line.sort(key=lambda entry: entry[:3])
+
+    def heads(self, before: list[int]) -> list[tuple[int, int, int, Batch]]:
+        found = []
+        for group in range(GROUPS):
+            mine = [entry for entry in self.line if entry[0] == group]
+            if mine and self.head_fits(mine[0][3][0], group, before):
+                found.append(mine[0])
+        return found
+
+    def head_fits(self, tasks: list[int], group: int, before: list[int]) -> bool:
+        if self.options.group is None:
+            return True
+        gang = self.options.table.gang
+        first = [t for t in tasks if t == tasks[0] or gang[t] == gang[tasks[0]] != -1]
+        before = [t for t in before if self.options.group[t] == group]
+        asks = self.options.table.request[first].sum(axis=0) > 0
+        wanted = self.options.table.request[first + before].sum(axis=0)
+        return bool(((wanted <= self.room(group, [])) | ~asks).all())
+
+    def new_heads(self) -> list[tuple[int, int, int, Batch]]:
+        if not self.options.whole_queue:
+            return []
+        return [head for head in self.heads(self.current[0]) if not head[3][1]]
+
+    def keep_within(self, batch: Batch) -> Batch:
+        fit = self.within(batch[0])
+        others = [task for task in batch[0] if task not in fit]
+        self.insert((others, *batch[1:]), -1)
+        return (fit, *batch[1:])
+
+    # those passed over
+
+    def first_waited(self, now_us: int) -> bool:
+        most = self.options.head_of_line_us
+        return bool(self.passed) and most is not None and now_us - self.passed[0][1] >= most
+
+    def holds(self, now_us: int) -> bool:
+        return self.first_waited(now_us) and bool(self.within(self.passed[0][0]))
+
+    def unit_sizes(self, tasks: list[int]) -> list[tuple[int, bool, list[int]]]:
+        """Members, constraint, and the largest request of each unit that has one constraint."""
+        table, sizes = self.options.table, []
+        units = [[t] for t in tasks if table.gang[t] == -1]
+        gangs = sorted({int(table.gang[t]) for t in tasks} - {-1})
+        units += [[t for t in tasks if table.gang[t] == gang] for gang in gangs]
+        for unit in units:
+            kinds = {bool(self.options.constrained[t]) for t in unit}
+            if len(kinds) == 1:
+                largest = table.request[unit].max(axis=0).tolist()
+                sizes.append((len(unit), kinds.pop(), largest))
+        return sizes
+
+    def cannot_fit(self, tasks: list[int]) -> bool:
+        """Whether each unit is at least as large as one that found no room in this view: by the
+        least of all its units, and by its constraint if all have the same."""
+        table = self.options.table
+        gangs = [int(table.gang[t]) for t in tasks]
+        count = 1 if -1 in gangs else min(gangs.count(gang) for gang in gangs)
+        kinds = {bool(self.options.constrained[t]) for t in tasks}
+        least = table.request[tasks].min(axis=0).tolist()
+        return any(
+            members <= count
+            and (not constraint or kinds == {True})
+            and all(a <= b for a, b in zip(request, least, strict=True))
+            for members, constraint, request in self.full
+        )
+
+    def next_due(self, start: int) -> int | None:
+        for place in range(start, len(self.passed)):
+            entry = self.passed[place]
+            if entry[2] == self.view:
+                continue
+            if self.cannot_fit(entry[0]):
+                entry[2] = self.view
+            elif self.within(entry[0]):
+                return place
+        return None
+
+    def due(self, now_us: int, others: bool) -> int | None:
+        if self.holds(now_us):
+            return 0 if self.passed[0][2] != self.view else None
+        found = self.next_due(self.turn)
+        if found is None and self.turn_is_old and (self.passed_on or not others):
+            found = self.next_due(0)
+        return found
+
+    # the queue
+
+    def has_batch(self) -> bool:
+        return bool(self.within(self.current[0])) or bool(self.heads([]))
+
+    def has_losers(self) -> bool:
+        while self.losers:
+            tasks, since_us = self.losers.pop(0)
+            tasks = self.keep_within((tasks, 0, False))[0]
+            if tasks:
+                self.losers.insert(0, (tasks, since_us))
+                return True
+        return False
+
+    def has_more(self, now_us: int) -> bool:
+        if self.has_losers():
+            return True
+        batch = self.has_batch()
+        return self.due(now_us, batch) is not None or (batch and not self.holds(now_us))
+
+    def has_new(self, now_us: int) -> bool:
+        return self.has_more(now_us) if self.options.passes else bool(self.new_heads())
+
+    @property
+    def has_waiting(self) -> bool:
+        limited = self.options.is_own_limit and bool(self.current[0] or self.line)
+        return limited or bool(self.passed)
+
+    def has_next(self, now_us: int, view_changed: bool) -> bool:
+        if self.options.is_own_limit and view_changed:
+            self.ended.clear()
+        if not self.options.passes:
+            return self.has_batch()
+        offers = any(self.within(entry[0]) for entry in self.passed)
+        return self.has_more(now_us) or (view_changed and offers)
+
+    def add(self, tasks: list[int]) -> None:
+        if self.options.jobs_max is None:
+            return self.insert((tasks, 0, False), +1)
+        by_job: dict[int, list[int]] = {}
+        for task in tasks:
+            by_job.setdefault(int(self.options.table.job[task]), []).append(task)
+        for job, mine in by_job.items():
+            if job in self.admitted or len(self.admitted) < self.options.jobs_max:
+                self.admitted.setdefault(job, set()).update(mine)
+                self.insert((mine, 0, False), +1)
+            else:
+                self.held_back.setdefault(job, []).append(mine)
+
+    def leave(self, tasks: list[int]) -> bool:
+        for task in tasks:
+            job = int(self.options.table.job[task])
+            if job in self.admitted:
+                self.admitted[job].discard(task)
+                if not self.admitted[job]:
+                    del self.admitted[job]
+        more = False
+        while self.held_back and len(self.admitted) < (self.options.jobs_max or 0):
+            job = next(iter(self.held_back))
+            for mine in self.held_back.pop(job):
+                self.admitted.setdefault(job, set()).update(mine)
+                self.insert((mine, 0, False), +1)
+            more = True
+        return more
+
+    def next_batch(self, now_us: int, view_changed: bool) -> int | None:
+        self.place = None
+        if self.options.passes:
+            while self.first_waited(now_us) and not self.holds(now_us):
+                tasks, since_us, _ = self.passed.pop(0)
+                self.turn = max(0, self.turn - 1)
+                self.released[tasks[0]] = since_us
+                self.insert((tasks, 0, False), -1)
+            if view_changed:
+                if self.next_due(self.turn) is None:
+                    self.turn = len(self.passed)
+                self.view, self.full, self.turn_is_old = self.view + 1, [], True
+            if self.has_losers():
+                return 0
+            self.place = self.due(now_us, self.has_batch())
+            if self.place is not None:
+                return 0
+            if self.holds(now_us):
+                return None
+        return self.begin_batch()
+
+    def begin_batch(self) -> int | None:
+        if self.new_heads():
+            taken = []
+            for head in self.heads(self.current[0]):
+                for entry in [entry for entry in self.line if entry[0] == head[0]]:
+                    if not entry[3][1]:
+                        taken.append(entry)
+                    elif self.options.group is not None:
+                        break
+            self.line = [entry for entry in self.line if entry not in taken]
+            taken.sort(key=lambda entry: entry[2])
+            self.current = joined(self.current, *(entry[3] for entry in taken))
+            return len(self.current[0])
+        if self.within(self.current[0]):
+            return 0
+        heads = self.heads([])
+        if not heads:
+            return None
+        self.insert(self.current, -1)
+        group = min(heads, key=lambda head: head[2])[0]
+        entry = next(entry for entry in self.line if entry[0] == group)
+        self.line.remove(entry)
+        self.current = entry[3]
+        return len(self.current[0])
+
+    def take(self, limit: int | None) -> Batch:
+        if self.losers:
+            tasks, since_us = self.losers.pop(0)
+            count = self.split(tasks, limit)
+            if tasks[count:]:
+                self.losers.insert(0, (tasks[count:], since_us))
+            self.offered_from = None, since_us
+            offered: Batch = (tasks[:count], 0, False)
+        elif self.place is not None:
+            tasks, since_us, view = self.passed.pop(self.place)
+            if self.place < self.turn:
+                self.turn_is_old = self.passed_on = False
+            fit = self.within(tasks)
+            count = self.split(fit, limit)
+            rest = fit[count:] + [task for task in tasks if task not in fit]
+            if rest:
+                self.passed.insert(self.place, [rest, since_us, view])
+            self.offered_from, self.turn = (self.place, since_us), self.place
+            offered = (fit[:count], 0, False)
+        else:
+            self.current = self.keep_within(self.current)
+            count = self.split(self.current[0], limit)
+            offered = (self.current[0][:count], *self.current[1:])
+            self.current = (self.current[0][count:], *self.current[1:])
+            self.passed_on, self.turn, self.offered_from = True, len(self.passed), (None, NOT_YET)
+        self.held += offered[0]
+        return offered
+
+    def give_back(self, tasks: list[int]) -> None:
+        self.held = [task for task in self.held if task not in tasks]
+
+    def on_planned(self, now_us: int, offered: Batch, pending: dict[int, int]) -> list[int]:
+        """Returns the tasks that are left for REQUEUE."""
+        self.give_back([*pending])
+        self.without_room = []
+        left = [task for task in offered[0] if pending.get(task, TOO_LARGE) != TOO_LARGE]
+        if self.options.losers is LoserPolicy.REQUEUE:
+            return left
+        if not self.options.passes:
+            self.current = joined((left, 0, False), self.current)
+            self.without_room = left
+        elif left:
+            place, since_us = self.offered_from
+            if since_us == NOT_YET:
+                since_us = self.released.pop(left[0], now_us)
+            self.full += self.unit_sizes(left)
+            if place is None:
+                place = sum(entry[1] <= since_us for entry in self.passed)
+            self.passed.insert(place, [left, since_us, self.view])
+            if place <= self.turn:
+                self.turn += 1
+        return []
+
+    def on_committed(
+        self, offered: Batch, since_us: int, unplaced: list[int], losers: list[int], large: int
+    ) -> tuple[list[int], int]:
+        """Returns the tasks that are given up, and the key of a pause."""
+        self.give_back(losers)
+        if self.options.losers is LoserPolicy.BLOCK:
+            if self.options.passes and losers:
+                self.losers.append((losers, since_us))
+            elif losers:
+                self.current = joined((losers, 0, False), self.current)
+            return [], 0
+        unplaced = losers + unplaced
+        if not unplaced:
+            return [], 0
+        some_placed = offered[2] or len(unplaced) + large < len(offered[0])
+        most = self.options.attempts_max
+        if not some_placed:
+            most = min(most, self.options.attempts_max_unplaced)
+        if offered[1] + 1 >= most:
+            return unplaced, 0
+        self.pauses += 1
+        self.paused[self.pauses] = unplaced, offered[1] + 1, some_placed
+        return [], self.pauses
+
+    def holder(self, now_us: int) -> list[int]:
+        if self.options.passes:
+            return self.passed[0][0] if self.holds(now_us) else []
+        return [] if self.options.whole_queue else self.without_room
+
+    def waiting(self, now_us: int) -> dict[int, tuple[int, int]]:
+        """Why each waits, and behind whom."""
+        holder = self.holder(now_us)
+        why = (Waiting.BEHIND, holder[0]) if holder else (Waiting.NOT_TRIED, NOBODY)
+        told = dict.fromkeys(self.current[0], why)
+        for group in range(GROUPS):
+            mine = [task for entry in self.line if entry[0] == group for task in entry[3][0]]
+            room = not mine or self.head_fits(mine, group, [])
+            told |= dict.fromkeys(mine, why if room else (Waiting.QUOTA, NOBODY))
+        lacks = self.without_room
+        if self.options.passes:
+            lacks = [task for entry in self.passed for task in entry[0]]
+        told |= dict.fromkeys(lacks, (Waiting.NO_ROOM, NOBODY))
+        told |= {task: (Waiting.REJECTED, NOBODY) for tasks, _ in self.losers for task in tasks}
+        for tasks, _, _ in self.paused.values():
+            told |= dict.fromkeys(tasks, (Waiting.PAUSED, NOBODY))
+        for batches in self.held_back.values():
+            told |= {t: (Waiting.JOB_NOT_ADMITTED, NOBODY) for batch in batches for t in batch}
+        return told
+
+
+@st.composite
+def drawn_options(draw: st.DrawFn) -> Options:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    table = make_table(TASKS)
+    request = rng.integers(0, 4, (TASKS, 2))
+    request[:, 0] += 1
+    gang = np.full(TASKS, -1, np.int64)
+    if draw(st.booleans()):
+        for first in range(0, TASKS, 4):
+            gang[first : first + int(rng.integers(1, 4))] = first
+    constrained = rng.random(TASKS) < draw(st.sampled_from([0, 0.5]))
+    table = replace(
+        table,
+        request=request,
+        gang=gang,
+        preference=constrained.astype(np.int32),
+        priority=rng.integers(0, 2, TASKS).astype(np.int32),
+        job=np.arange(TASKS) // 4,
+    )
+    losers, whole_queue = draw(st.sampled_from(LoserPolicy)), draw(st.booleans())
+    kind = draw(st.sampled_from(["none", "quota", "own limit"]))
+    group = {"none": None, "quota": np.arange(TASKS) // 8 % GROUPS, "own limit": np.zeros(TASKS)}
+    of_task = group[kind]
+    return Options(
+        table,
+        losers,
+        whole_queue,
+        draw(st.integers(1, 4)),
+        draw(st.integers(1, 4)),
+        None if of_task is None else of_task.astype(np.int32),
+        kind == "own limit",
+        losers is LoserPolicy.BLOCK and not whole_queue and draw(st.booleans()),
+        draw(st.none() | st.integers(1, 8)),
+        draw(st.none() | st.integers(1, 3)),
+        constrained,
+    )
+
+
+class Pair:
+    """The queue and its model, given the same orders."""
+
+    def __init__(self, options: Options, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
+        self.draw, self.options, self.model = draw, options, Model(options)
+        table = options.table
+        self.account: QuotaAccount | None = None
+        if options.group is not None:
+            self.account = QuotaAccount(TaskQuotas(GROUPS, options.group), table)
+            self.grant()
+        passed = None
+        gang = table.gang if (table.gang >= 0).any() else None
+        if options.passes:
+            catalog = replace(PreferenceCatalog.empty(), elsewhere_cost=np.array([0, NOWHERE_ELSE]))
+            sizes = UnitSizes(table, catalog)
+            passed = PassedOver(sizes, options.head_of_line_us, gang, self.account)
+        self.queue = AgentQueue(
+            options.losers,
+            options.attempts_max,
+            options.attempts_max_unplaced,
+            gang,
+            options.whole_queue,
+            passed,
+            self.account,
+            None if options.is_own_limit or self.account is None else table.priority,
+            options.is_own_limit,
+        )
+        if options.jobs_max is not None:
+            self.queue.limit_jobs(table.job, options.jobs_max)
+        self.now_us, self.submitted = 0, 0
+        self.attempts: dict[int, int] = {}
+        self.placed: list[int] = []
+        self.under_way: list[tuple[Round, Batch, list[int], int]] = []
+
+    def some(self, strategy: st.SearchStrategy[Any]) -> Any:
+        return self.draw(strategy)
+
+    def grant(self) -> None:
+        if self.account is not None:
+            amounts = st.lists(st.integers(0, 30), min_size=4, max_size=4)
+            amount = np.array(self.some(amounts)).reshape(GROUPS, 2)
+            self.account.granted = self.model.granted = amount
+            self.account.look()
+            self.model.ended.clear()
+
+    def submit(self) -> None:
+        last = min(TASKS, self.submitted + 4 * self.some(st.integers(1, 3)))
+        tasks = list(range(self.submitted, last))
+        self.submitted = last
+        if tasks:
+            self.queue.add(QueuedTasks.new(np.array(tasks), 1))
+            self.model.add(tasks)
+
+    def end(self) -> None:
+        if not self.placed:
+            return
+        task = self.placed.pop(self.some(st.integers(0, len(self.placed) - 1)))
+        if self.account is not None:
+            self.account.end(np.array([task]))
+            self.model.give_back([task])
+            self.model.ended.append(task)
+        if self.some(st.booleans()):
+            assert self.queue.on_finished(np.array([task])) == self.model.leave([task])
+        else:
+            self.queue.add(QueuedTasks.new(np.array([task]), 0))
+            self.model.add([task])
+
+    def rejoin(self) -> None:
+        if self.model.paused:
+            key = self.some(st.sampled_from(sorted(self.model.paused)))
+            self.queue.on_requeue_due(key)
+            self.model.insert(self.model.paused.pop(key), +1)
+
+    def round(self) -> None:
+        changed = self.some(st.booleans())
+        assert self.queue.has_new(self.now_us) == self.model.has_new(self.now_us)
+        expected = self.model.has_next(self.now_us, changed)
+        assert self.queue.has_next(self.now_us, changed) == expected
+        begun = self.model.next_batch(self.now_us, changed)
+        assert self.queue.next_batch(self.now_us, changed) == begun
+        if begun is None:
+            return
+        limit = self.some(st.none() | st.integers(1, 5))
+        offered, batch = self.queue.take(limit), self.model.take(limit)
+        assert offered.task.tolist() == batch[0]
+        fate = self.some(st.lists(st.sampled_from("ccnnnh"), min_size=TASKS, max_size=TASKS))
+        claimed = [task for task in batch[0] if fate[task] == "c"]
+        pending = {
+            task: NO_ROOM if fate[task] == "n" else TOO_LARGE
+            for task in reversed(batch[0])
+            if fate[task] != "c"
+        }
+        round_ = round_of(offered, self.now_us, claimed, pending)
+        exits = self.queue.on_planned(round_)
+        since_us = self.model.offered_from[1] if self.options.passes else NOT_YET
+        left = self.model.on_planned(self.now_us, batch, pending)
+        gone = [task for task, why in pending.items() if why == TOO_LARGE]
+        self.model.leave(gone)
+        assert (exits.too_large.tolist(), exits.abandoned.tolist(), exits.retry) == (gone, [], 0)
+        assert round_.left.task.tolist() == left and round_.since_us == since_us
+        blocked = [task for task, why in pending.items() if why == NO_ROOM]
+        assert round_.blocked == (self.options.losers is LoserPolicy.BLOCK and len(blocked) > 0)
+        self.under_way.append((round_, batch, left, len(gone)))
+        if not claimed or self.some(st.booleans()):
+            self.commit(len(self.under_way) - 1)
+
+    def commit(self, which: int = 0) -> None:
+        if not self.under_way:
+            return
+        round_, batch, left, large = self.under_way.pop(which)
+        claimed = self.queue.claimed_tasks(round_)
+        tasks = claimed.task.tolist()
+        assert round_.plan is not None and tasks == round_.plan.task.tolist()
+        assert claimed.attempts.tolist() == [self.attempts.get(task, 0) for task in tasks]
+        lost = np.array([self.some(st.booleans()) for _ in tasks], np.bool_)
+        losers = QueuedTasks(claimed.task, claimed.attempts + 1, claimed.first).take(lost)
+        for task in losers.task.tolist():
+            self.attempts[task] = self.attempts.get(task, 0) + 1
+        exits = self.queue.on_committed(round_, losers)
+        abandoned, retry = self.model.on_committed(
+            batch, round_.since_us, left, losers.task.tolist(), large
+        )
+        self.model.leave(abandoned)
+        assert (exits.abandoned.tolist(), exits.retry) == (abandoned, retry)
+        for task in claimed.task[~lost].tolist():
+            self.attempts.pop(task, None)
+            self.placed.append(task)
+
+    def agree(self) -> None:
+        assert self.queue.has_waiting == self.model.has_waiting
+        assert self.queue.holder(self.now_us).tolist() == self.model.holder(self.now_us)
+        told: dict[int, tuple[int, int]] = {}
+        for part in self.queue.waiting(self.now_us):
+            for task in part.task.tolist():
+                assert task not in told
+                told[task] = part.why, part.ahead
+        assert told == self.model.waiting(self.now_us)
+        if self.account is not None:
+            held = np.zeros_like(self.account.held)
+            assert self.options.group is not None
+            np.add.at(
+                held,
+                self.options.group[self.model.held],
+                self.options.table.request[self.model.held],
+            )
+            assert (self.account.held == held).all()
+
+
+def round_of(
+    offered: QueuedTasks, now_us: int, claimed: list[int], pending: dict[int, int]
+) -> Round:
+    k, nothing = len(claimed), np.zeros(0, np.int64)
+    plan = Plan(
+        np.array(claimed, np.int64),
+        np.zeros(k, np.int32),
+        np.ones((k, 1), np.int64),
+        np.full(k, -1),
+        nothing,
+        np.array([*pending], np.int64),
+        np.array([*pending.values()], np.int8),
+        0,
+        0,
+    )
+    return Round(1, now_us, PartitionRanking.OPTIMISTIC, offered, len(offered), plan)
+
+
+@given(st.data(), drawn_options())
+@settings(max_examples=150, deadline=None)
+def test_a_queue_does_what_its_model_does(data: st.DataObject, options: Options) -> None:
+    pair = Pair(options, data.draw)
+    orders = {
+        "submit": pair.submit,
+        "grant": pair.grant,
+        "end": pair.end,
+        "rejoin": pair.rejoin,
+        "commit": pair.commit,
+        "round": pair.round,
+    }
+    names = st.sampled_from([*orders, "round", "round", "round"])
+    for name in data.draw(st.lists(names, min_size=1, max_size=40)):
+        pair.now_us += data.draw(st.integers(0, 2))
+        orders[name]()
+        pair.agree()
+
+
+@given(st.data(), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_a_scheduler_that_remembers_is_offered_each_task_once(
+    data: st.DataObject, whole_queue: bool
+) -> None:
+    queue = SchedulerQueue(whole_queue)
+    batches: list[list[int]] = []
+    current: list[int] = []
+    kept: dict[int, int] = {}
+    attempts: dict[int, int] = {}
+    under_way: list[Round] = []
+    number = 0
+    for _ in range(data.draw(st.integers(1, 25))):
+        if data.draw(st.booleans()):
+            size = data.draw(st.integers(1, 4))
+            batches.append(list(range(number, number + size)))
+            number += size
+            queue.add(QueuedTasks.new(np.array(batches[-1]), 1))
+        changed = data.draw(st.booleans())
+        begun = queue.next_batch(0, changed)
+        if whole_queue:
+            current, batches = current + [task for batch in batches for task in batch], []
+            expected = max(1, len(current)) if current or (kept and changed) else None
+        elif current:
+            expected = 0
+        else:
+            current = batches.pop(0) if batches else []
+            expected = max(1, len(current)) if current or (kept and changed) else None
+        assert begun == expected
+        if begun is not None:
+            limit = data.draw(st.none() | st.integers(1, 3))
+            offered = queue.take(limit)
+            now, current = current[:limit], current[limit:] if limit else []
+            assert offered.task.tolist() == now
+            claimed = [task for task in [*now, *kept] if data.draw(st.booleans())]
+            pending = {task: 0 for task in now if task not in claimed}
+            kept = {t: why for t, why in kept.items() if t not in claimed} | pending
+            for task in kept:
+                kept[task] = pending[task] = int(
+                    data.draw(st.sampled_from([NO_ROOM, PendingReason.PRICED_OUT]))
+                )
+            round_ = round_of(offered, 0, claimed, pending)
+            queue.on_planned(round_)
+            under_way.append(round_)
+        if under_way and data.draw(st.booleans()):
+            round_ = under_way.pop(0)
+            tasks = queue.claimed_tasks(round_)
+            assert tasks.attempts.tolist() == [attempts.get(t, 0) for t in tasks.task.tolist()]
+            lost = np.array([data.draw(st.booleans()) for _ in tasks.task], np.bool_)
+            losers = QueuedTasks(tasks.task, tasks.attempts + 1, tasks.first).take(lost)
+            attempts |= {task: attempts.get(task, 0) + 1 for task in losers.task.tolist()}
+            queue.on_committed(round_, losers)
+            current = losers.task.tolist() + current
+        assert queue.has_waiting == (len(kept) > 0)
+        told = {
+            int(task): int(part.why) for part in queue.waiting(0) for task in part.task.tolist()
+        }
+        names = {NO_ROOM: Waiting.NO_ROOM, int(PendingReason.PRICED_OUT): Waiting.PRICED_OUT}
+        waiting = {task: int(names[why]) for task, why in kept.items()}
+        new = [task for batch in batches for task in batch]
+        assert told == waiting | {task: int(Waiting.NOT_TRIED) for task in current + new}

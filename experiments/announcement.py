@@ -24,8 +24,9 @@ ACTORS_S = 5.0  # before and after a live arm
 REPORT_S = 10.0
 
 
-def run_announcement(config: RunConfig, workload: Workload) -> str:
-    """The parts of a run, and about how long they take together on this machine."""
+def run_announcement(config: RunConfig, workload: Workload) -> tuple[str, float]:
+    """The parts of a run in words with the time that they take together on this machine, and that
+    time in seconds."""
     arms, live = len(config.arms), sum(config.is_live(arm) for arm in config.arms)
     warm_up = config.workload.make_warm_up(config.seed)
     parts: list[str] = []
@@ -33,7 +34,8 @@ def run_announcement(config: RunConfig, workload: Workload) -> str:
     if first:
         parts.append(f"{counted(arms, 'arm')} in virtual time")
     if live:
-        parts.append(f"{live} live" if first else f"{counted(live, 'arm')} live")
+        apart = f"{live} live{_live_cell(config, workload)}"
+        parts.append(apart if first else f"{counted(live, 'arm')} live")
     if config.seeds > 1:
         parts.append(f"{config.seeds} paired seeds")
         if config.frontier.architectures:
@@ -50,7 +52,13 @@ def run_announcement(config: RunConfig, workload: Workload) -> str:
     expected_s += live * (workload.end_us / 1e6 + ACTORS_S) + REPORT_S
     if later:
         expected_s += START_S
-    return f"{', '.join(parts)}: about {time_text(expected_s)}."
+    return f"{', '.join(parts)}: about {time_text(expected_s)}.", expected_s
+
+
+def _live_cell(config: RunConfig, workload: Workload) -> str:
+    """The cell of the live runs that stand apart, if it is not that of the others."""
+    machines = config.live_cell
+    return "" if machines is None else f" on {machines:,} of {workload.cell.machines:,} machines"
 
 
 def unplaceable_notes(config: RunConfig, workload: Workload) -> list[str]:

@@ -24,6 +24,7 @@ from experiments.frontiers.running import as_it_is
 from experiments.gangs import gangs_announced
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.killed_runs import run_in_progress
+from experiments.live_size import fitted
 from experiments.preconditions import (
     check_arms,
     check_memory,
@@ -37,6 +38,7 @@ from experiments.run_options import RunOptions
 from experiments.running import ArmRunner, make_workload, run_arm_virtual
 from experiments.sensitivity import changed_points
 from experiments.stages import StageFailed, Stages
+from experiments.sweeps.expected_time import check_length
 from experiments.sweeps.progress import ProgressReport
 from experiments.verification.manifest import write_manifest
 from parsync.workload.workload import Workload
@@ -68,7 +70,13 @@ def _start(options: RunOptions, report: ProgressReport) -> int:
         config = config.for_workload(workload)
         check_arms(config, workload)
         _check_stages(config, workload)
-    said = run_announcement(config, workload)
+    if config.live.fit and config.runtime == "ray":
+        with report.stage("measuring how large a live run this computer can serve"):
+            config = fitted(config)
+    with naming_file(options.config):
+        _check_live_runs(config)
+    said, expected_s = run_announcement(config, workload)
+    check_length(expected_s, options.long)
     for note in unplaceable_notes(config, workload):
         console.print(note, highlight=False, markup=False, soft_wrap=True)
     # Nothing is lost up to here: a stop signal ends the command at once.
@@ -104,6 +112,15 @@ def _check_stages(config: RunConfig, workload: Workload) -> None:
         check_grid(make_grid(as_it_is(config)), workload)
     changed = {point.arm.model_dump_json(): point.arm for _, point in changed_points(config)}
     check_arms(config.model_copy(update={"arms": tuple(changed.values())}), workload)
+
+
+def _check_live_runs(config: RunConfig) -> None:
+    """Raise AgoraError if live runs with a cell of their own could not run."""
+    if config.live_cell is None:
+        return
+    live = config.of_live_runs()
+    chosen = tuple(arm for arm in live.arms if config.has_live_run_apart(arm))
+    check_arms(live.model_copy(update={"arms": chosen}), make_workload(live, config.seed))
 
 
 def _check_nodes(config: RunConfig, directory: Path) -> None:
@@ -203,8 +220,10 @@ def run(
         stages.arms()
         if stages.broken:
             reason, status = "the paired seeds did not run" if config.seeds > 1 else "", BAD_INPUT
-        elif config.seeds > 1:
-            stages.predictions()
+        else:
+            if config.seeds > 1 or config.live_cell is not None:
+                stages.predictions()
+        if config.seeds > 1 and not stages.broken:
             stages.paired_seeds()
             stages.frontier()
             stages.other_choices()

@@ -33,7 +33,7 @@ from experiments.live_validity import live_validity
 from experiments.preconditions import runs_at_a_time
 from experiments.predictions import prediction_points, predictions_of
 from experiments.run_directory import write_seed
-from experiments.running import ArmRun, ArmRunner, figures_of_run
+from experiments.running import ArmRun, ArmRunner, figures_of_run, make_workload
 from experiments.sensitivity import Choice, changed_points, sensitivity
 from experiments.summary import workload_facts
 from experiments.summary_model import SeedFigures
@@ -95,7 +95,8 @@ class Stages:
             bounds = phase_bounds(config.workload, workload, settle_us(config))
         self._facts = workload_facts(workload, bounds)
         self._version = version_text()
-        self._live = [arm for arm in config.arms if config.has_live_run_apart(arm)]
+        self._of_live = config.of_live_runs()
+        self._live = [arm for arm in self._of_live.arms if config.has_live_run_apart(arm)]
         self._slug, self._live_slug = slugs_of_arms(config)
         self._changed: list[tuple[Choice, Point, SeedFigures]] = []
         self._predicted: dict[str, SeedFigures] = {}
@@ -130,17 +131,28 @@ class Stages:
         if apart:
             self._all_in_virtual_time()
         alone = self._live or list(config.arms)
+        workload = self._workload
+        if apart:
+            config, workload = self._of_live, self._live_workload()
         for number, arm in enumerate(alone, start=1):
             self.doing = f"'{arm.name}': interrupted"
-            title = f"{number}/{len(alone)} {arm.name}{', live' if apart else ''}"
+            cell = f" on {config.live.machines:,} machines" if config.live.machines else ""
+            title = f"{number}/{len(alone)} {arm.name}{f', live{cell}' if apart else ''}"
             slug = (self._live_slug if apart else self._slug)[arm.name]
             job = Job(arm, self._run_arm, self._folder(slug))
             interruption, report = self._interruption, self._report
-            self._ended(run_and_show(config, job, self._workload, title, report, interruption))
+            self._ended(run_and_show(config, job, workload, title, report, interruption))
             self.doing = "interrupted"
             if number < len(alone) or config.seeds > 1:
                 interruption.check()
                 self._report_so_far()
+
+    def _live_workload(self) -> Workload:
+        """The workload of the live runs that stand apart."""
+        if self._config.live_cell is None:
+            return self._workload
+        with self._report.stage("making the workload of the live runs"):
+            return make_workload(self._of_live, self._config.seed)
 
     def _all_in_virtual_time(self) -> None:
         self.doing = "interrupted in virtual time"
@@ -175,9 +187,10 @@ class Stages:
             raise StageFailed(f"'{name}': {run.stopped}", status)
         elif not run.live and (self._live or self._config.seeds > 1):
             self._of_seed(self._config.seed, name, figures_of_run(run, self._workload))
-        result, slug = arm_result(self._config, run, {}), self._slug[name]
+        config, slug = self._config, self._slug[name]
         if apart:
-            slug = self._live_slug[name]
+            config, slug = self._of_live, self._live_slug[name]
+        result = arm_result(config, run, {})
         keep_arm(self._directory, result, slug, self._facts, self._version, run.stopped)
 
     def paired_seeds(self) -> None:

@@ -14,10 +14,12 @@ import numpy as np
 
 from experiments.arm_config import ArmConfig
 from experiments.processors import processors
+from experiments.sweeps.progress import time_text
 from parsync.protocols.optimistic.choices import StrategyKind
 from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.capability import Capability
+from shared_state.errors import AgoraError
 
 TASK_S = 1.65e-6
 TASK_OF_FLOW_S = 17.4e-6  # in an arm with a flow scheduler
@@ -38,6 +40,7 @@ RANKED_MACHINE_S = 1.5e-9  # of the cell, where partitions are compared by quali
 PROMPT = 1.6  # times as many rounds, about
 BUSY = 1.25  # times longer while other runs keep the other processors busy
 START_S = 3.0  # of a process that imports everything
+DAY_S = 86_400.0
 PAGE_S = 4.0  # for the table, the plots and the page of a sweep or a frontier
 
 
@@ -92,6 +95,20 @@ def _syncs_as_fitted(arm: ArmConfig) -> float:
 
 def _is_set(arm: ArmConfig, option: str) -> bool:
     return any(group.options.get(option) for group in arm.groups)
+
+
+def check_length(expected_s: float, long: bool) -> None:
+    """Raise AgoraError if a command is expected to take more than a day and --long was not given.
+
+    Args:
+        expected_s: On this machine.
+        long: Whether it was.
+    """
+    if expected_s > DAY_S and not long:
+        raise AgoraError(
+            f"this is expected to take about {time_text(expected_s)} on this machine; add --long "
+            "to start what takes more than a day"
+        )
 
 
 def on_this_machine_s(processor_s: float, runs: int) -> float:

@@ -26,6 +26,8 @@ from shared_state.errors import AgoraError
 
 LARGEST_FILE = 1 << 24
 MOST_SEEDS = 1000
+SAMPLE_US = 100_000
+SAMPLES_MAX = 1 << 14
 
 
 class LiveConfig(Strict):
@@ -119,7 +121,13 @@ class RunConfig(Strict):
         description="left out at the start of each phase (of a trace: at its start)",
     )
     heartbeat_us: int = Field(1000, ge=1, le=LONGEST_S * 1e6)
-    sample_s: float = Field(0.1, ge=0.001, le=60)
+    sample_s: float | None = Field(
+        None,
+        ge=0.001,
+        le=86_400,
+        description="time between two samples of queues, views and the cell; unset: 0.1, and longer"
+        " in a run that would have more than 16,384 of them",
+    )
     plan_limit_s: float = Field(
         PLAN_LIMIT_S,
         ge=0.1,
@@ -206,10 +214,18 @@ class RunConfig(Strict):
         return self.model_copy(update={"workload": workload, "arms": arms})
 
     def for_workload(self, workload: Workload) -> RunConfig:
-        """The configuration with the options of its arms that depend on the workload filled in.
+        """The configuration with the options that depend on the workload filled in.
         AgoraError if the code of a user's protocol fails."""
         arms = tuple(arm.for_workload(workload) for arm in self.arms)
-        return self.model_copy(update={"arms": arms})
+        sample_s = self.sample_us(workload) / 1e6
+        return self.model_copy(update={"arms": arms, "sample_s": sample_s})
+
+    def sample_us(self, workload: Workload) -> int:
+        """The time between two samples: sample_s; if it is unset, the least multiple of SAMPLE_US
+        of which the workload has no more than SAMPLES_MAX."""
+        if self.sample_s is not None:
+            return round(self.sample_s * 1e6)
+        return SAMPLE_US * max(1, -(-workload.end_us // (SAMPLE_US * SAMPLES_MAX)))
 
     def is_live(self, arm: ArmConfig) -> bool:
         """Whether the arm runs on Ray."""

@@ -13,9 +13,11 @@ from __future__ import annotations
 import numpy as np
 
 from experiments.arm_config import ArmConfig
+from experiments.config import SAMPLES_MAX
 from experiments.processors import processors
 from experiments.sweeps.progress import time_text
 from parsync.protocols.optimistic.choices import StrategyKind
+from parsync.runtime.virtual.run import REST_US
 from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.capability import Capability
@@ -37,6 +39,7 @@ PATIENT_SYNC_S = 0.4e-3  # more, with patience: tasks that wait are looked at ag
 PRICED_SYNC_S = 0.2e-3  # more, with slot prices
 SYNCED_MACHINE_S = 20e-9
 RANKED_MACHINE_S = 1.5e-9  # of the cell, where partitions are compared by quality
+SAMPLE_AT_REST_S = 0.1e-3  # of a scheduler, with the synchronisation before it
 PROMPT = 1.6  # times as many rounds, about
 BUSY = 1.25  # times longer while other runs keep the other processors busy
 START_S = 3.0  # of a process that imports everything
@@ -48,7 +51,8 @@ def expected_run_s(arm: ArmConfig, workload: Workload, warm_up: Workload | None)
     """About how many seconds of a processor a run of an arm takes."""
     both = [one for one in (workload, warm_up) if one is not None]
     tasks = sum(len(one.tasks) - len(one.initial.task) for one in both)
-    virtual_s = sum(one.end_us for one in both) / 1e6
+    resting_s = sum(map(resting_time_s, both))
+    virtual_s = sum(one.end_us for one in both) / 1e6 - resting_s
     solves = any(
         Capability.MEASURED_WHEN_LIVE in registry.get(group.kind).capabilities
         for group in arm.groups
@@ -64,10 +68,25 @@ def expected_run_s(arm: ArmConfig, workload: Workload, warm_up: Workload | None)
         + min(virtual_s * 1000, tasks) * HEARTBEAT_S
         + virtual_s * _schedulers(arm) * SCHEDULER_SECOND_S * _syncs_as_fitted(arm)
     )
+    if resting_s:
+        expected_s += SAMPLES_MAX * _schedulers(arm) * SAMPLE_AT_REST_S
     if _schedulers(arm) > 1:
         jobs = sum(len(np.unique(one.tasks.job)) for one in both)
         expected_s += _of_rounds_s(arm, virtual_s, workload.cell.machines, jobs)
     return expected_s
+
+
+def resting_time_s(workload: Workload) -> float:
+    """How many seconds of virtual time cost next to nothing, because no task arrives or ends, and
+    no machine changes, for longer than REST_US."""
+    arriving = workload.arrival_rows
+    submit_us = workload.tasks.submit_us[arriving]
+    end_us = submit_us + np.maximum(workload.duration_us[arriving], 0)
+    started_us = np.maximum(workload.duration_us[workload.initial.task], 0)
+    edges_us = (submit_us, end_us, started_us, workload.machine_events.at_us)
+    at_us = np.clip(np.concatenate([[0, workload.end_us], *edges_us]), 0, workload.end_us)
+    gaps_us = np.diff(np.sort(at_us))
+    return float(gaps_us[gaps_us > REST_US].sum()) / 1e6
 
 
 def _of_rounds_s(arm: ArmConfig, virtual_s: float, machines: int, jobs: int) -> float:

@@ -11,7 +11,7 @@ from experiments.frontiers.grid import make_grid
 from experiments.frontiers.running import as_it_is
 from experiments.processors import processors
 from experiments.sensitivity import changed_points
-from experiments.sweeps.expected_time import BUSY, START_S, expected_run_s
+from experiments.sweeps.expected_time import BUSY, START_S, ExpectedTimes
 from experiments.sweeps.points import Point, paired_points
 from experiments.sweeps.progress import time_text
 from parsync.metrics.quantity import counted
@@ -28,7 +28,6 @@ def run_announcement(config: RunConfig, workload: Workload) -> tuple[str, float]
     """The parts of a run in words with the time that they take together on this machine, and that
     time in seconds."""
     arms, live = len(config.arms), sum(config.is_live(arm) for arm in config.arms)
-    warm_up = config.workload.make_warm_up(config.seed)
     parts: list[str] = []
     first, later = virtual_runs(config)
     if first:
@@ -43,8 +42,10 @@ def run_announcement(config: RunConfig, workload: Workload) -> tuple[str, float]
         if changed_points(config):
             parts.append("other decision times")
 
+    times = ExpectedTimes(workload, config.workload.make_warm_up(config.seed))
+
     def processor_s(points: Sequence[Point]) -> float:
-        return sum(expected_run_s(point.arm, workload, warm_up) for point in points)
+        return sum(times.run_s(point.arm) for point in points)
 
     side_by_side = processors() / BUSY if processors() > 1 else 1.0
     beside = side_by_side if live else 1  # without live arms, arms run one after the other

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from experiments.announcement import run_announcement, unplaceable_notes
+from experiments.arm_config import ArmConfig
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
 from experiments.consoles import error_console
@@ -35,12 +36,13 @@ from experiments.preconditions import (
 from experiments.resolve import resolve
 from experiments.run_directory import SUMMARY
 from experiments.run_options import RunOptions
-from experiments.running import ArmRunner, make_workload, run_arm_virtual
+from experiments.running import ArmRun, ArmRunner, make_workload, run_arm_virtual
 from experiments.sensitivity import changed_points
 from experiments.stages import StageFailed, Stages
 from experiments.sweeps.expected_time import check_length
 from experiments.sweeps.progress import ProgressReport
 from experiments.verification.manifest import write_manifest
+from parsync.metrics.live import Snapshot
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
@@ -82,7 +84,10 @@ def _start(options: RunOptions, report: ProgressReport) -> int:
     # Nothing is lost up to here: a stop signal ends the command at once.
     with stop_signals_noted() as interruption:
         try:
-            with arm_runner(config, options.hold, report) as runner:
+            # An embedded Ray takes seconds to start, and processors from the arms in virtual time.
+            waits = config.compared_runtime == "virtual" and config.live.address is None
+            late = waits and not options.hold
+            with arm_runner(config, options.hold, report, late=late) as runner:
                 interruption.check()
                 with report.stage("writing the workload"):
                     directory = make_run_directory(options.out, config, workload)
@@ -138,7 +143,9 @@ def _check_nodes(config: RunConfig, directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def arm_runner(config: RunConfig, hold: bool, report: ProgressReport) -> Iterator[ArmRunner]:
+def arm_runner(
+    config: RunConfig, hold: bool, report: ProgressReport, *, late: bool = False
+) -> Iterator[ArmRunner]:
     """Return the runner of the configured runtime, whose Ray lives as long as the block. Ray is
     imported only if it is used.
 
@@ -146,6 +153,7 @@ def arm_runner(config: RunConfig, hold: bool, report: ProgressReport) -> Iterato
         config: The run's.
         hold: Whether Ray is kept after the run.
         report: Shows that Ray starts.
+        late: Ray starts with LiveRunner.start(), which whoever runs arms calls.
 
     Raises:
         AgoraError: Ray does not start, or its address does not answer.
@@ -153,14 +161,64 @@ def arm_runner(config: RunConfig, hold: bool, report: ProgressReport) -> Iterato
     if config.runtime == "virtual":
         yield run_arm_virtual
         return
-    with report.stage("starting Ray"):
-        from experiments.running_live import leave, prepare, run_arm_live
-
-        prepare(config, hold)
+    runner = LiveRunner(config, hold, report)
     try:
-        yield partial(run_arm_live, held=[] if hold else None)
+        if not late:
+            runner.start()
+        yield runner
     finally:
-        leave()
+        runner.leave()
+
+
+class LiveRunner:
+    """Runs arms on one Ray: an ArmRunner.
+
+    Args:
+        config, hold, report: As for arm_runner.
+    """
+
+    def __init__(self, config: RunConfig, hold: bool, report: ProgressReport) -> None:
+        self._config = config
+        self._hold = hold
+        self._report = report
+        self._held: list[Any] | None = [] if hold else None
+        self._started = False
+
+    def start(self) -> None:
+        """Start Ray, or connect to it, unless that was done. AgoraError if it does not start, or
+        its address does not answer."""
+        if self._started:
+            return
+        with self._report.stage("starting Ray"):
+            from experiments.running_live import prepare
+
+            prepare(self._config, self._hold)
+        self._started = True
+
+    def __call__(
+        self,
+        config: RunConfig,
+        arm: ArmConfig,
+        workload: Workload,
+        seed: int,
+        directory: Path | None,
+        on_snapshot: Callable[[Snapshot], None],
+        interruption: Interruption,
+    ) -> ArmRun:
+        """As ArmRunner."""
+        from experiments.running_live import run_arm_live
+
+        assert directory is not None, "a live run has logs"
+        return run_arm_live(
+            config, arm, workload, seed, directory, on_snapshot, interruption, held=self._held
+        )
+
+    def leave(self) -> None:
+        """Stop the Ray that was started, or disconnect from the cluster."""
+        if self._started:
+            from experiments.running_live import leave
+
+            leave()
 
 
 def _print_dashboard(console: Console) -> None:
@@ -212,6 +270,8 @@ def run(
     interruption.note = _report_later(directory)
     try:
         stages = Stages(config, workload, directory, report, run_arm, interruption)
+        if isinstance(run_arm, LiveRunner):
+            stages.before_live = run_arm.start
     except BaseException:  # before the first arm: there is nothing to keep
         shutil.rmtree(directory, ignore_errors=True)
         raise

@@ -38,7 +38,7 @@ from experiments.report.frontier_page import write_frontier_page
 from experiments.report.frontier_terminal import frontier_table
 from experiments.running import make_workload
 from experiments.sweeps.engine import check_address
-from experiments.sweeps.expected_time import check_length, expected_run_s, on_this_machine_s
+from experiments.sweeps.expected_time import ExpectedTimes, check_length, on_this_machine_s
 from experiments.sweeps.kept_points import KeptPoints
 from experiments.sweeps.points import Point
 from experiments.sweeps.progress import Progress, ProgressReport, time_text
@@ -231,11 +231,8 @@ def _left(grid: Grid, kept: KeptPoints | None) -> list[Point]:
 def _processor_s(points: Sequence[Point], grid: Grid, workload: Workload) -> float:
     """About how many seconds of a processor runs take; the arguments are those of _expected."""
     first = grid.conditions[0].config
-    warm_up = first.workload.make_warm_up(first.seed)
-    return sum(
-        expected_run_s(point.arm, workload, warm_up) * _tasks(point.config) / _tasks(first)
-        for point in points
-    )
+    times = ExpectedTimes(workload, first.workload.make_warm_up(first.seed))
+    return sum(times.run_s(point.arm) * _tasks(point.config) / _tasks(first) for point in points)
 
 
 def _expected(points: Sequence[Point], grid: Grid, workload: Workload, address: str | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +38,7 @@ from experiments.sensitivity import Choice, changed_points, sensitivity
 from experiments.summary import workload_facts
 from experiments.summary_model import SeedFigures
 from experiments.sweeps.engine import run_points
+from experiments.sweeps.expected_time import ExpectedTimes
 from experiments.sweeps.points import Point, paired_points
 from experiments.sweeps.progress import Progress, ProgressReport, time_text
 from experiments.version import version_text
@@ -71,6 +72,7 @@ class Stages:
         runs: The runs that the arms are compared by, of those that have ended, by name.
         live_runs: The live runs that stand apart, likewise.
         seeds: The figures of the paired seeds, by seed and name of the arm.
+        before_live: Called before the first live run that stands apart.
         broken: Why runs ended of which a scheduler broke its contract.
         doing: Why the run is partial if it is interrupted now.
     """
@@ -94,6 +96,7 @@ class Stages:
         with report.stage("how far placements can go"):
             bounds = phase_bounds(config.workload, workload, settle_us(config))
         self._facts = workload_facts(workload, bounds)
+        self._times = ExpectedTimes(workload, None)
         self._version = version_text()
         self._of_live = config.of_live_runs()
         self._live = [arm for arm in self._of_live.arms if config.has_live_run_apart(arm)]
@@ -106,6 +109,7 @@ class Stages:
         self.live_runs: dict[str, ArmRun] = {}
         self.seeds: dict[int, dict[str, SeedFigures]] = {}
         self.broken: list[str] = []
+        self.before_live: Callable[[], None] = _nothing
         self.doing = "interrupted"
 
     @property
@@ -134,6 +138,7 @@ class Stages:
         workload = self._workload
         if apart:
             config, workload = self._of_live, self._live_workload()
+            self.before_live()
         for number, arm in enumerate(alone, start=1):
             self.doing = f"'{arm.name}': interrupted"
             cell = f" on {config.live.machines:,} machines" if config.live.machines else ""
@@ -156,7 +161,8 @@ class Stages:
 
     def _all_in_virtual_time(self) -> None:
         self.doing = "interrupted in virtual time"
-        arms = [(arm, self._folder(self._slug[arm.name])) for arm in self._config.arms]
+        longest_first = sorted(self._config.arms, key=self._times.run_s, reverse=True)
+        arms = [(arm, self._folder(self._slug[arm.name])) for arm in longest_first]
         processes = runs_at_a_time(self._config, self._workload)
         progress = Progress(len(arms))
         with (
@@ -208,6 +214,9 @@ class Stages:
             for point in paired_points(self._config)
             if point.seed != self._config.seed or point.arm.name not in done
         ]
+        # Of a seed, whose workload a process makes once, the longest first: no process is left
+        # with one when the others are done.
+        points.sort(key=lambda point: (point.seed, -self._times.run_s(point.arm)))
         for point, figures in self._points(points, "paired seeds in virtual time"):
             self._of_seed(point.seed, point.arm.name, figures)
         self.doing = "interrupted"
@@ -345,6 +354,10 @@ class Stages:
 
     def _folder(self, slug: str) -> Path:
         return self._directory / "arms" / slug
+
+
+def _nothing() -> None:
+    """What has to be done before a live run where its runner is ready."""
 
 
 @dataclass(frozen=True, slots=True)

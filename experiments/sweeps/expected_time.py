@@ -49,31 +49,49 @@ PAGE_S = 4.0  # for the table, the plots and the page of a sweep or a frontier
 
 def expected_run_s(arm: ArmConfig, workload: Workload, warm_up: Workload | None) -> float:
     """About how many seconds of a processor a run of an arm takes."""
-    both = [one for one in (workload, warm_up) if one is not None]
-    tasks = sum(len(one.tasks) - len(one.initial.task) for one in both)
-    resting_s = sum(map(resting_time_s, both))
-    virtual_s = sum(one.end_us for one in both) / 1e6 - resting_s
-    solves = any(
-        Capability.MEASURED_WHEN_LIVE in registry.get(group.kind).capabilities
-        for group in arm.groups
-        if group.kind is not None
-    )
-    task_s = TASK_OF_FLOW_S if solves else TASK_S
-    if _is_set(arm, "patience_s") and (solves or _schedulers(arm) == 1):
-        task_s += PATIENT_TASK_OF_FLOW_S if solves else PATIENT_TASK_S
-    expected_s = (
-        tasks * task_s
-        + workload.catalog.sets * PREFERENCE_SET_S
-        + workload.cell.machines * MACHINE_S
-        + min(virtual_s * 1000, tasks) * HEARTBEAT_S
-        + virtual_s * _schedulers(arm) * SCHEDULER_SECOND_S * _syncs_as_fitted(arm)
-    )
-    if resting_s:
-        expected_s += SAMPLES_MAX * _schedulers(arm) * SAMPLE_AT_REST_S
-    if _schedulers(arm) > 1:
-        jobs = sum(len(np.unique(one.tasks.job)) for one in both)
-        expected_s += _of_rounds_s(arm, virtual_s, workload.cell.machines, jobs)
-    return expected_s
+    return ExpectedTimes(workload, warm_up).run_s(arm)
+
+
+class ExpectedTimes:
+    """About how long runs of arms on one workload take.
+
+    Args:
+        workload: Theirs.
+        warm_up: What each arm runs before it; None if nothing.
+    """
+
+    def __init__(self, workload: Workload, warm_up: Workload | None) -> None:
+        both = [one for one in (workload, warm_up) if one is not None]
+        self._machines = workload.cell.machines
+        self._sets = workload.catalog.sets
+        self._tasks = sum(len(one.tasks) - len(one.initial.task) for one in both)
+        self._jobs = sum(len(np.unique(one.tasks.job)) for one in both)
+        self._resting_s = sum(map(resting_time_s, both))
+        self._virtual_s = sum(one.end_us for one in both) / 1e6 - self._resting_s
+
+    def run_s(self, arm: ArmConfig) -> float:
+        """About how many seconds of a processor a run of an arm takes."""
+        tasks, virtual_s, schedulers = self._tasks, self._virtual_s, _schedulers(arm)
+        solves = any(
+            Capability.MEASURED_WHEN_LIVE in registry.get(group.kind).capabilities
+            for group in arm.groups
+            if group.kind is not None
+        )
+        task_s = TASK_OF_FLOW_S if solves else TASK_S
+        if _is_set(arm, "patience_s") and (solves or schedulers == 1):
+            task_s += PATIENT_TASK_OF_FLOW_S if solves else PATIENT_TASK_S
+        expected_s = (
+            tasks * task_s
+            + self._sets * PREFERENCE_SET_S
+            + self._machines * MACHINE_S
+            + min(virtual_s * 1000, tasks) * HEARTBEAT_S
+            + virtual_s * schedulers * SCHEDULER_SECOND_S * _syncs_as_fitted(arm)
+        )
+        if self._resting_s:
+            expected_s += SAMPLES_MAX * schedulers * SAMPLE_AT_REST_S
+        if schedulers > 1:
+            expected_s += _of_rounds_s(arm, virtual_s, self._machines, self._jobs)
+        return expected_s
 
 
 def resting_time_s(workload: Workload) -> float:

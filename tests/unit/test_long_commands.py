@@ -63,7 +63,7 @@ def test_live_seconds_count_in_full(
 ) -> None:
     """50 tasks, in virtual time a matter of seconds."""
 
-    def started(*_: object) -> None:
+    def started(*_: object, **__: object) -> None:
         raise _Started
 
     monkeypatch.setattr(execution, "arm_runner", started)

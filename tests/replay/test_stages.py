@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from experiments import preconditions, stages
+from experiments import preconditions, running_live, stages
 from experiments.config import LiveConfig, RunConfig
 from experiments.decision_times import ModelledTime
-from experiments.execution import run
+from experiments.execution import arm_runner, run
 from experiments.interruption import Interruption
 from experiments.killed_runs import finish_killed
 from experiments.model_files import read_model
@@ -218,6 +218,30 @@ def test_a_live_run_on_a_smaller_cell_says_so_and_has_a_twin(tmp_path: Path, see
     finish_killed(directory)
     without_twin = kept[0].model_copy(update={"prediction": None})
     assert read_summary(directory).live_runs == [without_twin]
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_ray_starts_after_the_arms_in_virtual_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[object] = []
+
+    def folders(*_: object) -> None:
+        done.append(sorted(path.name for path in (tmp_path / "run" / "arms").iterdir()))
+
+    def live(*arguments: Any, held: object) -> ArmRun:
+        return as_if_live(*arguments)
+
+    monkeypatch.setattr(running_live, "prepare", folders)
+    monkeypatch.setattr(running_live, "run_arm_live", live)
+    monkeypatch.setattr(running_live, "leave", lambda: done.append("left"))
+    report = ProgressReport(Console(quiet=True))
+    with arm_runner(CONFIG, False, report, late=True) as runner:
+        assert done == []
+        status, _, _ = started(tmp_path, runner)
+    assert status == 0 and done == [["flow", "greedy"], "left"]
+    with arm_runner(CONFIG, False, report):
+        assert len(done) == 3  # at once
 
 
 def test_where_memory_is_short_fewer_arms_run_side_by_side(

@@ -157,7 +157,7 @@ def test_the_busier_the_computer_the_smaller_the_live_run(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(live_size, "live_need", need)
     machines = [fit_with(monkeypatch, spare).live.machines for spare in (8.0, 2.0, 1.2, 1.0, 0.1)]
-    assert machines == [None, None, 500, 300, 100]
+    assert machines == [None, None, 500, 300, 250]
     for spare in (2.0, 0.1):
         settled = fit_with(monkeypatch, spare)
         assert not settled.live.fit and settled.live.arms == ("ParSync adaptive",)
@@ -168,7 +168,7 @@ def test_what_would_not_run_live_beside_others_has_no_size_chosen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert fit_with(monkeypatch, 0.1, mix="adaptive=2", seeds=1).live.machines is None
-    assert fit_with(monkeypatch, 0.1, mix="adaptive=2", seeds=2).live.machines == 100
+    assert fit_with(monkeypatch, 0.1, mix="adaptive=2", seeds=2).live.machines == 250
 
 
 def test_a_need_grows_with_the_tasks_and_no_process_is_overloaded() -> None:
@@ -185,9 +185,9 @@ def test_sizes_are_whole_steps_and_never_nothing() -> None:
         None,
         950,
         500,
-        100,
-        100,
-        100,
+        250,
+        250,
+        250,
     ]
     assert machines_for(0.2, 3) == 1
 

@@ -68,7 +68,10 @@ def test_live_seconds_count_in_full(
 
     monkeypatch.setattr(execution, "arm_runner", started)
     file, out = tmp_path / "run.toml", tmp_path / "out"
-    file.write_text(LIVE + SLOW_CELL + f"phase_s = {phase_s}\n" + arm_toml("one", count=1, partitions=1), "utf-8")
+    file.write_text(
+        LIVE + SLOW_CELL + f"phase_s = {phase_s}\n" + arm_toml("one", count=1, partitions=1),
+        "utf-8",
+    )
     if phase_s < DAY_S:
         with pytest.raises(_Started):
             execution.start(RunOptions(config=file, out=out))

@@ -68,7 +68,8 @@ def run_virtual(
         workload: Its workload.
         drain_us: The longest time after the workload's end.
         on_record: Called with the measurements of every sample interval, a Record per table.
-        on_progress: Called with the virtual time once per sample interval.
+        on_progress: Called with the virtual time once per sample interval, or less often while
+            nothing happens for long.
         message_us: How long a message takes from one participant to another (0 as in the reference
             model of ParSync section 4.3). The master and the participants beside it share a
             process: a message between two of them takes no time.

@@ -18,7 +18,6 @@ from experiments.decision_basis import decision_basis, decision_capacity
 from experiments.gangs import tears_gangs
 from experiments.interruption import Interruption
 from experiments.live_validity import live_validity
-from experiments.report.page import write_report, write_report_so_far
 from experiments.report.terminal import comparison_table
 from experiments.run_directory import Run, write_run
 from experiments.running import ArmRun
@@ -83,6 +82,8 @@ def finish_run(
     except OSError as error:  # standard output is full or closed: the report is made all the same
         failed = error
     with report.stage("drawing the report"):
+        from experiments.report.page import write_report  # matplotlib takes a second to import
+
         path = write_report(directory, check)
     report.console.print(Text(f"report: {path}"), soft_wrap=True)
     return failed
@@ -106,6 +107,8 @@ def report_so_far(
     Raises:
         AgoraError: The report cannot be written.
     """
+    from experiments.report.page import write_report_so_far
+
     arms, live = _results(config, runs, live_runs, seeds, {})
     summary = summary_of_results(_facts(config, ""), workload, arms, live)
     described = (*summary.arms, *summary.live_runs)

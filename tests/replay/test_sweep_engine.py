@@ -313,9 +313,9 @@ def test_what_a_run_says_before_it_starts() -> None:
     said, with_live_s = run_announcement(live, workload)
     assert said.startswith("2 arms in virtual time, 1 live, 2 paired seeds")
     assert with_live_s > expected_s + workload.end_us / 1e6  # live seconds count in full
-    smaller = changed(RUN, runtime="ray", live__arms=["two"], live__machines=50)
+    smaller = changed(RUN, runtime="ray", live__arms=["two"], live__machines=10)
     said, _ = run_announcement(smaller, workload)
-    assert said.startswith("2 arms in virtual time, 1 live on 50 of 200 machines, 2 paired seeds")
+    assert said.startswith("2 arms in virtual time, 1 live on 10 of 40 machines, 2 paired seeds")
     all_live, _ = run_announcement(changed(RUN, runtime="ray"), workload)
     assert all_live.startswith("2 arms in virtual time, 2 live, 2 paired seeds")
 

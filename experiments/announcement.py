@@ -11,7 +11,7 @@ from experiments.frontiers.grid import make_grid
 from experiments.frontiers.running import as_it_is
 from experiments.processors import processors
 from experiments.sensitivity import changed_points
-from experiments.sweeps.expected_time import BUSY, START_S, expected_run_s
+from experiments.sweeps.expected_time import BUSY, START_S, ExpectedTimes
 from experiments.sweeps.points import Point, paired_points
 from experiments.sweeps.progress import time_text
 from parsync.metrics.quantity import counted
@@ -24,16 +24,17 @@ ACTORS_S = 5.0  # before and after a live arm
 REPORT_S = 10.0
 
 
-def run_announcement(config: RunConfig, workload: Workload) -> str:
-    """The parts of a run, and about how long they take together on this machine."""
+def run_announcement(config: RunConfig, workload: Workload) -> tuple[str, float]:
+    """The parts of a run in words with the time that they take together on this machine, and that
+    time in seconds."""
     arms, live = len(config.arms), sum(config.is_live(arm) for arm in config.arms)
-    warm_up = config.workload.make_warm_up(config.seed)
     parts: list[str] = []
     first, later = virtual_runs(config)
     if first:
         parts.append(f"{counted(arms, 'arm')} in virtual time")
     if live:
-        parts.append(f"{live} live" if first else f"{counted(live, 'arm')} live")
+        apart = f"{live} live{_live_cell(config, workload)}"
+        parts.append(apart if first else f"{counted(live, 'arm')} live")
     if config.seeds > 1:
         parts.append(f"{config.seeds} paired seeds")
         if config.frontier.architectures:
@@ -41,8 +42,10 @@ def run_announcement(config: RunConfig, workload: Workload) -> str:
         if changed_points(config):
             parts.append("other decision times")
 
+    times = ExpectedTimes(workload, config.workload.make_warm_up(config.seed))
+
     def processor_s(points: Sequence[Point]) -> float:
-        return sum(expected_run_s(point.arm, workload, warm_up) for point in points)
+        return sum(times.run_s(point.arm) for point in points)
 
     side_by_side = processors() / BUSY if processors() > 1 else 1.0
     beside = side_by_side if live else 1  # without live arms, arms run one after the other
@@ -50,7 +53,13 @@ def run_announcement(config: RunConfig, workload: Workload) -> str:
     expected_s += live * (workload.end_us / 1e6 + ACTORS_S) + REPORT_S
     if later:
         expected_s += START_S
-    return f"{', '.join(parts)}: about {time_text(expected_s)}."
+    return f"{', '.join(parts)}: about {time_text(expected_s)}.", expected_s
+
+
+def _live_cell(config: RunConfig, workload: Workload) -> str:
+    """The cell of the live runs that stand apart, if it is not that of the others."""
+    machines = config.live_cell
+    return "" if machines is None else f" on {machines:,} of {workload.cell.machines:,} machines"
 
 
 def unplaceable_notes(config: RunConfig, workload: Workload) -> list[str]:

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from experiments.decision_times import DecisionTime
+from experiments.decision_times import DecisionTime, ModelledTime
 from experiments.price_settings import prices_of_groups
 from experiments.quota_config import QuotaConfig
 from experiments.strict_model import Name, Strict
@@ -267,6 +267,16 @@ class ArmConfig(Strict):
     def for_workload(self, workload: Workload) -> ArmConfig:
         """The arm with the options of its protocols that depend on the workload filled in."""
         groups = tuple(group.for_workload(workload) for group in self.groups)
+        return self.model_copy(update={"groups": groups})
+
+    def slowed(self, factor: float) -> ArmConfig:
+        """The arm with every modelled decision time so many times longer (ModelledTime.slowed)."""
+        groups = tuple(
+            group.model_copy(update={"decision": group.decision.slowed(factor)})
+            if isinstance(group.decision, ModelledTime)
+            else group
+            for group in self.groups
+        )
         return self.model_copy(update={"groups": groups})
 
     @property

@@ -26,27 +26,45 @@ from shared_state.errors import AgoraError
 
 LARGEST_FILE = 1 << 24
 MOST_SEEDS = 1000
+SAMPLE_US = 100_000
+SAMPLES_MAX = 1 << 14
 
 
 class LiveConfig(Strict):
-    """How arms run on Ray.
+    """How arms run on Ray."""
 
-    Attributes:
-        address: The address of a running cluster; unset: an embedded one.
-        hosts: The number of scheduler processes.
-        fsync: The cell waits for the disk at each step, so that its log survives the machine and
-            not only the process.
-    """
-
-    address: str | None = None
+    address: str | None = Field(
+        None,
+        description="the address of a running cluster, HOST:PORT or auto; unset: a Ray of its own",
+    )
     arms: tuple[Name, ...] | None = Field(
         None,
         strict=False,
         description="the arms that run on Ray, after all arms have run in virtual time. Unset: all",
     )
-    hosts: int = Field(2, ge=1, le=64)
-    tick_ms: int = Field(25, ge=1, le=10_000)
-    fsync: bool = False
+    machines: int | None = Field(
+        None,
+        ge=1,
+        le=10_000_000,
+        description="machines of the cell in these live runs; arrivals, and the schedulers whose"
+        " decision times are modelled, are slower in proportion. Unset: the workload's cell",
+    )
+    fit: bool = Field(
+        False,
+        description="`machines` is chosen before the run, by measuring what this computer can"
+        " serve; `agora run` without a file does that",
+    )
+    hosts: int = Field(
+        2, ge=1, le=64, description="scheduler processes; flow schedulers have one more"
+    )
+    tick_ms: int = Field(
+        25, ge=1, le=10_000, description="time between the regular steps of a process"
+    )
+    fsync: bool = Field(
+        False,
+        description="the cell waits for the disk at each step, so that its log survives the"
+        " machine and not only the process",
+    )
 
 
 class VirtualConfig(Strict):
@@ -103,7 +121,13 @@ class RunConfig(Strict):
         description="left out at the start of each phase (of a trace: at its start)",
     )
     heartbeat_us: int = Field(1000, ge=1, le=LONGEST_S * 1e6)
-    sample_s: float = Field(0.1, ge=0.001, le=60)
+    sample_s: float | None = Field(
+        None,
+        ge=0.001,
+        le=86_400,
+        description="time between two samples of queues, views and the cell; unset: 0.1, and longer"
+        " in a run that would have more than 16,384 of them",
+    )
     plan_limit_s: float = Field(
         PLAN_LIMIT_S,
         ge=0.1,
@@ -140,14 +164,68 @@ class RunConfig(Strict):
                     arm.quotas.spec().check_names(quota_groups)
                 except AgoraError as error:
                     raise ValueError(f"arm '{arm.name}': {error}") from error
+        self._check_live_size()
         self.workload.check_phases(self.settle_s, {arm.name: arm.gap_s for arm in self.arms})
         return self
 
+    def _check_live_size(self) -> None:
+        """Raise ValueError if [live] machines cannot be what the live runs have."""
+        machines = self.live.machines
+        if machines is None:
+            return
+        if self.live.fit:
+            raise ValueError("live.fit: has no effect with live.machines, which sets the size")
+        if self.compared_runtime == "ray" and self.runtime == "ray":
+            raise ValueError(
+                "live.machines: all arms run live and there are no paired seeds, so there is no"
+                " run in virtual time beside them; set the size in [workload]"
+            )
+        try:
+            outline, smaller = self.workload.outline(), self.workload.with_machines(machines)
+        except ValueError as error:
+            raise ValueError(f"live.machines: {error}") from error
+        if outline is None or smaller is None:
+            raise ValueError(
+                f"live.machines: a workload of kind {self.workload.kind!r} has a cell of its own"
+            )
+
+    @property
+    def live_cell(self) -> int | None:
+        """The machines of the cell of the live runs that stand apart; None if it is the cell that
+        the arms are compared on."""
+        if self.live.machines is None:
+            return None
+        outline = self.workload.outline()
+        same = outline is None or outline.machines == self.live.machines
+        return None if same else self.live.machines
+
+    def of_live_runs(self) -> RunConfig:
+        """The configuration of the live runs that stand apart: [live] machines are those of the
+        cell, arrivals offer the same load to it, and all schedulers of an arm together can decide
+        as large a part of them as before. Its live.machines is None where the cell is the same."""
+        machines = self.live_cell
+        if machines is None:
+            return self.model_copy(update={"live": self.live.model_copy(update={"machines": None})})
+        workload = self.workload.with_machines(machines)
+        whole, part = self.workload.outline(), None if workload is None else workload.outline()
+        assert workload is not None and whole is not None and part is not None, "it was checked"
+        factor = whole.tasks_per_s / part.tasks_per_s
+        arms = tuple(arm.slowed(factor) for arm in self.arms)
+        return self.model_copy(update={"workload": workload, "arms": arms})
+
     def for_workload(self, workload: Workload) -> RunConfig:
-        """The configuration with the options of its arms that depend on the workload filled in.
+        """The configuration with the options that depend on the workload filled in.
         AgoraError if the code of a user's protocol fails."""
         arms = tuple(arm.for_workload(workload) for arm in self.arms)
-        return self.model_copy(update={"arms": arms})
+        sample_s = self.sample_us(workload) / 1e6
+        return self.model_copy(update={"arms": arms, "sample_s": sample_s})
+
+    def sample_us(self, workload: Workload) -> int:
+        """The time between two samples: sample_s; if it is unset, the least multiple of SAMPLE_US
+        of which the workload has no more than SAMPLES_MAX."""
+        if self.sample_s is not None:
+            return round(self.sample_s * 1e6)
+        return SAMPLE_US * max(1, -(-workload.end_us // (SAMPLE_US * SAMPLES_MAX)))
 
     def is_live(self, arm: ArmConfig) -> bool:
         """Whether the arm runs on Ray."""

@@ -142,7 +142,7 @@ def comparable(one: DecisionBasis, other: DecisionBasis) -> bool:
     if one.kind is not other.kind or _message_times(one) != _message_times(other):
         return False
     if one.kind is BasisKind.OWN_SPEED:
-        return one.cores == other.cores
+        return one.cores == other.cores and _arrive_alike(one, other)
     if one.kind is BasisKind.MIXED:
         return False
     assert one.decisions_per_s is not None and other.decisions_per_s is not None
@@ -151,6 +151,14 @@ def comparable(one: DecisionBasis, other: DecisionBasis) -> bool:
         abs(one.decisions_per_s - other.decisions_per_s) <= SAME_CAPACITY * larger
         and one.scan_cost == other.scan_cost
     )
+
+
+def _arrive_alike(one: DecisionBasis, other: DecisionBasis) -> bool:
+    """Whether as many tasks arrive: live runs may have cells of different sizes."""
+    if one.arrivals_per_s is None or other.arrivals_per_s is None:
+        return one.arrivals_per_s is other.arrivals_per_s
+    larger = max(one.arrivals_per_s, other.arrivals_per_s)
+    return abs(one.arrivals_per_s - other.arrivals_per_s) <= SAME_CAPACITY * larger
 
 
 def basis_text(basis: DecisionBasis) -> str:
@@ -185,10 +193,20 @@ def basis_title(basis: DecisionBasis) -> str:
 
 
 def basis_titles(bases: Sequence[DecisionBasis]) -> list[str]:
-    """The titles of several tables, with the times of messages if they are not all the same."""
-    if len({_message_times(basis) for basis in bases}) == 1:
-        return [basis_title(basis) for basis in bases]
-    return [f"{basis_title(basis)}, {_messages_text(basis)}" for basis in bases]
+    """The titles of several tables, with the times of messages and the rates of arrivals if they
+    are not all the same."""
+    titles = [basis_title(basis) for basis in bases]
+    if len({_message_times(basis) for basis in bases}) > 1:
+        texts = [_messages_text(basis) for basis in bases]
+        titles = [f"{title}, {text}" for title, text in zip(titles, texts, strict=True)]
+    if any(not _arrive_alike(basis, bases[0]) for basis in bases):
+        titles = [
+            title
+            if basis.arrivals_per_s is None
+            else f"{title}, {basis.arrivals_per_s:,.0f} tasks/s at 100 % load"
+            for title, basis in zip(titles, bases, strict=True)
+        ]
+    return titles
 
 
 def _messages_text(basis: DecisionBasis) -> str:

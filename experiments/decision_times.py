@@ -16,6 +16,8 @@ from schedulers.decision_time import (
     ModelledByClass,
 )
 
+MOST_PRICE_NS = 1_000_000  # per machine
+
 
 class ServiceTime(Strict):
     """A time for each round and each task where the tasks are service tasks."""
@@ -53,7 +55,7 @@ class ModelledTime(Strict):
     price_machine_ns: int = Field(
         PRICE_MACHINE_NS,
         ge=0,
-        le=1_000_000,
+        le=MOST_PRICE_NS,
         description="per machine of the cell, whenever slot prices are computed anew",
     )
 
@@ -81,6 +83,21 @@ class ModelledTime(Strict):
         if isinstance(given, dict) and "partition_us" in given:
             raise ValueError("partition_us is now scan_cost: partition_us * partitions / task_us")
         return given
+
+    def slowed(self, factor: float) -> ModelledTime:
+        """The times with which schedulers decide as large a part of the arrivals as before, on a
+        cell that is so many times smaller and gets so many times fewer tasks."""
+        changed: dict[str, Any] = {
+            "job_us": round(self.job_us * factor),
+            "task_us": self.task_us * factor,
+            # of each machine, of which there are fewer by the factor
+            "price_machine_ns": min(MOST_PRICE_NS, round(self.price_machine_ns * factor * factor)),
+        }
+        if self.service is not None:
+            changed["service"] = ServiceTime(
+                job_us=round(self.service.job_us * factor), task_us=self.service.task_us * factor
+            )
+        return ModelledTime.model_validate({**dict(self), **changed})
 
     def make(self, partitions: int) -> DecisionClock:
         batch = self._modelled(self.job_us, self.task_us, partitions)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from experiments.announcement import run_announcement, unplaceable_notes
+from experiments.arm_config import ArmConfig
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
 from experiments.consoles import error_console
@@ -24,6 +25,7 @@ from experiments.frontiers.running import as_it_is
 from experiments.gangs import gangs_announced
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.killed_runs import run_in_progress
+from experiments.live_size import fitted
 from experiments.preconditions import (
     check_arms,
     check_memory,
@@ -34,11 +36,13 @@ from experiments.preconditions import (
 from experiments.resolve import resolve
 from experiments.run_directory import SUMMARY
 from experiments.run_options import RunOptions
-from experiments.running import ArmRunner, make_workload, run_arm_virtual
+from experiments.running import ArmRun, ArmRunner, make_workload, run_arm_virtual
 from experiments.sensitivity import changed_points
 from experiments.stages import StageFailed, Stages
+from experiments.sweeps.expected_time import check_length
 from experiments.sweeps.progress import ProgressReport
 from experiments.verification.manifest import write_manifest
+from parsync.metrics.live import Snapshot
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
@@ -68,13 +72,22 @@ def _start(options: RunOptions, report: ProgressReport) -> int:
         config = config.for_workload(workload)
         check_arms(config, workload)
         _check_stages(config, workload)
-    said = run_announcement(config, workload)
+    if config.live.fit and config.runtime == "ray":
+        with report.stage("measuring how large a live run this computer can serve"):
+            config = fitted(config)
+    with naming_file(options.config):
+        _check_live_runs(config)
+    said, expected_s = run_announcement(config, workload)
+    check_length(expected_s, options.long)
     for note in unplaceable_notes(config, workload):
         console.print(note, highlight=False, markup=False, soft_wrap=True)
     # Nothing is lost up to here: a stop signal ends the command at once.
     with stop_signals_noted() as interruption:
         try:
-            with arm_runner(config, options.hold, report) as runner:
+            # An embedded Ray takes seconds to start, and processors from the arms in virtual time.
+            waits = config.compared_runtime == "virtual" and config.live.address is None
+            late = waits and not options.hold
+            with arm_runner(config, options.hold, report, late=late) as runner:
                 interruption.check()
                 with report.stage("writing the workload"):
                     directory = make_run_directory(options.out, config, workload)
@@ -106,6 +119,15 @@ def _check_stages(config: RunConfig, workload: Workload) -> None:
     check_arms(config.model_copy(update={"arms": tuple(changed.values())}), workload)
 
 
+def _check_live_runs(config: RunConfig) -> None:
+    """Raise AgoraError if live runs with a cell of their own could not run."""
+    if config.live_cell is None:
+        return
+    live = config.of_live_runs()
+    chosen = tuple(arm for arm in live.arms if config.has_live_run_apart(arm))
+    check_arms(live.model_copy(update={"arms": chosen}), make_workload(live, config.seed))
+
+
 def _check_nodes(config: RunConfig, directory: Path) -> None:
     """Raise AgoraError, with the run directory removed, if a node of the cluster cannot take part:
     otherwise the arms in virtual time would run before the first live arm finds out."""
@@ -121,7 +143,9 @@ def _check_nodes(config: RunConfig, directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def arm_runner(config: RunConfig, hold: bool, report: ProgressReport) -> Iterator[ArmRunner]:
+def arm_runner(
+    config: RunConfig, hold: bool, report: ProgressReport, *, late: bool = False
+) -> Iterator[ArmRunner]:
     """Return the runner of the configured runtime, whose Ray lives as long as the block. Ray is
     imported only if it is used.
 
@@ -129,6 +153,7 @@ def arm_runner(config: RunConfig, hold: bool, report: ProgressReport) -> Iterato
         config: The run's.
         hold: Whether Ray is kept after the run.
         report: Shows that Ray starts.
+        late: Ray starts with LiveRunner.start(), which whoever runs arms calls.
 
     Raises:
         AgoraError: Ray does not start, or its address does not answer.
@@ -136,14 +161,64 @@ def arm_runner(config: RunConfig, hold: bool, report: ProgressReport) -> Iterato
     if config.runtime == "virtual":
         yield run_arm_virtual
         return
-    with report.stage("starting Ray"):
-        from experiments.running_live import leave, prepare, run_arm_live
-
-        prepare(config, hold)
+    runner = LiveRunner(config, hold, report)
     try:
-        yield partial(run_arm_live, held=[] if hold else None)
+        if not late:
+            runner.start()
+        yield runner
     finally:
-        leave()
+        runner.leave()
+
+
+class LiveRunner:
+    """Runs arms on one Ray: an ArmRunner.
+
+    Args:
+        config, hold, report: As for arm_runner.
+    """
+
+    def __init__(self, config: RunConfig, hold: bool, report: ProgressReport) -> None:
+        self._config = config
+        self._hold = hold
+        self._report = report
+        self._held: list[Any] | None = [] if hold else None
+        self._started = False
+
+    def start(self) -> None:
+        """Start Ray, or connect to it, unless that was done. AgoraError if it does not start, or
+        its address does not answer."""
+        if self._started:
+            return
+        with self._report.stage("starting Ray"):
+            from experiments.running_live import prepare
+
+            prepare(self._config, self._hold)
+        self._started = True
+
+    def __call__(
+        self,
+        config: RunConfig,
+        arm: ArmConfig,
+        workload: Workload,
+        seed: int,
+        directory: Path | None,
+        on_snapshot: Callable[[Snapshot], None],
+        interruption: Interruption,
+    ) -> ArmRun:
+        """As ArmRunner."""
+        from experiments.running_live import run_arm_live
+
+        assert directory is not None, "a live run has logs"
+        return run_arm_live(
+            config, arm, workload, seed, directory, on_snapshot, interruption, held=self._held
+        )
+
+    def leave(self) -> None:
+        """Stop the Ray that was started, or disconnect from the cluster."""
+        if self._started:
+            from experiments.running_live import leave
+
+            leave()
 
 
 def _print_dashboard(console: Console) -> None:
@@ -195,6 +270,8 @@ def run(
     interruption.note = _report_later(directory)
     try:
         stages = Stages(config, workload, directory, report, run_arm, interruption)
+        if isinstance(run_arm, LiveRunner):
+            stages.before_live = run_arm.start
     except BaseException:  # before the first arm: there is nothing to keep
         shutil.rmtree(directory, ignore_errors=True)
         raise
@@ -203,8 +280,10 @@ def run(
         stages.arms()
         if stages.broken:
             reason, status = "the paired seeds did not run" if config.seeds > 1 else "", BAD_INPUT
-        elif config.seeds > 1:
-            stages.predictions()
+        else:
+            if config.seeds > 1 or config.live_cell is not None:
+                stages.predictions()
+        if config.seeds > 1 and not stages.broken:
             stages.paired_seeds()
             stages.frontier()
             stages.other_choices()

@@ -24,7 +24,7 @@ from experiments.report.extra_slots_terminal import extra_slots_table
 from experiments.reproduce.figure import ReproduceScale
 from experiments.reproduce.model_settings import search_at, slots
 from experiments.statistics import Interval, interval_in_words
-from experiments.sweeps.expected_time import on_this_machine_s
+from experiments.sweeps.expected_time import check_length, on_this_machine_s
 from experiments.sweeps.progress import Progress, ProgressReport, time_text
 from experiments.whole_files import whole_file
 from parsync.metrics.quantity import counted
@@ -58,6 +58,7 @@ class ExtraSlotsOptions:
     scale: ReproduceScale
     seeds: int
     out: Path | None
+    long: bool = False
 
     @property
     def seed_numbers(self) -> list[int]:
@@ -88,8 +89,9 @@ def _search(
     engine = ModelRuns(directory / _SEARCHES)
     work = engine.missing(points.runs, seeds)
     if work:
-        expected_s = sum(task.run.expected_s for task in work)
-        time = time_text(on_this_machine_s(expected_s, len(work)))
+        expected_s = on_this_machine_s(sum(task.run.expected_s for task in work), len(work))
+        check_length(expected_s, options.long)
+        time = time_text(expected_s)
         console.print(Text(f"{counted(len(work), 'run')}, about {time}."), soft_wrap=True)
     progress = Progress(len(work))
     with ProgressReport(console) as report, report.stage("searching") as show:

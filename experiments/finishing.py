@@ -18,12 +18,17 @@ from experiments.decision_basis import decision_basis, decision_capacity
 from experiments.gangs import tears_gangs
 from experiments.interruption import Interruption
 from experiments.live_validity import live_validity
-from experiments.report.page import write_report, write_report_so_far
 from experiments.report.terminal import comparison_table
 from experiments.run_directory import Run, write_run
 from experiments.running import ArmRun
 from experiments.summary import ArmResult, RunFacts, slugs_of_runs, summary_of_results
-from experiments.summary_model import Prediction, SeedFigures, Sensitivity, WorkloadFacts
+from experiments.summary_model import (
+    MACHINES,
+    Prediction,
+    SeedFigures,
+    Sensitivity,
+    WorkloadFacts,
+)
 from experiments.sweeps.progress import ProgressReport
 from experiments.version import version_text
 from parsync.metrics.summary import quantities, series, summarise
@@ -77,6 +82,8 @@ def finish_run(
     except OSError as error:  # standard output is full or closed: the report is made all the same
         failed = error
     with report.stage("drawing the report"):
+        from experiments.report.page import write_report  # matplotlib takes a second to import
+
         path = write_report(directory, check)
     report.console.print(Text(f"report: {path}"), soft_wrap=True)
     return failed
@@ -100,6 +107,8 @@ def report_so_far(
     Raises:
         AgoraError: The report cannot be written.
     """
+    from experiments.report.page import write_report_so_far
+
     arms, live = _results(config, runs, live_runs, seeds, {})
     summary = summary_of_results(_facts(config, ""), workload, arms, live)
     described = (*summary.arms, *summary.live_runs)
@@ -123,8 +132,9 @@ def _results(
     predictions: Mapping[str, Prediction],
 ) -> tuple[list[ArmResult], list[ArmResult]]:
     """The runs that the arms are compared by, and those that stand apart, in figures."""
+    of_live = config.of_live_runs()
     live = [
-        replace(arm_result(config, run, {}), prediction=predictions.get(run.arm.name))
+        replace(arm_result(of_live, run, {}), prediction=predictions.get(run.arm.name))
         for run in live_runs
     ]
     return [arm_result(config, run, seeds) for run in runs], live
@@ -146,7 +156,7 @@ def slugs_of_arms(config: RunConfig) -> tuple[dict[str, str], dict[str, str]]:
     names."""
     names = [arm.name for arm in config.arms]
     live = [arm.name for arm in config.arms if config.has_live_run_apart(arm)]
-    of_arms, of_live = slugs_of_runs(names, live)
+    of_arms, of_live = slugs_of_runs(names, live, config.live_cell)
     return dict(zip(names, of_arms, strict=True)), dict(zip(live, of_live, strict=True))
 
 
@@ -156,11 +166,15 @@ def arm_result(
     """An arm's run in figures.
 
     Args:
+        config: The run's; of a live run that stands apart, RunConfig.of_live_runs().
         seeds: The seeds of all arms, by seed and arm name.
     """
     arm, live = run.arm, run.live
     outline = config.workload.outline()
     capacity = [] if outline is None else decision_capacity(arm, outline)
+    notes = dict(run.notes)
+    if live and config.live.machines is not None:
+        notes[MACHINES] = config.live.machines
     results = {seed: figures[arm.name] for seed, figures in seeds.items() if arm.name in figures}
     return ArmResult(
         name=arm.name,
@@ -176,7 +190,7 @@ def arm_result(
         basis=decision_basis(
             arm, outline, config.virtual.message_us, config.virtual.measured_times
         ),
-        clock_notes=run.notes,
+        clock_notes=notes,
         figures=summarise(run.metrics),
         quantities=quantities(run.metrics),
         series=series(run.metrics),

@@ -38,7 +38,7 @@ from experiments.report.frontier_page import write_frontier_page
 from experiments.report.frontier_terminal import frontier_table
 from experiments.running import make_workload
 from experiments.sweeps.engine import check_address
-from experiments.sweeps.expected_time import expected_run_s, on_this_machine_s
+from experiments.sweeps.expected_time import ExpectedTimes, check_length, on_this_machine_s
 from experiments.sweeps.kept_points import KeptPoints
 from experiments.sweeps.points import Point
 from experiments.sweeps.progress import Progress, ProgressReport, time_text
@@ -68,6 +68,7 @@ class FrontierOptions:
     quick: bool = False
     address: str | None = None
     out: Path | None = None
+    long: bool = False
 
 
 def start(options: FrontierOptions) -> int:
@@ -95,6 +96,11 @@ def _start(options: FrontierOptions, report: ProgressReport) -> int:
         check_grid(grid, workload)
     continues = _continues(options.out, config)
     check_address(options.address)
+    if options.address is None:
+        kept = KeptPoints(options.out / KEPT) if continues and options.out is not None else None
+        left = _left(grid, kept)
+        expected_s = on_this_machine_s(_processor_s(left, grid, workload), len(left))
+        check_length(expected_s, options.long)
     with stop_signals_noted() as interruption:
         try:
             with _directory(options.out, config, continues) as directory:
@@ -178,11 +184,11 @@ def _run(
     kept = KeptPoints(directory / KEPT)
     keys = [point.key() for _, point in grid.points()]
     done = set(filter(kept.has, keys))
-    left = {point.key(): point for _, point in grid.points() if point.key() not in done}
+    left = _left(grid, kept)
     if done:
         text += f"; {counted(len(left), 'run')} left"
     if left:
-        text += f", about {_expected(list(left.values()), grid, workload, address)}"
+        text += f", about {_expected(left, grid, workload, address)}"
     console.print(Text(f"{text}."), soft_wrap=True)
     if unusable := kept.unusable(keys):
         console.print(Text(unusable), soft_wrap=True)
@@ -216,6 +222,19 @@ def _run(
     return 0
 
 
+def _left(grid: Grid, kept: KeptPoints | None) -> list[Point]:
+    """The runs of a grid that are not kept, each once."""
+    points = {point.key(): point for _, point in grid.points()}
+    return [point for key, point in points.items() if kept is None or not kept.has(key)]
+
+
+def _processor_s(points: Sequence[Point], grid: Grid, workload: Workload) -> float:
+    """About how many seconds of a processor runs take; the arguments are those of _expected."""
+    first = grid.conditions[0].config
+    times = ExpectedTimes(workload, first.workload.make_warm_up(first.seed))
+    return sum(times.run_s(point.arm) * _tasks(point.config) / _tasks(first) for point in points)
+
+
 def _expected(points: Sequence[Point], grid: Grid, workload: Workload, address: str | None) -> str:
     """How long runs will take, as people say it.
 
@@ -225,12 +244,7 @@ def _expected(points: Sequence[Point], grid: Grid, workload: Workload, address: 
         workload: Of its first condition. Those of other loads have tasks in proportion.
         address: Of a Ray cluster, whose processors are not known yet.
     """
-    first = grid.conditions[0].config
-    warm_up = first.workload.make_warm_up(first.seed)
-    expected_s = sum(
-        expected_run_s(point.arm, workload, warm_up) * _tasks(point.config) / _tasks(first)
-        for point in points
-    )
+    expected_s = _processor_s(points, grid, workload)
     if address is not None:
         return f"{time_text(expected_s)} of processor time"
     return time_text(on_this_machine_s(expected_s, len(points)))

@@ -230,10 +230,14 @@ class _Found:
     def _unfinished(self, arm: ArmConfig, slug: str, folder: Path) -> KeptArm:
         """An arm without figures. Raises AgoraError if its measurements cannot be read."""
         workload = self._workload_of_run()
+        config = self._config
+        if slug in self._of_live:
+            config = config.of_live_runs()
+            arm = next(one for one in config.arms if one.name == arm.name)
         measure = _from_logs if has_records(folder / _LOG) else _from_parquet
         own = (folder / _LOG if _ran_live(folder) else folder) / WORKLOAD_DIR
         begins = read_workload(own) if own.is_dir() else workload  # with what its warm-up left
-        measured = measure(self._config, arm, begins, folder)
+        measured = measure(config, arm, begins, folder)
         run = ArmRun(
             arm,
             measured.metrics,
@@ -245,7 +249,7 @@ class _Found:
             restarts=measured.restarts,
             live=_ran_live(folder),
         )
-        result = arm_result(self._config, run, {})
+        result = arm_result(config, run, {})
         write_series(folder, result.series)
         if not measured.stopped:
             self.lacks.append(f"'{arm.name}': its regret was not computed")
@@ -281,7 +285,7 @@ class _Measured:
 def _from_logs(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Path) -> _Measured:
     """Measure a live arm whose actors had not handed their measurements over, from its logs. Raises
     AgoraError naming a log that cannot be read."""
-    spec = arm.spec(config.seed, config.heartbeat_us, round(config.sample_s * 1e6), live=True)
+    spec = arm.spec(config.seed, config.heartbeat_us, config.sample_us(workload), live=True)
     options = LiveOptions(
         journal_dir=folder / _LOG,
         records_dir=folder,

@@ -27,33 +27,58 @@ def calibrated_on(config: RunConfig, runs: Sequence[ArmRun]) -> dict[str, list[A
 
 
 def prediction_points(config: RunConfig, runs: Sequence[ArmRun]) -> list[Point]:
-    """The runs in virtual time that predict the live runs of a configuration. There are none if its
-    virtual time is calibrated already."""
-    if config.virtual.calibration is not None:
-        return []
-    arms = {arm.name: arm for arm in config.arms}
+    """The runs in virtual time that predict the live runs of a configuration, on cells of the same
+    size: calibrated on them, unless its virtual time is calibrated already.
+
+    A live run that has no such calibration, or needs none, is predicted by the run of its arm in
+    virtual time. If that has another cell, a run without a calibration stands beside it instead.
+    """
+    of_live = config.of_live_runs()
+    calibrations = _calibrations(config, runs)
     points = []
+    for arm in of_live.arms:
+        if arm.name in calibrations:
+            _, calibration = calibrations[arm.name]
+            virtual = config.virtual.model_copy(update={"calibration": calibration})
+            calibrated = of_live.model_copy(update={"virtual": virtual})
+            points.append(Point(calibrated, arm, config.seed))
+        elif config.live_cell is not None and _ran_live(arm.name, runs):
+            points.append(Point(of_live, arm, config.seed))
+    return points
+
+
+def _calibrations(
+    config: RunConfig, runs: Sequence[ArmRun]
+) -> dict[str, tuple[list[ArmRun], CalibrationConfig]]:
+    """The live runs that each live arm is calibrated on, and what they measured, by its name; none
+    if the configuration's virtual time is calibrated already."""
+    if config.virtual.calibration is not None:
+        return {}
+    found = {}
     for name, on in calibrated_on(config, runs).items():
         times = MeasuredTimes.joined(run.times for run in on)
         made = times.calibration(config.live.hosts, config.live.tick_ms * 1000)
-        if made is None:
-            continue
-        virtual = config.virtual.model_copy(update={"calibration": CalibrationConfig.of(made)})
-        changed = config.model_copy(update={"virtual": virtual})
-        points.append(Point(changed, arms[name], config.seed))
-    return points
+        if made is not None:
+            found[name] = on, CalibrationConfig.of(made)
+    return found
+
+
+def _ran_live(name: str, runs: Sequence[ArmRun]) -> bool:
+    return any(run.live and not run.stopped and run.arm.name == name for run in runs)
 
 
 def predictions_of(
     config: RunConfig, runs: Sequence[ArmRun], figures: Mapping[str, SeedFigures]
 ) -> dict[str, Prediction]:
     """The predictions by name of the arm, from the figures of prediction_points."""
-    on = calibrated_on(config, runs)
+    calibrations = _calibrations(config, runs)
     return {
         name: Prediction(
             digest=its.digest,
             overall=its.overall,
-            calibrated_on=[run.arm.name for run in on[name]],
+            calibrated_on=[run.arm.name for run in calibrations[name][0]]
+            if name in calibrations
+            else [],
         )
         for name, its in figures.items()
     }

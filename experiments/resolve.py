@@ -12,7 +12,7 @@ from experiments.config import RunConfig, first_error, load_config, validated
 from experiments.frontier_presets import small_frontier
 from experiments.frontiers.description import FrontierConfig
 from experiments.given_schedulers import arm_beside
-from experiments.presets import LIVE_ARMS, Scale, default_arms, demo_scale, mix_arm, paper_scale
+from experiments.presets import LIVE_ARM, Scale, default_arms, demo_scale, mix_arm, paper_scale
 from experiments.run_options import RunOptions, RuntimeName, ScaleName
 from experiments.workload_flags import changed_workload, settled, trace_workload
 from shared_state.errors import AgoraError
@@ -21,6 +21,7 @@ from shared_state.errors import AgoraError
 TRACE_SETTLE_S = 2.0
 # Of the main comparison: so many that it takes less than six minutes on two cores.
 SEEDS = 5
+ALL = "all"  # --live: every arm
 SENSITIVITY_SEEDS = 2
 
 
@@ -52,6 +53,9 @@ def resolve(options: RunOptions) -> RunConfig:
     for kind, count in options.added:
         arms = [ArmConfig.model_validate(arm) for arm in tree["arms"]]
         tree["arms"].append(arm_beside(kind, count, arms).model_dump(mode="json"))
+    if options.live:
+        chosen = None if ALL in options.live else list(dict.fromkeys(options.live))
+        tree["live"] = {**tree.get("live", {}), "arms": chosen}
     if options.trace is not None:
         tree["workload"] = trace_workload(options.trace)
         if options.config is None:
@@ -78,6 +82,7 @@ def resolve(options: RunOptions) -> RunConfig:
             "has no effect in virtual time",
             hold=options.hold or None,
             address=options.address,
+            live=options.live or None,
         )
     return config
 
@@ -102,7 +107,7 @@ def _preset_tree(options: RunOptions, preset: Scale) -> dict[str, Any]:
         "workload": {"kind": "synthetic", **preset.synthetic.model_dump(mode="json")},
         "arms": [arm.model_dump(mode="json") for arm in default_arms(preset)],
         "runtime": RuntimeName.RAY.value,
-        "live": {"arms": list(LIVE_ARMS)},
+        "live": {"arms": [LIVE_ARM], "fit": True},
     }
 
 

@@ -41,9 +41,11 @@ class RunOptions:
     seeds: int | None = None
     quick: bool = False
     runtime: RuntimeName | None = None
+    live: tuple[str, ...] = ()  # arms, or "all"
     address: str | None = None
     calibrate: Path | None = None
     hold: bool = False
+    long: bool = False
     out: Path | None = None
 
     @property

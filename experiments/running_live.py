@@ -61,6 +61,7 @@ def run_arm_live(
     """Run one arm in real time.
 
     Args:
+        config: The run's; of a live run that stands apart, RunConfig.of_live_runs().
         directory: Receives its measurements, and its logs in directory/log for `agora replay`.
         held: Receives the actors of the last arm, which live as long as the list; None to end them.
     """
@@ -69,15 +70,16 @@ def run_arm_live(
     except ContractBroken as error:
         empty = make_metrics(config, arm, workload)
         return ArmRun(arm, empty, "", {}, str(error), 0.0, Watched(), broken=True, live=True)
+    is_of_run = begins is workload and config.live.machines is None
     options = LiveOptions(
         journal_dir=directory / "log",
         records_dir=directory,
-        workload_dir=workload_folder(directory) if begins is workload else None,
+        workload_dir=workload_folder(directory) if is_of_run else None,
         address=config.live.address,
         hosts=config.live.hosts,
         tick_us=config.live.tick_ms * 1000,
         # those of earlier arms would compete with the next for the processors
-        hold=held is not None and arm is config.arms[-1],
+        hold=held is not None and arm is [one for one in config.arms if config.is_live(one)][-1],
         fsync=config.live.fsync,
         object_store_mb=OBJECT_STORE_MB,
         plan_limit_s=config.plan_limit_s,
@@ -89,7 +91,7 @@ def run_arm_live(
             on_snapshot(status.snapshot)
 
     begun_s = time.monotonic()
-    spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=True)
+    spec = arm.spec(seed, config.heartbeat_us, config.sample_us(workload), live=True)
     # A copy each of the same empty accumulators: with make_metrics itself, every actor would import
     # this package to start.
     metrics_maker = partial(copy.deepcopy, make_metrics(config, arm, begins))

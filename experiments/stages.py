@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,11 +33,12 @@ from experiments.live_validity import live_validity
 from experiments.preconditions import runs_at_a_time
 from experiments.predictions import prediction_points, predictions_of
 from experiments.run_directory import write_seed
-from experiments.running import ArmRun, ArmRunner, figures_of_run
+from experiments.running import ArmRun, ArmRunner, figures_of_run, make_workload
 from experiments.sensitivity import Choice, changed_points, sensitivity
 from experiments.summary import workload_facts
 from experiments.summary_model import SeedFigures
 from experiments.sweeps.engine import run_points
+from experiments.sweeps.expected_time import ExpectedTimes
 from experiments.sweeps.points import Point, paired_points
 from experiments.sweeps.progress import Progress, ProgressReport, time_text
 from experiments.version import version_text
@@ -71,6 +72,7 @@ class Stages:
         runs: The runs that the arms are compared by, of those that have ended, by name.
         live_runs: The live runs that stand apart, likewise.
         seeds: The figures of the paired seeds, by seed and name of the arm.
+        before_live: Called before the first live run that stands apart.
         broken: Why runs ended of which a scheduler broke its contract.
         doing: Why the run is partial if it is interrupted now.
     """
@@ -94,8 +96,10 @@ class Stages:
         with report.stage("how far placements can go"):
             bounds = phase_bounds(config.workload, workload, settle_us(config))
         self._facts = workload_facts(workload, bounds)
+        self._times = ExpectedTimes(workload, None)
         self._version = version_text()
-        self._live = [arm for arm in config.arms if config.has_live_run_apart(arm)]
+        self._of_live = config.of_live_runs()
+        self._live = [arm for arm in self._of_live.arms if config.has_live_run_apart(arm)]
         self._slug, self._live_slug = slugs_of_arms(config)
         self._changed: list[tuple[Choice, Point, SeedFigures]] = []
         self._predicted: dict[str, SeedFigures] = {}
@@ -105,6 +109,7 @@ class Stages:
         self.live_runs: dict[str, ArmRun] = {}
         self.seeds: dict[int, dict[str, SeedFigures]] = {}
         self.broken: list[str] = []
+        self.before_live: Callable[[], None] = _nothing
         self.doing = "interrupted"
 
     @property
@@ -130,21 +135,34 @@ class Stages:
         if apart:
             self._all_in_virtual_time()
         alone = self._live or list(config.arms)
+        workload = self._workload
+        if apart:
+            config, workload = self._of_live, self._live_workload()
+            self.before_live()
         for number, arm in enumerate(alone, start=1):
             self.doing = f"'{arm.name}': interrupted"
-            title = f"{number}/{len(alone)} {arm.name}{', live' if apart else ''}"
+            cell = f" on {config.live.machines:,} machines" if config.live.machines else ""
+            title = f"{number}/{len(alone)} {arm.name}{f', live{cell}' if apart else ''}"
             slug = (self._live_slug if apart else self._slug)[arm.name]
             job = Job(arm, self._run_arm, self._folder(slug))
             interruption, report = self._interruption, self._report
-            self._ended(run_and_show(config, job, self._workload, title, report, interruption))
+            self._ended(run_and_show(config, job, workload, title, report, interruption))
             self.doing = "interrupted"
             if number < len(alone) or config.seeds > 1:
                 interruption.check()
                 self._report_so_far()
 
+    def _live_workload(self) -> Workload:
+        """The workload of the live runs that stand apart."""
+        if self._config.live_cell is None:
+            return self._workload
+        with self._report.stage("making the workload of the live runs"):
+            return make_workload(self._of_live, self._config.seed)
+
     def _all_in_virtual_time(self) -> None:
         self.doing = "interrupted in virtual time"
-        arms = [(arm, self._folder(self._slug[arm.name])) for arm in self._config.arms]
+        longest_first = sorted(self._config.arms, key=self._times.run_s, reverse=True)
+        arms = [(arm, self._folder(self._slug[arm.name])) for arm in longest_first]
         processes = runs_at_a_time(self._config, self._workload)
         progress = Progress(len(arms))
         with (
@@ -175,9 +193,10 @@ class Stages:
             raise StageFailed(f"'{name}': {run.stopped}", status)
         elif not run.live and (self._live or self._config.seeds > 1):
             self._of_seed(self._config.seed, name, figures_of_run(run, self._workload))
-        result, slug = arm_result(self._config, run, {}), self._slug[name]
+        config, slug = self._config, self._slug[name]
         if apart:
-            slug = self._live_slug[name]
+            config, slug = self._of_live, self._live_slug[name]
+        result = arm_result(config, run, {})
         keep_arm(self._directory, result, slug, self._facts, self._version, run.stopped)
 
     def paired_seeds(self) -> None:
@@ -195,6 +214,9 @@ class Stages:
             for point in paired_points(self._config)
             if point.seed != self._config.seed or point.arm.name not in done
         ]
+        # Of a seed, whose workload a process makes once, the longest first: no process is left
+        # with one when the others are done.
+        points.sort(key=lambda point: (point.seed, -self._times.run_s(point.arm)))
         for point, figures in self._points(points, "paired seeds in virtual time"):
             self._of_seed(point.seed, point.arm.name, figures)
         self.doing = "interrupted"
@@ -332,6 +354,10 @@ class Stages:
 
     def _folder(self, slug: str) -> Path:
         return self._directory / "arms" / slug
+
+
+def _nothing() -> None:
+    """What has to be done before a live run where its runner is ready."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from experiments.summary_model import (
     Sensitivity,
     Settings,
     WorkloadFacts,
+    machines_of_live_run,
 )
 from experiments.workloads.inspection import digest, offered_permille
 from parsync.metrics.quantity import Quantity
@@ -78,6 +79,11 @@ class ArmResult:
     prediction: Prediction | None = None
     tears_gangs: str = ""
 
+    @property
+    def machines(self) -> int | None:
+        """As ArmSummary.machines."""
+        return machines_of_live_run(self.clock_notes)
+
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
@@ -109,9 +115,20 @@ def slugs(names: Sequence[str]) -> list[str]:
     return taken
 
 
-def slugs_of_runs(arms: Sequence[str], live: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The file names of arms, and of the live runs that some of them have besides."""
-    found = slugs([*arms, *(f"{name} live" for name in live)])
+def slugs_of_runs(
+    arms: Sequence[str], live: Sequence[str], machines: int | None
+) -> tuple[list[str], list[str]]:
+    """The file names of arms, and of the live runs that some of them have besides.
+
+    Args:
+        arms, live: The arms' names.
+        machines: Of the cell of the live runs; None if it is that of the arms.
+    """
+    suffix = "live"
+    if machines is not None:
+        suffix = f"{machines} machines live"
+        live = [name[: LONGEST_SLUG - len(suffix) - 1] for name in live]
+    found = slugs([*arms, *(f"{name} {suffix}" for name in live)])
     return found[: len(arms)], found[len(arms) :]
 
 
@@ -133,7 +150,11 @@ def summary_of_results(
     sensitivity: Sequence[Sensitivity] = (),
 ) -> RunSummary:
     """As build_summary, where the facts of the workload are known already."""
-    names = slugs_of_runs([arm.name for arm in arms], [arm.name for arm in live_runs])
+    names = slugs_of_runs(
+        [arm.name for arm in arms],
+        [arm.name for arm in live_runs],
+        next((arm.machines for arm in live_runs), None),
+    )
     described, live = (
         [describe(arm, slug) for arm, slug in zip(results, its, strict=True)]
         for results, its in zip((arms, live_runs), names, strict=True)

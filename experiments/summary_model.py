@@ -6,6 +6,7 @@ removed; a file of another version is refused.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
@@ -31,6 +32,13 @@ Version = Literal[11]
 VERSION: Version = 11
 
 Settings = dict[str, JsonValue]  # of a configuration, by name
+MACHINES = "machines"  # the clock note of a live run on another cell than the arms are compared on
+
+
+def machines_of_live_run(clock_notes: Mapping[str, object]) -> int | None:
+    """The machines of a live run's cell, if that is not the one that the arms are compared on."""
+    machines = clock_notes.get(MACHINES)
+    return machines if isinstance(machines, int) else None
 
 
 class Phase(Figures):
@@ -157,7 +165,8 @@ class ArmSummary(ArmFigures):
         mix: The configuration of each scheduler group, e.g. name, kind, count, strategy.
         basis: What its delays rest on, and so which arms it is ranked beside.
         decision_capacity: Of the groups whose decision times are modelled.
-        clock_notes: What its times include, e.g. tick_us, step_wait_share.
+        clock_notes: What its times include, e.g. tick_us, step_wait_share; and MACHINES, where it
+            is a live run on another cell than the arms are compared on.
         partial: It did not get to its end.
         restarts: Of a live run's actors.
         validity: Whether a live run was disturbed; None in virtual time.
@@ -190,6 +199,12 @@ class ArmSummary(ArmFigures):
     def prices(self) -> str:
         """The slot prices of its schedulers, in words; "" if none uses any."""
         return prices_of_groups(self.mix)
+
+    @property
+    def machines(self) -> int | None:
+        """The machines of its cell, if it is a live run on another cell than the arms are compared
+        on."""
+        return machines_of_live_run(self.clock_notes)
 
     @property
     def is_disturbed(self) -> bool:

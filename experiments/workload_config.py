@@ -97,6 +97,20 @@ class WorkloadConfig(Strict):
         """What is known before the workload is made; None if only reading it tells."""
         return self.spec.call(self.spec.outline, self.options)
 
+    def with_machines(self, machines: int) -> WorkloadConfig | None:
+        """The same workload on a cell of this many machines, whose arrivals offer the same load;
+        None if this kind's cell has the size it has. Raises ValueError if the options do not
+        allow that size."""
+        change = self.spec.with_machines
+        if change is None:
+            return None
+        try:
+            changed = self.spec.call(change, self.options, machines)
+        except AgoraError as error:
+            raise ValueError(str(error)) from error
+        options = {**self.options.model_dump(mode="json"), **changed}
+        return WorkloadConfig.model_validate({"kind": self.kind, **options})
+
     def make(self, seed: int) -> Workload:
         """The workload, checked. AgoraError naming what cannot be read."""
         return self.spec.make(self.options, seed)

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 import experiments.workloads.registry as workloads
+from experiments.config import LiveConfig
 from experiments.decision_times import ModelledTime
 from experiments.workloads.service_batch_options import BatchJobs, ServiceJobs
 from parsync.protocols.locking.options import LockingOptions
@@ -23,9 +24,9 @@ _INTRODUCTION = """# Options
 
 <!-- figures: settings -->
 
-The options of protocols, decision times and workloads, with their defaults. [Runs](run.md) shows
-where they stand in a file, and the `config.toml` of a run has all that are set in it. Options of
-schedulers are on the pages of their subject: waiting for preferred machines
+The options of protocols, decision times, live runs and workloads, with their defaults.
+[Runs](run.md) shows where they stand in a file, and the `config.toml` of a run has all that are set
+in it. Options of schedulers are on the pages of their subject: waiting for preferred machines
 ([runs](run.md#configure-a-mix)), [slot prices](prices.md), [MapReduce](mapreduce.md).
 [Quotas](quotas.md) are options of an arm.
 
@@ -49,6 +50,7 @@ def _models() -> Iterator[tuple[str, type[BaseModel]]]:
     yield "Protocol `optimistic`", OptimisticOptions
     yield "Protocol `locking`", LockingOptions
     yield 'Decision times: `clock = "modelled"`', ModelledTime
+    yield "Live runs: `[live]`", LiveConfig
     yield "Workload `synthetic`", workloads.get("synthetic").options
     yield "Workload `service_batch`", workloads.get("service_batch").options
     yield "Workload `service_batch`: `[workload.batch]`", BatchJobs

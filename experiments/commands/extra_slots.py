@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.shared_options import SeedCount
+from experiments.commands.shared_options import Long, SeedCount
 from experiments.reproduce.figure import ReproduceScale
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -73,6 +73,7 @@ def extra_slots_command(
         ),
     ] = ReproduceScale.SMOKE,
     seeds: SeedCount = 1,
+    long: Long = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -105,4 +106,4 @@ def extra_slots_command(
         "latency": latency,
         "service": service,
     }
-    raise typer.Exit(start(ExtraSlotsOptions(sync, texts, scale, seeds, out)))
+    raise typer.Exit(start(ExtraSlotsOptions(sync, texts, scale, seeds, out, long)))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.shared_options import ClusterAddress, KnownSchedulers
+from experiments.commands.shared_options import ClusterAddress, KnownSchedulers, Long
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -56,6 +56,7 @@ def frontier_command(
             "number of seeds, the command continues it. Default: runs/TIME.",
         ),
     ] = None,
+    long: Long = False,
     with_: KnownSchedulers = None,
 ) -> None:
     """Compare architectures by what quality costs them in delay.
@@ -76,7 +77,14 @@ def frontier_command(
     from schedulers.from_file import registered
 
     options = FrontierOptions(
-        file=file, seeds=seeds, load=load, gap=gap, quick=quick, address=address, out=out
+        file=file,
+        seeds=seeds,
+        load=load,
+        gap=gap,
+        quick=quick,
+        address=address,
+        out=out,
+        long=long,
     )
     with registered(with_ or ()):
         raise typer.Exit(start(options))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.shared_options import SeedCount
+from experiments.commands.shared_options import Long, SeedCount
 from experiments.reproduce.figure import ReproduceScale
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -33,6 +33,7 @@ def reproduce_command(
         ),
     ] = ReproduceScale.SMOKE,
     seeds: SeedCount = 1,
+    long: Long = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -58,4 +59,4 @@ def reproduce_command(
     """
     from experiments.reproduce.execution import ReproduceOptions, start
 
-    raise typer.Exit(start(ReproduceOptions(paper, figures or [], scale, seeds, out)))
+    raise typer.Exit(start(ReproduceOptions(paper, figures or [], scale, seeds, out, long)))

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.shared_options import Long
 from experiments.run_options import RunOptions, RuntimeName, ScaleName
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -111,6 +112,15 @@ def run_command(
             "Paired seeds always run in virtual time.",
         ),
     ] = None,
+    live: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--live",
+            metavar="ARM|all",
+            help="Arm that also runs live, on Ray in real time, which takes as long as the phases; "
+            "all: every arm. May be repeated. Default: ParSync adaptive; with --mix: its arm.",
+        ),
+    ] = None,
     address: Annotated[
         str | None,
         typer.Option(
@@ -135,6 +145,7 @@ def run_command(
             help="Keep Ray and the last arm's actors after the run, until you press Enter.",
         ),
     ] = False,
+    long: Long = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -144,8 +155,10 @@ def run_command(
 ) -> None:
     """Run schedulers on one shared cell and write a report.
 
-    Without options, several arms place the same tasks: ways to synchronise many schedulers, and
-    single greedy and flow schedulers. Results go to a new run directory; open its report.html.
+    Without options, several arms place the same tasks in virtual time: ways to synchronise many
+    schedulers, and single greedy and flow schedulers. One of them also runs live, on a cell as
+    large as this computer can serve in real time. Results go to a new run directory; open its
+    report.html.
 
     Exit status 0 if everything ran; 2 for bad input, or if an arm failed; 130 after Ctrl-C,
     143 after SIGTERM, 129 after SIGHUP.
@@ -168,9 +181,11 @@ def run_command(
             seeds=seeds,
             quick=quick,
             runtime=runtime,
+            live=tuple(live or ()),
             address=address,
             calibrate=calibrate,
             hold=hold,
+            long=long,
             out=out,
         )
         raise typer.Exit(start(options))

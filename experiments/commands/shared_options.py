@@ -24,6 +24,10 @@ SeedCount = Annotated[
         help="Number of seeds; they are 1 to N. Five or more give intervals.",
     ),
 ]
+Long = Annotated[
+    bool,
+    typer.Option("--long", help="Start it even if it is expected to take more than a day."),
+]
 KnownSchedulers = Annotated[
     list[str] | None,
     typer.Option(

@@ -11,6 +11,7 @@ from experiments.commands.shared_options import (
     ClusterAddress,
     CommandWithMetrics,
     KnownSchedulers,
+    Long,
     metric_names,
 )
 
@@ -65,6 +66,7 @@ def sweep_command(
             "the first one.",
         ),
     ] = None,
+    long: Long = False,
     with_: KnownSchedulers = None,
 ) -> None:
     """Run many combinations of parameters in virtual time, and plot the results.
@@ -79,6 +81,6 @@ def sweep_command(
     from experiments.sweeps.execution import SweepOptions, start
     from schedulers.from_file import registered
 
-    options = SweepOptions(file, out, resume, address, seeds, until, metric, baseline)
+    options = SweepOptions(file, out, resume, address, seeds, until, metric, baseline, long)
     with registered(with_ or ()):
         raise typer.Exit(start(options))

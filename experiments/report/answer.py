@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from experiments.decision_basis import basis_condition, basis_explained, basis_text
 from experiments.price_settings import REGRET_OF_PRICED_ARMS
 from experiments.report.arm_names import and_list, in_sentence, names_by_slug
-from experiments.report.live_runs import live_disagreement, live_soundness
+from experiments.report.live_runs import live_cells, live_disagreement, live_soundness
 from experiments.report.sensitivity import sensitivity_sentences
 from experiments.report.transient import transient_phases
 from experiments.report.verdict import Row, verdict
@@ -119,8 +119,9 @@ def rests_on(summary: RunSummary) -> list[tuple[str, str]]:
         rows.append(("Seeds", seeds))
     if prices := _prices(summary):
         rows.append(("Slot prices", prices))
-    if live := f"{live_soundness(summary)} {live_disagreement(summary)}".strip():
-        rows.append(("Live runs", live))
+    about_live = (live_soundness(summary), live_cells(summary), live_disagreement(summary))
+    if any(about_live):
+        rows.append(("Live runs", " ".join(filter(None, about_live))))
     return rows
 
 

@@ -30,6 +30,21 @@ def disturbed_runs(summary: ComparedArms) -> list[str]:
     ]
 
 
+def live_cells(summary: ComparedArms) -> str:
+    """In a sentence or two, the cell of live runs that have another one than the arms are compared
+    on; "" if none has."""
+    sizes = list(dict.fromkeys(arm.machines for arm in summary.ran_live if arm.machines))
+    if not sizes:
+        return ""
+    whole = summary.workload.machines
+    machines = " or ".join(f"{size:,}" for size in sizes)
+    return (
+        f"Live runs had a cell of {machines} machines instead of {whole:,}. The load of each phase "
+        "is the same, and all schedulers of an arm together can decide as large a part of the "
+        "arrivals; each decision takes longer."
+    )
+
+
 def live_note(summary: RunSummary) -> str:
     """What live runs mean for the answer, in a line; "" without any."""
     live = [arm for arm in summary.ran_live if arm.validity is not None and arm.validity.seconds]
@@ -62,7 +77,7 @@ def live_soundness(summary: RunSummary) -> str:
 
 def live_disagreement(summary: RunSummary) -> str:
     """A sentence or more, if live runs put arms into another order by mean delay than virtual time
-    did under the same seed; "" if they do not.
+    did under the same seed, on a cell of the same size; "" if they do not.
 
     Only arms that may be ranked beside each other are compared, and only live runs that got to
     their end undisturbed. Arms whose delays differ by less than a twentieth have no order.
@@ -86,9 +101,9 @@ def _reversed(
     known = [
         (arm, live, virtual)
         for arm in arms
-        if arm.name in run_live and not arm.partial
-        if (live := run_live[arm.name].overall.value("delay_mean_us")) is not None
-        if (virtual := arm.overall.value("delay_mean_us")) is not None
+        if (live_run := run_live.get(arm.name)) is not None and not arm.partial
+        if (live := live_run.overall.value("delay_mean_us")) is not None
+        if (virtual := _delay_in_virtual_time(arm, live_run)) is not None
     ]
     found = []
     for (a, live_a, virtual_a), (b, live_b, virtual_b) in combinations(known, 2):
@@ -96,6 +111,13 @@ def _reversed(
         if live * virtual < 0:
             found.append((a, b) if live < 0 else (b, a))
     return found
+
+
+def _delay_in_virtual_time(arm: ArmSummary, live: ArmSummary) -> float | None:
+    """The mean delay of an arm in virtual time, on a cell as large as that of its live run."""
+    if live.machines is None:
+        return arm.overall.value("delay_mean_us")
+    return None if live.prediction is None else live.prediction.overall.value("delay_mean_us")
 
 
 def _order(a: float, b: float) -> int:
@@ -133,7 +155,9 @@ def predictions(summary: RunSummary) -> list[PredictedArm]:
     in_virtual_time = {arm.name: arm for arm in summary.arms if not arm.partial}
     found = []
     for arm in summary.live_runs:
-        predicted = arm.prediction or in_virtual_time.get(arm.name)
+        predicted: ArmSummary | Prediction | None = arm.prediction
+        if predicted is None and arm.machines is None:
+            predicted = in_virtual_time.get(arm.name)
         if predicted is None:
             continue
         figures = [
@@ -173,23 +197,31 @@ def validity_text(validity: Validity) -> str:
 
 def prediction_basis(summary: RunSummary) -> str:
     """What virtual time assumed of messages."""
-    if any(arm.prediction is not None for arm in summary.live_runs):
+    known = [arm for arm in summary.live_runs if arm.prediction is not None]
+    cell = " Its cell was that of the live run." if any(arm.machines for arm in known) else ""
+    on = {arm.name: arm.prediction.calibrated_on for arm in known if arm.prediction is not None}
+    if any(on.values()):
+        measured = (
+            "in the live run itself, so its error is what virtual time leaves out, and not what"
+            " another run would differ by"
+            if all(its in ([], [name]) for name, its in on.items())
+            else "in the other undisturbed live arms of this run"
+        )
         return (
             "For its prediction an arm ran in virtual time, where processes stepped and ticked as "
-            "the live runtime's do, with times measured in the other undisturbed live arms of this "
-            "run."
+            f"the live runtime's do, with times measured {measured}.{cell}"
         )
     virtual = summary.config.get("virtual")
     calibrated = isinstance(virtual, dict) and virtual.get("calibration") is not None
     message_us = virtual.get("message_us") if isinstance(virtual, dict) else None
     if isinstance(message_us, int) and not calibrated:
         return (
-            f"Virtual time had messages take {duration(message_us)} each, and no ticks. A live run "
-            "hands messages on with the steps of its processes, once per tick or a little more "
-            "often, so delays of a few tens of milliseconds are longer live. "
+            f"Virtual time had messages take {duration(message_us)} each, and no ticks.{cell} A "
+            "live run hands messages on with the steps of its processes, once per tick or a little "
+            "more often, so delays of a few tens of milliseconds are longer live. "
             "agora run --calibrate RUN makes virtual time do the same."
         )
     return (
         "Virtual time stepped and ticked as the live runtime does, with times measured in the live "
-        "runs that it was calibrated on."
+        f"runs that it was calibrated on.{cell}"
     )

@@ -27,6 +27,7 @@ from experiments.report.differences import differences, settings
 from experiments.report.gangs import gang_tables, tears
 from experiments.report.live_runs import (
     disturbed_runs,
+    live_cells,
     live_disagreement,
     live_note,
     prediction_basis,
@@ -213,6 +214,7 @@ def render(
         live_note=live_note(summary),
         live_headline=[] if live is None else verdict(live, live.headline),
         live_figures=figures_live,
+        live_cells=live_cells(summary),
         live_disagreement=live_disagreement(summary),
         disturbed=disturbed_runs(summary),
         predictions=predictions(summary),

@@ -12,7 +12,7 @@ from rich.text import Text
 from experiments.decision_basis import basis_titles
 from experiments.report.bound import bound_sentences
 from experiments.report.fitted_table import FittedTable
-from experiments.report.live_runs import disturbed_runs
+from experiments.report.live_runs import disturbed_runs, live_cells
 from experiments.report.transient import transient_phases
 from experiments.report.verdict import Cell, Row, unplaced_share, verdict
 from experiments.restarts import count
@@ -38,7 +38,8 @@ def compared_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
         title = f"Live runs, seed {summary.seed}: one run each, in real time"
         live_rows = verdict(live, [row.quantity for row in rows])
         parts += [Text(title), *_tables(live, live_rows)]
-    parts += [Text(sentence) for sentence in disturbed_runs(summary)]
+    sentences = [live_cells(summary), *disturbed_runs(summary)]
+    parts += [Text(sentence) for sentence in sentences if sentence]
     return Group(*parts)
 
 
@@ -139,6 +140,8 @@ def _name(arm: ArmSummary, unplaced: float) -> Text:
     name = Text(arm.name)
     if arm.partial:
         name.append("\ncut short", style="dim")
+    if arm.machines:
+        name.append(f"\n{arm.machines:,} machines", style="dim")
     if arm.is_disturbed:
         name.append("\ndisturbed", style="dim")
     if restarted := count(arm.restarts):

@@ -48,7 +48,7 @@ from experiments.reproduce.page import (
 from experiments.reproduce.platform_runs import PlatformRuns
 from experiments.reproduce.registry import paper_of
 from experiments.running import make_workload
-from experiments.sweeps.expected_time import expected_run_s, on_this_machine_s
+from experiments.sweeps.expected_time import check_length, expected_run_s, on_this_machine_s
 from experiments.sweeps.progress import Progress, ProgressReport, time_text
 from experiments.version import version_text
 from parsync.metrics.quantity import counted
@@ -68,6 +68,7 @@ class ReproduceOptions:
     scale: ReproduceScale
     seeds: int
     out: Path | None
+    long: bool = False
 
     @property
     def seed_numbers(self) -> list[int]:
@@ -181,7 +182,8 @@ def _reproduce(
     with ProgressReport(error_console()) as report:
         with report.stage("what has to run"):
             runs = _Runs(options, figures, directory)
-            text = _announcement(options, figures, runs)
+            text, expected_s = _announcement(options, figures, runs)
+        check_length(expected_s, options.long)
         report.console.print(Text(text), soft_wrap=True)
         progress = Progress(len(runs.work) + len(runs.model_work))
         with report.stage("reproduce") as show:
@@ -212,13 +214,16 @@ def _reproduce(
     error_console().print(Text(f"page: {directory / PAGE}"), soft_wrap=True)
 
 
-def _announcement(options: ReproduceOptions, figures: tuple[AnyFigure, ...], runs: _Runs) -> str:
+def _announcement(
+    options: ReproduceOptions, figures: tuple[AnyFigure, ...], runs: _Runs
+) -> tuple[str, float]:
+    """What will run, with about how long that takes on this machine, and that time in seconds."""
     what = counted(len(figures), "figure")
     if any(not figure.only_by_name for figure in figures):
         what += f" at {options.scale} scale"
     work, model_work, live_work = runs.work, runs.model_work, runs.live_work
     if not work and not model_work and not live_work:
-        return f"{what}: all runs are done already."
+        return f"{what}: all runs are done already.", 0.0
     expected_s = sum(task.run.expected_s for task in model_work)
     workloads = {}
     for one in work:
@@ -239,7 +244,7 @@ def _announcement(options: ReproduceOptions, figures: tuple[AnyFigure, ...], run
         )
         if count
     ]
-    return f"{what}: {' and '.join(parts)}, about {time_text(all_s)}."
+    return f"{what}: {' and '.join(parts)}, about {time_text(all_s)}.", all_s
 
 
 def _table(claims: list[ClaimResult]) -> RichTable:

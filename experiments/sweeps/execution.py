@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -21,7 +21,7 @@ from experiments.preconditions import naming_file
 from experiments.summary_model import SeedFigures
 from experiments.sweeps.checks import SweepFacts, check_sweep
 from experiments.sweeps.engine import check_address, run_points
-from experiments.sweeps.expected_time import on_this_machine_s
+from experiments.sweeps.expected_time import check_length, on_this_machine_s
 from experiments.sweeps.kept_points import KeptPoints
 from experiments.sweeps.labels import plain_value
 from experiments.sweeps.looks import LOOKS
@@ -64,6 +64,7 @@ class SweepOptions:
     until: str | None = None
     metric: list[str] | None = None
     baseline: list[str] | None = None
+    long: bool = False
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -98,6 +99,9 @@ def _start(options: SweepOptions, report: ProgressReport) -> int:
         facts = check_sweep(sweep)
         _check_metric(sweep, facts)
     check_address(options.address)
+    if options.address is None:
+        left = _left(sweep, KeptPoints(out / KEPT) if goes_on and out is not None else None)
+        check_length(_expected_s(left, facts), options.long)
     with stop_signals_noted() as interruption:
         try:
             interruption.check()
@@ -294,16 +298,29 @@ def _run_stage(
                 show(progress.step())
 
 
+def _most_seeds(sweep: Sweep) -> int:
+    """The seeds of each combination; with a target, at most."""
+    return LOOKS[-1] if sweep.target is not None else sweep.section.seeds
+
+
+def _left(sweep: Sweep, kept: KeptPoints | None) -> dict[str, tuple[int, str]]:
+    """The runs that are not kept, by their keys: combination and arm."""
+    points = _points(sweep.combinations, 0, _most_seeds(sweep))
+    by_key = {point.key(): (one.number, point.arm.name) for one, point in points}
+    return {key: place for key, place in by_key.items() if kept is None or not kept.has(key)}
+
+
+def _expected_s(left: Mapping[str, tuple[int, str]], facts: SweepFacts) -> float:
+    """About how many seconds runs take on this machine."""
+    return on_this_machine_s(sum(facts.expected_s[place] for place in left.values()), len(left))
+
+
 def _announce(
     sweep: Sweep, facts: SweepFacts, directory: Path, address: str | None, console: Console
 ) -> None:
     """Say how many runs there are, how many are left, and about how long they will take."""
-    seeds = LOOKS[-1] if sweep.target is not None else sweep.section.seeds
-    points = _points(sweep.combinations, 0, seeds)
-    by_key = {point.key(): (one.number, point.arm.name) for one, point in points}
-    kept = KeptPoints(directory / KEPT)
-    left = [place for key, place in by_key.items() if not kept.has(key)]
-    expected_s = sum(facts.expected_s[place] for place in left)
+    seeds, kept = _most_seeds(sweep), KeptPoints(directory / KEPT)
+    by_key, left = _left(sweep, None), _left(sweep, kept)
     arms = len(sweep.combinations[0].config.arms)
     up_to = "up to " if sweep.target is not None else ""
     text = (
@@ -314,9 +331,10 @@ def _announce(
         text += f"; {len(by_key) - len(left):,} are done, {len(left):,} are left"
     if left:
         where = (
-            f"{time_text(expected_s)} of processor time"
+            f"{time_text(sum(facts.expected_s[place] for place in left.values()))} of processor "
+            "time"
             if address is not None
-            else f"{time_text(on_this_machine_s(expected_s, len(left)))} on this machine"
+            else f"{time_text(_expected_s(left, facts))} on this machine"
         )
         text += f", which may take {up_to}about {where}"
     console.print(Text(f"{text}."), soft_wrap=True)

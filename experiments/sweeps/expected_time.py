@@ -13,11 +13,15 @@ from __future__ import annotations
 import numpy as np
 
 from experiments.arm_config import ArmConfig
+from experiments.config import SAMPLES_MAX
 from experiments.processors import processors
+from experiments.sweeps.progress import time_text
 from parsync.protocols.optimistic.choices import StrategyKind
+from parsync.runtime.virtual.run import REST_US
 from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.capability import Capability
+from shared_state.errors import AgoraError
 
 TASK_S = 1.65e-6
 TASK_OF_FLOW_S = 17.4e-6  # in an arm with a flow scheduler
@@ -35,36 +39,72 @@ PATIENT_SYNC_S = 0.4e-3  # more, with patience: tasks that wait are looked at ag
 PRICED_SYNC_S = 0.2e-3  # more, with slot prices
 SYNCED_MACHINE_S = 20e-9
 RANKED_MACHINE_S = 1.5e-9  # of the cell, where partitions are compared by quality
+SAMPLE_AT_REST_S = 0.1e-3  # of a scheduler, with the synchronisation before it
 PROMPT = 1.6  # times as many rounds, about
 BUSY = 1.25  # times longer while other runs keep the other processors busy
 START_S = 3.0  # of a process that imports everything
+DAY_S = 86_400.0
 PAGE_S = 4.0  # for the table, the plots and the page of a sweep or a frontier
 
 
 def expected_run_s(arm: ArmConfig, workload: Workload, warm_up: Workload | None) -> float:
     """About how many seconds of a processor a run of an arm takes."""
-    both = [one for one in (workload, warm_up) if one is not None]
-    tasks = sum(len(one.tasks) - len(one.initial.task) for one in both)
-    virtual_s = sum(one.end_us for one in both) / 1e6
-    solves = any(
-        Capability.MEASURED_WHEN_LIVE in registry.get(group.kind).capabilities
-        for group in arm.groups
-        if group.kind is not None
-    )
-    task_s = TASK_OF_FLOW_S if solves else TASK_S
-    if _is_set(arm, "patience_s") and (solves or _schedulers(arm) == 1):
-        task_s += PATIENT_TASK_OF_FLOW_S if solves else PATIENT_TASK_S
-    expected_s = (
-        tasks * task_s
-        + workload.catalog.sets * PREFERENCE_SET_S
-        + workload.cell.machines * MACHINE_S
-        + min(virtual_s * 1000, tasks) * HEARTBEAT_S
-        + virtual_s * _schedulers(arm) * SCHEDULER_SECOND_S * _syncs_as_fitted(arm)
-    )
-    if _schedulers(arm) > 1:
-        jobs = sum(len(np.unique(one.tasks.job)) for one in both)
-        expected_s += _of_rounds_s(arm, virtual_s, workload.cell.machines, jobs)
-    return expected_s
+    return ExpectedTimes(workload, warm_up).run_s(arm)
+
+
+class ExpectedTimes:
+    """About how long runs of arms on one workload take.
+
+    Args:
+        workload: Theirs.
+        warm_up: What each arm runs before it; None if nothing.
+    """
+
+    def __init__(self, workload: Workload, warm_up: Workload | None) -> None:
+        both = [one for one in (workload, warm_up) if one is not None]
+        self._machines = workload.cell.machines
+        self._sets = workload.catalog.sets
+        self._tasks = sum(len(one.tasks) - len(one.initial.task) for one in both)
+        self._jobs = sum(len(np.unique(one.tasks.job)) for one in both)
+        self._resting_s = sum(map(resting_time_s, both))
+        self._virtual_s = sum(one.end_us for one in both) / 1e6 - self._resting_s
+
+    def run_s(self, arm: ArmConfig) -> float:
+        """About how many seconds of a processor a run of an arm takes."""
+        tasks, virtual_s, schedulers = self._tasks, self._virtual_s, _schedulers(arm)
+        solves = any(
+            Capability.MEASURED_WHEN_LIVE in registry.get(group.kind).capabilities
+            for group in arm.groups
+            if group.kind is not None
+        )
+        task_s = TASK_OF_FLOW_S if solves else TASK_S
+        if _is_set(arm, "patience_s") and (solves or schedulers == 1):
+            task_s += PATIENT_TASK_OF_FLOW_S if solves else PATIENT_TASK_S
+        expected_s = (
+            tasks * task_s
+            + self._sets * PREFERENCE_SET_S
+            + self._machines * MACHINE_S
+            + min(virtual_s * 1000, tasks) * HEARTBEAT_S
+            + virtual_s * schedulers * SCHEDULER_SECOND_S * _syncs_as_fitted(arm)
+        )
+        if self._resting_s:
+            expected_s += SAMPLES_MAX * schedulers * SAMPLE_AT_REST_S
+        if schedulers > 1:
+            expected_s += _of_rounds_s(arm, virtual_s, self._machines, self._jobs)
+        return expected_s
+
+
+def resting_time_s(workload: Workload) -> float:
+    """How many seconds of virtual time cost next to nothing, because no task arrives or ends, and
+    no machine changes, for longer than REST_US."""
+    arriving = workload.arrival_rows
+    submit_us = workload.tasks.submit_us[arriving]
+    end_us = submit_us + np.maximum(workload.duration_us[arriving], 0)
+    started_us = np.maximum(workload.duration_us[workload.initial.task], 0)
+    edges_us = (submit_us, end_us, started_us, workload.machine_events.at_us)
+    at_us = np.clip(np.concatenate([[0, workload.end_us], *edges_us]), 0, workload.end_us)
+    gaps_us = np.diff(np.sort(at_us))
+    return float(gaps_us[gaps_us > REST_US].sum()) / 1e6
 
 
 def _of_rounds_s(arm: ArmConfig, virtual_s: float, machines: int, jobs: int) -> float:
@@ -92,6 +132,20 @@ def _syncs_as_fitted(arm: ArmConfig) -> float:
 
 def _is_set(arm: ArmConfig, option: str) -> bool:
     return any(group.options.get(option) for group in arm.groups)
+
+
+def check_length(expected_s: float, long: bool) -> None:
+    """Raise AgoraError if a command is expected to take more than a day and --long was not given.
+
+    Args:
+        expected_s: On this machine.
+        long: Whether it was.
+    """
+    if expected_s > DAY_S and not long:
+        raise AgoraError(
+            f"this is expected to take about {time_text(expected_s)} on this machine; add --long "
+            "to start what takes more than a day"
+        )
 
 
 def on_this_machine_s(processor_s: float, runs: int) -> float:

@@ -141,9 +141,11 @@ class Progress:
 
 
 def time_text(seconds: float) -> str:
-    """A time as people say it, such as "40 s", "12 minutes" or "3.5 hours"."""
+    """A time as people say it, such as "40 s", "12 minutes", "3.5 hours" or "6.0 days"."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 90 * 60:
         return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3600:.1f} hours"
+    if seconds < 48 * 3600:
+        return f"{seconds / 3600:.1f} hours"
+    return f"{seconds / 86_400:,.1f} days"

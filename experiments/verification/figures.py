@@ -57,11 +57,13 @@ class RunFigures:
         self._directory = directory
         self.summary = read_model(directory / SUMMARY, RunSummary)
         self.config = load_config(directory / CONFIG_FILE)
-        by_name = {arm.name: arm for arm in self.config.arms}
         self._arms = {
-            slug: by_name[name]
-            for of_runs in slugs_of_arms(self.config)
-            for name, slug in of_runs.items()
+            slug: (config, arm)
+            for config, slugs in zip(
+                (self.config, self.config.of_live_runs()), slugs_of_arms(self.config), strict=True
+            )
+            for arm in config.arms
+            if (slug := slugs.get(arm.name)) is not None
         }
         self._described = {
             run.slug: (f"{kind}[{place}]", run)
@@ -101,14 +103,14 @@ class RunFigures:
         kept = kept_arm(arm.folder)
         if kept is None and not described.partial:  # an arm that is interrupted has none
             return None
-        config = self._arms[arm.slug]
+        config, its = self._arms[arm.slug]
         workload = made.assembly.workload
-        metrics = make_metrics(self.config, config, workload)
+        metrics = make_metrics(config, its, workload)
         for table, rows in all_rows(arm.folder, made):
             metrics.add(table, rows)
         metrics.flush()
         run = ArmRun(
-            config,
+            its,
             metrics,
             digest,
             described.clock_notes if outcome is None else _notes(outcome),
@@ -117,7 +119,7 @@ class RunFigures:
             self._watched(arm, made, outcome, observer, described),
             live=outcome is None,
         )
-        result = arm_result(self.config, run, {})
+        result = arm_result(config, run, {})
         expected = _plain_arm(describe(result, arm.slug), outcome is not None)
         found = []
         summary, path = self._directory / SUMMARY, arm.folder / FIGURES_FILE

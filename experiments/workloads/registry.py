@@ -120,6 +120,8 @@ class WorkloadSpec:
         outline: what is known before the workload is made; None if only reading it tells.
         with_duration: options to change so that arrivals last this many seconds (`--duration`);
             None if that cannot be chosen.
+        with_machines: options to change so that the cell has this many machines and arrivals offer
+            the same load to it; None if its size cannot be chosen, as with a trace.
         warm_up: what each arm runs in virtual time before time 0 of the workload, of the same
             options and seed: a workload on the same cell, with tasks, jobs and times of its own.
             What runs or waits at its end, does so at time 0 (parsync.workload.start). None where
@@ -135,6 +137,7 @@ class WorkloadSpec:
     values: Callable[[Workload], Sequence[PlacementValue]] = _no_values
     outline: Callable[[Any], Outline | None] = _no_outline
     with_duration: Callable[[Any, float], Mapping[str, Any]] | None = None
+    with_machines: Callable[[Any, int], Mapping[str, Any]] | None = None
     warm_up: Callable[[Any, int], Workload | None] = _no_warm_up
     expected_rates: Callable[[Any], ExpectedRates | None] = _no_rates
     seeds_vary: Callable[[Any], str] = _not_said
@@ -212,6 +215,7 @@ def _is_path(annotation: Any) -> bool:
 def _wrong(spec: WorkloadSpec) -> str:
     """What is wrong with the fields of a spec, "" if nothing."""
     with_duration: object = spec.with_duration
+    with_machines: object = spec.with_machines
     wrong = wrong_field(
         spec,
         (
@@ -221,6 +225,7 @@ def _wrong(spec: WorkloadSpec) -> str:
             ("values", callable(spec.values), "a callable"),
             ("outline", callable(spec.outline), "a callable"),
             ("with_duration", with_duration is None or callable(with_duration), "a callable"),
+            ("with_machines", with_machines is None or callable(with_machines), "a callable"),
             ("warm_up", callable(spec.warm_up), "a callable"),
             ("expected_rates", callable(spec.expected_rates), "a callable"),
             ("seeds_vary", callable(spec.seeds_vary), "a callable"),

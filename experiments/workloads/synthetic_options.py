@@ -239,3 +239,8 @@ class SyntheticOptions(Strict):
     def phase_length(self, duration_s: float) -> dict[str, float]:
         """The option to change so that all phases together take duration_s."""
         return {"phase_s": duration_s / len(self.load_percent)}
+
+    def cell_size(self, machines: int) -> dict[str, int]:
+        """The option to change so that the cell has this many machines; loads are relative to it,
+        so arrivals follow."""
+        return {"machines": machines}

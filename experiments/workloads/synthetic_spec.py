@@ -31,6 +31,7 @@ SPEC = WorkloadSpec(
     _load,
     outline=SyntheticOptions.outline,
     with_duration=SyntheticOptions.phase_length,
+    with_machines=SyntheticOptions.cell_size,
     warm_up=warm_up,
     expected_rates=expected_rates,
     seeds_vary=_seeds_vary,

@@ -82,7 +82,7 @@ class Case:
 
     def spec(self) -> ArmSpec:
         return self.arm.spec(
-            1, self.config.heartbeat_us, round(self.config.sample_s * 1e6), live=False
+            1, self.config.heartbeat_us, self.config.sample_us(self.workload), live=False
         )
 
     def run(self, folder: Path) -> int:

@@ -229,11 +229,11 @@ def test_ctrl_c_during_the_report_leaves_the_results(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("experiments.finishing.write_report", interrupt)
+    monkeypatch.setattr("experiments.report.page.write_report", interrupt)
     status, out, said = command()
     assert status == 130 and "ParSync" in out
     assert f"`agora report {tmp_path / 'run'}` makes the report" in said
-    monkeypatch.setattr("experiments.finishing.write_report", write_report)
+    monkeypatch.setattr("experiments.report.page.write_report", write_report)
     assert not read_summary(tmp_path / "run").partial
     assert write_report(tmp_path / "run").exists()
 

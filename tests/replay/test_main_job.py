@@ -153,6 +153,7 @@ def test_help_names_every_option() -> None:
         "--config",
         "--mix",
         "--runtime",
+        "--live",
         "--scale",
         "--trace",
         "--duration",
@@ -161,6 +162,7 @@ def test_help_names_every_option() -> None:
         "--quick",
         "--address",
         "--hold",
+        "--long",
         "--out",
     ):
         assert option in text

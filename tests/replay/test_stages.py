@@ -15,16 +15,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from experiments import preconditions, stages
+from experiments import preconditions, running_live, stages
 from experiments.config import LiveConfig, RunConfig
-from experiments.execution import run
+from experiments.decision_times import ModelledTime
+from experiments.execution import arm_runner, run
 from experiments.interruption import Interruption
 from experiments.killed_runs import finish_killed
 from experiments.model_files import read_model
 from experiments.preconditions import make_run_directory
 from experiments.run_directory import read_summary
 from experiments.running import ArmRun, make_workload, run_arm_virtual
-from experiments.summary_model import KeptSeed
+from experiments.summary_model import KeptSeed, RunSummary
 from experiments.sweeps.points import Point
 from experiments.sweeps.progress import ProgressReport
 from experiments.workload_config import WorkloadConfig
@@ -176,6 +177,71 @@ def test_arms_that_did_not_get_to_run_live_keep_their_run_in_virtual_time(tmp_pa
         ("flow", "virtual"),
     ]
     assert "1 of 1 live arms ran in virtual time only" in summary.partial_reason
+
+
+@pytest.mark.usefixtures("no_figures")
+@pytest.mark.parametrize("seeds", [2, 1])
+def test_a_live_run_on_a_smaller_cell_says_so_and_has_a_twin(tmp_path: Path, seeds: int) -> None:
+    cells: list[tuple[int, float]] = []
+
+    def live(config: RunConfig, arm: Any, workload: Any, *others: Any) -> ArmRun:
+        assert isinstance(arm.groups[0].decision, ModelledTime)
+        cells.append((workload.cell.machines, arm.groups[0].decision.task_us))
+        return as_if_live(config, arm, workload, *others)
+
+    steady = WORKLOAD.model_copy(update={"start": "steady"})  # with a workload of its own, as live
+    config = CONFIG.model_copy(
+        update={
+            "live": LiveConfig(arms=("greedy",), machines=30),
+            "workload": WorkloadConfig.of("synthetic", steady),
+            "seeds": seeds,
+        }
+    )
+    status, directory, said = started(tmp_path, live, config=config)
+    assert status == 0 and cells == [(30, 600.0)]  # half the machines, twice the decision time
+    assert "1/1 greedy, live on 30 machines" in said
+    summary = read_summary(directory)
+    (live_run,) = summary.live_runs
+    assert (live_run.slug, live_run.machines) == ("greedy-30-machines-live", 30)
+    assert [arm.machines for arm in summary.arms] == [None, None]
+    assert summary.arms[0].totals.submitted > 1.5 * live_run.totals.submitted
+    # the twin in virtual time has the same cell; this one cannot be calibrated
+    assert live_run.prediction is not None and live_run.prediction.calibrated_on == []
+    assert live_run.prediction.overall.delay_mean_us == live_run.overall.delay_mean_us
+    report = " ".join((directory / "report.html").read_text("utf-8").split())
+    assert "Live runs had a cell of 30 machines instead of 60." in report
+    assert "<small>30 machines</small>" in report
+    assert "no ticks. Its cell was that of the live run." in report
+
+    kept = read_model(directory / "summary.json", RunSummary).live_runs
+    (directory / "summary.json").unlink()
+    finish_killed(directory)
+    without_twin = kept[0].model_copy(update={"prediction": None})
+    assert read_summary(directory).live_runs == [without_twin]
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_ray_starts_after_the_arms_in_virtual_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[object] = []
+
+    def folders(*_: object) -> None:
+        done.append(sorted(path.name for path in (tmp_path / "run" / "arms").iterdir()))
+
+    def live(*arguments: Any, held: object) -> ArmRun:
+        return as_if_live(*arguments)
+
+    monkeypatch.setattr(running_live, "prepare", folders)
+    monkeypatch.setattr(running_live, "run_arm_live", live)
+    monkeypatch.setattr(running_live, "leave", lambda: done.append("left"))
+    report = ProgressReport(Console(quiet=True))
+    with arm_runner(CONFIG, False, report, late=True) as runner:
+        assert done == []
+        status, _, _ = started(tmp_path, runner)
+    assert status == 0 and done == [["flow", "greedy"], "left"]
+    with arm_runner(CONFIG, False, report):
+        assert len(done) == 3  # at once
 
 
 def test_where_memory_is_short_fewer_arms_run_side_by_side(

@@ -307,12 +307,16 @@ def test_the_time_left_follows_the_pace_after_the_first_runs(
 
 def test_what_a_run_says_before_it_starts() -> None:
     workload = make_workload(RUN, 1)
-    alone = run_announcement(changed(RUN, seeds=1), workload)
+    alone, expected_s = run_announcement(changed(RUN, seeds=1), workload)
     assert re.fullmatch(r"2 arms in virtual time: about \d+ s\.", alone)
     live = changed(RUN, runtime="ray", live__arms=["two"])
-    said = run_announcement(live, workload)
+    said, with_live_s = run_announcement(live, workload)
     assert said.startswith("2 arms in virtual time, 1 live, 2 paired seeds")
-    all_live = run_announcement(changed(RUN, runtime="ray"), workload)
+    assert with_live_s > expected_s + workload.end_us / 1e6  # live seconds count in full
+    smaller = changed(RUN, runtime="ray", live__arms=["two"], live__machines=10)
+    said, _ = run_announcement(smaller, workload)
+    assert said.startswith("2 arms in virtual time, 1 live on 10 of 40 machines, 2 paired seeds")
+    all_live, _ = run_announcement(changed(RUN, runtime="ray"), workload)
     assert all_live.startswith("2 arms in virtual time, 2 live, 2 paired seeds")
 
 

@@ -78,7 +78,7 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
         ("gap_s = 0.05", "gap_s = 1e-9", "gap_s: "),
         ("gap_s = 0.05", "gap_s = nan", "protocol \'optimistic\', option \'gap_s\': "),
         ("settle_s = 0.1", "sample_s = 1e-9", "sample_s: "),
-        ("settle_s = 0.1", "sample_s = 61", "sample_s: "),
+        ("settle_s = 0.1", "sample_s = 86401", "sample_s: "),
         ("settle_s = 0.1", "settle_s = 0.5", "settle_s: 0.5 s leaves nothing of phases of 0.5 s"),
         ("machines = 60", "machines = -60", "workload.machines: "),
         ("[workload]", '[google2011]\ndirectory = "x"\n[workload]',

@@ -9,8 +9,9 @@ import pytest
 
 from parsync.core.effects import Effect, SetTimer
 from parsync.protocols.optimistic.events import SyncDue
-from parsync.protocols.optimistic.sync.policy import PeriodicSync, SyncFeedback
-from parsync.protocols.optimistic.sync.schedule import SyncSchedule
+from parsync.protocols.optimistic.sync.policy import PeriodicSync, SyncContext, SyncFeedback
+from parsync.protocols.optimistic.sync.registry import make_sync_policy
+from parsync.protocols.optimistic.sync.schedule import MOST_TOGETHER, SyncSchedule
 
 GAP_US = 100
 PARTITIONS = 4
@@ -174,3 +175,37 @@ def test_a_policy_without_feedback_is_told_nothing() -> None:
     schedule.rows_changed[2] += 9
     due(schedule, 100, 1)
     assert policy.feedback == [] and "observe" not in policy.calls
+
+
+PERIODIC_KINDS = ("state_aligned", "state_staggered", "diff_block", "same_block", "diff_single")
+
+
+@pytest.mark.parametrize("kind", PERIODIC_KINDS)
+@pytest.mark.parametrize("missed", [MOST_TOGETHER, MOST_TOGETHER + 1, 10_000_000_000])
+def test_after_many_left_out_everything_is_refreshed_and_the_times_stay(
+    kind: str, missed: int
+) -> None:
+    """However many there are, the policy is asked for a few hundred at most."""
+    context = SyncContext(gap_us=700_001, partitions=7, index=2, agents=3, stream=0)
+    policy = make_sync_policy(kind, {}, context)
+    schedule = SyncSchedule(policy, context.partitions)
+    schedule.start(0)
+    now_us = policy.due_us(1 + missed)
+    assert now_us is not None
+    partitions, effects = schedule.on_due(now_us, 1, 0, 0, lambda: np.zeros(7, np.int64))
+    assert sorted(partitions.tolist()) == list(range(7))
+    (timer,) = effects
+    assert isinstance(timer, SetTimer) and timer.event == SyncDue(missed + 2)
+    assert timer.at_us == policy.due_us(missed + 2) == schedule.next_us
+
+
+@pytest.mark.parametrize("kind", PERIODIC_KINDS)
+def test_the_latest_synchronisation_is_the_last_that_is_due(kind: str) -> None:
+    context = SyncContext(gap_us=1_007, partitions=10, index=1, agents=3, stream=0)
+    policy = make_sync_policy(kind, {}, context)
+    assert isinstance(policy, PeriodicSync)
+    for now_us in (2_000, *range(5_000, 8_000, 7), 10**15):
+        latest = policy.latest(now_us)
+        assert latest is not None
+        due_us, next_us = policy.due_us(latest), policy.due_us(latest + 1)
+        assert due_us is not None and next_us is not None and due_us <= now_us < next_us

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,10 @@ from parsync.runtime.virtual.runtime import VirtualRuntime
 from parsync.runtime.virtual.stepped import SteppedRuntime
 from parsync.workload.workload import Workload
 from shared_state.observed_cell import CellObserver, ObservedCell
+
+REST_US = 600_000_000  # of a shorter time without activity, everything periodic is handled
+STEP_US = 1_000_000  # between two looks whether nothing will happen for so long
+SAMPLES_AT_REST = 1024  # between two looks for a stop signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,8 @@ def run_virtual(
         workload: Its workload.
         drain_us: The longest time after the workload's end.
         on_record: Called with the measurements of every sample interval, a Record per table.
-        on_progress: Called with the virtual time once per sample interval.
+        on_progress: Called with the virtual time once per sample interval, or less often while
+            nothing happens for long.
         message_us: How long a message takes from one participant to another (0 as in the reference
             model of ParSync section 4.3). The master and the participants beside it share a
             process: a message between two of them takes no time.
@@ -109,6 +114,7 @@ def run_virtual(
         )
     else:
         runtime = SteppedRuntime(assembly, participants, deciders, records.take, calibration, audit)
+    pace = _Pace(runtime, agents, arm.sample_us, workload.end_us)
     waiting = -1
 
     def call_under_way() -> int | None:
@@ -124,7 +130,7 @@ def run_virtual(
                     break
                 if runtime.now_us >= workload.end_us + drain_us:
                     break
-                runtime.run_until(runtime.now_us + arm.sample_us)
+                pace.advance()
                 records.hand_out()
                 on_progress(runtime.now_us)
     finally:
@@ -136,6 +142,55 @@ def run_virtual(
     if audit is not None:
         audit.matches(bare_cell)
     return VirtualOutcome(runtime.digest, runtime.now_us, runtime.events, waiting == 0, waiting)
+
+
+class _Pace:
+    """Runs an arm one sample interval after the other, and faster where nothing happens for longer
+    than REST_US.
+
+    Args:
+        runtime: Whose time is a multiple of sample_us.
+        agents: Of the arm.
+        sample_us: The length of an interval.
+        end_us: The workload's end.
+    """
+
+    def __init__(
+        self,
+        runtime: VirtualRuntime | SteppedRuntime,
+        agents: Sequence[Agent],
+        sample_us: int,
+        end_us: int,
+    ) -> None:
+        self._runtime = runtime
+        self._agents = agents
+        self._sample_us = sample_us
+        self._end_us = end_us
+        self._rest_end_us = 0
+
+    def advance(self) -> None:
+        """Run until the end of the interval, or of a later one if nothing happens until then."""
+        runtime, sample_us = self._runtime, self._sample_us
+        stop_us = runtime.now_us + sample_us
+        while runtime.now_us < stop_us:
+            if isinstance(runtime, VirtualRuntime) and self._rests(runtime):
+                until_us = min(self._rest_end_us, runtime.now_us + SAMPLES_AT_REST * sample_us)
+                stop_us = max(stop_us, -(-until_us // sample_us) * sample_us)
+                # once per sample, but not more than about once a second
+                runtime.rest_until(until_us, -(-STEP_US // sample_us) * sample_us)
+            else:
+                runtime.run_until(min(stop_us, runtime.now_us + STEP_US))
+
+    def _rests(self, runtime: VirtualRuntime) -> bool:
+        """Whether nothing will happen in the cell for a while: no task waits, and no event but
+        periodic ones is due. Views are synchronised as usual again a second before one is."""
+        now_us = runtime.now_us
+        if now_us >= self._rest_end_us and not any(agent.queued for agent in self._agents):
+            activity_us = runtime.next_activity_us()
+            until_us = self._end_us if activity_us is None else min(activity_us, self._end_us)
+            if until_us - now_us > REST_US:
+                self._rest_end_us = until_us - STEP_US
+        return now_us < self._rest_end_us
 
 
 def _tasks_under_way(runtime: VirtualRuntime | SteppedRuntime, agents: Mapping[int, Agent]) -> int:

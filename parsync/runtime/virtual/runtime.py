@@ -11,16 +11,22 @@ from parsync.core.addresses import address_name, is_beside_cell
 from parsync.core.codec import Codec
 from parsync.core.effects import Effect
 from parsync.core.event import Event
-from parsync.core.events import DecisionDone, Started
+from parsync.core.events import DecisionDone, SampleDue, Started, SyncReply, SyncRequest
 from parsync.core.participant import Decider, Participant
 from parsync.metrics.record import Record
 from parsync.protocols.broken import ProtocolBroken
+from parsync.protocols.optimistic.events import SyncDue
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.effects import DecisionInterpreter, RecordListener
 from parsync.runtime.protocol_faults import ProtocolPart, blame
 from parsync.runtime.virtual.last_records import hand_out_last_records
 
 Handler = Callable[[int, Event], list[Effect]]
+# What goes on whether or not anything happens in the cell.
+PERIODIC = (SampleDue, SyncDue, SyncRequest, SyncReply)
+
+
+TimerSetter = Callable[[int, int, Event, int], None]  # as Runtime.set_timer
 
 
 class VirtualRuntime:
@@ -53,7 +59,8 @@ class VirtualRuntime:
         beside_cell = frozenset(filter(is_beside_cell, participants))
         self._queue = EventQueue(message_us, beside_cell)
         self.send = self._queue.send
-        self.set_timer = self._queue.set_timer
+        self.set_timer: TimerSetter = self._queue.set_timer
+        self._message_us = message_us
         self._participants = participants
         self._parts = parts
         self._codec = codec
@@ -105,6 +112,36 @@ class VirtualRuntime:
                 self._check_encodable(address, event)
                 blame(error, self._parts.get(address), self._participants[address], event)
             raise
+
+    def next_activity_us(self) -> int | None:
+        """When the earliest event is due that is not PERIODIC; None if there is none."""
+        times_us = (at_us for at_us, _, event in self._queue.waiting() if _is_activity(event))
+        return next(times_us, None)
+
+    def rest_until(self, until_us: int, interval_us: int) -> None:
+        """As run_until, for a time in which nothing but PERIODIC events are due.
+
+        Agents then synchronise once per interval, just before its end, and at until_us: all
+        synchronisations that are due meanwhile are done together, as where a runtime is late. No
+        view misses anything by that, because no row of the cell changes.
+
+        Args:
+            until_us: The last time in which nothing else is due.
+            interval_us: The length of the intervals, which begin at multiples of it.
+        """
+        before_us = min(4 * self._message_us + 1000, interval_us // 2)  # for question and answer
+
+        def set_timer(now_us: int, at_us: int, event: Event, address: int) -> None:
+            if isinstance(event, SyncDue) and at_us <= until_us:
+                end_us = -(-(at_us + before_us) // interval_us) * interval_us
+                at_us = min(end_us - before_us, until_us)
+            self._queue.set_timer(now_us, at_us, event, address)
+
+        self.set_timer = set_timer
+        try:
+            self.run_until(until_us)
+        finally:
+            self.set_timer = self._queue.set_timer
 
     def _handler(self, address: int, participant: Participant) -> Handler | NativeParticipant:
         handle, audit = participant.handle, self._audit
@@ -161,3 +198,7 @@ class VirtualRuntime:
     def record(self, record: Record) -> None:
         """As Runtime.record."""
         self._on_record(record)
+
+
+def _is_activity(event: Event) -> bool:
+    return not isinstance(event, PERIODIC)

@@ -27,6 +27,10 @@ class BlockSync(PeriodicSync):
     def due_us(self, k: int) -> int:
         return k * self.context.gap_us // self.context.agents
 
+    def latest(self, now_us: int) -> int:
+        of = self.context
+        return ((now_us + 1) * of.agents - 1) // of.gap_us
+
     def partitions(self, k: int) -> Int32:
         of = self.context
         block = (k if self.same_block else of.index + k) % of.agents

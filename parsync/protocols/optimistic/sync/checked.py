@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from parsync.protocols.optimistic.sync.policy import SyncFeedback, SyncPolicy
+from parsync.protocols.optimistic.sync.policy import PeriodicSync, SyncFeedback, SyncPolicy
 from schedulers.interface import ContractBroken
 from shared_state.tasks import Int32
 
@@ -92,6 +92,10 @@ class CheckedSyncPolicy:
             twice = max(numbers, key=numbers.count)
             raise self._broken(k, f"partitions: {twice} appears twice")
         return partitions
+
+    def latest(self, now_us: int) -> int | None:
+        """As PeriodicSync.latest; None for a policy of another make."""
+        return self._policy.latest(now_us) if isinstance(self._policy, PeriodicSync) else None
 
     def observe(self, feedback: SyncFeedback) -> None:
         """As SyncPolicy.observe."""

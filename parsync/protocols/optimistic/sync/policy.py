@@ -119,3 +119,9 @@ class PeriodicSync:
 
     def observe(self, feedback: SyncFeedback) -> None:
         """Ignore it."""
+
+    def latest(self, now_us: int) -> int | None:
+        """The number of the last synchronisation that is due by now_us, from which an agent goes on
+        where it has left out many because nothing happened (SyncSchedule); None if only asking for
+        each of them tells."""
+        return None

@@ -8,15 +8,19 @@ import numpy as np
 
 from parsync.core.effects import Effect, SetTimer
 from parsync.protocols.optimistic.events import SyncDue
-from parsync.protocols.optimistic.sync.policy import SyncFeedback, SyncPolicy
+from parsync.protocols.optimistic.sync.checked import CheckedSyncPolicy
+from parsync.protocols.optimistic.sync.policy import PeriodicSync, SyncFeedback, SyncPolicy
 from shared_state.tasks import Int32, Int64
+
+MOST_TOGETHER = 256  # synchronisations that are asked for one by one
 
 
 class SyncSchedule:
     """Sets the timers of an agent's periodic synchronisations as its policy says.
 
     A runtime may deliver a timer late. Synchronisations that have become due meanwhile are done
-    together.
+    together. Of more than MOST_TOGETHER, which a runtime leaves out where nothing happens for long,
+    the policy is not asked for each if it can tell the last: every partition is refreshed then.
 
     Attributes:
         rows_changed: int64[partitions], the machines that had changed in the partitions refreshed
@@ -49,6 +53,11 @@ class SyncSchedule:
             policy.observe(self._take_feedback(now_us, delay_us, queued, load()))
         partitions = policy.partitions(k)
         following = k + 1
+        if isinstance(policy, PeriodicSync | CheckedSyncPolicy):
+            latest = policy.latest(now_us)
+            if latest is not None and latest - k > MOST_TOGETHER:
+                partitions = np.arange(len(self._claims), dtype=np.int32)
+                following = latest + 1
         due_us = policy.due_us(following)
         while due_us is not None and due_us <= now_us:
             partitions = np.concatenate([partitions, policy.partitions(following)])

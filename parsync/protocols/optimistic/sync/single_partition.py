@@ -21,6 +21,10 @@ class SinglePartitionSync(PeriodicSync):
     def due_us(self, k: int) -> int:
         return k * self.context.gap_us // self.context.partitions
 
+    def latest(self, now_us: int) -> int:
+        of = self.context
+        return ((now_us + 1) * of.partitions - 1) // of.gap_us
+
     def partitions(self, k: int) -> Int32:
         of = self.context
         start = of.index * of.partitions // of.agents

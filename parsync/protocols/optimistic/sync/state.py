@@ -21,9 +21,15 @@ class StateSync(PeriodicSync):
     staggered: bool
 
     def due_us(self, k: int) -> int:
+        return k * self.context.gap_us + self._offset_us
+
+    def latest(self, now_us: int) -> int:
+        return (now_us - self._offset_us) // self.context.gap_us
+
+    @property
+    def _offset_us(self) -> int:
         of = self.context
-        offset_us = of.index * of.gap_us // of.agents if self.staggered else 0
-        return k * of.gap_us + offset_us
+        return of.index * of.gap_us // of.agents if self.staggered else 0
 
     def partitions(self, k: int) -> Int32:
         return np.arange(self.context.partitions, dtype=np.int32)

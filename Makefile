@@ -1,10 +1,10 @@
 # make setup     create .venv and build the extensions; the targets below begin with it
 # make run       run the main comparison; about 7 minutes on 2 idle cores, first table after one
 #
-# make check     run the linters, the type checker and the unit tests; about 4 minutes
-# make test      run check, the C++ tests under sanitizers and all other tests; about 12 minutes
-# make test-long run all tests, properties on four times as many examples, new ones each time; then
-#                plant bugs that the tests must find (tests/mutation_check.py); about 45 minutes
+# make check     run the linters, the type checker and the unit tests; about 5 minutes
+# make test      run check, the C++ tests under sanitizers and all other tests; about 25 minutes
+# make test-long run the same, properties on four times as many examples, new ones each time; then
+#                plant bugs that the tests must find (tests/mutation_check.py)
 # make bench     run the benchmarks; AGORA_LIVE_BENCH_S=60 runs the live ones at full length
 #
 # make native    rebuild the extensions after a change of C++ code

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from experiments.verification.manifest import MANIFEST
+from tests.fixtures.commands import AGORA
 from tests.fixtures.stopping import ROOT
 from tests.replay.test_progress import CONFIG
 
-# `agora`, whose reports have no figures, as these take seconds to draw
-AGORA = """
-import experiments.figures
-from experiments.__main__ import main
-
-experiments.figures.FIGURES = ()
-main()
-"""
-AGORA_RUN = (sys.executable, "-c", AGORA, "run", "--runtime", "virtual")
+AGORA_RUN = (*AGORA, "run", "--runtime", "virtual")
 
 
 @pytest.mark.parametrize("unread", ["stdout", "stderr", "both", "full stdout", "full stderr"])

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from tests.fixtures.commands import without_figures
 from tests.fixtures.installed import pip_install
@@ -17,6 +17,10 @@ from tests.fixtures.installed import pip_install
 # test that fails then fails because of the change, and again for whoever repeats it. New examples,
 # and four times as many, are what `make test-long` is for (fixtures/examples.py).
 settings.register_profile("push", max_examples=25, derandomize=True, deadline=None, database=None)
+# The same, but a failure is not made smaller: for bugs planted by mutation_check.py.
+settings.register_profile(
+    "planted", settings.get_profile("push"), phases=(Phase.explicit, Phase.generate)
+)
 settings.register_profile("long", max_examples=100, deadline=None, print_blob=True)
 settings.load_profile("push")
 

@@ -3,6 +3,8 @@
 #
 # make check     run the linters, the type checker and the unit tests; about 5 minutes
 # make test      run check, the C++ tests under sanitizers and all other tests; about 25 minutes
+# make test-long run the same, properties on four times as many examples, new ones each time; then
+#                plant bugs that the tests must find (tests/mutation_check.py)
 # make bench     run the benchmarks; AGORA_LIVE_BENCH_S=60 runs the live ones at full length
 #
 # make native    rebuild the extensions after a change of C++ code
@@ -17,13 +19,15 @@ VENV := .venv
 PY := $(VENV)/bin/python
 CMAKE := $(VENV)/bin/cmake
 CTEST := $(VENV)/bin/ctest
-# one process per core, each with whole files: what the tests of a file share is made once
-PYTEST := $(PY) -m pytest -q --numprocesses auto --dist loadfile
+# One process per core, each with whole files: what the tests of a file share is made once. The
+# folders are run in the order given, those whose files take long first.
+PYTEST := $(PY) -m pytest -q --numprocesses auto --dist loadfile --no-loadscope-reorder
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export RAY_USAGE_STATS_ENABLED := 0
 export RAY_worker_niceness := 0
 
-.PHONY: setup copied help native run test check lint format types unit cpp-test bench clean
+.PHONY: setup copied help native run test test-long check lint format types unit cpp-test cpu-test
+.PHONY: ray-test bench clean
 
 setup: $(VENV)/.ready native
 
@@ -83,15 +87,29 @@ unit:
 cpp-test: setup
 	$(CMAKE) -S . -B build/asan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAGORA_SANITIZE=address
 	$(CMAKE) --build build/asan
-	$(CTEST) --test-dir build/asan --output-on-failure
+	$(CTEST) --test-dir build/asan --output-on-failure --parallel 2
 	$(CMAKE) -S . -B build/tsan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAGORA_SANITIZE=thread
 	$(CMAKE) --build build/tsan --target flowsolver_race flowsolver_racer_threads flowsolver_cancel
 	$(CTEST) --test-dir build/tsan --output-on-failure \
 	  --tests-regex '^flowsolver_(race|racer_threads|cancel)$$'
 
-# Two processes run the tests on Ray: all that use the embedded one in the same (its conftest.py).
-test: check cpp-test
-	$(PYTEST) tests/properties tests/replay
+# The tests on Ray wait most of the time. All others run beside them, with what they leave.
+BOTH := --jobs 2 --output-sync=line ray-test cpu-test
+
+test: setup lint
+	$(MAKE) $(BOTH)
+
+test-long: setup lint
+	$(MAKE) $(BOTH) PROFILE=long
+	$(PY) -m tests.mutation_check
+
+PROFILE := push
+cpu-test: setup
+	nice -n 5 $(MAKE) types cpp-test
+	nice -n 5 $(PYTEST) --hypothesis-profile=$(PROFILE) tests/replay tests/properties tests/unit
+
+# Two processes: all tests that use the embedded Ray are in the same (tests/ray/conftest.py).
+ray-test: setup
 	$(PY) -m pytest -q --numprocesses 2 --dist loadfile tests/ray
 
 bench: setup

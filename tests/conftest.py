@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from tests.fixtures.commands import without_figures
 from tests.fixtures.installed import pip_install
 
-# A busy machine is no failure. Where CI is set, properties are tried on the same examples every
-# time, and none is remembered from earlier runs.
-settings.register_profile("anywhere", deadline=None)
-settings.register_profile("ci", derandomize=True, deadline=None, database=None)
-settings.load_profile("ci" if os.environ.get("CI") else "anywhere")
+# A busy machine is no failure. On push, a property is tried on the same few examples every time: a
+# test that fails then fails because of the change, and again for whoever repeats it. New examples,
+# and four times as many, are what `make test-long` is for (fixtures/examples.py).
+settings.register_profile("push", max_examples=25, derandomize=True, deadline=None, database=None)
+# The same, but a failure is not made smaller: for bugs planted by mutation_check.py.
+settings.register_profile(
+    "planted", settings.get_profile("push"), phases=(Phase.explicit, Phase.generate)
+)
+settings.register_profile("long", max_examples=100, deadline=None, print_blob=True)
+settings.load_profile("push")
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

@@ -4,14 +4,15 @@ telephone."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
+from experiments import figures as figures_of_runs
 from experiments.decision_basis import basis_explained, basis_text, basis_titles
 from experiments.figures import (
-    FIGURES,
     FigureSpec,
     RenderedFigure,
     draw_all,
@@ -80,7 +81,7 @@ def write_report(directory: Path, check: Callable[[], None] = never_stop) -> Pat
     Raises:
         AgoraError: The directory holds no run, or the report cannot be written.
     """
-    return _write(read_run(directory), FIGURES, (), check)
+    return _write(read_run(directory), figures_of_runs.FIGURES, (), check)
 
 
 def write_report_so_far(run: Run, to_come: Sequence[str]) -> Path:
@@ -91,7 +92,7 @@ def write_report_so_far(run: Run, to_come: Sequence[str]) -> Path:
 
     Returns, Raises: As write_report.
     """
-    return _write(run, FIGURES[:EARLY_FIGURES], to_come, never_stop)
+    return _write(run, figures_of_runs.FIGURES[:EARLY_FIGURES], to_come, never_stop)
 
 
 def _write(
@@ -240,13 +241,18 @@ def verdict_page(summary: ComparedArms, rows: Sequence[Row], title: str, caption
     )
 
 
-def _fill(template: str, **values: Any) -> str:
-    environment = jinja2.Environment(
+@cache
+def _environment() -> jinja2.Environment:
+    """It compiles each template once, which takes longer than to fill it."""
+    return jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
+
+
+def _fill(template: str, **values: Any) -> str:
     css = (_TEMPLATES / "style.css").read_text("utf-8")
     summary = values["summary"]
     names = list(dict.fromkeys(arm.name for arm in (*summary.arms, *summary.live_runs)))
@@ -259,8 +265,10 @@ def _fill(template: str, **values: Any) -> str:
         "basis_explained": basis_explained,
         "place_of": lambda arm: names.index(arm.name),
     }
-    return environment.get_template(template).render(
-        css=css, colour=style.colour, same=SAME, **functions, **values
+    return (
+        _environment()
+        .get_template(template)
+        .render(css=css, colour=style.colour, same=SAME, **functions, **values)
     )
 
 

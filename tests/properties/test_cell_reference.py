@@ -4,12 +4,13 @@ and the whole state must agree."""
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shared_state.cell import Cell
 from shared_state.transaction import CommitMode, ConflictCheck, Transaction
 from tests.fixtures.cell_model import MACHINES, SCHEDULERS, TASKS, Pair
+from tests.fixtures.examples import examples
 
 
 @st.composite
@@ -41,7 +42,7 @@ def transactions(draw: st.DrawFn, pair: Pair, sequence: int) -> Transaction:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.data())
 def test_cell_agrees_with_the_model(data: st.DataObject) -> None:
     draw = data.draw

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parsync.core.addresses import ARRIVALS, MASTER, WORKERS
@@ -21,6 +21,7 @@ from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of, replay
 from parsync.runtime.live.cell_log import CELL_LOG, Frame, read_cell_log
 from parsync.runtime.live.steps import Step
 from shared_state.transaction import CommitMode, Transaction
+from tests.fixtures.examples import examples
 from tests.fixtures.live_runs import small_arm, small_workload
 
 WORKLOAD = small_workload(machines=40)
@@ -98,7 +99,7 @@ def log_of(moves: list[tuple[str, int, int, int]], path: Path) -> list[tuple[Any
     return [frame for frame in read_cell_log(path) if frame[0] != Frame.HEADER]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(moves=MOVES, share=st.floats(0, 1))
 def test_checkpoint_and_rest_equal_the_whole(
     moves: list[tuple[str, int, int, int]], share: float

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schedulers.flow.kinds import (
@@ -19,6 +19,7 @@ from schedulers.interface import SchedulerEnvironment
 from shared_state.partition import Partitioning
 from shared_state.random import Stream
 from shared_state.tasks import CellSpec, Int64, TaskBatch
+from tests.fixtures.examples import examples
 from tests.flow_world import (
     FLOW,
     RIVAL,
@@ -121,7 +122,7 @@ def arrivals(stream: Stream, first: int, n: int, sets: int, now_us: int) -> Task
     return tasks
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_every_round_is_optimal(data: st.DataObject) -> None:
     machines, slots, rack_size = (
@@ -211,7 +212,7 @@ def test_every_round_is_optimal(data: st.DataObject) -> None:
             world.sync()
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(1, 8), st.integers(1, 5), st.integers(0, 2**32))
 def test_load_spreading_places_each_round_as_evenly_as_the_view_allows(
     machines: int, slots: int, seed: int
@@ -235,7 +236,7 @@ def test_load_spreading_places_each_round_as_evenly_as_the_view_allows(
         world.sync()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_requests_of_several_dimensions_fit_and_none_starves(data: st.DataObject) -> None:
     small, size = st.integers(0, 4), st.integers(0, 12)

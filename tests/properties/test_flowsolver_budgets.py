@@ -5,12 +5,13 @@ optimum.
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowsolver import IncrementalSolver, Status, algorithms, solve
 from flowsolver.generate import contended_options, quincy_graph
 from tests.fixtures.changing_cell import Cell, all_costs_anew, arrivals, machines_fail
+from tests.fixtures.examples import examples
 from tests.fixtures.network_strategies import networks
 from tests.fixtures.networks import check_resolved, ortools_answer, ortools_cost, random_network
 
@@ -40,7 +41,7 @@ def within_capacities(net, flow):
 
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("algorithm", algorithms())
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(percent=st.integers(0, 99))
 def test_stopped_from_scratch(algorithm, graph, percent):
     net, cost = graph_and_cost(graph)
@@ -56,7 +57,7 @@ def test_stopped_from_scratch(algorithm, graph, percent):
 
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("algorithm", algorithms())
-@settings(max_examples=5, deadline=None)
+@examples(5)
 @given(percent=st.integers(0, 99))
 def test_continuing_after_budgets(algorithm, graph, percent):
     """Each resolve may do half as much again as the one before, so that one completes even if each
@@ -73,7 +74,7 @@ def test_continuing_after_budgets(algorithm, graph, percent):
 
 
 @pytest.mark.parametrize("algorithm", algorithms())
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(budget=st.integers(0, 20_000))
 def test_changes_before_it_is_done(algorithm, budget):
     """A stopped resolve, other changes, then a complete one: the cost from scratch."""
@@ -86,7 +87,7 @@ def test_changes_before_it_is_done(algorithm, budget):
     cell.resolve()
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(networks(), st.integers(0, 300))
 def test_small_networks(network, budget):
     """Status and cost are those of an unlimited solve, unless it was stopped."""

@@ -1,10 +1,11 @@
 """Every algorithm under random changes: `resolve` always answers as a solve from scratch does."""
 
 import numpy as np
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from flowsolver import IncrementalSolver, Status, algorithms
+from tests.fixtures.examples import examples
 from tests.fixtures.network_strategies import networks, shaped_networks
 from tests.fixtures.networks import WIDE, ortools_answer
 
@@ -119,7 +120,7 @@ def balance(ensemble):
         ensemble.change("set_supply", [nodes[sink]], [network.supply[sink] - network.supply.sum()])
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(networks(), st.data())
 def test_any_changes_end_as_from_scratch(network, data):
     """With solvable and unsolvable states in between."""
@@ -133,7 +134,7 @@ def test_any_changes_end_as_from_scratch(network, data):
     ensemble.resolve()
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(networks(), st.integers(0, 2**32))
 def test_perturbed_and_restored(network, seed):
     """Costs, capacities and supplies are changed and changed back: the cost is what it was."""
@@ -181,7 +182,7 @@ def change_many(rng, ensemble):
         ensemble.change("set_capacity", arcs[few], rng.choice([0, 5, 60, WIDE], count))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(shaped_networks(), st.integers(0, 2**32))
 def test_many_changes_at_once(network, seed):
     """Hubs and other shapes, with some kinds of change in each round."""

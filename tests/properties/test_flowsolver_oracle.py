@@ -1,9 +1,10 @@
 """Every algorithm against OR-tools on thousands of small random networks."""
 
 import numpy as np
-from hypothesis import event, given, settings
+from hypothesis import event, given
 
 from flowsolver import algorithms, parse_dimacs, solve, write_dimacs
+from tests.fixtures.examples import examples
 from tests.fixtures.network_strategies import networks, shaped_networks, unit_source_networks
 from tests.fixtures.networks import ortools_answer, violations
 
@@ -21,25 +22,25 @@ def check_all_algorithms(network):
     assert {algorithm: what for algorithm, what in wrong.items() if what} == {}
 
 
-@settings(max_examples=1500, deadline=None)
+@examples(1500)
 @given(networks())
 def test_general_networks(network):
     check_all_algorithms(network)
 
 
-@settings(max_examples=600, deadline=None)
+@examples(600)
 @given(unit_source_networks())
 def test_unit_sources(network):
     check_all_algorithms(network)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(shaped_networks())
 def test_shapes(network):
     check_all_algorithms(network)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(networks())
 def test_dimacs_round_trip(network):
     again = parse_dimacs(write_dimacs(network)).network

@@ -4,7 +4,7 @@ negative cycles, on small random networks."""
 import copy
 
 import numpy as np
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from ortools.graph.python import min_cost_flow
 
@@ -18,6 +18,7 @@ from flowsolver import (
     solve,
     solve_max_flow,
 )
+from tests.fixtures.examples import examples
 from tests.fixtures.network_strategies import networks
 from tests.fixtures.networks import ortools_answer, violations
 
@@ -39,7 +40,7 @@ def has_negative_cycle(net: FlowNetwork, arcs: np.ndarray) -> bool:
     return True
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(networks(), st.data())
 def test_unbounded_arcs(network, data):
     chance = data.draw(st.sampled_from([0.2, 0.6, 1.0]))
@@ -56,7 +57,7 @@ def test_unbounded_arcs(network, data):
         assert violations(network, solve(network, algorithm), expected) == [], algorithm
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(networks(), st.sampled_from(list(algorithms())))
 def test_maximum_flow_of_minimum_cost(network, algorithm):
     peer = min_cost_flow.SimpleMinCostFlow()
@@ -82,7 +83,7 @@ CAPACITIES = [0, 1, 10**6, 2**40, *(2**bits for bits in range(56, 63)), UNBOUNDE
 KINDS_OF_CHANGE = ["capacity", "cost", "supply", "add", "remove"]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.data())
 def test_the_status_does_not_depend_on_what_capacities_once_were(data):
     """Capacities, supplies and costs go out of range and come back. After every change the status

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ortools.linear_solver import pywraplp
 
 from schedulers.objective import placement_cost
 from schedulers.prices.fluid import FluidObjective, FluidOptimum, FluidProblem, solve_fluid
 from shared_state.tasks import PreferenceCatalog
+from tests.fixtures.examples import examples
 
 NEAR = 1e-6
 
@@ -134,13 +135,13 @@ def check_prices(problem: FluidProblem, objective: FluidObjective, found: FluidO
     assert dual == pytest.approx(value, rel=1e-5, abs=1e-4)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(problem=problems(alike=True), objective=st.sampled_from(FluidObjective))
 def test_the_maximum_flow_is_the_optimum(problem: FluidProblem, objective: FluidObjective) -> None:
     check(problem, objective)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(problem=problems(alike=False), objective=st.sampled_from(FluidObjective))
 def test_the_linear_program_is_the_optimum(
     problem: FluidProblem, objective: FluidObjective

@@ -6,10 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schedulers.interface import PartitionQuality, PartitionRanking, PendingReason
+from tests.fixtures.examples import examples
 from tests.greedy_world import Greedy, catalog_of, cell_of, tasks_of
 
 KINDS = [
@@ -171,7 +172,7 @@ def worlds(draw):
         (PartitionRanking.QUALITY_FIRST, PartitionQuality.MEAN_SCORE),
     ],
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(world=worlds(), stream=st.integers(0, 1000))
 def test_every_pick_is_one_the_oracle_allows(kind, ranking, quality, world, stream):
     spec, partitions, used, up, sets, tasks, order = world

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parsync.core.addresses import ARRIVALS, CELL_SIDE, COORDINATOR, MASTER, WORKERS
@@ -30,6 +30,7 @@ from shared_state.cell import Cell
 from shared_state.errors import AgoraError
 from shared_state.journal import read_journal
 from tests.fixtures.counters import COUNTER_EVENTS, Count, CountDue, Counter
+from tests.fixtures.examples import examples
 from tests.fixtures.hand_driven_run import HandClock
 from tests.fixtures.live_runs import small_arm, small_workload
 
@@ -174,7 +175,7 @@ def live_run(directory: Path, kills: set[int], loss: int) -> dict[int, Counter]:
     return counters
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(kills=st.sets(st.integers(1, TICKS - 20), max_size=4), loss=st.integers(0, 1 << 16))
 def test_messages_of_a_live_run_whose_cell_is_killed(kills: set[int], loss: int) -> None:
     with TemporaryDirectory() as folder:

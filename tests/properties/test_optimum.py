@@ -6,13 +6,14 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from schedulers.objective import UNPLACED, placement_cost
 from schedulers.optimum import BestPlacement
 from shared_state.tasks import CellSpec, PreferenceCatalog, fits
+from tests.fixtures.examples import examples
 from tests.greedy_world import cell_of
 from tests.unit.test_objective import catalog_of
 
@@ -42,7 +43,7 @@ def price(catalog: PreferenceCatalog, preference: np.ndarray, machine: np.ndarra
     )[0]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(catalogs(ordered=True), st.data())
 def test_alike_tasks_are_assigned_as_well_as_can_be(
     catalog: PreferenceCatalog, data: st.DataObject
@@ -90,7 +91,7 @@ def packed(
     return least
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.booleans(), st.data())
 def test_what_is_not_exact_is_a_lower_bound(ordered: bool, data: st.DataObject) -> None:
     catalog = data.draw(catalogs(ordered))
@@ -114,7 +115,7 @@ def test_what_is_not_exact_is_a_lower_bound(ordered: bool, data: st.DataObject) 
     assert best.cost >= hopeless, "what fits nowhere waits in the bound, too"
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(catalogs(ordered=True), st.data())
 def test_more_room_and_fewer_tasks_never_cost_more(
     catalog: PreferenceCatalog, data: st.DataObject

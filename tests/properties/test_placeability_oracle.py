@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.arm_config import ArmConfig, GroupConfig
 from experiments.decision_times import ModelledTime
 from parsync.workload.placeability import Reach, unplaceable_units
+from tests.fixtures.examples import examples
 from tests.fixtures.unit_workloads import (
     SECOND,
     Event,
@@ -63,7 +64,7 @@ def ever_has_place(
     )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(cells(), st.sets(st.integers(0, 1), min_size=1))
 def test_no_unit_that_is_called_unplaceable_has_a_place(
     cell: tuple[list[tuple[int, int]], list[Event], list[Unit]], only: set[int]
@@ -103,7 +104,7 @@ PROTOCOLS = (
 )
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     LIMITS,
     st.lists(EQUAL, min_size=1, max_size=12),

@@ -6,13 +6,14 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schedulers.flow import slot_pricing
 from shared_state.random import Stream
 from shared_state.tasks import Int64, TaskBatch
 from tests.fixed_prices import FixedPrices, priced_quincy
+from tests.fixtures.examples import examples
 from tests.flow_world import FLOW, FlowWorld, assignment_optimum, catalog_of, slot_cell
 from tests.properties.test_flow_optimality import QUANTUM_US, Oracle, arrivals, preference_sets
 
@@ -49,7 +50,7 @@ def prices_of(price: list[list[int]], busy: Int64, machine: Int64) -> int:
     return total
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(st.data())
 def test_every_round_with_prices_is_optimal(data: st.DataObject) -> None:
     machines, slots = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 3))

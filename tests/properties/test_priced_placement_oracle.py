@@ -1,8 +1,7 @@
 """Placements by price against an oracle that computes costs and prices of all rows at each pick."""
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schedulers.interface import PartitionQuality, PartitionRanking, PlanContext
@@ -10,6 +9,7 @@ from schedulers.prices.options import PriceMode, PriceScope
 from schedulers.units import units_in
 from shared_state.partition import Partitioning
 from shared_state.random import stream_key
+from tests.fixtures.examples import examples
 from tests.greedy_world import catalog_of, tasks_of, view_of
 from tests.priced_world import GivenPrices, greedy_with, rule
 from tests.properties.test_greedy_oracle import Oracle, worlds
@@ -110,10 +110,14 @@ def prices_of(draw, machines, dimensions):
     return price, slots, unit, options
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("ranking", list(PartitionRanking))
-@settings(max_examples=60, deadline=None)
-@given(data=st.data(), world=worlds(), stream=st.integers(0, 1000))
+@examples(1500)
+@given(
+    kind=st.sampled_from(KINDS),
+    ranking=st.sampled_from(PartitionRanking),
+    data=st.data(),
+    world=worlds(),
+    stream=st.integers(0, 1000),
+)
 def test_every_pick_has_the_lowest_cost_and_price(kind, ranking, data, world, stream):
     spec, partitions, used, up, sets, tasks, order = world
     price, slots, unit, options = data.draw(prices_of(*spec.capacity.shape))

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schedulers.interface import PartitionRanking, PlanContext
 from schedulers.prices.interface import SlotPrices
 from shared_state.partition import Partitioning
 from shared_state.transaction import PartitionDelta
+from tests.fixtures.examples import examples
 from tests.greedy_world import catalog_of, cell_of, tasks_of, view_of
 from tests.priced_world import GivenPrices, greedy_with
 
@@ -108,7 +109,7 @@ STEPS = st.sampled_from(
 
 
 @pytest.mark.parametrize("kind", ["random", "first_fit", "load_spreading"])
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(seed=st.integers(0, 2**32), steps=st.lists(STEPS, min_size=1, max_size=12))
 def test_a_scheduler_that_followed_a_view_plans_as_a_new_one(kind, seed, steps):
     world = Follower(kind, seed)

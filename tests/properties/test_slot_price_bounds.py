@@ -3,11 +3,12 @@ never above what a task can lose; and equal calls give equal bytes."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schedulers import _native
 from schedulers.prices import registry
+from tests.fixtures.examples import examples
 from tests.price_world import PriceWorld
 
 MACHINES = 6
@@ -50,7 +51,7 @@ def history(kind, capacity, sets, offers):
 
 
 @pytest.mark.parametrize("kind", registry.kinds())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(capacities, sets, offers)
 def test_prices_are_bounded_and_never_fall(kind, capacity, sets, offers):
     for prices, most in history(kind, capacity, sets, offers):
@@ -60,7 +61,7 @@ def test_prices_are_bounded_and_never_fall(kind, capacity, sets, offers):
 
 
 @pytest.mark.parametrize("kind", registry.kinds())
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(capacities, sets, offers)
 def test_equal_calls_give_equal_bytes(kind, capacity, sets, offers):
     runs = [history(kind, capacity, sets, offers) for _ in range(2)]
@@ -69,7 +70,7 @@ def test_equal_calls_give_equal_bytes(kind, capacity, sets, offers):
             assert getattr(a, field).tobytes() == getattr(b, field).tobytes()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.one_of(st.integers(0, 2**62), st.integers(0, 2**36)),
     st.one_of(st.integers(1, 2**33), st.just(0)),

@@ -14,6 +14,7 @@ from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec
 from shared_state.transaction import PartitionDelta, Reason
 from shared_state.view import ClusterView
+from tests.fixtures.examples import examples
 
 MACHINES = 9
 RETURNS_AT_ONCE = {Reason.GANG, Reason.DUPLICATE}
@@ -269,4 +270,4 @@ class ViewMachine(RuleBasedStateMachine):
 
 
 TestView = ViewMachine.TestCase
-TestView.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestView.settings = settings(examples(120), stateful_step_count=40)

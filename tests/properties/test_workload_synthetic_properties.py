@@ -4,12 +4,13 @@ again."""
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.workload.checks import validate
+from tests.fixtures.examples import examples
 
 options = st.builds(
     SyntheticOptions,
@@ -35,7 +36,7 @@ options = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(options, st.integers(0, 2**64))
 def test_a_generated_workload_is_valid_and_repeats(chosen: SyntheticOptions, seed: int) -> None:
     try:

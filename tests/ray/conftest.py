@@ -14,6 +14,7 @@ from xdist.scheduler import LoadFileScheduling
 
 if TYPE_CHECKING:
     from parsync.runtime.arm_spec import ArmSpec
+    from parsync.runtime.live.monitor import RunStatus
     from parsync.runtime.live.run import LiveOutcome
     from parsync.workload.workload import Workload
 
@@ -61,6 +62,7 @@ class FinishedRun:
     arm: ArmSpec
     workload: Workload
     outcome: LiveOutcome
+    statuses: list[RunStatus]
 
 
 @pytest.fixture(scope="session")
@@ -74,10 +76,11 @@ def mixed_run(embedded_ray: None, tmp_path_factory: pytest.TempPathFactory) -> F
     directory = tmp_path_factory.mktemp("mixed")
     workload, arm = small_workload(machines=60), mixed_arm()
     options = LiveOptions(directory / "journal", directory / "records", checkpoint_bytes=4096)
+    statuses: list[RunStatus] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(live_run, "remove_records", lambda directory: None)
         outcome = live_run.run_live(
-            arm, workload, options, 20_000_000, metrics_of(workload, arm), lambda status: None
+            arm, workload, options, 20_000_000, metrics_of(workload, arm), statuses.append
         )
     assert outcome.drained and not outcome.partial, outcome.notes
-    return FinishedRun(directory, arm, workload, outcome)
+    return FinishedRun(directory, arm, workload, outcome, statuses)

@@ -87,36 +87,27 @@ def ended_or_due(metrics: RunMetrics) -> int:
     return int(metrics.count["ended_finished"].sum() + metrics.count["still_running"].sum())
 
 
-def test_a_run_places_everything_and_replays(tmp_path: Path) -> None:
-    workload = small_workload()
-    arm = small_arm()
-    seen: list[RunStatus] = []
-    outcome = run(tmp_path, arm, workload, seen.append)
+def test_a_run_places_everything_and_replays(mixed_run: FinishedRun) -> None:
+    arm, workload, outcome = mixed_run.arm, mixed_run.workload, mixed_run.outcome
     check(outcome, workload)
-    metrics = outcome.metrics
-    assert (
-        metrics.count["submitted"].sum()
-        == metrics.count["committed"].sum()
-        == len(workload.arrival_rows)
-    )
-    assert ended_or_due(metrics) == len(workload.arrival_rows)
+    metrics, arrivals = outcome.metrics, len(workload.arrival_rows)
+    assert metrics.count["submitted"].sum() == metrics.count["committed"].sum() == arrivals
+    assert ended_or_due(metrics) == arrivals
     assert any(
         status.snapshot is not None and len(status.snapshot.schedulers) == arm.agents
-        for status in seen
+        for status in mixed_run.statuses
     )
     assert outcome.round_trip_us.min() > 0 and outcome.tick_us == 25_000
-    assert outcome.waited.tasks == len(workload.arrival_rows)
-    assert (
-        0
-        < outcome.waited.mean_us
-        < metrics.count["delay_us"].sum() / metrics.count["committed"].sum()
-    )
-    parts = sorted((tmp_path / "records").glob("tasks.*.parquet"))
+    assert outcome.waited.tasks == arrivals
+    mean_delay_us = metrics.count["delay_us"].sum() / metrics.count["committed"].sum()
+    assert 0 < outcome.waited.mean_us < mean_delay_us
+    parts = sorted((mixed_run.directory / "records").glob("tasks.*.parquet"))
     tasks = np.concatenate([pq.read_table(part)["task"].to_numpy() for part in parts])
     assert np.array_equal(np.sort(tasks), np.sort(workload.arrival_rows))
     assert pq.read_schema(parts[0]).field("attempts").metadata[b"unit"] == b"claims"
     assert (outcome.journal_dir / "workload" / "tasks.parquet").exists()
-    assert not [path for path in (tmp_path / "records").iterdir() if path.name.endswith(".partial")]
+    names = [path.name for path in (mixed_run.directory / "records").iterdir()]
+    assert not [name for name in names if name.endswith(".partial")]
 
 
 def test_a_killed_cell_comes_back_with_everything_it_acknowledged(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.ray
 
 MAIN = "experiments.parsync_vs_flow"
 CONFIG = LIVE + workload_toml(200, 30.0)
+UNDER_WAY = 50_000  # bytes of the cell's log, after some tenths of a second
 ARMS = arm_toml("ParSync") + arm_toml("Flow", "flow", "quincy", 1, "state_aligned")
 
 
@@ -71,7 +72,7 @@ def test_a_signal_during_a_live_arm(
 ) -> None:
     run = tmp_path / "run"
     log = run / "arms" / "parsync" / "log"
-    stopped = stop_when(grown(log / "cell.journal", 200_000), MAIN, arguments, number, group)
+    stopped = stop_when(grown(log / "cell.journal", UNDER_WAY), MAIN, arguments, number, group)
     assert stopped.status == status and stopped.left == []
     assert stopped.err.splitlines()[-1] == said
     assert not any(text in stopped.err for text in ("Traceback", "SIGTERM received", "PC: @"))
@@ -116,7 +117,7 @@ def test_nothing_of_ray_outlives_a_killed_command_and_its_logs_are_reported(
 ) -> None:
     run = tmp_path / "run"
     log = run / "arms" / "parsync" / "log"
-    ready = grown(log / "cell.journal", 200_000)
+    ready = grown(log / "cell.journal", UNDER_WAY)
     stopped = stop_when(ready, MAIN, arguments, signal.SIGKILL, False)
     assert stopped.status == -signal.SIGKILL and stopped.left == []
     report([run])
@@ -180,7 +181,7 @@ def test_the_actors_of_a_killed_command_end_and_its_cluster_stays(
 ) -> None:
     address, mark = cluster
     log = tmp_path / "run" / "arms" / "parsync" / "log"
-    ready = grown(log / "cell.journal", 200_000)
+    ready = grown(log / "cell.journal", UNDER_WAY)
     seen: list[str] = []
 
     def looked() -> bool:

@@ -3,12 +3,15 @@ one line says which scheduler, round and rule."""
 
 from __future__ import annotations
 
+import io
 import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ from experiments.commands.run import app
 from experiments.run_directory import read_summary
 from schedulers import registry
 from schedulers.conformance import NonConformance, check_conformance
-from tests.fixtures.commands import exit_status
+from tests.fixtures.commands import exit_status, without_figures
 from tests.fixtures.run_toml import arm_toml
 from tests.fixtures.schedulers.bad_schedulers import FAULTS, HANGING
 from tests.unit.test_registry import install
@@ -44,19 +47,27 @@ load_percent = [90]
 """
 
 
+def arm(name: str, fault: str, kind: str = "bad", after: int = 3) -> str:
+    """An arm whose schedulers have the fault."""
+    options = f'options = {{ fault = "{fault}", after = {after} }}'
+    return arm_toml(name, group="mine", kind=kind, count=2, gap_s=0.05, more=options)
+
+
+def among_others(arms: str, limit_s: float = 60.0, seeds: int = 1) -> str:
+    """Arms with a fault, and a sound one before and after them."""
+    before = arm_toml("Before", count=2, gap_s=0.05)
+    after = arm_toml("After", kind="best_fit", count=2, gap_s=0.05)
+    return CONFIG.format(limit_s=limit_s, seeds=seeds) + before + arms + after
+
+
 def configuration(
     fault: str, kind: str = "bad", after: int = 3, limit_s: float = 60.0, seeds: int = 1
 ) -> str:
     """Three arms, whose second has schedulers with the fault."""
-    options = f'options = {{ fault = "{fault}", after = {after} }}'
-    arms = [
-        arm_toml("Before", count=2, gap_s=0.05),
-        arm_toml("Bad", group="mine", kind=kind, count=2, gap_s=0.05, more=options),
-        arm_toml("After", kind="best_fit", count=2, gap_s=0.05),
-    ]
-    return CONFIG.format(limit_s=limit_s, seeds=seeds) + "".join(arms)
+    return among_others(arm("Bad", fault, kind, after), limit_s, seeds)
 
 
+BROKEN = [fault for fault in FAULTS if fault not in HANGING]
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -80,32 +91,61 @@ def run(tmp_path: Path, packages: None, capsys: pytest.CaptureFixture[str]) -> R
     return command
 
 
-@pytest.mark.usefixtures("no_figures")
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in HANGING])
+@dataclass(frozen=True)
+class Ended:
+    """A command that ended with status 2: its run, what it printed as one line, and its last line
+    of errors."""
+
+    directory: Path
+    out: str
+    last: str
+
+
+@pytest.fixture(scope="module")
+def all_faults(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """One command with an arm for each fault, named like it, and a sound one before and after."""
+    folder = tmp_path_factory.mktemp("all")
+    arms = "".join(arm(fault, fault) for fault in BROKEN)
+    (folder / "bad.toml").write_text(among_others(arms))
+    said = [io.StringIO(), io.StringIO()]
+    with (
+        without_figures(),
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(said[0]),
+        redirect_stderr(said[1]),
+    ):
+        patch.syspath_prepend(PACKAGES)
+        assert exit_status(app, "--config", folder / "bad.toml", "--out", folder / "run") == 2
+    out, err = (text.getvalue() for text in said)
+    return Ended(folder / "run", " ".join(out.split()), err.splitlines()[-1])
+
+
+@pytest.mark.parametrize("fault", BROKEN)
 def test_every_rule_ends_its_arm_alone_and_is_told_in_one_line(
-    run: Run, tmp_path: Path, fault: str
+    all_faults: Ended, fault: str
 ) -> None:
-    status, out, said = run(fault)
-    assert status == 2
-    last = said.splitlines()[-1]
-    told = re.fullmatch(
-        r"error: 'Bad': scheduler 'mine-[01]' of kind 'bad', round [1-9]\d*: (.*)", last
+    told = re.search(
+        rf"(?:^error: |; )'{fault}': scheduler 'mine-[01]' of kind 'bad', round [1-9]\d*: "
+        r"(.*?)(?=; '\w+': scheduler |$)",
+        all_faults.last,
     )
-    assert told is not None, last
+    assert told is not None, all_faults.last
     assert re.search(FAULTS[fault], told[1]), told[1]
-    assert "PARTIAL: 'Bad': scheduler 'mine-" in out
-    summary = read_summary(tmp_path / "run")
-    assert [(arm.name, arm.partial) for arm in summary.arms] == [
-        ("Before", False),
-        ("Bad", True),
-        ("After", False),
-    ]
-    assert "error: " + summary.partial_reason == last
-    for arm in summary.arms:
-        whole = arm.totals.committed == arm.totals.submitted
-        assert whole == (arm.name != "Bad")
-        folder = tmp_path / "run" / "arms" / arm.slug
-        assert (folder / "commits.parquet").exists() == whole
+    assert f"'{fault}': scheduler 'mine-" in all_faults.out
+    summary = read_summary(all_faults.directory)
+    (found,) = (arm for arm in summary.arms if arm.name == fault)
+    assert found.partial and found.totals.committed < found.totals.submitted
+    assert not (all_faults.directory / "arms" / found.slug / "commits.parquet").exists()
+
+
+def test_arms_beside_broken_ones_are_whole(all_faults: Ended) -> None:
+    summary = read_summary(all_faults.directory)
+    assert [arm.name for arm in summary.arms] == ["Before", *BROKEN, "After"]
+    assert "error: " + summary.partial_reason == all_faults.last
+    assert "PARTIAL: '" in all_faults.out
+    for arm in (summary.arms[0], summary.arms[-1]):
+        assert not arm.partial and arm.totals.committed == arm.totals.submitted > 0
+        assert (all_faults.directory / "arms" / arm.slug / "commits.parquet").exists()
 
 
 @pytest.mark.usefixtures("no_figures")
@@ -183,7 +223,7 @@ def test_a_scheduler_that_cannot_be_made_is_refused_before_the_run(
 
 
 @pytest.mark.usefixtures("packages")
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in HANGING])
+@pytest.mark.parametrize("fault", BROKEN)
 def test_conformance_finds_the_same_in_the_same_words(fault: str) -> None:
     with pytest.raises(
         NonConformance, match=FAULTS[fault].removesuffix("$").replace(r"\(1\)", r"\(\d+\)")

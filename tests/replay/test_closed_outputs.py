@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from experiments.verification.manifest import MANIFEST
+from tests.fixtures.commands import AGORA
+from tests.fixtures.stopping import ROOT
 from tests.replay.test_progress import CONFIG
 
-AGORA_RUN = (sys.executable, "-m", "experiments", "run", "--runtime", "virtual")
+AGORA_RUN = (*AGORA, "run", "--runtime", "virtual")
 
 
 @pytest.mark.parametrize("unread", ["stdout", "stderr", "both", "full stdout", "full stderr"])
@@ -27,6 +28,7 @@ def test_a_run_is_whole_though_nothing_can_be_printed(tmp_path: Path, unread: st
             [*AGORA_RUN, "--config", str(config), "--out", str(tmp_path / "run")],
             stdout=subprocess.DEVNULL if "stderr" in unread else broken,
             stderr=subprocess.DEVNULL if "stdout" in unread else broken,
+            cwd=ROOT,
             check=False,
             timeout=120,
         )

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.commands.registry import COMMANDS
+from experiments.commands.registry import COMMANDS, app
+from tests.fixtures.commands import ended
 
 ROOT = Path(__file__).parents[2]
 AGORA = Path(sys.executable).parent / "agora"
@@ -100,18 +101,31 @@ def test_a_module_is_the_same_command(command: str, module: str) -> None:
     ],
 )
 def test_a_mistake_is_one_line_and_exit_status_2(arguments: list[str], says: str) -> None:
-    done = agora(*arguments)
+    done = ended("agora", app, *arguments)
     assert done.returncode == 2 and done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith(says)
 
 
+def test_a_mistake_is_told_in_the_same_way_by_a_process() -> None:
+    done, here = agora("report", "gone"), ended("agora", app, "report", "gone")
+    assert (done.returncode, done.stdout, done.stderr) == (here.returncode, "", here.stderr)
+    assert here.returncode == 2
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_in_this_process_prints_what_it_does_in_its_own(command: str) -> None:
+    """So that other tests of what commands print need no processes."""
+    assert ended("agora", app, command, "--help").stdout == help_of(command).stdout
+
+
 def test_solve_takes_a_file_or_a_command_of_the_solver(tmp_path: Path) -> None:
     file = tmp_path / "graph.min"
     assert agora("solve", "generate", "quincy", "--machines", "5", "--out", str(file)).stdout == ""
-    short, long = agora("solve", str(file), "--certify"), agora("solve", "solve", str(file))
+    short = ended("agora", app, "solve", file, "--certify")
+    long = ended("agora", app, "solve", "solve", file)
     assert short.returncode == 0 and short.stdout.startswith("s ") and short.stdout == long.stdout
-    usage = agora("solve", str(file), "--help").stdout.partition("\n")[0]
+    usage = ended("agora", app, "solve", file, "--help").stdout.partition("\n")[0]
     assert usage == "Usage: agora solve [OPTIONS] [FILE]"
 
 

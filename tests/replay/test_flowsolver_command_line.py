@@ -1,5 +1,6 @@
 """`python -m flowsolver solve|generate|convert`, as a user runs them."""
 
+import io
 import json
 import re
 import subprocess
@@ -27,6 +28,19 @@ FAMILIES = (
 
 
 def command(*arguments, stdin=b""):
+    """What a process would leave, in this one."""
+    streams = [io.TextIOWrapper(io.BytesIO(data)) for data in (stdin, b"", b"")]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
+            patch.setattr(sys, name, stream)
+        status = run([*arguments])
+    for stream in streams[1:]:
+        stream.flush()
+    out, err = (stream.buffer.getvalue() for stream in streams[1:])
+    return subprocess.CompletedProcess(arguments, status, out, err)
+
+
+def process(*arguments, stdin=b""):
     return subprocess.run(
         [sys.executable, "-m", "flowsolver", *arguments],
         input=stdin,
@@ -79,7 +93,7 @@ def test_generate_writes_the_graph_of_the_library(tmp_path):
         "--machines-per-rack",
         "7",
     ]
-    done = command("generate", "quincy", *options, "--seed", "3", "--out", str(out))
+    done = process("generate", "quincy", *options, "--seed", "3", "--out", str(out))
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     network = quincy_graph(GraphOptions(15, 80, 5, 4, 7), 3).network
     with np.load(out) as arrays:
@@ -282,7 +296,7 @@ def test_pack_leaves_the_cost():
         b"p min 6 7\nn 2 5\nn 5 -5\na 2 5 0 2 3\na 2 4 0 9 9\na 2 5 0 1 3\na 2 5 0 1 4\n"
         b"a 4 4 0 5 2\na 4 5 0 9 0\na 6 1 0 0 1\n"
     )
-    packed = command("convert", "--pack", "-", stdin=text)
+    packed = process("convert", "--pack", "-", stdin=text)
     assert (
         packed.stdout
         == b"p min 3 4\nn 1 5\nn 3 -5\na 1 3 0 3 3\na 1 2 0 9 9\na 1 3 0 1 4\na 2 3 0 9 0\n"
@@ -318,5 +332,5 @@ def test_every_help_explains_every_option(arguments, capsys):
 
 
 def test_statuses_of_the_library_are_those_of_the_command():
-    done = command("solve", "--json", "-", stdin=b"p min 2 0\nn 1 1\nn 2 -1\n")
+    done = process("solve", "--json", "-", stdin=b"p min 2 0\nn 1 1\nn 2 -1\n")
     assert done.returncode == 2 and json.loads(done.stdout)["status"] == Status.INFEASIBLE.name

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from experiments.commands.run import app
 from experiments.figures.labels import LONGEST_LABEL, is_drawable, label
 from experiments.run_directory import read_summary
 from experiments.summary import LONGEST_SLUG, slugs
-from tests.fixtures.commands import exit_status
+from tests.fixtures.commands import AGORA, exit_status
 from tests.fixtures.small_run import SMALL_RUN
 
 ROOT = Path(__file__).parents[2]
@@ -167,7 +166,7 @@ def test_names_that_are_no_text_are_one_line_or_work(tmp_path: Path) -> None:
 
     def agora(*arguments: object) -> tuple[int, list[str]]:
         done = subprocess.run(
-            [sys.executable, "-m", "experiments", *map(os.fspath, map(str, arguments))],
+            [*AGORA, *map(os.fspath, map(str, arguments))],
             capture_output=True,
             encoding="utf-8",
             errors="replace",
@@ -192,7 +191,7 @@ def test_a_terminal_that_lacks_characters_costs_no_results(tmp_path: Path, encod
     (tmp_path / "run.toml").write_text(SMALL_RUN)
     arguments = ["run", "--config", "run.toml", "--seeds", "2", "--out", "run"]
     done = subprocess.run(
-        [sys.executable, "-m", "experiments", *arguments],
+        [*AGORA, *arguments],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": encoding},
         capture_output=True,
@@ -207,7 +206,7 @@ def test_a_full_standard_output_costs_no_results(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text(SMALL_RUN)
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "experiments", "run", "--config", "run.toml", "--out", "run"],
+            [*AGORA, "run", "--config", "run.toml", "--out", "run"],
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=full,

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from flowsolver import FlowNetwork, IncrementalSolver, Status
 from tests.fixtures.changing_cell import Cell, as_many_come_as_go
+from tests.fixtures.examples import examples
 from tests.fixtures.network_strategies import networks, unit_source_networks
 from tests.fixtures.networks import CELLS, check_resolved, ortools_answer
 
@@ -141,7 +142,7 @@ def cost_rounds(draw):
     return draw(st.lists(st.tuples(step, step, step, st.integers(1, 3)), min_size=1, max_size=6))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(net=st.one_of(networks(), unit_source_networks()), rounds=cost_rounds())
 def test_bulk_costs_of_any_network(net, rounds):
     """Costs of many arcs change at once, depending on their flow: certified, and OR-tools' cost."""

@@ -4,7 +4,7 @@ answers are certified.
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ortools.graph.python import min_cost_flow
 
@@ -18,6 +18,7 @@ from flowsolver.generate import (
     network_aware_graph,
     quincy_graph,
 )
+from tests.fixtures.examples import examples
 
 MOST_PATH_COST = 2**59
 
@@ -60,7 +61,7 @@ def networks(draw, largest_cost=20):
     return network(supply, arcs)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(networks())
 def test_costs_equal_ortools(net):
     status, cost = status_and_cost_by_peer(net)
@@ -70,7 +71,7 @@ def test_costs_equal_ortools(net):
         assert solution.cost == cost
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(networks(largest_cost=3), st.integers(0, 2))
 def test_costs_at_the_end_of_the_range(net, below):
     """Costs as far apart as they may be: prices and epsilons take more than 64 bits."""
@@ -147,7 +148,7 @@ def test_wide_negative_cycle_does_not_circulate():
     assert solution.stats.operations < 10_000
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(networks(), st.data())
 def test_any_change_from_any_answer(net, data):
     """Start flows that do not balance, and prices that do not prove anything about them."""

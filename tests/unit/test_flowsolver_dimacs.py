@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -21,6 +21,7 @@ from flowsolver import (
 )
 from flowsolver.__main__ import app
 from flowsolver.generate import GraphOptions, quincy_graph
+from tests.fixtures.examples import examples
 
 GOOD = (
     b"c a comment\np min 4 5\nn 1 4\nn 4 -4\na 1 2 0 4 2\na 1 3 0 2 2\na 2 3 0 2 1\n"
@@ -125,7 +126,7 @@ INT64 = st.integers(-(2**63), 2**63 - 1)
 
 
 @given(st.lists(INT64, min_size=1, max_size=8), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_any_network_reads_back_as_written(supply, data):
     node = st.integers(0, len(supply) - 1)
     arcs = data.draw(st.lists(st.tuples(node, node, st.integers(0, 2**63 - 1), INT64), max_size=12))
@@ -145,7 +146,7 @@ small = st.integers(-20, 20)
 
 
 @given(st.integers(1, 6), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_taking_lower_bounds_out_changes_no_answer(nodes, data):
     """Flow `low` is sent on every arc; supplies and the base cost change accordingly."""
     node = st.integers(1, nodes)

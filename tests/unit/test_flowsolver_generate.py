@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowsolver import Status, certify, solve
@@ -20,6 +20,7 @@ from flowsolver.generate import (
     quincy_graph,
     request_arcs,
 )
+from tests.fixtures.examples import examples
 
 
 def digest(network):
@@ -202,7 +203,7 @@ def netgen_options():
 
 
 @given(netgen_options(), st.integers(0, 2**40))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_netgen_networks_match_their_options(options, seed):
     network = netgen_network(options, seed)
     tail, head, supply = network.tail, network.head, network.supply

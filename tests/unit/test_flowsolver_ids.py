@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowsolver import IncrementalSolver, Status, algorithms, solve
+from tests.fixtures.examples import examples
 from tests.fixtures.networks import check_resolved, network
 
 SINK = 0
@@ -176,7 +177,7 @@ ENDS = [
 STEPS = ["come", "come", "come", "go", "exchange_arc"]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.sampled_from(list(algorithms())),
     st.integers(0, 99),

@@ -4,7 +4,7 @@ algorithms.
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from flowsolver import FlowNetwork, IncrementalSolver, Status, certify, solve
@@ -15,6 +15,7 @@ from flowsolver.generate import (
     network_aware_graph,
     quincy_graph,
 )
+from tests.fixtures.examples import examples
 from tests.fixtures.network_strategies import networks, unit_source_networks
 from tests.fixtures.networks import (
     check_solution,
@@ -37,7 +38,7 @@ def with_costs(net, cost):
     return other
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(networks())
 def test_costs_up_to_the_end_of_the_range(net):
     """Scaled so that the largest is as large as it may be: the optimum scales, unless it leaves
@@ -53,7 +54,7 @@ def test_costs_up_to_the_end_of_the_range(net):
     assert violations(large, solve(large, RELAXATION), expected) == []
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.one_of(networks(), unit_source_networks()), st.data())
 def test_continues_from_prices_and_flow_that_are_not_optimal(net, data):
     """The start is a solution for other costs and supplies, all of which then change."""

@@ -1,11 +1,12 @@
 """Prices that are means of dual prices of samples of the tasks offered."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from schedulers.prices.fluid_prices import _Problem
+from tests.fixtures.examples import examples
 from tests.price_world import PriceWorld, catalog_of
 
 MACHINES = 5
@@ -40,7 +41,7 @@ def least_cost(catalog, slots, tasks):
     return round(found.fun)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(sets, st.lists(st.integers(0, 4), min_size=MACHINES, max_size=MACHINES), st.data())
 def test_slots_are_worth_optimal_dual_prices(sets, slots, data):
     """The certificate: with these prices, what tasks cost at their cheapest places less what the

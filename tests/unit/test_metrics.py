@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parsync.metrics.conflicts import ConflictMetric
@@ -17,6 +17,7 @@ from parsync.metrics.summary import ScopeFigures, series, summarise
 from parsync.metrics.table_fold import TableFold
 from schedulers.interface import ChangeKind
 from shared_state.transaction import Reason
+from tests.fixtures.examples import examples
 from tests.unit.metrics_oracle import (
     AGENTS,
     PARTITIONS,
@@ -59,7 +60,7 @@ def check(figures: ScopeFigures, expected: dict[str, float | None]) -> None:
             assert alike(getattr(figures, name), value), (name, getattr(figures, name), value)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 1 << 30), st.integers(3, 120))
 def test_every_scope_agrees_with_a_recomputation_row_by_row(seed: int, tasks: int) -> None:
     recorded = random_records(seed, AGENTS, PARTITIONS, tasks, 3_000_000)
@@ -73,7 +74,7 @@ def test_every_scope_agrees_with_a_recomputation_row_by_row(seed: int, tasks: in
     check(summary.agents[2], oracle(recorded, {2}, windows))
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.integers(0, 1 << 30), st.integers(1, 5))
 def test_merged_parts_equal_one_accumulation(seed: int, parts: int) -> None:
     recorded = random_records(seed, AGENTS, PARTITIONS, 60, 3_000_000)

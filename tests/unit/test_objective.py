@@ -4,11 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schedulers.objective import UNPLACED, native_catalog, placement_cost
 from shared_state.tasks import CellSpec, PreferenceCatalog
+from tests.fixtures.examples import examples
 
 MACHINES, RACKS = 12, 4
 RACK = np.repeat(np.arange(RACKS, dtype=np.int32), 3)
@@ -48,7 +49,7 @@ one_set = st.tuples(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(st.lists(one_set, min_size=1, max_size=4), st.data())
 def test_cost_is_as_defined(sets, data):
     catalog = catalog_of(sets)

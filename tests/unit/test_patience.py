@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schedulers import registry
@@ -25,6 +25,7 @@ from schedulers.interface import (
 from shared_state.partition import Partitioning
 from shared_state.random import stream_key
 from shared_state.tasks import TaskBatch
+from tests.fixtures.examples import examples
 from tests.greedy_world import catalog_of, cell_of, tasks_of, view_of
 
 PATIENCE_US = 1_000
@@ -198,7 +199,7 @@ def test_work_follows_the_sets_that_may_be_served_not_the_tasks_that_wait() -> N
     assert searches <= 2 and looked_at < 10 and left == 999
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data(), kind=st.sampled_from(["random", "best_fit", "preferred_first"]))
 @pytest.mark.parametrize("ranking", PartitionRanking)
 def test_no_task_waits_longer_than_its_patience_where_there_is_room(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.report.page import verdict_page
@@ -21,6 +21,7 @@ from parsync.metrics.run_frame import Group, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ScopeFigures, summarise
 from shared_state.tasks import Int64
+from tests.fixtures.examples import examples
 from tests.unit.known_quantities import QUANTITIES
 from tests.unit.record_factory import Phase
 from tests.unit.run_factory import with_overall, workload
@@ -126,7 +127,7 @@ def check(figures: ScopeFigures, run: Made, agents: Sequence[int], windows: Sequ
     assert shares[figures.worst_preference_set] == min(shares.values())
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 1 << 30), st.integers(1, 150), st.integers(1, 5), st.integers(1, 12))
 def test_every_scope_agrees_with_a_recomputation_task_by_task(
     seed: int, tasks: int, sets: int, least: int
@@ -143,7 +144,7 @@ def test_every_scope_agrees_with_a_recomputation_task_by_task(
         check(figures.agents[0], run, (0,), WHOLE)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.integers(0, 1 << 30), st.integers(2, 4))
 def test_parts_of_several_actors_add_up(seed: int, parts: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

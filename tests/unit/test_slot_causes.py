@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from parsync.model.slot_results import ConflictsAndScores, SlotResults
 from parsync.model.slot_settings import STRATEGIES, Phase, SchedulerGroup, SlotSettings
 from parsync.model.slot_simulator import simulate
 from parsync.protocols.optimistic.choices import LoserPolicy, SlotWeighting, SyncMode
+from tests.fixtures.examples import examples
 from tests.unit.slot_cells import TASKS_PER_S, small_settings
 
 HIGHEST_STEP = 65_535
@@ -104,7 +104,7 @@ def test_scores_in_use_and_the_best_ones_by_hand() -> None:
     assert whole.best_score == pytest.approx(found.lowest_score + 0.8 * width)
 
 
-@hypothesis_settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.sampled_from(list(SyncMode)),
     st.sampled_from(STRATEGIES),

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.workloads.equilibrium import (
@@ -25,6 +25,7 @@ from parsync.workload.checks import validate
 from parsync.workload.workload import Workload
 from shared_state.random import Stream
 from shared_state.tasks import NO_GANG, TaskClass
+from tests.fixtures.examples import examples
 
 SMALL = SyntheticOptions(machines=400, batch_tasks=10)
 
@@ -164,7 +165,7 @@ SHAPES = st.lists(
 )  # cpu, memory
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     shapes=SHAPES,
     machines=st.integers(2, 60),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from experiments.config import validated
@@ -19,6 +19,7 @@ from experiments.workloads.resources import MachineType, Resources, TaskShape
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from shared_state.errors import AgoraError
+from tests.fixtures.examples import examples
 
 SMALL, LARGE = {"cpu": 4, "mem": 10}, {"cpu": 8, "mem": 40}
 MIXED: dict[str, Any] = {
@@ -117,7 +118,7 @@ def cells(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(cells(), st.integers(1, 60), st.integers(0, 2**32))
 def test_every_such_workload_keeps_the_contract(
     cell: dict[str, Any], machines: int, seed: int

@@ -168,6 +168,13 @@ class TaskBatch:
             self.task_class[rows],
         )
 
+    def contiguous(self) -> TaskBatch:
+        """The same tasks in columns that native code reads where they are; itself if it is so."""
+        columns = [getattr(self, field.name) for field in fields(self)]
+        if all(column.flags.c_contiguous for column in columns):
+            return self
+        return TaskBatch(*map(np.ascontiguousarray, columns))
+
     @staticmethod
     def concatenate(batches: list[TaskBatch]) -> TaskBatch:
         """One batch with the rows of all, in order. `batches` holds at least one."""

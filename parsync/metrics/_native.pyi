@@ -1,13 +1,12 @@
-# The compiled module (parsync/metrics/native). Of measurements and logs, the faces (measurements.py,
-# agent_log.py) carry the types.
+# The compiled module (parsync/metrics/native). Of measurements and logs, the faces
+# (measurements.py, agent_log.py) carry the types.
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from shared_state.tasks import Int32, Int64
+from shared_state.tasks import Int64
 
 def __getattr__(name: str) -> Any: ...
 

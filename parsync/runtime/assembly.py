@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -55,6 +55,7 @@ class Assembly:
     def of(arm: ArmSpec, workload: Workload) -> Assembly:
         """The assembly of an arm and its workload, whose options are settled with it."""
         partitioning = Partitioning.by_topology(workload.cell, arm.partitions)
+        workload = replace(workload, tasks=workload.tasks.contiguous())
         return Assembly(arm.for_workload(workload), workload, partitioning)
 
     @cached_property

@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parsync.core.head_of_line import PassedOver, UnitSizes
 from parsync.core.queued_tasks import QueuedTasks
 from parsync.core.quota_account import QuotaAccount
 from parsync.core.quotas import TaskQuotas
@@ -16,7 +17,7 @@ from parsync.protocols.optimistic.choices import LoserPolicy
 from parsync.protocols.optimistic.pending_queue import AgentQueue
 from parsync.protocols.optimistic.rounds import Round
 from schedulers.interface import PartitionRanking, PendingReason, Plan
-from shared_state.tasks import TaskBatch
+from shared_state.tasks import PreferenceCatalog, TaskBatch
 from tests.unit.agent_bench import make_table
 
 TASKS = 100
@@ -175,6 +176,35 @@ def test_all_new_tasks_join_a_round_about_the_whole_queue() -> None:
     world.decide(placed=[], lost=[])
     assert not world.queue.has_new(0)  # what found no place is not new
     assert world.offered() == [0, 1, 10, 2]
+
+
+def test_who_goes_back_into_line_costs_none_behind_its_turn() -> None:
+    """Tasks 0, 10 and 11 lack room since 0, 5 and 5 us. In a new view 0 is tried again; then its
+    group may hold nothing any more, and it is time for it to hold the queue."""
+    table = make_table(TASKS)
+    request = table.request.copy()
+    request[[0, 10, 11], 0] = [3, 2, 1]
+    table = replace(table, request=request)
+    world = World(9, 9, table=table)
+    passed = PassedOver(UnitSizes(table, PreferenceCatalog.empty()), 10, None, world.account)
+    world.queue = AgentQueue(
+        LoserPolicy.BLOCK, 9, 9, passed=passed, account=world.account, priority=table.priority
+    )
+
+    def tried(now_us: int, view_changed: bool = False) -> list[int]:
+        assert world.queue.next_batch(now_us, view_changed) is not None
+        offered = world.queue.take(None)
+        world.round = Round(0, now_us, PartitionRanking.OPTIMISTIC, offered, 1)
+        world.decide(placed=[], lost=[])
+        return [int(task) for task in offered.task]
+
+    for task in (0, 10, 11):
+        world.add(task)
+    assert [tried(0), tried(5), tried(5), tried(9, True)] == [[0], [10], [11], [0]]
+    world.grant(0, 9)
+    assert [tried(12), tried(12)] == [[10], [11]]
+    world.grant(9, 9)
+    assert tried(13) == [0]
 
 
 @given(st.data(), st.booleans())

@@ -88,10 +88,10 @@ MUTATIONS = (
         "tests/replay/test_golden_runs.py",
     ),
     Mutation(
-        "a placement by price takes any of the rows that it looked at",
+        "a placement by price overlooks the last machine of a rack",
         "schedulers/native/placer_prices.cpp",
-        "if (rank < lowest) scratch_.clear();",
-        "",
+        "const int64_t end = std::min<int64_t>(range.end, pool.end);",
+        "const int64_t end = std::min<int64_t>(range.end, pool.end) - 1;",
         "tests/properties/test_priced_placement_oracle.py",
     ),
     Mutation(

@@ -1,5 +1,61 @@
-# The compiled module (shared_state/native). Its faces (cell.py, view.py, random.py) carry the
-# types.
+# The compiled module (shared_state/native). Of the cell, the view and random numbers, the faces
+# (cell.py, view.py, random.py) carry the types.
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from shared_state.static_frozen import static_frozen
+from shared_state.tasks import Int32, Int64
+from shared_state.transaction import CommitMode, ConflictCheck
+
 def __getattr__(name: str) -> Any: ...
+def pack_columns(*arrays: NDArray[Any]) -> bytes: ...
+
+@static_frozen
+class Transaction:
+    scheduler: int
+    sequence: int
+    task: Int64
+    machine: Int32
+    request: Int64
+    synced_us: Int64
+    commit_mode: CommitMode = ...
+    conflict_check: ConflictCheck = ...
+    gang: Int64 | None = ...
+    seqnum: NDArray[np.uint32] | None = ...
+    evict: Int64 | None = ...
+    def __len__(self) -> int: ...
+
+@static_frozen
+class CommitResult:
+    sequence: int
+    reason: NDArray[np.int8]
+    allocation: Int64
+    rival: Int32
+    age_us: Int64
+    version: Int64
+    evicted: Int64
+    @property
+    def accepted(self) -> NDArray[np.bool_]: ...
+
+@static_frozen
+class PartitionDelta:
+    partition: int
+    from_version: int
+    to_version: int
+    at_us: int
+    row: NDArray[np.unsignedinteger]
+    used: NDArray[np.signedinteger]
+    up: NDArray[np.bool_]
+    seqnum: NDArray[np.uint32] | None
+
+@static_frozen
+class Released:
+    task: Int64
+    machine: Int32
+    allocation: Int64
+    owner: Int32
+    request: Int64
+    version: Int64
+    def __len__(self) -> int: ...

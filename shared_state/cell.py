@@ -11,56 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared_state import _native
+from shared_state._native import Released
 from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
-from shared_state.static_frozen import static_frozen
 from shared_state.tasks import CellSpec, Int32, Int64
-from shared_state.transaction import (
-    CommitMode,
-    CommitResult,
-    ConflictCheck,
-    PartitionDelta,
-    Transaction,
-)
+from shared_state.transaction import CommitResult, PartitionDelta, Transaction
+
+__all__ = ["MAX_CAPACITY", "MAX_DIMENSIONS", "MAX_OVERCOMMIT_PERMILLE", "Cell", "Released"]
 
 MAX_DIMENSIONS = 8
 MAX_CAPACITY = 1 << 40
 MAX_OVERCOMMIT_PERMILLE = 1_000_000  # limits stay within the 2^50 of native/cell.hpp
-NO_EVICTIONS: Int64 = np.zeros(0, np.int64)
-NO_EVICTIONS.flags.writeable = False
 
 _CHECKPOINT_MAGIC = b"agora cell 3\n"
 _CHECKSUM_BYTES = 4
 _DIGEST_BYTES = 16
-_SEQUENCE_NUMBER = ConflictCheck.SEQUENCE_NUMBER  # members looked up once: commit() is the hot path
-_ALL_OR_NOTHING = CommitMode.ALL_OR_NOTHING
-_SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
-_UNSIGNED = {2: np.uint16, 4: np.uint32}
-
-
-@static_frozen
-class Released:
-    """Allocations, columnar, n of them: ended ones, or as they stand.
-
-    Attributes:
-        task: int64[n].
-        machine: int32[n].
-        allocation: int64[n], ids.
-        owner: int32[n], the scheduler.
-        request: int64[n, R].
-        version: int64[n], of the machine's partition after the call: a view synced to it, or later,
-            has seen them end.
-    """
-
-    task: Int64
-    machine: Int32
-    allocation: Int64
-    owner: Int32
-    request: Int64
-    version: Int64
-
-    def __len__(self) -> int:
-        return len(self.task)
 
 
 class Cell:
@@ -90,9 +55,15 @@ class Cell:
         self.spec = spec
         self.partitioning = partitioning
         self.priority = priority
-        self._dimensions = len(spec.dimensions)
-        self._native = _native.Cell(spec.limit, partitioning.offsets, self._dimensions, priority)
+        self._native = _native.Cell(
+            spec.limit, partitioning.offsets, len(spec.dimensions), priority
+        )
         self._show()
+
+    @property
+    def native(self) -> Any:
+        """The compiled cell, for native code."""
+        return self._native
 
     def _show(self) -> None:
         self.used: Int64 = self._native.used
@@ -115,37 +86,8 @@ class Cell:
         this transaction), FULL or EVICTED (it does not fit, and a victim named on its machine is
         gone or may not be ended). In a gang group that fails, the claims that fitted are GANG.
         """
-        t = transaction
-        k = len(t.task)
-        seqnum = t.seqnum if t.conflict_check == _SEQUENCE_NUMBER else None
-        if seqnum is None and t.conflict_check == _SEQUENCE_NUMBER:
-            raise ValueError("transaction.seqnum: expected under SEQUENCE_NUMBER")
-        reason = np.empty(k, np.int8)
-        allocation = np.empty(k, np.int64)
-        rival = np.empty(k, np.int32)
-        age_us = np.empty(k, np.int64)
-        version = np.empty(k, np.int64)
-        evict = t.evict
-        evicted = NO_EVICTIONS if evict is None else np.empty(len(evict), np.int64)
-        ended = self._native.commit(
-            t.scheduler,
-            t.task,
-            t.machine,
-            t.request,
-            t.synced_us,
-            t.commit_mode == _ALL_OR_NOTHING,
-            t.gang,
-            seqnum,
-            evict,
-            now_us,
-            reason,
-            allocation,
-            rival,
-            age_us,
-            version,
-            evicted,
-        )
-        return CommitResult(t.sequence, reason, allocation, rival, age_us, version, evicted[:ended])
+        result: CommitResult = self._native.commit(transaction, now_us)
+        return result
 
     def release(self, allocation: Int64, owner: Int32 | None, now_us: int) -> Released:
         """End allocations whose tasks have run; the cell never places these tasks again.
@@ -159,8 +101,8 @@ class Cell:
 
         Returns: The allocations that were released, in order.
         """
-        out = self._columns(len(allocation))
-        return _head(out, self._native.release(allocation, owner, out))
+        released: Released = self._native.release(allocation, owner)
+        return released
 
     def load(self, task: Int64, machine: Int32, request: Int64, owner: Int32) -> Int64:
         """Place an initial state.
@@ -170,8 +112,7 @@ class Cell:
 
         Returns: int64[n], the allocation ids.
         """
-        allocation = np.empty(len(task), np.int64)
-        self._native.load(task, machine, request, owner, allocation)
+        allocation: Int64 = self._native.load(task, machine, request, owner)
         return allocation
 
     def set_machines(self, machine: Int32, up: NDArray[np.bool_], now_us: int) -> Released:
@@ -179,13 +120,13 @@ class Cell:
 
         Returns: What ran on those that went down.
         """
-        out = self._columns(self._native.live)
-        return _head(out, self._native.set_machines(machine, up, out))
+        lost: Released = self._native.set_machines(machine, up)
+        return lost
 
     def allocations(self, owner: int | None = None) -> Released:
         """The live allocations of one owner, or of all, in the order of their slots."""
-        out = self._columns(self._native.live)
-        return _head(out, self._native.allocations(-1 if owner is None else owner, out))
+        live: Released = self._native.allocations(-1 if owner is None else owner)
+        return live
 
     def describe(self, allocation: Int64) -> Released:
         """The records of allocations that are live, or were ended by the last call.
@@ -193,9 +134,8 @@ class Cell:
         Raises:
             ValueError: An allocation is neither.
         """
-        out = self._columns(len(allocation))
-        self._native.describe(allocation, out)
-        return Released(*out)
+        described: Released = self._native.describe(allocation)
+        return described
 
     def delta_since(
         self, partition: int, version: int, now_us: int, with_seqnum: bool
@@ -205,19 +145,8 @@ class Cell:
         Raises:
             ValueError: The partition is not at `version` yet.
         """
-        native = self._native
-        scan = native.scan(partition, version)
-        count = scan.count
-        row: NDArray[np.unsignedinteger] = np.empty(count, _UNSIGNED[scan.row_bytes])
-        used: NDArray[np.signedinteger] = np.empty(
-            (count, self._dimensions), _SIGNED[scan.used_bytes]
-        )
-        up = np.empty(count, np.bool_)
-        seqnum = np.empty(count, np.uint32) if with_seqnum else None
-        native.write_delta(scan, row, used, up, seqnum)
-        return PartitionDelta(
-            partition, version, int(self.versions[partition]), now_us, row, used, up, seqnum
-        )
+        delta: PartitionDelta = self._native.delta_since(partition, version, now_us, with_seqnum)
+        return delta
 
     def snapshot(self, partition: int, now_us: int, with_seqnum: bool) -> PartitionDelta:
         """The delta that holds all rows of a partition."""
@@ -277,22 +206,6 @@ class Cell:
         hashed.update(np.ascontiguousarray(self.spec.limit).tobytes())
         hashed.update(self.partitioning.offsets.tobytes())
         return hashed.digest()
-
-    def _columns(self, n: int) -> tuple[Any, ...]:
-        return (
-            np.empty(n, np.int64),
-            np.empty(n, np.int32),
-            np.empty(n, np.int64),
-            np.empty(n, np.int32),
-            np.empty((n, self._dimensions), np.int64),
-            np.empty(n, np.int64),
-        )
-
-
-def _head(columns: tuple[Any, ...], n: int) -> Released:
-    if n == len(columns[0]):  # slices cost as much as a short call
-        return Released(*columns)
-    return Released(*(column[:n] for column in columns))
 
 
 def _checksum(shape: bytes, state: bytes) -> bytes:

@@ -65,28 +65,28 @@ class CellObservers(CellObserver):
     """Several observers as one; each hears of every call, in the order given."""
 
     def __init__(self, *observers: CellObserver) -> None:
-        self._observers = observers
+        self.observers = observers
 
     def on_attach(self, cell: Cell) -> None:
-        for one in self._observers:
+        for one in self.observers:
             one.on_attach(cell)
 
     def before_change(self, cell: Cell, now_us: int) -> None:
-        for one in self._observers:
+        for one in self.observers:
             one.before_change(cell, now_us)
 
     def before_commit(self, cell: Cell, transaction: Transaction, now_us: int) -> None:
-        for one in self._observers:
+        for one in self.observers:
             one.before_commit(cell, transaction, now_us)
 
     def on_commit(
         self, cell: Cell, transaction: Transaction, result: CommitResult, now_us: int
     ) -> None:
-        for one in self._observers:
+        for one in self.observers:
             one.on_commit(cell, transaction, result, now_us)
 
     def on_release(self, cell: Cell, released: Released, now_us: int) -> None:
-        for one in self._observers:
+        for one in self.observers:
             one.on_release(cell, released, now_us)
 
     def on_load(
@@ -98,17 +98,17 @@ class CellObservers(CellObserver):
         owner: Int32,
         allocation: Int64,
     ) -> None:
-        for one in self._observers:
+        for one in self.observers:
             one.on_load(cell, task, machine, request, owner, allocation)
 
     def on_machines(
         self, cell: Cell, machine: Int32, up: NDArray[Any], lost: Released, now_us: int
     ) -> None:
-        for one in self._observers:
+        for one in self.observers:
             one.on_machines(cell, machine, up, lost, now_us)
 
     def on_delta(self, cell: Cell, delta: PartitionDelta, now_us: int) -> None:
-        for one in self._observers:
+        for one in self.observers:
             one.on_delta(cell, delta, now_us)
 
 
@@ -117,37 +117,50 @@ class ObservedCell(Cell):
 
     def __init__(self, cell: Cell, observer: CellObserver) -> None:
         self.__dict__.update(cell.__dict__)
-        self._observer = observer
+        self.observer = observer
         observer.on_attach(self)
 
     def commit(self, transaction: Transaction, now_us: int) -> CommitResult:
-        self._observer.before_change(self, now_us)
-        self._observer.before_commit(self, transaction, now_us)
+        self.observer.before_change(self, now_us)
+        self.observer.before_commit(self, transaction, now_us)
         result = super().commit(transaction, now_us)
-        self._observer.on_commit(self, transaction, result, now_us)
+        self.observer.on_commit(self, transaction, result, now_us)
         return result
 
     def release(self, allocation: Int64, owner: Int32 | None, now_us: int) -> Released:
-        self._observer.before_change(self, now_us)
+        self.observer.before_change(self, now_us)
         released = super().release(allocation, owner, now_us)
-        self._observer.on_release(self, released, now_us)
+        self.observer.on_release(self, released, now_us)
         return released
 
     def load(self, task: Int64, machine: Int32, request: Int64, owner: Int32) -> Int64:
-        self._observer.before_change(self, 0)
+        self.observer.before_change(self, 0)
         allocation = super().load(task, machine, request, owner)
-        self._observer.on_load(self, task, machine, request, owner, allocation)
+        self.observer.on_load(self, task, machine, request, owner, allocation)
         return allocation
 
     def set_machines(self, machine: Int32, up: NDArray[Any], now_us: int) -> Released:
-        self._observer.before_change(self, now_us)
+        self.observer.before_change(self, now_us)
         lost = super().set_machines(machine, up, now_us)
-        self._observer.on_machines(self, machine, up, lost, now_us)
+        self.observer.on_machines(self, machine, up, lost, now_us)
         return lost
 
     def delta_since(
         self, partition: int, version: int, now_us: int, with_seqnum: bool
     ) -> PartitionDelta:
         delta = super().delta_since(partition, version, now_us, with_seqnum)
-        self._observer.on_delta(self, delta, now_us)
+        self.observer.on_delta(self, delta, now_us)
         return delta
+
+
+def observers_of(cell: Cell) -> list[CellObserver]:
+    """Those who observe a cell, in the order in which they hear of its calls."""
+    if not isinstance(cell, ObservedCell):
+        return []
+    return _each(cell.observer)
+
+
+def _each(observer: CellObserver) -> list[CellObserver]:
+    if not isinstance(observer, CellObservers):
+        return [observer]
+    return [one for part in observer.observers for one in _each(part)]

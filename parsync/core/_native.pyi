@@ -1,34 +1,86 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from parsync.core.effects import Effect
-from parsync.core.event import Event
-from shared_state.tasks import Int32, Int64
+import numpy as np
+from numpy.typing import NDArray
 
-class RunningTasks:
+from parsync.core.effects import Effect
+from parsync.core.event import CoreEvent, Event
+from parsync.core.node_side import NodeSide
+from parsync.metrics.measurements import Measurements
+from shared_state.cell import Cell
+from shared_state.observed_cell import CellObserver
+from shared_state.static_frozen import static_frozen
+from shared_state.tasks import Int32, Int64
+from shared_state.transaction import CommitResult, PartitionDelta, Transaction
+
+class NativeParticipant:
+    def handle(self, now_us: int, event: Event) -> list[Effect]: ...
+
+class Master(NativeParticipant):
     def __init__(
         self,
-        tick_us: int,
+        cell: Any,
+        request: Int64,
+        priority: Int32,
+        initial_task: Int64,
+        initial_machine: Int32,
+        initial_owner: Int32,
+        wants_ends: list[bool],
+        sample_us: int,
+        watchers: list[int],
+        capacity: int,
+        quota_of_task: Int32 | None,
+        quotas: int,
+        partition_offsets: Int64,
+        records: Measurements,
+    ) -> None: ...
+    def observe(self, native_cell: Any, cell: Cell, observers: list[CellObserver]) -> None: ...
+    def restore_counts(self, epoch: int, running: int) -> None: ...
+    def record_due_ends(self, allocation: Int64, end_us: Int64) -> None: ...
+    @property
+    def running(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
+
+class WorkerPool(NativeParticipant):
+    def __init__(
+        self,
+        heartbeat_us: int,
         duration_us: Int64,
         preference: Int32,
         catalog: object,
         preferred_permille: int,
-        indexed: bool,
+        node_sides: list[tuple[str, NodeSide]],
+        protocol_of: list[str],
     ) -> None: ...
-    def __len__(self) -> int: ...
-    def start(
-        self, start_us: int, task: Int64, allocation: Int64, machine: Int32, owner: Int32
+    def execute(self, event: TasksStarted | TasksCancelled) -> None: ...
+    def due_ends(self) -> tuple[Int64, Int64, Int32]: ...
+    @property
+    def pending_ends(self) -> int: ...
+
+class ArrivalSource(NativeParticipant):
+    def __init__(
+        self,
+        at_us: Int64,
+        offsets: Int64,
+        rows: Int64,
+        agent: Int32,
+        job: Int64,
+        prefers: Int64,
+        machine_at_us: Int64,
+        machine: Int32,
+        up: NDArray[np.bool_],
+        records: Measurements,
     ) -> None: ...
-    def cancel(self, allocation: Int64) -> None: ...
-    def take(self, now_us: int) -> tuple[Int64, Int64, Int32, Int32]: ...
-    def forget(self, allocation: Int64) -> Int64: ...
-    def next_us(self) -> int: ...
+    @property
+    def exhausted(self) -> bool: ...
+    @property
+    def submitted(self) -> int: ...
 
 class Encoder:
     def __init__(self, array_type: type, integer_type: type) -> None: ...
     def add_class(self, cls: type, code: int, prefix: bytes, fields: list[str]) -> None: ...
-    def add_form(self, cls: type, code: int, prefix: bytes, form: Callable[[Any], Any]) -> None: ...
-    def add_log_form(self, cls: type, form: Callable[[Any], Any]) -> None: ...
     def encode(self, value: object) -> bytes: ...
     def log_entry(self, address: int, at_us: int, event: object) -> bytes: ...
 
@@ -45,7 +97,7 @@ class EventQueue:
         self,
         until_us: int,
         log: LogFrames,
-        handlers: Mapping[int, Callable[[int, Event], list[Effect]]],
+        handlers: Mapping[int, NativeParticipant | Callable[[int, Event], list[Effect]]],
         carry_out: Callable[[int, int, list[Effect]], None],
         hash_log: Callable[[], None],
     ) -> None: ...
@@ -58,3 +110,152 @@ class EventQueue:
     def address(self) -> int: ...
     @property
     def event(self) -> Event | None: ...
+
+class NativeEvent: ...
+
+@static_frozen
+class Started(CoreEvent):
+    epoch: int
+
+@static_frozen
+class TasksSubmitted(CoreEvent):
+    task: Int64
+
+@static_frozen
+class SyncRequest(CoreEvent):
+    agent: int
+    partition: Int32
+    version: Int64
+    with_seqnum: bool
+
+@static_frozen
+class SyncReply(CoreEvent):
+    epoch: int
+    deltas: tuple[PartitionDelta, ...]
+
+@static_frozen
+class CommitRequest(CoreEvent):
+    reply_to: int
+    transaction: Transaction
+
+@static_frozen
+class CommitReply(CoreEvent):
+    epoch: int
+    scheduler: int
+    result: CommitResult
+
+@static_frozen
+class DecisionDone(CoreEvent):
+    decision: int
+    elapsed_ns: int
+
+@static_frozen
+class TasksStarted(CoreEvent):
+    start_us: int
+    task: Int64
+    allocation: Int64
+    machine: Int32
+    owner: Int32
+
+@static_frozen
+class TasksCancelled(CoreEvent):
+    allocation: Int64
+
+@static_frozen
+class TasksFinished(CoreEvent):
+    allocation: Int64
+    owner: Int32
+    end_us: Int64
+
+@static_frozen
+class TasksEnded(CoreEvent):
+    change: int
+    task: Int64
+    allocation: Int64
+    machine: Int32
+    request: Int64
+    version: Int64
+
+@static_frozen
+class TasksAdopted(CoreEvent):
+    task: Int64
+    allocation: Int64
+    machine: Int32
+
+@static_frozen
+class MachinesChanged(CoreEvent):
+    machine: Int32
+    up: NDArray[np.bool_]
+
+@static_frozen
+class SampleDue(CoreEvent):
+    sample: int
+
+@static_frozen
+class HeartbeatDue(CoreEvent): ...
+
+@static_frozen
+class PhaseDue(CoreEvent):
+    phase: int
+
+@static_frozen
+class ArrivalsDue(CoreEvent):
+    batch: int
+
+@static_frozen
+class MachinesDue(CoreEvent):
+    row: int
+
+@static_frozen
+class ClaimsSettled(CoreEvent):
+    transaction: Transaction
+    result: CommitResult
+
+@static_frozen
+class AllocationsEnded(CoreEvent):
+    change: int
+    task: Int64
+    allocation: Int64
+    machine: Int32
+    owner: Int32
+
+@static_frozen
+class QuotaRoundDue(CoreEvent):
+    round: int
+
+@static_frozen
+class QuotaRequest(CoreEvent):
+    round: int
+
+@static_frozen
+class QuotaReport(CoreEvent):
+    agent: int
+    round: int
+    held: Int64
+    waiting: Int64
+
+@static_frozen
+class QuotaGrant(CoreEvent):
+    round: int
+    amount: Int64
+    reclaim: Int64
+
+@static_frozen
+class QuotaShares(CoreEvent):
+    round: int
+    wanted: Int64
+    share: Int64
+    limit: Int64
+
+@static_frozen
+class RunningRequest(CoreEvent):
+    agent: int
+    partition: Int32
+    below: int
+
+@static_frozen
+class RunningReply(CoreEvent):
+    partition: Int32
+    allocation: Int64
+    task: Int64
+    machine: Int32

@@ -1,5 +1,5 @@
 """Events as bytes: msgpack with one extension type for events, whose arrays are packed together,
-and one for other arrays (native/encoder.hpp).
+and one for other arrays (native/encoder.hpp, native/event_encoder.hpp).
 
 An event is known by (kind, number): its protocol and its number there. There are two forms. The
 wire form carries everything. The log form of a sync reply carries (partition, from, to) only,
@@ -16,19 +16,13 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from parsync.core._native import Encoder, LogFrames
+from parsync.core._native import Encoder, LogFrames, NativeEvent
 from parsync.core.event import Event
-from parsync.core.events import CORE_EVENTS, SyncReply, sync_reply_log_form
+from parsync.core.events import CORE_EVENTS
 from shared_state.errors import AgoraError
 from shared_state.journal import EventDigest
 from shared_state.packing import unpack_columns
-from shared_state.transaction import (
-    CommitResult,
-    PartitionDelta,
-    Transaction,
-    decode_transaction,
-    encode_transaction,
-)
+from shared_state.transaction import CommitResult, PartitionDelta, decode_transaction
 
 _ARRAY = 0
 _EVENT = 1
@@ -67,9 +61,8 @@ class Codec:
         }
         self._encoder = Encoder(np.ndarray, np.integer)
         for key, cls in self._classes.items():
-            self._encoder.add_class(cls, _EVENT, _prefix(key), self._fields[cls])
-        self._encoder.add_form(Transaction, _EVENT, _prefix(_TRANSACTION), encode_transaction)
-        self._encoder.add_log_form(SyncReply, sync_reply_log_form)
+            if key[0] != _CELL and not issubclass(cls, NativeEvent):
+                self._encoder.add_class(cls, _EVENT, _prefix(key), self._fields[cls])
         # (methods of our own cost as much as a small event)
         self.encode = self._encoder.encode
         self.log_frame = self._encoder.log_entry

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from enum import IntEnum
 from typing import ClassVar
 
@@ -20,14 +21,14 @@ class Priority(IntEnum):
     START = 4
 
 
-class Event:
+class Event(metaclass=ABCMeta):
     """Base class of all events. Every event is a batch, never a single task.
 
-    A subclass is a frozen dataclass of numbers, arrays and tuples of them (@static_frozen where
-    many are made). It declares what the
-    runtimes need to know of it: `kind`, the protocol that it belongs to ("core" for events that
-    every protocol shares), `number`, unique within the protocol and part of the log's format, and
-    its `priority`.
+    A subclass is a frozen dataclass of numbers, arrays and tuples of them, or a native class that
+    is used like one (native/event.hpp), which counts as a subclass. It declares what the runtimes
+    need to know of it: `kind`, the protocol that it belongs to ("core" for events that every
+    protocol shares), `number`, unique within the protocol and part of the log's format, and its
+    `priority`.
     """
 
     __slots__ = ()

@@ -49,6 +49,8 @@ class ContiguousBuffer {
   ContiguousBuffer& operator=(const ContiguousBuffer&) = delete;
 
   bool valid() const { return valid_; }
+  // Whether data() is not the array's own memory.
+  bool is_copy() const { return copy_ != nullptr; }
   void* data() const { return data_; }
   size_t bytes() const { return static_cast<size_t>(buffer_.len); }
   int dimensions() const { return buffer_.ndim; }

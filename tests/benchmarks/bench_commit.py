@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgpack
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from parsync.core.codec import encode
 from shared_state.cell import Cell
 from shared_state.journal import EventDigest, JournalWriter
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, Int64
-from shared_state.transaction import CommitResult, Reason, Transaction, encode_transaction
+from shared_state.transaction import CommitResult, Reason, Transaction
 
 MACHINES = 200_000
 PARTITIONS = 20
@@ -147,7 +147,7 @@ def commit_all(
 ) -> int:
     accepted = 0
     for now_us, transaction in enumerate(transactions):
-        frame: bytes = msgpack.packb((now_us, encode_transaction(transaction)))
+        frame = encode((now_us, transaction))
         journal.append(frame)
         digest.update(frame)
         accepted += int(np.count_nonzero(cell.commit(transaction, now_us).reason == 0))

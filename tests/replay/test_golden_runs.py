@@ -1,10 +1,12 @@
 """Whole runs against tests/golden/runs.json: the same seed gives the same run, today as when it was
 written down, on any machine.
 
-Each run has two digests. `outcome` covers what happened on the cell (commits, syncs and ends in
+Each run has three digests. `outcome` covers what happened on the cell (commits, syncs and ends in
 order, with their times) and no encoding: it changes only with behaviour. `digest` covers the bytes
-of the event log: it changes with the encoding of events, too. When either changes on purpose, say
-so in CHANGELOG.md and renew them:
+of the event log: it changes with the encoding of events, too. `records` covers the rows of all
+tables, in order, as the run hands them out. Each run of tests/fixtures/feature_runs.py is there for
+a feature, which it must be seen to use. When a digest changes on purpose, say so in CHANGELOG.md
+and renew them:
 
     python -m tests.replay.test_golden_runs > tests/golden/runs.json
 """
@@ -24,13 +26,15 @@ from experiments.arm_config import ArmConfig
 from experiments.presets import SHARED_PRICES
 from experiments.workloads.google2011 import Google2011Options, load
 from parsync.core.codec import CORE
+from parsync.metrics.record import Record
 from parsync.runtime.assembly_files import read_assembly
-from parsync.runtime.live.actor_runtime import ignore_record
+from parsync.runtime.effects import RecordListener
 from parsync.runtime.live.cell import CellRuntime, hosts_of, replay_frame
 from parsync.runtime.live.cell_log import CELL_LOG, read_cell_log
 from parsync.runtime.virtual.run import run_virtual
 from parsync.workload.workload import Workload
 from shared_state.journal import read_journal
+from tests.fixtures.feature_runs import FEATURES, FeatureRun, Seen, guests
 from tests.fixtures.google2011_files import (
     FINISH,
     SCHEDULE,
@@ -42,7 +46,12 @@ from tests.fixtures.google2011_files import (
     write_trace,
 )
 from tests.fixtures.hand_driven_run import HOSTS, write_run
-from tests.fixtures.outcome_digest import DigestObserver, ObservedMaster, OutcomeDigest
+from tests.fixtures.outcome_digest import (
+    DigestObserver,
+    ObservedMaster,
+    OutcomeDigest,
+    RecordDigest,
+)
 from tests.fixtures.overloaded_cell import OPTIONS, arm, failing_workload
 from tests.fixtures.overloaded_cell import group as make_group
 
@@ -160,39 +169,61 @@ def virtual_run(name: str) -> Summary:
     """What is pinned of a run in virtual time: most on an overloaded cell in which three machines
     fail and come back."""
     make_workload, config, message_us = VIRTUAL[name]
-    observed = OutcomeDigest()
+    run = FeatureRun(lambda: config, lambda _: True, make_workload, message_us)
+    return summary_of(run, lambda _: None)
+
+
+def summary_of(run: FeatureRun, on_record: RecordListener) -> Summary:
+    """What is pinned of such a run. on_record: is given its measurements, too."""
+    observed, records = OutcomeDigest(), RecordDigest()
+
+    def take(record: Record) -> None:
+        records.add(record)
+        on_record(record)
+
     outcome = run_virtual(
-        config.spec(3, 1000, 50_000, live=False),
-        make_workload(),
-        5_000_000,
+        run.spec(),
+        run.make_workload(),
+        run.drain_us,
+        take,
         lambda _: None,
-        lambda _: None,
-        message_us,
+        run.message_us,
         DigestObserver(observed),
+        calibration=run.calibration,
     )
-    return _summary(observed) | {"events": outcome.events, "digest": outcome.digest}
+    return _summary(observed, records) | {"events": outcome.events, "digest": outcome.digest}
+
+
+def feature_run(name: str) -> tuple[Summary, Seen]:
+    """What is pinned of a run of FEATURES, and what it recorded."""
+    run = FEATURES[name]
+    with guests():
+        seen = Seen(run.make_workload(), run.spec())
+        return summary_of(run, seen.take), seen
 
 
 def live_log(directory: Path) -> Summary:
     """What is pinned of the cell's log of a live run, replayed."""
     write_run(directory)
     assembly, _ = read_assembly(directory)
-    observed = OutcomeDigest()
+    observed, records = OutcomeDigest(), RecordDigest()
     master = ObservedMaster(assembly.master(), DigestObserver(observed))
-    runtime = CellRuntime(
-        CORE, master, hosts_of(HOSTS), len(assembly.workload.tasks), ignore_record
-    )
+    runtime = CellRuntime(CORE, master, hosts_of(HOSTS), len(assembly.workload.tasks), records.add)
     frames = read_cell_log(directory / CELL_LOG)
     next(frames)
     assert all(replay_frame(runtime, frame) for frame in frames)
     content = hashlib.blake2b(digest_size=16)
     for payload in read_journal(directory / CELL_LOG):
         content.update(payload)
-    return _summary(observed) | {"steps": runtime.steps, "digest": content.hexdigest()}
+    return _summary(observed, records) | {
+        "steps": runtime.steps,
+        "digest": content.hexdigest(),
+    }
 
 
-def _summary(observed: OutcomeDigest) -> Summary:
+def _summary(observed: OutcomeDigest, records: RecordDigest) -> Summary:
     return {
+        "records": records.hexdigest(),
         "commits": observed.commits,
         "rejected": observed.rejected,
         "evicted": observed.evicted,
@@ -212,6 +243,13 @@ def test_the_run_is_the_golden_one(name: str) -> None:
     assert virtual_run(name) == _golden(name)
 
 
+@pytest.mark.parametrize("name", FEATURES)
+def test_the_run_uses_its_feature_and_is_the_golden_one(name: str) -> None:
+    summary, seen = feature_run(name)
+    assert FEATURES[name].shows(seen), "the run is empty of what it is for"
+    assert summary == _golden(name)
+
+
 def test_the_live_log_is_the_golden_one(tmp_path: Path) -> None:
     assert live_log(tmp_path) == _golden(LIVE)
 
@@ -220,4 +258,5 @@ if __name__ == "__main__":
     summaries = {name: virtual_run(name) for name in VIRTUAL}
     with tempfile.TemporaryDirectory() as directory:
         summaries[LIVE] = live_log(Path(directory))
+    summaries |= {name: feature_run(name)[0] for name in FEATURES}
     print(json.dumps(summaries, indent=2))

@@ -1,6 +1,10 @@
 """The figures of whole runs against tests/golden/summary.json: the same seed gives the same
 summary, key by key.
 
+CONFIG is pinned with every figure. The runs of further() are there for the tables that it leaves
+empty. Their keys begin with the run's name. What they say by phase, group and scheduler is one
+digest for each arm.
+
 RENAMED lists the keys that have another name than in that file. When a figure changes on purpose,
 say so in CHANGELOG.md and renew the file:
 
@@ -9,11 +13,15 @@ say so in CHANGELOG.md and renew the file:
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from experiments.cell_watch import settle_us
 from experiments.config import ArmConfig, RunConfig
@@ -22,7 +30,23 @@ from experiments.interruption import Interruption
 from experiments.running import make_workload, run_arm_virtual, seed_figures
 from experiments.summary import RunFacts, build_summary
 from experiments.workload_config import WorkloadConfig
-from tests.fixtures.overloaded_cell import OPTIONS, arm, group
+from experiments.workloads.service_batch import SPEC as SERVICE_BATCH
+from tests.fixtures.feature_runs import (
+    CROWDED,
+    GROUPED,
+    MAPREDUCE,
+    RESOURCES,
+    SERVICES,
+    SHARED_DEMAND,
+    by_length,
+    guest_group,
+    guests,
+    mapreduce,
+    preempting,
+    with_changes,
+    with_quotas,
+)
+from tests.fixtures.overloaded_cell import OPTIONS, arm, group, locking_arm, locking_group
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "summary.json"
 RENAMED: dict[str, str] = {}
@@ -55,19 +79,116 @@ CONFIG = RunConfig(
 )
 
 
-def summary() -> dict[str, Any]:
-    """What summary.json would hold, as JSON reads it."""
-    workload = make_workload(CONFIG, CONFIG.seed)
-    runs = [
-        run_arm_virtual(CONFIG, one, workload, CONFIG.seed, None, lambda _: None, Interruption())
-        for one in CONFIG.arms
-    ]
-    seeds = {
-        seed: {one.name: seed_figures(CONFIG, one, seed) for one in CONFIG.arms} for seed in (1, 2)
+def synthetic(**changes: Any) -> WorkloadConfig:
+    return WorkloadConfig.of("synthetic", with_changes(**changes))
+
+
+def service_batch(options: dict[str, Any]) -> WorkloadConfig:
+    return WorkloadConfig.of("service_batch", SERVICE_BATCH.parse_options(options))
+
+
+def further() -> dict[str, RunConfig]:
+    """Runs for what CONFIG leaves out, by name."""
+    return {
+        "quotas": of_arms(
+            synthetic(**GROUPED),
+            named("reclaiming", with_quotas(arm("diff_block", group(strategy="adaptive")), 0.02)),
+            named("not obeyed", arm("state_aligned", group("weighted_sampling"))),
+            drain_s=0.0,
+        ),
+        "preemption": of_arms(
+            synthetic(**CROWDED, **RESOURCES, gang_permille=200),
+            named("by priority", preempting(losers="requeue", requeue_s=0.02)),
+            named(
+                "limits", arm("every_attempt", group(hold_max=0.3), group("first_fit", jobs_max=4))
+            ),
+            drain_s=0.1,
+        ),
+        "prices": of_arms(
+            synthetic(start="steady", load_percent=(80, 110), preference_drift_s=0.2),
+            named(
+                "patience",
+                arm(
+                    "diff_block",
+                    group(
+                        options={**SHARED_DEMAND, "price_mode": "paid", "patience_by_price": True}
+                    ),
+                    group("quincy", 1, share=0.3, options=SHARED_DEMAND),
+                ),
+            ),
+            drain_s=0.0,
+        ),
+        "protocols": of_arms(
+            synthetic(gang_permille=200, load_percent=(60, 130)),
+            named(
+                "locks",
+                locking_arm(
+                    locking_group(count=2, locked_partitions=2, hold_s=0.001, head_of_line_s=0.02),
+                    group("best_fit", 2, head_of_line_s=0.02),
+                ),
+            ),
+            named(
+                "of others",
+                locking_arm(
+                    guest_group("lottery", {"kind": "lottery"}, None, 1),
+                    guest_group("queues", {"kind": "machine_queues"}, None, 1),
+                    group("two_choices", 1),
+                ),
+            ),
+        ),
+        "service and batch jobs": of_arms(
+            service_batch(SERVICES),
+            named("by length", by_length(losers="requeue", attempts_max=3, requeue_s=0.5)),
+            drain_s=30.0,
+            settle_s=10.0,
+            sample_s=1.0,
+        ),
+        "MapReduce": of_arms(
+            service_batch(MAPREDUCE),
+            named("more workers", mapreduce("max_parallelism")),
+            settle_s=10.0,
+            sample_s=1.0,
+        ),
     }
-    facts = RunFacts(CONFIG.seed, "", "virtual", settle_us(CONFIG), {})
-    arms = [arm_result(CONFIG, run, seeds) for run in runs]
+
+
+def of_arms(workload: WorkloadConfig, *arms: ArmConfig, **changes: Any) -> RunConfig:
+    """A run of one seed."""
+    common = {"settle_s": 0.1, "drain_s": 5.0, "seeds": 1, "seed": 3}
+    return RunConfig(workload=workload, arms=arms, **{**common, **changes})
+
+
+def summary(config: RunConfig = CONFIG) -> dict[str, Any]:
+    """What summary.json would hold, as JSON reads it."""
+    workload = make_workload(config, config.seed)
+    runs = [
+        run_arm_virtual(config, one, workload, config.seed, None, lambda _: None, Interruption())
+        for one in config.arms
+    ]
+    paired = (1, 2) if config.seeds > 1 else ()
+    seeds = {
+        seed: {one.name: seed_figures(config, one, seed) for one in config.arms} for seed in paired
+    }
+    facts = RunFacts(config.seed, "", "virtual", settle_us(config), {})
+    arms = [arm_result(config, run, seeds) for run in runs]
+    assert not any(run.stopped for run in runs), [run.stopped for run in runs]
     return build_summary(facts, workload, arms).model_dump(mode="json")
+
+
+def further_figures(name: str) -> dict[str, Any]:
+    """The overall figures and totals of a run of further() by path, and a digest of the
+    other figures of each arm."""
+    with guests():
+        found = dict(leaves(summary(further()[name])))
+    others: dict[str, Any] = defaultdict(partial(hashlib.blake2b, digest_size=16))
+    figures: dict[str, Any] = {}
+    for path, value in found.items():
+        scope, _, key = path.partition(".")
+        if key.startswith(("overall.", "totals.")):
+            figures[f"{name}: {path}"] = value
+        elif scope.startswith("arms["):
+            others[scope].update(json.dumps([path, value]).encode())
+    return figures | {f"{name}: {scope}": rest.hexdigest() for scope, rest in others.items()}
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -89,13 +210,48 @@ def renamed(path: str) -> str:
     return path if scope.startswith("paired") else f"{scope}.{RENAMED.get(key, key)}".lstrip(".")
 
 
-def test_every_figure_is_the_golden_one() -> None:
-    golden = {renamed(path): value for path, value in json.loads(GOLDEN.read_text("utf-8")).items()}
-    found = dict(leaves(summary()))
-    missing = {path: value for path, value in golden.items() if path not in found}
+# Figures of the further runs that are not 0, as each is there for a feature.
+SHOWS = {
+    "quotas": ("arms[0].totals.ended_evicted", "arms[0].totals.censored"),
+    "preemption": ("arms[0].totals.ended_evicted", "arms[1].overall.others.gangs_unplaced"),
+    "prices": ("arms[0].overall.rounds", "arms[0].totals.censored"),
+    "protocols": ("arms[0].overall.others.held_up_max", "arms[1].overall.others.gangs_torn"),
+    "service and batch jobs": (
+        "arms[0].totals.abandoned",
+        "arms[0].overall.others.service_wasted_share",
+    ),
+    "MapReduce": ("arms[0].overall.others.job_wait_full_service_mean_us",),
+}
+
+
+def golden() -> dict[str, Any]:
+    """The figures that are pinned, by their paths of today."""
+    pinned = json.loads(GOLDEN.read_text("utf-8"))
+    return {renamed(path): value for path, value in pinned.items()}
+
+
+def check(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    missing = {path: value for path, value in expected.items() if path not in found}
     assert not missing
-    assert {path: found[path] for path in golden} == golden
+    assert {path: found[path] for path in expected} == expected
+
+
+def test_every_figure_is_the_golden_one() -> None:
+    expected = {path: value for path, value in golden().items() if ": " not in path}
+    check(dict(leaves(summary())), expected)
+
+
+@pytest.mark.parametrize("name", SHOWS)
+def test_the_figures_of_further_runs_are_the_golden_ones(name: str) -> None:
+    expected = {path: value for path, value in golden().items() if path.startswith(f"{name}: ")}
+    found = further_figures(name)
+    assert all(found[f"{name}: {path}"] for path in SHOWS[name]), "the run is empty of its feature"
+    assert len(expected) > 100
+    check(found, expected)
 
 
 if __name__ == "__main__":
-    print(json.dumps(dict(leaves(summary())), indent=0))
+    pinned = dict(leaves(summary()))
+    for run in SHOWS:
+        pinned |= further_figures(run)
+    print(json.dumps(pinned, indent=0))

@@ -31,7 +31,12 @@ from parsync.workload.workload import (
     QuotaMembership,
     Workload,
 )
-from schedulers._native import TaskColumns, may_be_placed, placement_cost
+from schedulers._native import (
+    TaskColumns,
+    may_be_placed,
+    placement_cost,
+    update_implied_prices,
+)
 from schedulers.objective import native_catalog, native_columns
 from shared_state.cell import Cell
 from shared_state.packing import pack_columns
@@ -211,10 +216,13 @@ def test_values_of_several_rows_are_read_in_their_order() -> None:
 
 
 def test_an_output_must_be_contiguous_and_writable() -> None:
-    cell = Cell(SPEC, Partitioning.by_topology(SPEC, 1))
+    ones = np.ones(3, np.int64)
+    price = np.zeros((3, 1), np.int64)
     for out in (np.zeros(6, np.int64)[::2], read_only(np.zeros(3, np.int64))):
-        with pytest.raises(ValueError, match=r"allocation: expected a contiguous array int64\[3\]"):
-            cell._native.load(IDS, ONE_MACHINE, ONES, ONE_MACHINE, out)
+        with pytest.raises(
+            ValueError, match=r"load_before: expected a contiguous array int64\[3\]"
+        ):
+            update_implied_prices(price, out, ones.copy(), ones, ones, ones, 1)
 
 
 # --- whole runs ---

@@ -272,7 +272,7 @@ def test_an_empty_transaction() -> None:
     [
         ("machine", np.array([0, 3], np.int32), r"machine\[1\]: expected a machine of the cell"),
         ("machine", np.array([-1, 0], np.int32), r"machine\[0\]"),
-        ("machine", np.array([0, 0]), r"machine: expected an array int32\[2\]"),
+        ("machine", np.array([0, 0]), r"machine: expected an array int32\[n\]"),
         ("task", np.array([0, -4]), r"task\[1\]"),
         ("task", np.array([1 << 40, 0]), r"task\[0\]"),
         ("task", np.arange(4), r"request: expected an array int64\[4, 1\]"),
@@ -286,7 +286,7 @@ def test_an_empty_transaction() -> None:
         ("request", np.array([[1.0], [1.0]]), "request: expected"),
         ("synced_us", np.zeros(3, np.int64), r"synced_us: expected an array int64\[2\]"),
         ("gang", np.zeros(1, np.int64), "gang: expected"),
-        ("seqnum", np.zeros(2, np.int64), r"seqnum: expected an array uint32\[2\]"),
+        ("seqnum", np.zeros(2, np.int64), r"seqnum: expected an array uint32\[n\]"),
         ("seqnum", None, "seqnum: expected under SEQUENCE_NUMBER"),
         ("evict", np.zeros(1, np.int32), "evict: expected"),
         ("scheduler", -1, "scheduler: expected"),

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "bound_event.hpp"
 #include "encoder.hpp"
 #include "log_frames.hpp"
 
@@ -34,16 +35,18 @@ void bind_encoder(nb::module_& module) {
       .def(nb::init<nb::object, nb::object>(), nb::arg("array_type"), nb::arg("integer_type"))
       .def("add_class", &Encoder::add_class, nb::arg("cls"), nb::arg("code"), nb::arg("prefix"),
            nb::arg("fields"))
-      .def("add_form", &Encoder::add_form, nb::arg("cls"), nb::arg("code"), nb::arg("prefix"),
-           nb::arg("form"))
-      .def("add_log_form", &Encoder::add_log_form, nb::arg("cls"), nb::arg("form"))
       .def("encode", &Encoder::encode, nb::arg("value").none())
       .def("log_entry", &Encoder::log_entry, nb::arg("address"), nb::arg("at_us"),
            nb::arg("event").none());
   nb::class_<LogFrames>(module, "LogFrames",
                         "Entries of an event log as frames, gathered until they are taken.")
-      .def(nb::init<const Encoder&>(), nb::arg("encoder"), nb::keep_alive<1, 2>())
-      .def("append", &LogFrames::append, nb::arg("address"), nb::arg("at_us"),
-           nb::arg("event").none(), "Returns the bytes that wait.")
+      .def(nb::init<Encoder&>(), nb::arg("encoder"), nb::keep_alive<1, 2>())
+      .def(
+          "append",
+          [](LogFrames& self, int64_t address, int64_t at_us, nb::handle event) {
+            return self.append(address, at_us, *agora::event_from(event));
+          },
+          nb::arg("address"), nb::arg("at_us"), nb::arg("event").none(),
+          "Returns the bytes that wait.")
       .def("take", &LogFrames::take);
 }

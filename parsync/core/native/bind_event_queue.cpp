@@ -1,6 +1,7 @@
 // Python's access to the event queue.
 #include <nanobind/nanobind.h>
 
+#include "bound_event.hpp"
 #include "event_queue.hpp"
 
 namespace nb = nanobind;
@@ -17,15 +18,25 @@ void bind_event_queue(nb::module_& module) {
             new (self) EventQueue(message_us, std::move(addresses));
           },
           nb::arg("message_us"), nb::arg("beside_cell"))
-      .def("send", &EventQueue::send, nb::arg("now_us"), nb::arg("to"), nb::arg("event"),
-           nb::arg("sender"))
-      .def("set_timer", &EventQueue::set_timer, nb::arg("now_us"), nb::arg("at_us"),
-           nb::arg("event"), nb::arg("address"))
+      .def(
+          "send",
+          [](EventQueue& self, int64_t now_us, int64_t to, nb::handle event, int64_t sender) {
+            self.send(now_us, to, agora::event_from(event), sender);
+          },
+          nb::arg("now_us"), nb::arg("to"), nb::arg("event"), nb::arg("sender"))
+      .def(
+          "set_timer",
+          [](EventQueue& self, int64_t now_us, int64_t at_us, nb::handle event, int64_t address) {
+            self.set_timer(now_us, at_us, agora::event_from(event), address);
+          },
+          nb::arg("now_us"), nb::arg("at_us"), nb::arg("event"), nb::arg("address"))
       .def("run_until", &EventQueue::run_until, nb::arg("until_us"), nb::arg("log"),
            nb::arg("handlers"), nb::arg("carry_out"), nb::arg("hash_log"))
       .def("waiting", &EventQueue::waiting)
       .def_prop_ro("now_us", &EventQueue::now_us)
       .def_prop_ro("handled", &EventQueue::handled)
       .def_prop_ro("address", &EventQueue::address)
-      .def_prop_ro("event", &EventQueue::event);
+      .def_prop_ro("event", [](const EventQueue& self) {
+        return self.event() ? agora::face_of(self.event()) : nb::none();
+      });
 }

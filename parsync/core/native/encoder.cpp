@@ -4,11 +4,15 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "bound_event.hpp"
+#include "msgpack.hpp"
 #include "shared_state/native/pack_array.hpp"
 
 namespace nb = nanobind;
 
 namespace agora {
+
+using namespace msgpack;
 
 namespace {
 
@@ -16,43 +20,6 @@ constexpr int8_t kArrayCode = 0;
 // of an array's data within its extension: native code takes no misaligned arrays
 constexpr size_t kAlignment = 8;
 constexpr size_t kMaxFields = 64;
-
-void put(std::string& out, uint8_t byte) { out.push_back(static_cast<char>(byte)); }
-
-// msgpack is big-endian.
-template <class T>
-void put_number(std::string& out, T value) {
-  for (int shift = static_cast<int>(sizeof(T)) * 8 - 8; shift >= 0; shift -= 8)
-    put(out, static_cast<uint8_t>(value >> shift));
-}
-
-void put_unsigned(std::string& out, uint64_t value) {
-  if (value < 0x80) {
-    put(out, static_cast<uint8_t>(value));
-  } else if (value <= UINT8_MAX) {
-    put(out, 0xcc), put(out, static_cast<uint8_t>(value));
-  } else if (value <= UINT16_MAX) {
-    put(out, 0xcd), put_number(out, static_cast<uint16_t>(value));
-  } else if (value <= UINT32_MAX) {
-    put(out, 0xce), put_number(out, static_cast<uint32_t>(value));
-  } else {
-    put(out, 0xcf), put_number(out, value);
-  }
-}
-
-void put_negative(std::string& out, int64_t value) {
-  if (value >= -0x20) {
-    put(out, static_cast<uint8_t>(value));
-  } else if (value >= INT8_MIN) {
-    put(out, 0xd0), put(out, static_cast<uint8_t>(value));
-  } else if (value >= INT16_MIN) {
-    put(out, 0xd1), put_number(out, static_cast<uint16_t>(value));
-  } else if (value >= INT32_MIN) {
-    put(out, 0xd2), put_number(out, static_cast<uint32_t>(value));
-  } else {
-    put(out, 0xd3), put_number(out, static_cast<uint64_t>(value));
-  }
-}
 
 void put_int(std::string& out, nb::handle value) {
   int overflow = 0;
@@ -65,49 +32,9 @@ void put_int(std::string& out, nb::handle value) {
   } else if (overflow < 0) {
     PyErr_SetString(PyExc_OverflowError, "int too small to encode");
     throw nb::python_error();
-  } else if (number >= 0) {
-    put_unsigned(out, static_cast<uint64_t>(number));
   } else {
-    put_negative(out, number);
+    put_integer(out, number);
   }
-}
-
-// The head of something of `size` parts: one byte with the size in it below `few`, else a code
-// (`byte_code` 0: none for one byte) and the size.
-void put_head(std::string& out, size_t size, size_t few, uint8_t few_code, uint8_t byte_code,
-              uint8_t short_code) {
-  if (size > UINT32_MAX) throw std::invalid_argument("cannot encode: more than 2^32 - 1 parts");
-  if (size < few) {
-    put(out, static_cast<uint8_t>(few_code | size));
-  } else if (size <= UINT8_MAX && byte_code) {
-    put(out, byte_code), put(out, static_cast<uint8_t>(size));
-  } else if (size <= UINT16_MAX) {
-    put(out, short_code), put_number(out, static_cast<uint16_t>(size));
-  } else {
-    put(out, static_cast<uint8_t>(short_code + 1)), put_number(out, static_cast<uint32_t>(size));
-  }
-}
-
-void put_array_head(std::string& out, size_t size) { put_head(out, size, 16, 0x90, 0, 0xdc); }
-void put_map_head(std::string& out, size_t size) { put_head(out, size, 16, 0x80, 0, 0xde); }
-void put_string_head(std::string& out, size_t size) { put_head(out, size, 32, 0xa0, 0xd9, 0xda); }
-void put_bytes_head(std::string& out, size_t size) { put_head(out, size, 0, 0, 0xc4, 0xc5); }
-
-void put_extension_head(std::string& out, size_t size, int8_t code) {
-  if (size <= 16 && std::has_single_bit(size)) {
-    put(out, static_cast<uint8_t>(0xd4 + std::countr_zero(size)));
-  } else {
-    put_head(out, size, 0, 0, 0xc7, 0xc8);
-  }
-  put(out, static_cast<uint8_t>(code));
-}
-
-// Puts before out[start..] the head that depends on its size.
-template <class PutHead>
-void insert_head(std::string& out, size_t start, PutHead put_head_of) {
-  std::string head;
-  put_head_of(head, out.size() - start);
-  out.insert(start, head);
 }
 
 nb::object attribute(nb::handle owner, nb::handle name) {
@@ -127,52 +54,38 @@ void Encoder::add_class(nb::type_object cls, int8_t code, nb::bytes prefix,
                         const std::vector<std::string>& fields) {
   if (fields.size() > kMaxFields)
     throw std::invalid_argument("an event class has at most 64 fields");
-  Class known{cls, code, std::string(prefix.c_str(), prefix.size()), {}, {}};
+  Class known{cls, code, std::string(prefix.c_str(), prefix.size()), {}};
   for (const std::string& field : fields)
     known.fields.push_back(nb::steal(PyUnicode_InternFromString(field.c_str())));
   classes_.insert_or_assign(cls.ptr(), std::move(known));
-}
-
-void Encoder::add_form(nb::type_object cls, int8_t code, nb::bytes prefix, nb::object form) {
-  classes_.insert_or_assign(
-      cls.ptr(), Class{cls, code, std::string(prefix.c_str(), prefix.size()), {}, std::move(form)});
-}
-
-void Encoder::add_log_form(nb::type_object cls, nb::object form) {
-  log_forms_.insert_or_assign(cls.ptr(), std::move(form));
 }
 
 int Encoder::traverse(visitproc visit, void* arg) const {
   for (const nb::object* held : {&array_type_, &integer_type_}) Py_VISIT(held->ptr());
   for (const auto& [type, cls] : classes_) {
     Py_VISIT(cls.type.ptr());
-    Py_VISIT(cls.form.ptr());
   }
-  for (const auto& [type, form] : log_forms_) Py_VISIT(form.ptr());
   return 0;
 }
 
-void Encoder::clear() {
-  classes_.clear();
-  log_forms_.clear();
-}
+void Encoder::clear() { classes_.clear(); }
 
-nb::bytes Encoder::encode(nb::handle value) const {
+nb::bytes Encoder::encode(nb::handle value) {
   std::string out;
   out.reserve(1024);
   pack(value, out);
   return nb::bytes(out.data(), out.size());
 }
 
-nb::bytes Encoder::log_entry(nb::handle address, nb::handle at_us, nb::handle event) const {
+nb::bytes Encoder::log_entry(int64_t address, int64_t at_us, nb::handle event) {
   std::string out;
   out.reserve(1024);
-  pack_log_entry(address, at_us, event, out);
+  pack_log_entry(address, at_us, *event_from(event), out);
   return nb::bytes(out.data(), out.size());
 }
 
-void Encoder::append_log_frame(nb::handle address, nb::handle at_us, nb::handle event,
-                               std::string& frames) const {
+void Encoder::append_log_frame(int64_t address, int64_t at_us, const Event& event,
+                               std::string& frames) {
   const size_t start = frames.size();
   try {
     frames.append(sizeof(uint32_t), '\0');
@@ -188,40 +101,38 @@ void Encoder::append_log_frame(nb::handle address, nb::handle at_us, nb::handle 
   }
 }
 
-void Encoder::pack_log_entry(nb::handle address, nb::handle at_us, nb::handle event,
-                             std::string& out) const {
+void Encoder::pack_log_entry(int64_t address, int64_t at_us, const Event& event, std::string& out) {
   put_array_head(out, 3);
-  pack(address, out);
-  pack(at_us, out);
-  const auto form = log_forms_.find(Py_TYPE(event.ptr()));
-  if (form == log_forms_.end()) return pack(event, out);
-  pack(form->second(event), out);
+  put_integer(out, address);
+  put_integer(out, at_us);
+  event.encode_for_log(*this, out);
+}
+
+void PythonEvent::encode(EventEncoder& encoder, std::string& out) const {
+  static_cast<Encoder&>(encoder).pack(event_, out);
 }
 
 bool Encoder::is_array(nb::handle value) const {
   return Py_TYPE(value.ptr()) == reinterpret_cast<PyTypeObject*>(array_type_.ptr());
 }
 
-void Encoder::pack(nb::handle value, std::string& out) const {
+void Encoder::pack(nb::handle value, std::string& out) {
   PyObject* object = value.ptr();
-  if (value.is_none()) return put(out, 0xc0);
-  if (object == Py_False) return put(out, 0xc2);
-  if (object == Py_True) return put(out, 0xc3);
+  if (value.is_none()) return put_nil(out);
+  if (object == Py_False || object == Py_True) return put_bool(out, object == Py_True);
   if (PyLong_Check(object)) return put_int(out, value);
   if (const auto known = classes_.find(Py_TYPE(object)); known != classes_.end())
     return pack_event(known->second, value, out);
   if (PyTuple_Check(object) || PyList_Check(object)) return pack_sequence(value, out);
   if (is_array(value)) return pack_array(value, out);
+  if (pack_native(value, out)) return;
   if (PyUnicode_Check(object)) {
     Py_ssize_t size = 0;
     const char* text = PyUnicode_AsUTF8AndSize(object, &size);
     if (!text) throw nb::python_error();
-    put_string_head(out, static_cast<size_t>(size));
-    out.append(text, static_cast<size_t>(size));
+    put_string(out, {text, static_cast<size_t>(size)});
   } else if (PyBytes_Check(object)) {
-    const auto size = static_cast<size_t>(PyBytes_GET_SIZE(object));
-    put_bytes_head(out, size);
-    out.append(PyBytes_AS_STRING(object), size);
+    put_bytes(out, {PyBytes_AS_STRING(object), static_cast<size_t>(PyBytes_GET_SIZE(object))});
   } else if (PyFloat_Check(object)) {
     put(out, 0xcb), put_number(out, std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(object)));
   } else if (PyDict_Check(object)) {
@@ -235,19 +146,35 @@ void Encoder::pack(nb::handle value, std::string& out) const {
   }
 }
 
-void Encoder::pack_event(const Class& cls, nb::handle event, std::string& out) const {
+bool Encoder::pack_native(nb::handle value, std::string& out) {
+  if (!nb::inst_check(value)) return false;
+  const Event* event = nullptr;
+  const Transaction* transaction = nullptr;
+  const CommitResult* result = nullptr;
+  const PartitionDelta* delta = nullptr;
+  if (nb::try_cast(value, event, false) && event) {
+    event->encode(*this, out);
+  } else if (nb::try_cast(value, transaction, false) && transaction) {
+    put_transaction(*transaction, out);
+  } else if (nb::try_cast(value, result, false) && result) {
+    put_fields("cell", 2, *result, out);
+  } else if (nb::try_cast(value, delta, false) && delta) {
+    put_fields("cell", 3, *delta, out);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void Encoder::pack_event(const Class& cls, nb::handle event, std::string& out) {
   const size_t start = out.size();
   out += cls.prefix;
-  if (cls.form.is_valid()) {
-    pack(cls.form(event), out);
-  } else {
-    pack_fields(cls, event, out);
-  }
+  pack_fields(cls, event, out);
   insert_head(out, start,
               [&](std::string& head, size_t size) { put_extension_head(head, size, cls.code); });
 }
 
-void Encoder::pack_fields(const Class& cls, nb::handle event, std::string& out) const {
+void Encoder::pack_fields(const Class& cls, nb::handle event, std::string& out) {
   uint64_t where = 0;
   size_t count = 0;
   std::string plain, columns;
@@ -266,11 +193,10 @@ void Encoder::pack_fields(const Class& cls, nb::handle event, std::string& out) 
   put_unsigned(out, where);
   put_array_head(out, count);
   out += plain;
-  put_bytes_head(out, columns.size());
-  out += columns;
+  put_bytes(out, columns);
 }
 
-void Encoder::pack_array(nb::handle array, std::string& out) const {
+void Encoder::pack_array(nb::handle array, std::string& out) {
   const ContiguousBuffer buffer(array.ptr());
   if (!buffer.valid()) refuse(array);
   const size_t start = out.size();
@@ -283,7 +209,7 @@ void Encoder::pack_array(nb::handle array, std::string& out) const {
               [](std::string& head, size_t size) { put_extension_head(head, size, kArrayCode); });
 }
 
-void Encoder::pack_sequence(nb::handle sequence, std::string& out) const {
+void Encoder::pack_sequence(nb::handle sequence, std::string& out) {
   const bool tuple = PyTuple_Check(sequence.ptr());
   const auto size = static_cast<size_t>(tuple ? PyTuple_GET_SIZE(sequence.ptr())
                                               : PyList_GET_SIZE(sequence.ptr()));
@@ -298,7 +224,7 @@ void Encoder::pack_sequence(nb::handle sequence, std::string& out) const {
   }
 }
 
-void Encoder::pack_mapping(nb::handle mapping, std::string& out) const {
+void Encoder::pack_mapping(nb::handle mapping, std::string& out) {
   const nb::dict entries = nb::borrow<nb::dict>(mapping);
   put_map_head(out, entries.size());
   for (const auto& [key, value] : entries) {

@@ -4,8 +4,9 @@
 // Plain values (None, bool, int, float, str, bytes, tuple, list, dict) are msgpack's own, in their
 // shortest form. An array is extension 0: msgpack (dtype, shape), zeros up to a multiple of 8, the
 // data. An event is an extension of its class's code: the class's prefix, which names it, then
-// either msgpack of what its `form` makes of it, or msgpack of (where, plain fields, packed
-// columns), bit i of `where` telling that field i is an array (shared_state/native/pack.hpp).
+// msgpack of (where, plain fields, packed columns), bit i of `where` telling that field i is an
+// array (shared_state/native/pack.hpp). Native events, and native parts of events, encode
+// themselves in that form (event_encoder.hpp).
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -17,34 +18,31 @@
 #include <utility>
 #include <vector>
 
+#include "event.hpp"
+#include "event_encoder.hpp"
+
 namespace agora {
 
-class Encoder {
+class Encoder : public EventEncoder {
  public:
   // array_type: numpy.ndarray; integer_type: numpy.integer.
   Encoder(nanobind::object array_type, nanobind::object integer_type)
       : array_type_(std::move(array_type)), integer_type_(std::move(integer_type)) {}
 
-  // An event class by its fields (at most 64), or by a function that turns its instances into a
-  // plain value.
+  // An event class by its fields, at most 64.
   void add_class(nanobind::type_object cls, int8_t code, nanobind::bytes prefix,
                  const std::vector<std::string>& fields);
-  void add_form(nanobind::type_object cls, int8_t code, nanobind::bytes prefix,
-                nanobind::object form);
-
-  // In an event log, an event of this class is written as what `form` makes of it.
-  void add_log_form(nanobind::type_object cls, nanobind::object form);
 
   // Throws TypeError for what has no encoding, OverflowError for an int beyond 64 bits.
-  nanobind::bytes encode(nanobind::handle value) const;
+  nanobind::bytes encode(nanobind::handle value);
   // An entry of an event log: (address, at_us, event), the event in its log form. Throws as
   // encode().
-  nanobind::bytes log_entry(nanobind::handle address, nanobind::handle at_us,
-                            nanobind::handle event) const;
+  nanobind::bytes log_entry(int64_t address, int64_t at_us, nanobind::handle event);
   // Appends an entry as a frame (shared_state/journal.py): its length, u32 little-endian, then its
   // bytes. As encode() if it throws, with `frames` as it was.
-  void append_log_frame(nanobind::handle address, nanobind::handle at_us, nanobind::handle event,
-                        std::string& frames) const;
+  void append_log_frame(int64_t address, int64_t at_us, const Event& event, std::string& frames);
+  // Appends a value. Throws as encode().
+  void pack(nanobind::handle value, std::string& out);
 
   // For Python's garbage collector: the objects that the encoder holds form cycles with it.
   int traverse(visitproc visit, void* arg) const;
@@ -56,24 +54,20 @@ class Encoder {
     int8_t code;
     std::string prefix;
     std::vector<nanobind::object> fields;  // interned names
-    nanobind::object form;
   };
 
-  void pack_log_entry(nanobind::handle address, nanobind::handle at_us, nanobind::handle event,
-                      std::string& out) const;
-  void pack(nanobind::handle value, std::string& out) const;
-  void pack_event(const Class& cls, nanobind::handle event, std::string& out) const;
-  void pack_fields(const Class& cls, nanobind::handle event, std::string& out) const;
-  void pack_array(nanobind::handle array, std::string& out) const;
-  void pack_sequence(nanobind::handle sequence, std::string& out) const;
-  void pack_mapping(nanobind::handle mapping, std::string& out) const;
+  void pack_log_entry(int64_t address, int64_t at_us, const Event& event, std::string& out);
+  bool pack_native(nanobind::handle value, std::string& out);
+  void pack_event(const Class& cls, nanobind::handle event, std::string& out);
+  void pack_fields(const Class& cls, nanobind::handle event, std::string& out);
+  void pack_array(nanobind::handle array, std::string& out);
+  void pack_sequence(nanobind::handle sequence, std::string& out);
+  void pack_mapping(nanobind::handle mapping, std::string& out);
   bool is_array(nanobind::handle value) const;
 
   nanobind::object array_type_;
   nanobind::object integer_type_;
   std::unordered_map<const void*, Class> classes_;
-  // by class, which classes_ keeps alive
-  std::unordered_map<const void*, nanobind::object> log_forms_;
 };
 
 }  // namespace agora

@@ -1,5 +1,7 @@
 #include "event_queue.hpp"
 
+#include "bound_event.hpp"
+
 namespace nb = nanobind;
 
 namespace agora {
@@ -22,20 +24,10 @@ nb::object number(int64_t value) {
   return nb::steal(result);
 }
 
-// A class states its priority: looked up there, it is found without a search of the instance.
-int64_t priority_of(nb::handle event) {
-  static PyObject* const name = PyUnicode_InternFromString("priority");
-  const nb::object priority = nb::steal(PyObject_GetAttr(event.ptr(), name));
-  if (!priority.is_valid()) throw nb::python_error();
-  const long long value = PyLong_AsLongLong(priority.ptr());
-  if (value == -1 && PyErr_Occurred()) throw nb::python_error();
-  return value;
-}
-
 }  // namespace
 
-void EventQueue::push(int64_t at_us, int64_t address, nb::object event) {
-  const int64_t priority = priority_of(event);
+void EventQueue::push(int64_t at_us, int64_t address, EventPtr event) {
+  const Priority priority = event->priority();
   heap_.push_back({at_us, priority, ++sent_, address, std::move(event)});
   std::push_heap(heap_.begin(), heap_.end(), IsLater{});
 }
@@ -49,23 +41,50 @@ EventQueue::Entry EventQueue::pop() {
 
 void EventQueue::run_until(int64_t until_us, LogFrames& log, const nb::dict& handlers,
                            nb::handle carry_out, nb::handle hash_log) {
-  std::unordered_map<int64_t, nb::object> handler;
-  for (const auto& [address, handle] : handlers)
-    handler.emplace(nb::cast<int64_t>(address), nb::borrow(handle));
+  Handlers known;
+  for (const auto& [address, handler] : handlers) {
+    BoundParticipant* native = nullptr;
+    nb::try_cast(handler, native, false);
+    known.emplace(nb::cast<int64_t>(address), Handler{native, nb::borrow(handler)});
+  }
   while (!heap_.empty() && heap_.front().at_us <= until_us) {
     Entry entry = pop();
     now_us_ = entry.at_us;
     address_ = entry.address;
     event_ = std::move(entry.event);
-    ++handled_;
-    const nb::object address = number(address_), now_us = number(now_us_);
-    const nb::object event = event_;
-    if (log.append(address, now_us, event) >= kHashedBytes) call(hash_log);
-    const nb::object effects = call(handler.at(address_), now_us, event);
+    // Ctrl-C ends a loop of native participants, too
+    if (++handled_ % kSignalEvents == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (log.append(address_, now_us_, *event_) >= kHashedBytes) call(hash_log);
+    const Handler& handler = known.at(address_);
+    if (handler.native) {
+      run_native(*handler.native, known, carry_out);
+      continue;
+    }
+    const nb::object now_us = number(now_us_);
+    const nb::object effects = call(handler.callable, now_us, face_of(event_));
     if (PyList_CheckExact(effects.ptr()) && PyList_GET_SIZE(effects.ptr()) == 0) continue;
-    call(carry_out, now_us, address, effects);
+    call(carry_out, now_us, number(address_), effects);
   }
   now_us_ = until_us;
+}
+
+void EventQueue::run_native(BoundParticipant& participant, const Handlers& handlers,
+                            nb::handle carry_out) {
+  effects_.clear();
+  participant.handle(now_us_, event_, effects_);
+  const int64_t now_us = now_us_, sender = address_;
+  Effects others;
+  for (Effect& effect : effects_.list()) {
+    if (auto* message = std::get_if<Send>(&effect); message && handlers.contains(message->to)) {
+      send(now_us, message->to, std::move(message->event), sender);
+    } else if (auto* timer = std::get_if<SetTimer>(&effect)) {
+      set_timer(now_us, timer->at_us, std::move(timer->event), sender);
+    } else {
+      others.clear();
+      others.add(std::move(effect));
+      call(carry_out, number(now_us), number(sender), participant.listed(others));
+    }
+  }
 }
 
 nb::list EventQueue::waiting() const {
@@ -75,7 +94,7 @@ nb::list EventQueue::waiting() const {
             [](const Entry* a, const Entry* b) { return IsLater{}(*b, *a); });
   nb::list waiting;
   for (const Entry* entry : entries)
-    waiting.append(nb::make_tuple(entry->at_us, entry->address, entry->event));
+    waiting.append(nb::make_tuple(entry->at_us, entry->address, face_of(entry->event)));
   return waiting;
 }
 

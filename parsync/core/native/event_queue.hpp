@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "bound_participant.hpp"
+#include "event.hpp"
 #include "log_frames.hpp"
 
 namespace agora {
@@ -29,23 +31,25 @@ class EventQueue {
   int64_t handled() const { return handled_; }
   // Of the event handled last, or being handled.
   int64_t address() const { return address_; }
-  nanobind::object event() const { return event_; }
+  const EventPtr& event() const { return event_; }
 
-  void send(int64_t now_us, int64_t to, nanobind::object event, int64_t sender) {
+  void send(int64_t now_us, int64_t to, EventPtr event, int64_t sender) {
     const bool beside =
         message_us_ > 0 && beside_cell_.contains(sender) && beside_cell_.contains(to);
     push(now_us + (beside ? 0 : message_us_), to, std::move(event));
   }
 
   // At once if at_us is past.
-  void set_timer(int64_t now_us, int64_t at_us, nanobind::object event, int64_t address) {
+  void set_timer(int64_t now_us, int64_t at_us, EventPtr event, int64_t address) {
     push(std::max(now_us, at_us), address, std::move(event));
   }
 
   // Handles every event up to and including until_us. Each is appended to `log` first.
   //
-  // handlers: by address, of (now_us, event) -> effects. carry_out: of (now_us, address, effects),
-  // not called for an empty list. hash_log: called once `log` holds kHashedBytes.
+  // handlers: by address, native participants, or callables of (now_us, event) -> effects.
+  // carry_out: of (now_us, address, effects), for the effects of callables unless their list is
+  // empty, and for those of native participants that are no messages or timers between participants
+  // that there are. hash_log: called once `log` holds kHashedBytes.
   //
   // Throws what those throw; the events that are still to come stay.
   void run_until(int64_t until_us, LogFrames& log, const nanobind::dict& handlers,
@@ -56,13 +60,14 @@ class EventQueue {
 
  private:
   static constexpr size_t kHashedBytes = size_t{1} << 16;
+  static constexpr int64_t kSignalEvents = 256;  // between two looks for a signal
 
   struct Entry {
     int64_t at_us;
-    int64_t priority;
+    Priority priority;
     uint64_t sequence;
     int64_t address;
-    nanobind::object event;
+    EventPtr event;
   };
   struct IsLater {
     bool operator()(const Entry& a, const Entry& b) const {
@@ -72,8 +77,16 @@ class EventQueue {
     }
   };
 
-  void push(int64_t at_us, int64_t address, nanobind::object event);
+  struct Handler {
+    BoundParticipant* native = nullptr;  // or else
+    nanobind::object callable;
+  };
+  using Handlers = std::unordered_map<int64_t, Handler>;
+
+  void push(int64_t at_us, int64_t address, EventPtr event);
   Entry pop();
+  void run_native(BoundParticipant& participant, const Handlers& handlers,
+                  nanobind::handle carry_out);
 
   int64_t message_us_;
   std::unordered_set<int64_t> beside_cell_;
@@ -82,7 +95,8 @@ class EventQueue {
   int64_t now_us_ = 0;
   int64_t handled_ = 0;
   int64_t address_ = 0;
-  nanobind::object event_ = nanobind::none();
+  EventPtr event_;
+  Effects effects_;
 };
 
 }  // namespace agora

@@ -13,10 +13,10 @@ namespace agora {
 
 class LogFrames {
  public:
-  explicit LogFrames(const Encoder& encoder) : encoder_(encoder) {}
+  explicit LogFrames(Encoder& encoder) : encoder_(encoder) {}
 
   // Appends the entry Encoder::log_entry() of a handled event. Returns the bytes that wait.
-  size_t append(nanobind::handle address, nanobind::handle at_us, nanobind::handle event) {
+  size_t append(int64_t address, int64_t at_us, const Event& event) {
     encoder_.append_log_frame(address, at_us, event, bytes_);
     return bytes_.size();
   }
@@ -28,7 +28,7 @@ class LogFrames {
   }
 
  private:
-  const Encoder& encoder_;
+  Encoder& encoder_;
   std::string bytes_;
 };
 

@@ -3,10 +3,15 @@
 
 void bind_encoder(nanobind::module_& module);
 void bind_event_queue(nanobind::module_& module);
-void bind_running_tasks(nanobind::module_& module);
+void bind_events(nanobind::module_& module);
+void bind_participants(nanobind::module_& module);
 
 NB_MODULE(_native, module) {
+  // these have the classes of arguments and of parts of events
+  for (const char* name : {"shared_state._native", "schedulers._native", "parsync.metrics._native"})
+    nanobind::module_::import_(name);
+  bind_events(module);
   bind_encoder(module);
   bind_event_queue(module);
-  bind_running_tasks(module);
+  bind_participants(module);
 }

@@ -96,12 +96,9 @@ struct BoundTable {
 };
 
 // Measurements with what Python calls their tables and columns.
-class BoundMeasurements {
+class BoundMeasurements : public Measurements {
  public:
-  explicit BoundMeasurements(const nb::dict& tables)
-      : tables_(tables_of(tables)), measurements(layouts_of(tables_)) {
-    for (size_t table = 0; table < tables_.size(); ++table) places_[tables_[table].name] = table;
-  }
+  explicit BoundMeasurements(const nb::dict& tables) : BoundMeasurements(tables_of(tables)) {}
 
   void add(nb::handle table, size_t rows, const nb::tuple& columns) {
     PyObject* const place = PyDict_GetItemWithError(places_.ptr(), table.ptr());
@@ -109,7 +106,7 @@ class BoundMeasurements {
       if (PyErr_Occurred()) throw nb::python_error();
       throw nb::key_error(nb::repr(table).c_str());
     }
-    RowBuffer& buffer = measurements.rows(PyLong_AsSize_t(place));
+    RowBuffer& buffer = this->rows(PyLong_AsSize_t(place));
     if (columns.size() != buffer.columns())
       throw nb::value_error("measurements: expected one value per column");
     add_rows(buffer, rows, columns);
@@ -119,7 +116,7 @@ class BoundMeasurements {
   nb::list take() {
     nb::list taken;
     for (size_t table = 0; table < tables_.size(); ++table) {
-      RowBuffer& buffer = measurements.rows(table);
+      RowBuffer& buffer = this->rows(table);
       if (buffer.rows() == 0) continue;
       nb::dict columns;
       for (size_t column = 0; column < buffer.columns(); ++column)
@@ -133,7 +130,7 @@ class BoundMeasurements {
   nb::tuple held() const {
     nb::list held;
     for (size_t table = 0; table < tables_.size(); ++table) {
-      const RowBuffer& buffer = measurements.rows(table);
+      const RowBuffer& buffer = this->rows(table);
       if (buffer.rows() == 0) continue;
       nb::list columns;
       for (size_t column = 0; column < buffer.columns(); ++column)
@@ -143,9 +140,12 @@ class BoundMeasurements {
     return nb::tuple(held);
   }
 
-  void clear() { measurements.clear(); }
-
  private:
+  explicit BoundMeasurements(std::vector<BoundTable> tables)
+      : Measurements(layouts_of(tables)), tables_(std::move(tables)) {
+    for (size_t table = 0; table < tables_.size(); ++table) places_[tables_[table].name] = table;
+  }
+
   static std::vector<BoundTable> tables_of(const nb::dict& tables) {
     std::vector<BoundTable> result;
     for (const auto [name, columns] : tables) {
@@ -167,7 +167,7 @@ class BoundMeasurements {
   }
 
   nb::object array_of(size_t table, size_t column) const {
-    const RowBuffer& buffer = measurements.rows(table);
+    const RowBuffer& buffer = this->rows(table);
     const agora::NewArrayOf array(tables_[table].columns[column].second, buffer.rows());
     std::memcpy(array.data(), buffer.data(column), buffer.rows() * buffer.bytes_of(column));
     return array.object();
@@ -175,27 +175,26 @@ class BoundMeasurements {
 
   std::vector<BoundTable> tables_;
   nb::dict places_;  // of the tables, by name
-
- public:
-  Measurements measurements;
 };
 
 }  // namespace
 
 void bind_measurements(nb::module_& module) {
-  nb::class_<BoundMeasurements>(module, "Measurements", "Rows of tables; see measurements.hpp.")
+  // what native participants of other modules add rows to
+  nb::class_<Measurements>(module, "MeasurementRows", "See measurements.hpp.");
+  nb::class_<BoundMeasurements, Measurements>(module, "Measurements",
+                                              "Rows of tables; see measurements.hpp.")
       .def(nb::init<const nb::dict&>(), nb::arg("tables"))
       .def("add", &BoundMeasurements::add, nb::arg("table"), nb::arg("rows"), nb::arg("columns"))
       .def("take", &BoundMeasurements::take)
       .def("held", &BoundMeasurements::held)
-      .def("clear", &BoundMeasurements::clear);
+      .def("clear", &Measurements::clear);
   nb::class_<BoundAgentLog>(module, "AgentLog", "What one agent measures; see agent_log.hpp.")
       .def(
           "__init__",
           [](BoundAgentLog* self, int32_t agent, nb::handle job, nb::handle submit_us,
              nb::handle preference, const CatalogColumns& catalog, BoundMeasurements& records) {
-            new (self)
-                BoundAgentLog(agent, job, submit_us, preference, catalog, records.measurements);
+            new (self) BoundAgentLog(agent, job, submit_us, preference, catalog, records);
           },
           nb::arg("agent"), nb::arg("job"), nb::arg("submit_us"), nb::arg("preference"),
           nb::arg("catalog"), nb::arg("records"), nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>())

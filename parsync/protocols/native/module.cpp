@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 void bind_agent_view(nanobind::module_& module);
+void bind_optimistic_events(nanobind::module_& module);
 void bind_round_planner(nanobind::module_& module);
 void bind_strategies(nanobind::module_& module);
 
@@ -9,7 +10,9 @@ NB_MODULE(_native, module) {
   // have the classes of arguments
   nanobind::module_::import_("schedulers._native");
   nanobind::module_::import_("parsync.metrics._native");
+  nanobind::module_::import_("parsync.core._native");
   bind_agent_view(module);
+  bind_optimistic_events(module);
   bind_round_planner(module);
   bind_strategies(module);
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from parsync.core._native import EventQueue
+from parsync.core._native import EventQueue, NativeParticipant
 from parsync.core.addresses import address_name, is_beside_cell
 from parsync.core.codec import Codec
 from parsync.core.effects import Effect
@@ -106,10 +106,10 @@ class VirtualRuntime:
                 blame(error, self._parts.get(address), self._participants[address], event)
             raise
 
-    def _handler(self, address: int, participant: Participant) -> Handler:
+    def _handler(self, address: int, participant: Participant) -> Handler | NativeParticipant:
         handle, audit = participant.handle, self._audit
         if audit is None:
-            return handle
+            return participant if isinstance(participant, NativeParticipant) else handle
 
         def audited(now_us: int, event: Event) -> list[Effect]:
             effects = handle(now_us, event)

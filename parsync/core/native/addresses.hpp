@@ -1,0 +1,14 @@
+// The addresses of participants (parsync/core/addresses.py): agents have 0, 1, ..., others negative
+// ones.
+#pragma once
+
+#include <cstdint>
+
+namespace agora {
+
+constexpr int64_t kMaster = -1;
+constexpr int64_t kWorkers = -2;
+constexpr int64_t kCoordinator = -3;
+constexpr int64_t kArrivals = -4;
+
+}  // namespace agora

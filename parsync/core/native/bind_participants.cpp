@@ -1,0 +1,200 @@
+// Python's access to the participants of the cell's side. Their Python classes (master.py,
+// workers.py, arrivals.py) say what they are, and choose the columns that they are made of.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <utility>
+
+#include "arrivals.hpp"
+#include "bound_participant.hpp"
+#include "master.hpp"
+#include "schedulers/native/bound_catalog.hpp"
+#include "shared_state/native/bound_observer.hpp"
+#include "worker_pool.hpp"
+
+namespace nb = nanobind;
+using namespace agora;
+
+namespace {
+
+template <class T>
+SharedColumn<T> column(nb::handle array, const char* field) {
+  return BoundValue<SharedColumn<T>>::from(array, field);
+}
+SharedTable<int64_t> table(nb::handle array, const char* field) {
+  return BoundValue<SharedTable<int64_t>>::from(array, field);
+}
+
+Measurements& measurements_of(nb::handle records) { return nb::cast<Measurements&>(records); }
+
+class BoundMaster final : public BoundParticipant {
+ public:
+  BoundMaster(nb::handle native_cell, nb::handle request, nb::handle priority,
+              nb::handle initial_task, nb::handle initial_machine, nb::handle initial_owner,
+              const std::vector<bool>& wants_ends, int64_t sample_us,
+              const std::vector<int64_t>& watchers, int64_t capacity, nb::handle quota_of_task,
+              int64_t quotas, nb::handle partition_offsets, nb::object records)
+      : BoundParticipant(records),
+        cell_(nb::borrow(native_cell)),
+        master_(ObservedCell(nb::cast<Cell&>(native_cell)),
+                {table(request, "request"),
+                 column<int32_t>(priority, "priority"),
+                 {column<int64_t>(initial_task, "initial_task"),
+                  column<int32_t>(initial_machine, "initial_machine"),
+                  column<int32_t>(initial_owner, "initial_owner")},
+                 wants_ends,
+                 sample_us,
+                 watchers,
+                 capacity,
+                 BoundValue<std::optional<SharedColumn<int32_t>>>::from(quota_of_task, "quotas"),
+                 quotas,
+                 column<int64_t>(partition_offsets, "partition_offsets")},
+                measurements_of(records)) {}
+
+  Participant& core() override { return master_; }
+  Master& master() { return master_; }
+
+  void observe(nb::object native_cell, nb::handle cell, nb::handle observers) {
+    ObservedCell observed(nb::cast<Cell&>(native_cell));
+    for (const nb::handle observer : nb::iter(observers))
+      observed.add(std::make_unique<PythonObserver>(nb::borrow(observer), nb::borrow(cell)));
+    cell_ = std::move(native_cell);
+    master_.set_cell(std::move(observed));
+  }
+
+ private:
+  nb::object cell_;  // keeps it alive
+  Master master_;
+};
+
+class BoundWorkerPool final : public BoundParticipant {
+ public:
+  BoundWorkerPool(int64_t heartbeat_us, nb::handle duration_us, nb::handle preference,
+                  nb::object catalog, int64_t preferred_permille,
+                  const std::vector<std::pair<std::string, nb::object>>& node_sides,
+                  std::vector<std::string> protocol_of)
+      : BoundParticipant(nb::none()),
+        duration_us_(column<int64_t>(duration_us, "duration_us")),
+        preference_(column<int32_t>(preference, "preference")),
+        catalog_(std::move(catalog)),
+        pool_(heartbeat_us, duration_us_.span(), preference_.span(),
+              nb::cast<const CatalogColumns&>(catalog_).spans(), preferred_permille,
+              queues_of(node_sides), std::move(protocol_of)) {}
+
+  Participant& core() override { return pool_; }
+  WorkerPool& pool() { return pool_; }
+
+ private:
+  static std::vector<WorkerPool::NodeSide> queues_of(
+      const std::vector<std::pair<std::string, nb::object>>& node_sides) {
+    std::vector<WorkerPool::NodeSide> made;
+    for (const auto& [protocol, side] : node_sides)
+      made.push_back({protocol, std::make_unique<PythonParticipant>(side)});
+    return made;
+  }
+
+  SharedColumn<int64_t> duration_us_;
+  SharedColumn<int32_t> preference_;
+  nb::object catalog_;
+  WorkerPool pool_;
+};
+
+class BoundArrivals final : public BoundParticipant {
+ public:
+  BoundArrivals(nb::handle at_us, nb::handle offsets, nb::handle rows, nb::handle agent,
+                nb::handle job, nb::handle prefers, nb::handle machine_at_us, nb::handle machine,
+                nb::handle up, nb::object records)
+      : BoundParticipant(records),
+        source_({column<int64_t>(at_us, "arrival_us"), column<int64_t>(offsets, "arrival_offsets"),
+                 column<int64_t>(rows, "arrival_rows"), column<int32_t>(agent, "agent_of_batch"),
+                 column<int64_t>(job, "job"), column<int64_t>(prefers, "prefers")},
+                {column<int64_t>(machine_at_us, "machine_at_us"),
+                 column<int32_t>(machine, "machine"), column<bool>(up, "machine_up")},
+                measurements_of(records)) {}
+
+  Participant& core() override { return source_; }
+  const ArrivalSource& source() const { return source_; }
+
+ private:
+  ArrivalSource source_;
+};
+
+nb::tuple due_ends(BoundWorkerPool& self) {
+  const std::vector<TimerWheel::Entry> due = self.pool().due_ends();
+  const NewArray<int64_t> end_us(due.size()), allocation(due.size());
+  const NewArray<int32_t> owner(due.size());
+  for (size_t i = 0; i < due.size(); ++i) {
+    end_us.data()[i] = due[i].end_us;
+    allocation.data()[i] = due[i].id;
+    owner.data()[i] = due[i].owner;
+  }
+  return nb::make_tuple(end_us.object(), allocation.object(), owner.object());
+}
+
+void execute(BoundWorkerPool& self, nb::handle event) {
+  const EventPtr native = event_from(event);
+  if (native->key() == TasksCancelled::kType.key())
+    return self.pool().cancel(as<TasksCancelled>(native));
+  if (native->key() == TasksStarted::kType.key())
+    return self.pool().start(as<TasksStarted>(native));
+  throw nb::type_error("execute: expected TasksStarted or TasksCancelled");
+}
+
+}  // namespace
+
+void bind_participants(nb::module_& module) {
+  nb::class_<BoundParticipant>(module, "NativeParticipant",
+                               "Base class of participants that are native; see participant.hpp.")
+      .def(
+          "handle",
+          [](BoundParticipant& self, int64_t now_us, nb::handle event) {
+            Effects effects;
+            self.handle(now_us, event_from(event), effects);
+            return self.listed(effects);
+          },
+          nb::arg("now_us"), nb::arg("event"), "As Participant.handle.");
+  nb::class_<BoundMaster, BoundParticipant>(module, "Master", "See master.hpp.")
+      .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
+                    const std::vector<bool>&, int64_t, const std::vector<int64_t>&, int64_t,
+                    nb::handle, int64_t, nb::handle, nb::object>(),
+           nb::arg("cell"), nb::arg("request"), nb::arg("priority"), nb::arg("initial_task"),
+           nb::arg("initial_machine"), nb::arg("initial_owner"), nb::arg("wants_ends"),
+           nb::arg("sample_us"), nb::arg("watchers"), nb::arg("capacity"),
+           nb::arg("quota_of_task").none(), nb::arg("quotas"), nb::arg("partition_offsets"),
+           nb::arg("records"))
+      .def("observe", &BoundMaster::observe, nb::arg("native_cell"), nb::arg("cell"),
+           nb::arg("observers"))
+      .def("restore_counts", [](BoundMaster& self, int64_t epoch,
+                                int64_t running) { self.master().restore(epoch, running); })
+      .def(
+          "record_due_ends",
+          [](BoundMaster& self, nb::handle allocation, nb::handle end_us) {
+            self.master().record_due_ends(column<int64_t>(allocation, "allocation"),
+                                          column<int64_t>(end_us, "end_us"));
+          },
+          nb::arg("allocation"), nb::arg("end_us"))
+      .def_prop_ro("running", [](BoundMaster& self) { return self.master().running(); })
+      .def_prop_ro("epoch", [](BoundMaster& self) { return self.master().epoch(); });
+  nb::class_<BoundWorkerPool, BoundParticipant>(module, "WorkerPool", "See worker_pool.hpp.")
+      .def(nb::init<int64_t, nb::handle, nb::handle, nb::object, int64_t,
+                    const std::vector<std::pair<std::string, nb::object>>&,
+                    std::vector<std::string>>(),
+           nb::arg("heartbeat_us"), nb::arg("duration_us"), nb::arg("preference"),
+           nb::arg("catalog"), nb::arg("preferred_permille"), nb::arg("node_sides"),
+           nb::arg("protocol_of"))
+      .def("execute", &execute, nb::arg("event"))
+      .def("due_ends", &due_ends)
+      .def_prop_ro("pending_ends",
+                   [](BoundWorkerPool& self) { return self.pool().pending_ends(); });
+  nb::class_<BoundArrivals, BoundParticipant>(module, "ArrivalSource", "See arrivals.hpp.")
+      .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
+                    nb::handle, nb::handle, nb::handle, nb::object>(),
+           nb::arg("at_us"), nb::arg("offsets"), nb::arg("rows"), nb::arg("agent"), nb::arg("job"),
+           nb::arg("prefers"), nb::arg("machine_at_us"), nb::arg("machine"), nb::arg("up"),
+           nb::arg("records"))
+      .def_prop_ro("exhausted", [](BoundArrivals& self) { return self.source().exhausted(); })
+      .def_prop_ro("submitted", [](BoundArrivals& self) { return self.source().submitted(); });
+}

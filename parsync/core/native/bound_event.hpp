@@ -1,0 +1,77 @@
+// Events in Python. A native event has a face: a class that is used like a frozen dataclass
+// (shared_state/native/bound_fields.hpp) and counts as a subclass of parsync.core.event.Event. The
+// events of guests are instances of Python classes; native code holds one as a PythonEvent.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "event.hpp"
+#include "event_encoder.hpp"
+#include "shared_state/native/bound_fields.hpp"
+
+namespace agora {
+
+// An event whose class is Python's, or what a participant sends for one. Lives and dies with the
+// interpreter's lock held.
+class PythonEvent final : public Event {
+ public:
+  // Throws what looking up its priority throws.
+  explicit PythonEvent(nanobind::object event)
+      : Event(0, priority_of(event)), event_(std::move(event)) {}
+
+  const nanobind::object& event() const { return event_; }
+  std::string_view kind() const override {
+    Py_ssize_t size = 0;
+    const nanobind::object kind = nanobind::getattr(event_, "kind");
+    const char* const text = PyUnicode_AsUTF8AndSize(kind.ptr(), &size);
+    if (!text) throw nanobind::python_error();
+    return {text, static_cast<size_t>(size)};  // lives with the class
+  }
+  void encode(EventEncoder& encoder, std::string& out) const override;
+
+ private:
+  // A class states its priority: looked up there, it is found without a search of the instance.
+  static Priority priority_of(nanobind::handle event) {
+    const nanobind::object priority = nanobind::getattr(event, "priority");
+    const long long value = PyLong_AsLongLong(priority.ptr());
+    if (value == -1 && PyErr_Occurred()) throw nanobind::python_error();
+    return static_cast<Priority>(value);
+  }
+
+  nanobind::object event_;
+};
+
+// What Python gave, as native code holds it.
+inline EventPtr event_from(nanobind::handle event) {
+  std::shared_ptr<Event> native;
+  if (nanobind::try_cast(event, native, false) && native) return native;
+  return std::make_shared<PythonEvent>(nanobind::borrow(event));
+}
+
+// What Python sees of an event.
+inline nanobind::object face_of(const EventPtr& event) {
+  if (event->key() == 0) return static_cast<const PythonEvent&>(*event).event();
+  return nanobind::cast(std::const_pointer_cast<Event>(event));
+}
+
+// Makes the face of a native event, in the module of its protocol. `base`: the Python class of the
+// protocol's events, a subclass of parsync.core.event.Event.
+template <class T>
+void bind_event(nanobind::module_& module, nanobind::handle base) {
+  nanobind::class_<T, Event> face(module, T::kName, T::kDoc,
+                                  nanobind::type_slots(field_slots<T>()));
+  bind_fields<T>(face);
+  const nanobind::object priority =
+      nanobind::module_::import_("parsync.core.event").attr("Priority");
+  face.attr("kind") = nanobind::str(T::kType.kind.data(), T::kType.kind.size());
+  face.attr("number") = T::kType.number;
+  face.attr("priority") = priority(static_cast<int>(T::kType.priority));
+  base.attr("register")(face);
+}
+
+}  // namespace agora

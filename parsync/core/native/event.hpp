@@ -1,0 +1,79 @@
+// What an event is: a message or a timer that a participant handles. Immutable, a batch and never a
+// single task, and known by the protocol that it belongs to ("core" for events that every protocol
+// shares) and its number there, which are part of the log's format.
+//
+// A native event is a struct that lists its fields, from which its encoding (event_encoder.hpp) and
+// its Python face (bound_event.hpp) are made:
+//
+//   struct LockRequest final : EventOf<LockRequest> {
+//     static constexpr EventType kType{"locking", 1, Priority::Decide};
+//     static constexpr const char* kName = "LockRequest";
+//     int64_t agent; SharedColumn<int32_t> partition;
+//     static constexpr auto fields() { return std::tuple{Field{"agent", &LockRequest::agent}, ...};
+//     }
+//   };
+//
+// An event whose class is Python's is a native one, too, with a Python object in it
+// (bound_event.hpp).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace agora {
+
+// Order of delivery at one instant of virtual time; ties go by the order of sending. ParSync's
+// simulation (section 4.3) frees slots first, then synchronises, commits and decides. A decision
+// that starts at an instant comes last, so that it sees all that.
+enum class Priority : int8_t { Free = 0, Sync = 1, Commit = 2, Decide = 3, Start = 4 };
+
+struct EventType {
+  std::string_view kind;  // the protocol
+  int number;
+  Priority priority;
+
+  // Equal for equal types, whichever library they are defined in; to switch on.
+  constexpr uint64_t key() const { return key_of(kind, number); }
+  static constexpr uint64_t key_of(std::string_view kind, int number) {
+    uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+    for (const char letter : kind)
+      hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+    return hash << 16 ^ static_cast<uint64_t>(number);
+  }
+};
+
+class EventEncoder;
+
+class Event {
+ public:
+  virtual ~Event() = default;
+
+  Priority priority() const { return priority_; }
+  // The protocol that it belongs to.
+  virtual std::string_view kind() const = 0;
+  // EventType::key() of a native event; 0 of one whose class is Python's.
+  uint64_t key() const { return key_; }
+
+  // Appends the whole event, as messages between processes carry it. What this throws leaves `out`
+  // as it was, or longer.
+  virtual void encode(EventEncoder& encoder, std::string& out) const = 0;
+  // Appends what an event log holds of it.
+  virtual void encode_for_log(EventEncoder& encoder, std::string& out) const {
+    encode(encoder, out);
+  }
+
+ protected:
+  constexpr Event(uint64_t key, Priority priority) : key_(key), priority_(priority) {}
+  Event(const Event&) = default;
+  Event& operator=(const Event&) = default;
+
+ private:
+  uint64_t key_;
+  Priority priority_;
+};
+
+using EventPtr = std::shared_ptr<const Event>;
+
+}  // namespace agora

@@ -1,0 +1,102 @@
+// The master: owns the cell, grants claims first come first served, and notifies owners and workers
+// of what became of them.
+//
+//   CommitRequest   -> the cell decides; CommitReply to who asked, TasksStarted to the workers,
+//                      TasksCancelled and TasksEnded for victims; ClaimsSettled to the owner of the
+//                      tasks if somebody else asked
+//   SyncRequest     -> SyncReply: one delta per partition
+//   TasksFinished   -> the allocations end; TasksEnded to those agents that want ends
+//   MachinesChanged -> what ran on machines that went down is lost: TasksCancelled, TasksEnded
+//   RunningRequest  -> RunningReply
+//   SampleDue       -> a row of the cell's time series; all rows are handed out
+//
+// Watchers (participants beside the master, and the worker pool where protocols have queues at the
+// machines) are notified of every start, end and machine change; the pool not of the ends that it
+// reported itself.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "events.hpp"
+#include "participant.hpp"
+#include "schedulers/native/change_kind.hpp"
+#include "shared_state/native/observed_cell.hpp"
+
+namespace agora {
+
+// What runs at time 0.
+struct InitialTasks {
+  SharedColumn<int64_t> task;     // [k]
+  SharedColumn<int32_t> machine;  // [k]
+  SharedColumn<int32_t> owner;    // [k]
+};
+
+struct MasterSettings {
+  SharedTable<int64_t> request;    // [tasks, R], of every task
+  SharedColumn<int32_t> priority;  // [tasks]
+  InitialTasks initial;
+  std::vector<bool> wants_ends;  // by agent: whether it is notified when its tasks finish
+  int64_t sample_us = 0;
+  std::vector<int64_t> watchers;  // addresses
+  int64_t capacity = 0;           // of all machines, in the first resource
+  // The quota group of each task, [tasks], and how many groups there are; none: none is recorded.
+  std::optional<SharedColumn<int32_t>> quota_of_task;
+  int64_t quotas = 0;
+  SharedColumn<int64_t> partition_offsets;  // [P + 1], of the machines
+};
+
+class Master : public Participant {
+ public:
+  // records: has the tables of the master, and outlives it.
+  Master(ObservedCell cell, MasterSettings settings, Measurements& records);
+  // Another cell, or the same one with other observers, from now on.
+  void set_cell(ObservedCell cell) { cell_ = std::move(cell); }
+
+  void handle(int64_t now_us, const EventPtr& event, Effects& effects) override;
+
+  // Allocations that have not ended.
+  int64_t running() const { return running_; }
+  int64_t epoch() const { return epoch_; }
+  // As of a checkpoint.
+  void restore(int64_t epoch, int64_t running) {
+    epoch_ = epoch;
+    running_ = running;
+  }
+
+  // Tasks still running when the run ends, with the time they are due to end, so that job
+  // completion times are not cut off at the last commit. Allocations that have ended otherwise, of
+  // which the worker pool has not been notified yet, are left out.
+  void record_due_ends(const SharedColumn<int64_t>& allocation,
+                       const SharedColumn<int64_t>& end_us);
+
+ private:
+  void start(int64_t now_us, const Started& event, Effects& effects);
+  void commit(int64_t now_us, const CommitRequest& event, Effects& effects);
+  void sync(int64_t now_us, const SyncRequest& event, Effects& effects);
+  void show_running(const RunningRequest& event, Effects& effects);
+  void finish_tasks(int64_t now_us, const TasksFinished& event, Effects& effects);
+  void change_machines(int64_t now_us, const EventPtr& event, Effects& effects);
+  void sample(int64_t now_us, int64_t sample, Effects& effects);
+  void record_shares(int64_t now_us, const QuotaShares& event);
+  void record_quota_use(int64_t now_us);
+
+  void notify_started(EventPtr started, Effects& effects);
+  void notify_ended(int64_t now_us, const Released& ended, ChangeKind change, Effects& effects);
+  SharedColumn<int32_t> owner_column(int32_t owner, size_t count);
+
+  ObservedCell cell_;
+  MasterSettings settings_;
+  std::vector<int64_t> beside_;  // the watchers but for the worker pool
+  bool any_wants_ends_ = false;
+  Measurements& records_;
+  std::unordered_map<int32_t, SharedColumn<int32_t>> owner_columns_;
+  int64_t epoch_ = 0;
+  int64_t running_ = 0;
+};
+
+}  // namespace agora

@@ -1,0 +1,273 @@
+// The Python face of a struct that lists its fields (field.hpp): a class that is used like a frozen
+// dataclass with slots. It has the fields as read-only attributes and as arguments of the
+// constructor, __match_args__, equality by value, a repr, and the fields that dataclasses.fields()
+// and replace() look for; it can be pickled.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "bound_column.hpp"
+#include "field.hpp"
+
+namespace agora {
+
+// How values of one type go to Python and come back. from() throws TypeError or ValueError that
+// names the field.
+template <class T>
+struct BoundValue;
+
+template <>
+struct BoundValue<int64_t> {
+  static nanobind::object to(int64_t value) { return nanobind::steal(PyLong_FromLongLong(value)); }
+  static int64_t from(nanobind::handle value, const char* field) {
+    const nanobind::object index = PyLong_Check(value.ptr())
+                                       ? nanobind::borrow(value)
+                                       : nanobind::steal(PyNumber_Index(value.ptr()));
+    if (!index.is_valid()) {
+      PyErr_Clear();
+      throw nanobind::type_error((std::string(field) + ": expected an integer").c_str());
+    }
+    const long long number = PyLong_AsLongLong(index.ptr());
+    if (number == -1 && PyErr_Occurred()) throw nanobind::python_error();
+    return number;
+  }
+};
+
+template <>
+struct BoundValue<bool> {
+  static nanobind::object to(bool value) { return nanobind::borrow(value ? Py_True : Py_False); }
+  static bool from(nanobind::handle value, const char* field) {
+    const int truth = PyObject_IsTrue(value.ptr());
+    if (truth >= 0) return truth != 0;
+    PyErr_Clear();
+    throw nanobind::type_error((std::string(field) + ": expected True or False").c_str());
+  }
+};
+
+template <class T>
+struct BoundValue<SharedColumn<T>> {
+  static nanobind::object to(const AnyColumn& value) { return array_of(value); }
+  static SharedColumn<T> from(nanobind::handle value, const char* field) {
+    return SharedColumn<T>(column_from(value, field, letter_of<T>(), false));
+  }
+};
+
+template <class T>
+struct BoundValue<SharedTable<T>> {
+  static nanobind::object to(const AnyColumn& value) { return array_of(value); }
+  static SharedTable<T> from(nanobind::handle value, const char* field) {
+    return SharedTable<T>(column_from(value, field, letter_of<T>(), true));
+  }
+};
+
+template <>
+struct BoundValue<AnyColumn> {
+  static nanobind::object to(const AnyColumn& value) { return array_of(value); }
+  static AnyColumn from(nanobind::handle value, const char* field) {
+    return column_from(value, field);
+  }
+};
+
+template <class T>
+struct BoundValue<std::optional<T>> {
+  static nanobind::object to(const std::optional<T>& value) {
+    return value ? BoundValue<T>::to(*value) : nanobind::none();
+  }
+  static std::optional<T> from(nanobind::handle value, const char* field) {
+    if (value.is_none()) return std::nullopt;
+    return BoundValue<T>::from(value, field);
+  }
+};
+
+// A struct with a face of its own.
+template <class T>
+struct BoundValue<std::shared_ptr<const T>> {
+  static nanobind::object to(const std::shared_ptr<const T>& value) {
+    return nanobind::cast(std::const_pointer_cast<T>(value));
+  }
+  static std::shared_ptr<const T> from(nanobind::handle value, const char* field) {
+    std::shared_ptr<T> held;
+    if (!nanobind::try_cast(value, held) || !held)
+      throw nanobind::type_error((std::string(field) + ": expected a " + T::kName).c_str());
+    return held;
+  }
+};
+
+template <class T>
+struct BoundValue<std::vector<T>> {
+  static nanobind::object to(const std::vector<T>& values) {
+    nanobind::object made = nanobind::steal(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+    for (size_t at = 0; at < values.size(); ++at)
+      PyTuple_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(at),
+                       BoundValue<T>::to(values[at]).release().ptr());
+    return made;
+  }
+  static std::vector<T> from(nanobind::handle value, const char* field) {
+    std::vector<T> made;
+    for (const nanobind::handle part : nanobind::iter(value))
+      made.push_back(BoundValue<T>::from(part, field));
+    return made;
+  }
+};
+
+namespace detail {
+
+template <class T, size_t at>
+constexpr auto field_at() {
+  return std::get<at>(T::fields());
+}
+
+template <class T, size_t at>
+using FieldValue =
+    std::remove_cvref_t<decltype(std::declval<const T&>().*field_at<T, at>().member)>;
+
+template <class T, size_t at>
+PyObject* get_field(PyObject* self, void*) {
+  if (!nanobind::inst_ready(self)) {
+    PyErr_SetString(PyExc_AttributeError, field_at<T, at>().name);
+    return nullptr;
+  }
+  try {
+    const T& of = *nanobind::inst_ptr<T>(self);
+    return BoundValue<FieldValue<T, at>>::to(of.*field_at<T, at>().member).release().ptr();
+  } catch (nanobind::python_error& error) {
+    error.restore();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+
+template <class T, size_t... at>
+PyGetSetDef* getters(std::index_sequence<at...>) {
+  static std::array<PyGetSetDef, sizeof...(at) + 1> made{
+      PyGetSetDef{field_at<T, at>().name, &get_field<T, at>, nullptr, nullptr, nullptr}...,
+      PyGetSetDef{}};
+  return made.data();
+}
+
+template <size_t>
+using Argument = nanobind::handle;
+
+template <class T>
+constexpr size_t required_fields() {
+  if constexpr (requires { T::kRequired; }) return T::kRequired;
+  return kFieldCount<T>;
+}
+
+template <class T, class Class, size_t... required, size_t... optional>
+void bind_constructor(Class& face, std::index_sequence<required...>,
+                      std::index_sequence<optional...>) {
+  const auto set = []<size_t at>(T& made, nanobind::handle value,
+                                 std::integral_constant<size_t, at>) {
+    if (value.ptr() == Py_Ellipsis) return;  // its default
+    made.*field_at<T, at>().member =
+        BoundValue<FieldValue<T, at>>::from(value, field_at<T, at>().name);
+  };
+  constexpr size_t first = sizeof...(required);
+  face.def(
+      "__init__",
+      [set](T* self, Argument<required>... given, Argument<optional>... others) {
+        T made;
+        (set(made, given, std::integral_constant<size_t, required>{}), ...);
+        (set(made, others, std::integral_constant<size_t, first + optional>{}), ...);
+        new (self) T(std::move(made));
+      },
+      nanobind::arg(field_at<T, required>().name).none()...,
+      (nanobind::arg(field_at<T, first + optional>().name).none() =
+           nanobind::borrow(Py_Ellipsis))...);
+}
+
+template <class T>
+nanobind::tuple values_of(const T& of) {
+  nanobind::list values;
+  for_each_field(of, [&]<class Value>(const char*, const Value& value) {
+    values.append(BoundValue<Value>::to(value));
+  });
+  return nanobind::tuple(values);
+}
+
+template <class Value>
+bool equal_values(const Value& left, const Value& right) {
+  return left == right;
+}
+template <class T>
+bool equal_values(const std::shared_ptr<const T>& left, const std::shared_ptr<const T>& right);
+template <class T>
+bool equal_values(const std::vector<T>& left, const std::vector<T>& right) {
+  if (left.size() != right.size()) return false;
+  for (size_t at = 0; at < left.size(); ++at)
+    if (!equal_values(left[at], right[at])) return false;
+  return true;
+}
+
+template <class T>
+bool equal_structs(const T& left, const T& right) {
+  return std::apply(
+      [&](const auto&... field) {
+        return (equal_values(left.*field.member, right.*field.member) && ...);
+      },
+      T::fields());
+}
+template <class T>
+bool equal_values(const std::shared_ptr<const T>& left, const std::shared_ptr<const T>& right) {
+  return left == right || equal_structs(*left, *right);
+}
+
+}  // namespace detail
+
+// The slots that a face of T is made with: its attributes.
+template <class T>
+PyType_Slot* field_slots() {
+  static PyType_Slot slots[] = {
+      {Py_tp_getset, detail::getters<T>(std::make_index_sequence<kFieldCount<T>>{})}, {0, nullptr}};
+  return slots;
+}
+
+// Gives a face everything else.
+template <class T, class Class>
+void bind_fields(Class& face) {
+  constexpr size_t required = detail::required_fields<T>();
+  detail::bind_constructor<T>(face, std::make_index_sequence<required>{},
+                              std::make_index_sequence<kFieldCount<T> - required>{});
+  face.def(
+      "__eq__",
+      [](const T& self, nanobind::handle other) -> nanobind::object {
+        const T* right = nullptr;
+        if (!nanobind::try_cast(other, right) || !right) return nanobind::borrow(Py_NotImplemented);
+        return nanobind::bool_(detail::equal_structs(self, *right));
+      },
+      nanobind::arg().none());
+  face.attr("__hash__") = nanobind::none();
+  face.def("__repr__", [](const T& self) {
+    std::string text = std::string(T::kName) + "(";
+    bool first = true;
+    for_each_field(self, [&]<class Value>(const char* name, const Value& value) {
+      text += first ? "" : ", ";
+      first = false;
+      text += std::string(name) + "=" + nanobind::repr(BoundValue<Value>::to(value)).c_str();
+    });
+    return text + ")";
+  });
+  face.def("__reduce__", [](nanobind::handle self) {
+    return nanobind::make_tuple(self.type(), detail::values_of(*nanobind::inst_ptr<T>(self)));
+  });
+  nanobind::list names;
+  std::apply([&](const auto&... field) { (names.append(nanobind::str(field.name)), ...); },
+             T::fields());
+  face.attr("__match_args__") = face.attr("__slots__") = nanobind::tuple(names);
+  const nanobind::object shape =
+      nanobind::module_::import_("dataclasses").attr("make_dataclass")(T::kName, names);
+  face.attr("__dataclass_fields__") = shape.attr("__dataclass_fields__");
+}
+
+}  // namespace agora

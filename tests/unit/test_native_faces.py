@@ -1,0 +1,143 @@
+"""The Python faces of native structs: used like frozen dataclasses, and typed as they are."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import dataclasses
+import gc
+import pickle
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import parsync.core._native
+import parsync.protocols._native
+import shared_state._native
+from parsync.core.event import CoreEvent, Event
+from parsync.core.events import CORE_EVENTS, MachinesDue, SyncReply, TasksStarted, TasksSubmitted
+from parsync.protocols.optimistic.event import OptimisticEvent
+from parsync.protocols.optimistic.events import SyncDue
+from shared_state.cell import Cell
+from shared_state.partition import Partitioning
+from shared_state.tasks import CellSpec
+from shared_state.transaction import PartitionDelta, Transaction
+
+ROOT = Path(__file__).parents[2]
+MODULES = (shared_state._native, parsync.core._native, parsync.protocols._native)
+I64 = np.array([3, 1, 2], np.int64)
+I32 = np.array([0, 5, 7], np.int32)
+
+
+def typed_fields(module: object) -> dict[str, list[str]]:
+    """The fields of the dataclass-like classes of a module's stub, by class."""
+    stub = ROOT / (module.__name__.replace(".", "/") + ".pyi")  # type: ignore[attr-defined]
+    return {
+        node.name: [part.target.id for part in node.body if isinstance(part, ast.AnnAssign)]  # type: ignore[union-attr]
+        for node in ast.parse(stub.read_text()).body
+        if isinstance(node, ast.ClassDef) and node.decorator_list
+    }
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_the_types_name_the_fields_that_there_are(module: object) -> None:
+    typed = typed_fields(module)
+    faces = {
+        name: list(value.__match_args__)
+        for name, value in vars(module).items()
+        if isinstance(value, type) and hasattr(value, "__match_args__")
+    }
+    assert typed == faces and typed
+
+
+def test_faces_are_used_like_dataclasses() -> None:
+    event = TasksStarted(7, I64, I64, I32, owner=I32)
+    assert [field.name for field in dataclasses.fields(TasksStarted)] == [  # type: ignore[arg-type]
+        "start_us",
+        "task",
+        "allocation",
+        "machine",
+        "owner",
+    ]
+    match event:
+        case TasksStarted(start_us, task):
+            assert start_us == 7 and task is I64
+        case _:
+            pytest.fail("no match")
+    later = dataclasses.replace(event, start_us=8)  # type: ignore[type-var]
+    assert later.start_us == 8 and later != event
+    assert dataclasses.replace(later, start_us=7) == event  # type: ignore[type-var]
+    assert event == TasksStarted(7, I64.copy(), I64, I32, I32)
+    assert event != TasksStarted(7, I64[::-1], I64, I32, I32)
+    assert event != 7 and event != MachinesDue(7)
+    assert repr(MachinesDue(3)) == "MachinesDue(row=3)"
+    assert "task=array([3, 1, 2])" in repr(event)
+    assert pickle.loads(pickle.dumps(event)) == event == copy.deepcopy(event)
+    with pytest.raises(AttributeError):
+        event.start_us = 3  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        hash(event)
+
+
+def test_faces_count_as_events_of_their_protocol() -> None:
+    assert all(issubclass(cls, CoreEvent) for cls in CORE_EVENTS)
+    assert isinstance(SyncDue(1), OptimisticEvent) and isinstance(SyncDue(1), Event)
+    assert not isinstance(SyncDue(1), CoreEvent)
+
+
+def test_parts_are_equal_by_value() -> None:
+    def delta(row: int) -> PartitionDelta:
+        rows = np.array([row], np.uint16)
+        return PartitionDelta(0, 0, 1, 5, rows, np.ones((1, 1), np.int8), np.ones(1, bool), None)
+
+    assert SyncReply(0, (delta(1),)) == SyncReply(0, (delta(1),))
+    assert SyncReply(0, (delta(1),)) != SyncReply(0, (delta(2),))
+    assert SyncReply(0, (delta(1),)) != SyncReply(0, (delta(1), delta(1)))
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (np.zeros(2, np.int32), r"task: expected an array int64\[n\]"),
+        (np.zeros((2, 1), np.int64), r"task: expected an array int64\[n\]"),
+        (np.zeros(2), "task: expected an array"),
+        ([1, 2], "task: expected an array"),
+        (None, "task: expected an array"),
+    ],
+)
+def test_a_column_of_another_kind_is_refused(column: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TasksSubmitted(column)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("number", ["3", None, 2.5, 1 << 63])
+def test_what_is_no_number_of_64_bits_is_refused(number: object) -> None:
+    with pytest.raises((TypeError, OverflowError)):
+        MachinesDue(number)  # type: ignore[arg-type]
+
+
+def test_given_arrays_are_kept_and_native_ones_are_read_only() -> None:
+    strided = np.arange(8)[::2]
+    assert TasksSubmitted(I64).task is I64
+    assert TasksSubmitted(strided).task.tolist() == [0, 2, 4, 6]
+    ones = np.ones(4, np.int64)
+    permille = np.full(1, 1000, np.int64)
+    spec = CellSpec(("slots",), ones[:, None], ones.astype(np.int32), ones, permille)
+    cell = Cell(spec, Partitioning.by_topology(spec, 2))
+    none = np.zeros(0, np.int64)
+    row = cell.snapshot(1, 3, False).row
+    assert row.tolist() == [0, 1] and not row.flags.writeable
+    assert cell.release(none, None, 0).task.tolist() == []
+
+
+def test_faces_and_their_arrays_are_freed() -> None:
+    column = np.arange(1000)
+    references = sys.getrefcount(column)
+    events = [TasksSubmitted(column) for _ in range(50)]
+    assert [event.task is column for event in events] == [True] * 50
+    transaction = Transaction(0, 1, column, column.astype(np.int32), column.reshape(-1, 1), column)
+    del events, transaction
+    gc.collect()
+    assert sys.getrefcount(column) == references

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from schedulers import _native
 from shared_state.tasks import Int64, fits
 
 MAX_UNITS = 1 << 20  # of one machine; bounds tasks that ask for nothing
@@ -23,16 +24,8 @@ def units_in(resources: Int64, unit: Int64) -> Int64:
     """How many of `unit` (int64[R]) fit each row of `resources` (int64[M, R]): int64[M]. A resource
     of which the unit is 0 does not count; if it is 0 in all, rows with room in some resource hold
     MAX_UNITS, and others none."""
-    count = np.full(len(resources), MAX_UNITS, np.int64)
-    if not unit.any():
-        count[(resources <= 0).all(axis=1)] = 0
-        return count
-    for r in np.flatnonzero(unit):
-        column = resources[:, r]
-        if unit[r] > 1:
-            column = column // unit[r]
-        np.minimum(count, column, out=count)
-    return np.maximum(count, 0, out=count)
+    count: Int64 = _native.units_in(resources, unit, MAX_UNITS)
+    return count
 
 
 def fits_somewhere(request: Int64, free: Int64) -> NDArray[np.bool_]:
@@ -56,6 +49,9 @@ class TypicalRequest:
     def update(self, request: Int64) -> bool:
         """Look at the waiting requests (int64[n, R]); True when the unit changed."""
         if len(request) == 0:
+            return False
+        if self._known and bool((request == self.unit).all()):
+            self.exact = True
             return False
         typical = self.typical(request)
         changed = not self._known or bool(np.any(4 * np.abs(typical - self.unit) > self.unit))

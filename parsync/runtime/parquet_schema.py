@@ -16,18 +16,15 @@ import pyarrow as pa
 from parsync.schema import Column, TableSchema
 
 
-def arrow_schema(table: TableSchema, nullable: bool = True) -> Any:
-    """The schema of a table's files.
-
-    Args:
-        nullable: Whether Arrow marks columns as nullable, its default; no value is ever missing.
-    """
+def arrow_schema(table: TableSchema) -> Any:
+    """The schema of a table's files. No column is nullable: no value is ever missing, and what
+    would mark the missing ones took a quarter of the writing time."""
     described = {name: _described(column) for name, column in table.columns.items()}
     fields = [
         pa.field(
             name,
             pa.from_numpy_dtype(column.dtype),
-            nullable,
+            False,
             {key: value if type(value) is str else _json(value) for key, value in metadata.items()},
         )
         for (name, column), metadata in zip(table.columns.items(), described.values(), strict=True)

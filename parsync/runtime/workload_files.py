@@ -77,7 +77,7 @@ def write_workload(directory: Path, workload: Workload, partitions: Sequence[int
     files: dict[str, str] = {}
     for name, columns in _tables(workload, counts):
         path = directory / f"{name}.parquet"
-        files[path.name] = _write_table(path, arrow_schema(schemas[name], False), columns)
+        files[path.name] = _write_table(path, arrow_schema(schemas[name]), columns)
     catalog = workload.catalog
     content: dict[str, Any] = {
         "format": FORMAT,

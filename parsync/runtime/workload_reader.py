@@ -70,7 +70,7 @@ def read_workload(directory: Path) -> Workload:
 
     def table(name: str) -> Columns:
         file = directory / f"{name}.parquet"
-        return _read_table(file, arrow_schema(schemas[name], False), digests.get(file.name))
+        return _read_table(file, arrow_schema(schemas[name]), digests.get(file.name))
 
     try:
         schemas = workload_schemas(dimensions, partitions, quota_groups, has_mapreduce)

@@ -109,10 +109,11 @@ class Aggregators:
         """
         new: list[AggregatorArcs] = []
         while True:
-            named = np.unique(to_aggregator(head[head < 0]))
+            named = to_aggregator(head[head < 0])
             named = named[self.node[named] == NO_NODE]
             if len(named) == 0:
                 break
+            named = np.unique(named)
             self.node[named] = self._graph.add_nodes(len(named))
             arcs = self._policy.aggregator_arcs(named, load)
             check_heads(self._policy, arcs.head, self._machines, "an aggregator")

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedulers import _native
-from schedulers.flow.arrays import rank_within
 from schedulers.flow.policies.policy import TaskArcs
 from schedulers.objective import placement_cost
 from shared_state.random import Stream
@@ -129,13 +128,9 @@ def fit_together(tasks: TaskBatch, machine: Int64, free: Int64) -> NDArray[np.bo
         machine: int64[n].
         free: int64[M, R].
     """
-    order = np.lexsort((tasks.task, -tasks.priority.astype(np.int64), machine))
-    request = tasks.request[order]
-    total = np.cumsum(request, axis=0)
-    first = np.arange(len(order)) - rank_within(machine[order])
-    total -= total[first] - request[first]
-    fit = np.empty(len(order), bool)
-    fit[order] = np.all((total <= free[machine[order]]) | (request == 0), axis=1)
+    fit: NDArray[np.bool_] = _native.fit_together(
+        tasks.task, tasks.priority, tasks.request, machine, free, free.shape[1]
+    )
     return fit
 
 
@@ -192,12 +187,5 @@ def in_whole_gangs(gang: Int64, waiting_gang: Int64) -> NDArray[np.bool_]:
         waiting_gang: int64[w], the gangs of all waiting tasks, the placed ones among them.
             Negative: no gang.
     """
-    whole = np.ones(len(gang), bool)
-    member = np.flatnonzero(gang >= 0)
-    if len(member) == 0:
-        return whole
-    ids, placed = np.unique(gang[member], return_counts=True)
-    entry = np.minimum(np.searchsorted(ids, waiting_gang), len(ids) - 1)
-    waiting = np.bincount(entry[ids[entry] == waiting_gang], minlength=len(ids))
-    whole[member] = (placed == waiting)[np.searchsorted(ids, gang[member])]
+    whole: NDArray[np.bool_] = _native.in_whole_gangs(gang, waiting_gang)
     return whole

@@ -23,11 +23,11 @@ from schedulers.flow.extraction import flow_placements
 from schedulers.flow.job_aggregators import JobAggregators
 from schedulers.flow.machine_arcs import MachineArcs
 from schedulers.flow.patience_arcs import PatienceArcs
-from schedulers.flow.policies.policy import MachineLoad, Policy, PolicyError, TaskArcs
+from schedulers.flow.policies.policy import MachineLoad, Policy
 from schedulers.flow.policy_checks import check_costs, check_heads
 from schedulers.flow.slot_pricing import SlotPricing, SlotState
-from schedulers.flow.solver_graph import UNSCHEDULED, SolverGraph
-from schedulers.flow.task_table import NO_ROW, TaskNodeState, TaskTable
+from schedulers.flow.solver_graph import JoiningTasks, SolverGraph
+from schedulers.flow.task_table import TaskNodeState, TaskState, TaskTable
 from shared_state.tasks import Int64, TaskBatch
 from shared_state.view import ClusterView
 
@@ -61,17 +61,8 @@ class FlowGraph:
         self._progress = -1  # quantum the running arcs are priced for
         self._tasks = 0
         self._patience = PatienceArcs(self._arcs, self._sink, policy)
-        self._abandoned: list[Int64] = []  # nodes of tasks that left the table
 
     # --- the round's changes ---------------------------------------------------------------------
-
-    def abandon(self, table: TaskTable, row: Int64) -> None:
-        """These tasks leave the table: their nodes leave the graph with the next update."""
-        present = row[table.node_state[row] != TaskNodeState.NONE]
-        if len(present):
-            self._abandoned.append(table.node[present])
-            self._jobs.leave(table.job[present])
-            table.node_state[present] = TaskNodeState.NONE
 
     def update(
         self,
@@ -88,50 +79,37 @@ class FlowGraph:
         """
         self._arcs.added = self._arcs.altered = 0
         self._quantum = now_us // self._policy.wait_price.quantum_us
-        wanted = table.wanted_node_state(self._preemption)
-        outdated = table.node_state != wanted
-        # A waiting task that now runs keeps its node and gets one more arc.
-        started = np.flatnonzero(
-            outdated
-            & (table.node_state == TaskNodeState.WAITING)
-            & (wanted == TaskNodeState.RUNNING)
-        )
-        outdated[started] = False
-        leaving = np.flatnonzero(outdated & (table.node_state != TaskNodeState.NONE))
-        joining = np.flatnonzero(outdated & (wanted != TaskNodeState.NONE))
-        self.abandon(table, leaving)
-        self._remove_abandoned()
-        self._set_load(load, slots)
+        removed, started, joining = table.begin_update(self._preemption)
+        if len(removed):
+            self._tasks -= len(removed)
+            self.solver.remove_nodes(removed)
+        self._aggregators.set_load(self._machine_arcs.set_load(load, slots), load)
         self.joined = len(joining)
         if len(joining):
             self._join(table, joining, load, stream)
-        self._jobs.close_empty()
-        self._jobs.price_waiting(self._quantum)
+        self._jobs.close_empty(table)
+        self._jobs.price_waiting(table, self._quantum)
+        waits = joining
         if self._preemption:
+            runs = table.state[joining] == TaskState.RUNNING
+            waits = joining[~runs]
             self._price_running_arcs(table, now_us)
-            self._add_running_arcs(
-                table,
-                np.concatenate([started, joining[wanted[joining] == TaskNodeState.RUNNING]]),
-                now_us,
-            )
+            # A waiting task that now runs keeps its node and gets one more arc.
+            self._add_running_arcs(table, np.concatenate([started, joining[runs]]), now_us)
         if self._policy.patience_us:
-            self._patience.add(table, joining[wanted[joining] == TaskNodeState.WAITING], now_us)
+            self._patience.add(table, waits, now_us)
             self._patience.close(table, started, now_us)
-        table.node_state[joining] = wanted[joining]
-        table.node_state[started] = TaskNodeState.RUNNING
+        table.end_update()
         self.solver.set_supply([self._sink], [-self._tasks])
 
     def solve(self, table: TaskTable) -> None:
-        """Re-optimise, and update the `next_hop` of tasks from the arcs whose flow changed."""
+        """Re-optimise, and take in what flow has changed."""
         status = self.solver.resolve()
         if status != Status.OPTIMAL:
             raise RuntimeError(
                 f"{self._name}: the flow problem was left {status.name}{self._infeasibility(table)}"
             )
-        arc, flow = self.solver.changed_flow()
-        self._arcs.move_flow(arc, flow, self._aggregators.inner.flow)
-        carries = (self._arcs.row_of_arc[arc] != NO_ROW) & (flow > 0)
-        table.next_hop[self._arcs.row_of_arc[arc[carries]]] = arc[carries]
+        self._arcs.take_flow(self._aggregators.inner.flow)
 
     def _infeasibility(self, table: TaskTable) -> str:
         """Describe an INFEASIBLE solve: what the cut proves, and which tasks are on its side."""
@@ -148,10 +126,20 @@ class FlowGraph:
         """Whether the last solve is proved optimal: everywhere, or where it touched the graph."""
         return self.solver.certify() if whole else self.solver.certify_touched()
 
-    def destination(self, table: TaskTable, row: Int64) -> Int64:
+    def destination(self, row: Int64) -> Int64:
         """Where the flow of these tasks of the graph goes first, int64[n]: a machine row,
         to_aggregator(a), or UNSCHEDULED."""
-        return self._arcs.head_of_arc[table.next_hop[row]]
+        return self._arcs.destination(row)
+
+    def sent(self, row: Int64) -> tuple[Int64, Int64]:
+        """The tasks among these (rows, int64[n]) that the flow does not leave waiting, and where it
+        takes them first: rows and heads, int64[k] each."""
+        return self._arcs.sent(row)
+
+    def stays(self, table: TaskTable, row: Int64) -> NDArray[np.bool_]:
+        """Whether the flow lets each of these running tasks (rows, int64[n]) run on: bool[n]."""
+        stays: NDArray[np.bool_] = self._arcs.next_hop(row) == table.running_arc[row]
+        return stays
 
     def placements(
         self,
@@ -174,13 +162,11 @@ class FlowGraph:
         room = self._machine_arcs.room
         if len(staying):
             room = room - np.bincount(staying, minlength=len(room))
-        direct = np.flatnonzero(head >= 0)
-        arcs = self._policy.task_arcs(table.batch(row[direct]))
         _, chosen = flow_placements(
             view,
             head,
             table.request[row],
-            TaskArcs(direct[arcs.row], arcs.head, arcs.cost),
+            self._arcs.direct_arcs(row, head),
             self._aggregators.flow(),
             room,
             stream,
@@ -248,42 +234,29 @@ class FlowGraph:
         arcs = self._policy.task_arcs(tasks)
         check_heads(self._policy, arcs.head, self._machines, "a task")
         self._aggregators.open(arcs.head, load, stream)
-        submitted = tasks.submit_us // self._policy.wait_price.quantum_us
-        place = self._jobs.enter(tasks.job, submitted, self._quantum)
+        late = self._jobs.enter(table, row, self._quantum)
         node = self._arcs.add_nodes(len(row), supply=1)
-        table.node[row] = node
+        table.set_node(row, node)
         self._tasks += len(row)
-        late = self._jobs.first_quantum[place] - submitted
-        unscheduled = self._policy.unscheduled_cost(tasks) + self._policy.wait_price.cost * late
-        head = np.concatenate([arcs.head, np.full(len(row), UNSCHEDULED)])
-        into = self._aggregators.node_of(arcs.head, np.zeros(len(arcs.head), bool))
-        head_node = np.concatenate([into, self._jobs.node[place]])
-        cost = np.concatenate([arcs.cost, unscheduled])
-        check_costs(self._policy, cost, "out of a task")
-        self._arcs.add_task_arcs(
-            np.concatenate([row[arcs.row], row]),
-            np.concatenate([node[arcs.row], node]),
-            head,
-            head_node,
-            cost,
+        unscheduled = self._policy.unscheduled_cost(tasks) + late
+        check_costs(self._policy, arcs.cost, "out of a task")
+        check_costs(self._policy, unscheduled, "out of a task")
+        self._arcs.add_joining_tasks(
+            JoiningTasks(row, node, table.job_node(row), unscheduled),
+            arcs,
+            self._machine_arcs.entrance_of_preferred,
+            self._aggregators.node,
         )
-
-    def _remove_abandoned(self) -> None:
-        if not self._abandoned:
-            return
-        node = np.concatenate(self._abandoned)
-        self._abandoned = []
-        self._tasks -= len(node)
-        self.solver.remove_nodes(node)
 
     def _add_running_arcs(self, table: TaskTable, row: Int64, now_us: int) -> None:
         machine = table.machine[row]
-        table.running_arc_cost[row] = self._policy.running_arc_cost(table.batch(row), machine)
-        cost = self._running_arc_cost(table, row, now_us)
+        base = self._policy.running_arc_cost(table.batch(row), machine)
+        cost = base - self._progress_price(table, row, now_us)
         check_costs(self._policy, cost, "out of a task")
-        table.running_arc[row] = self._arcs.add_task_arcs(
+        arc = self._arcs.add_task_arcs(
             row, table.node[row], machine, self._machine_arcs.node[machine], cost
         )
+        table.set_running_arc(row, arc, base)
 
     def _price_running_arcs(self, table: TaskTable, now_us: int) -> None:
         quantum = now_us // self._policy.progress_price.quantum_us
@@ -291,19 +264,11 @@ class FlowGraph:
             return
         self._progress = quantum
         row = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
-        self.solver.set_cost(table.running_arc[row], self._running_arc_cost(table, row, now_us))
+        cost = table.running_arc_cost[row] - self._progress_price(table, row, now_us)
+        self.solver.set_cost(table.running_arc[row], cost)
         self._arcs.altered += len(row)
 
-    def _running_arc_cost(self, table: TaskTable, row: Int64, now_us: int) -> Int64:
+    def _progress_price(self, table: TaskTable, row: Int64, now_us: int) -> Int64:
         price = self._policy.progress_price
         progress: Int64 = now_us // price.quantum_us - table.since_us[row] // price.quantum_us
-        return table.running_arc_cost[row] - price.cost * progress
-
-    # --- machines --------------------------------------------------------------------------------
-
-    def _set_load(self, load: MachineLoad, slots: SlotState | None) -> None:
-        if load.room.min(initial=0) < 0:
-            raise PolicyError(
-                f"{self._name}: machine {int(load.room.argmin())} has a negative capacity"
-            )
-        self._aggregators.set_load(self._machine_arcs.set_load(load, slots), load)
+        return price.cost * progress

@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from schedulers.flow.arrays import differing
 from schedulers.flow.extraction import NO_SLOT_PRICES, PricedSlots
 from schedulers.flow.policies.policy import MachineLoad
 from schedulers.flow.slot_arcs import SlotArcs
@@ -32,6 +33,7 @@ class MachineArcs:
 
     Attributes:
         node: int64[M], where running tasks enter, and placements without a price.
+        entrance_of_preferred: int64[M], where tasks enter machines that they prefer.
         room: int64[M], how many units may flow through each machine.
         replaces_inner: Whether the priced arcs are arcs out of aggregators, in place of those that
             the policy asks for.
@@ -54,7 +56,7 @@ class MachineArcs:
         self.replaces_inner = (
             pricing is not None and pricing.elsewhere_only and pricing.policy.one_arc_elsewhere
         )
-        self.node = self._entrance = graph.add_nodes(machines)
+        self.node = self._entrance = self.entrance_of_preferred = graph.add_nodes(machines)
         self.room = zero = np.zeros(machines, np.int64)
         self._to_sink = np.zeros(0, np.int64)
         self.slots = None
@@ -67,6 +69,8 @@ class MachineArcs:
             self.slots = SlotArcs(graph, pricing, np.full(machines, NO_NODE), self.node)
         elif pricing is not None:
             self._entrance = graph.add_nodes(machines)
+            if not pricing.elsewhere_only:
+                self.entrance_of_preferred = self._entrance
             self.slots = SlotArcs(graph, pricing, self._entrance, self.node)
 
     def is_priced(self, is_elsewhere: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -98,11 +102,11 @@ class MachineArcs:
 
     def set_load(self, load: MachineLoad, slots: SlotState | None) -> Int64:
         """Set capacities and slot prices, and return the machines whose room changed."""
-        machine = np.flatnonzero(load.room != self.room)
+        machine = differing(load.room, self.room)
         if self.slots is not None and slots is not None:
             self.slots.update(load, slots, machine)
         if len(machine):
-            self.room = load.room.copy()
+            self.room = load.room
             if len(self._to_sink):
                 self._graph.solver.set_capacity(self._to_sink[machine], self.room[machine])
                 self._graph.altered += len(machine)

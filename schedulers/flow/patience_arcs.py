@@ -11,7 +11,7 @@ import numpy as np
 from schedulers.flow.policies.policy import UNBOUNDED, Policy
 from schedulers.flow.policy_checks import check_costs
 from schedulers.flow.solver_graph import UNSCHEDULED, SolverGraph
-from schedulers.flow.task_table import NO_ARC, TaskNodeState, TaskTable
+from schedulers.flow.task_table import NO_ARC, TaskTable
 from shared_state.tasks import Int64, TaskBatch
 
 
@@ -43,19 +43,29 @@ class PatienceArcs:
 
     def add(self, table: TaskTable, row: Int64, now_us: int) -> None:
         """Let those of these tasks (new in the graph) wait whose patience lasts."""
-        cost, table.patience_ends_us[row] = self.price(table.batch(row), now_us)
-        table.patience_arc[row] = NO_ARC
+        cost, ends_us = self.price(table.batch(row), now_us)
+        arc = np.full(len(row), NO_ARC)
+        patient = np.flatnonzero(cost >= 0)
+        if len(self._node) or len(patient):
+            arc[patient] = self._add(table, row[patient], cost[patient], now_us)
+        table.set_patience(row, arc, ends_us)
+
+    def close(self, table: TaskTable, started: Int64, now_us: int) -> None:
+        """Close the arcs of tasks that run now, and of those whose patience is over."""
+        arc = table.end_patience(started, now_us)
+        if len(arc):
+            self._arcs.solver.set_capacity(arc, np.zeros(len(arc), np.int64))
+            self._arcs.altered += len(arc)
+
+    def _add(self, table: TaskTable, row: Int64, cost: Int64, now_us: int) -> Int64:
+        """Arcs of these costs to W, and W with the first."""
         price = self._policy.patience_price
         quantum = now_us // price.quantum_us
-        patient = cost >= 0
-        row, cost = row[patient], cost[patient]
-        if len(self._node) == 0 and len(row):
+        if len(self._node) == 0:
             self._node = self._arcs.add_nodes(1)
             unbounded, zero = np.array([UNBOUNDED]), np.zeros(1, np.int64)
             self._to_sink = self._arcs.add_arcs(self._node, np.array([self._sink]), unbounded, zero)
             self._first_quantum = quantum
-        if len(self._node) == 0:
-            return
         risen = price.cost * (quantum - self._first_quantum)
         if quantum != self._quantum:
             self._quantum = quantum
@@ -64,20 +74,4 @@ class PatienceArcs:
         check_costs(self._policy, cost, "out of a task")
         head = np.full(len(row), UNSCHEDULED)
         node = np.repeat(self._node, len(row))
-        table.patience_arc[row] = self._arcs.add_task_arcs(
-            row, table.node[row], head, node, cost - risen
-        )
-
-    def close(self, table: TaskTable, started: Int64, now_us: int) -> None:
-        """Close the arcs of tasks that run now, and of those whose patience is over."""
-        closing = table.node_state == TaskNodeState.WAITING
-        closing &= table.patience_arc != NO_ARC
-        is_over = table.patience_ends_us <= now_us
-        is_over[started] = True
-        row = np.flatnonzero(closing & is_over)
-        if len(row) == 0:
-            return
-        self._arcs.solver.set_capacity(table.patience_arc[row], np.zeros(len(row), np.int64))
-        self._arcs.altered += len(row)
-        table.patience_arc[row] = NO_ARC
-        table.patience_ends_us[row] = 0
+        return self._arcs.add_task_arcs(row, table.node[row], head, node, cost - risen)

@@ -7,6 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
+from schedulers import _native
 from schedulers.flow.policies.policy import Policy, PolicyError
 from shared_state.tasks import Int64
 
@@ -19,9 +20,9 @@ def check_heads(policy: Policy, head: Int64, machines: int, tail: str) -> None:
     Args:
         tail: Where the arcs begin, for the message.
     """
-    wrong = (head >= machines) | (head < -policy.aggregators)
-    if np.any(wrong):
-        bad = int(head[wrong][0])
+    first = _native.first_outside(head, -policy.aggregators, machines - 1)
+    if first >= 0:
+        bad = int(head[first])
         name = f"machine {bad}" if bad >= 0 else f"aggregator {-1 - bad}"
         raise PolicyError(
             f"{policy.name}: an arc from {tail} leads to {name}, which does not exist"
@@ -48,11 +49,10 @@ def check_costs(policy: Policy, cost: Int64, which: str) -> None:
     Args:
         which: Which arcs they are of, for the message.
     """
-    wrong = np.abs(cost) > MAX_COST
-    if np.any(wrong):
+    first = _native.first_outside(cost, -MAX_COST, MAX_COST)
+    if first >= 0:
         raise PolicyError(
-            f"{policy.name}: an arc {which} costs {int(cost[wrong][0])}; "
-            f"at most {MAX_COST} either way"
+            f"{policy.name}: an arc {which} costs {int(cost[first])}; at most {MAX_COST} either way"
         )
 
 

@@ -21,9 +21,10 @@ from schedulers.flow.graph import FlowGraph
 from schedulers.flow.policies.policy import MachineLoad, Policy
 from schedulers.flow.slot_pricing import SlotPricing, SlotState
 from schedulers.flow.solver_graph import UNSCHEDULED
-from schedulers.flow.task_table import NO_ROW, TaskNodeState, TaskState, TaskTable
+from schedulers.flow.task_table import TaskNodeState, TaskState, TaskTable
 from schedulers.flow.work import RoundWork, orders_beyond_cache
 from schedulers.interface import (
+    NONE,
     ChangeKind,
     PendingReason,
     Plan,
@@ -62,6 +63,9 @@ class FlowOptions(PriceOptions):
     preemption: bool = False
     certify_every: int = Field(64, ge=1)
     repairs: int = Field(64, ge=0)
+
+
+_RUNNING = (ChangeKind.COMMITTED, ChangeKind.ADOPTED)
 
 
 class FlowScheduler:
@@ -106,30 +110,19 @@ class FlowScheduler:
     # --- what became of tasks --------------------------------------------------------------------
 
     def observe(self, changes: TaskChanges) -> None:
-        table = self.table
-        row = table.rows(changes.task)
-        known = row != NO_ROW
-        row = row[known]
-        match changes.kind:
-            case ChangeKind.REJECTED:
-                table.state[row[table.state[row] == TaskState.IN_FLIGHT]] = TaskState.WAITING
-            case ChangeKind.COMMITTED | ChangeKind.ADOPTED if self._options.preemption:
-                table.state[row] = TaskState.RUNNING
-                table.machine[row] = changes.machine[known]
-                table.allocation[row] = changes.allocation[known]
-                table.since_us[row] = changes.at_us
-            case _:  # it runs for good, or has ended; evicted and lost tasks are offered again
-                self._forget(np.unique(row))
-
-    def _forget(self, row: Int64) -> None:
-        self.graph.abandon(self.table, row)
-        self.table.drop(row)
+        kind = changes.kind
+        if kind is ChangeKind.REJECTED:
+            self.table.reject(changes.task)
+        elif self._options.preemption and kind in _RUNNING:
+            self.table.run(changes.task, changes.machine, changes.allocation, changes.at_us)
+        else:  # it runs for good, or has ended; evicted and lost tasks are offered again
+            self.table.forget(changes.task)
 
     # --- one round -------------------------------------------------------------------------------
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         begin_ns = perf_counter_ns()
-        self._admit(tasks)
+        self.table.offer(tasks)
         load = self._load(view)
         slots = self._price_slots(tasks, view, load, context.now_us)
         self.graph.update(self.table, load, context.now_us, context.stream, slots)
@@ -163,35 +156,21 @@ class FlowScheduler:
             pending_reason=reason,
             operations=self.work.operations + self._price_operations,
             stats=figures,
-            retry_at_us=self._patience_ends_us(),
+            retry_at_us=self.table.first_end_of_patience() or None,
             priced_machines=self._priced_machines,
         )
 
-    def _patience_ends_us(self) -> int | None:
-        """When the patience of the first waiting task that has some ends."""
-        table = self.table
-        patient = (table.state == TaskState.WAITING) & (table.patience_ends_us > 0)
-        return int(table.patience_ends_us[patient].min()) if patient.any() else None
-
-    def _admit(self, tasks: TaskBatch) -> None:
-        """Offered tasks wait. One that was known already was evicted or lost without our hearing,
-        or is offered twice."""
-        row = self.table.rows(tasks.task)
-        known = row != NO_ROW
-        self.table.add(tasks.take(~known))
-        self.table.state[row[known]] = TaskState.WAITING
-
     def _load(self, view: ClusterView) -> MachineLoad:
         table = self.table
-        waiting = np.flatnonzero(table.state == TaskState.WAITING)
-        if self._typical.update(table.request[waiting]):
+        if self._typical.update(table.request[table.waiting()]):
             self._total = units_in(self._limit, self._typical.unit)
         free = units_in(view.free, self._typical.unit)
         room = free
         if self._options.preemption:
             own = table.machine[table.state == TaskState.RUNNING]
             room = free + np.where(view.up, np.bincount(own, minlength=len(free)), 0)
-        return MachineLoad(self._total, np.maximum(self._total - free, 0), room, free)
+        used = self._total - free
+        return MachineLoad(self._total, np.maximum(used, 0, out=used), room, free)
 
     def _price_slots(
         self, tasks: TaskBatch, view: ClusterView, load: MachineLoad, now_us: int
@@ -230,7 +209,7 @@ class FlowScheduler:
             joining=int(graph.joined > 0),
             placing=int(figures["placed"] > 0),
             machines=machines * len(self._cell.dimensions),
-            table_rows=len(self.table.task),
+            table_rows=self.table.capacity,
             waiting=figures["waiting"],
             added=graph.added,
             removed=removed,
@@ -250,38 +229,14 @@ class FlowScheduler:
     ) -> tuple[Int64, Int64, Int64, dict[str, int]]:
         """The claims (row, machine: int64[k]), allocations to evict, and figures for the report.
         Moves the tasks' states on."""
-        table, graph = self.table, self.graph
-        waiting = np.flatnonzero(table.node_state == TaskNodeState.WAITING)
-        head = graph.destination(table, waiting)
-        sent = head != UNSCHEDULED
-        row, machine = waiting[sent], head[sent]
-        moved = moved_to = staying = np.zeros(0, np.int64)
+        table = self.table
+        waiting = table.waiting()
+        row, head = self.graph.sent(waiting)
         if self._options.preemption:
-            running = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
-            stays = table.next_hop[running] == table.running_arc[running]
-            moved, staying = running[~stays], table.machine[running[stays]]
-            moved_to = graph.destination(table, moved)
-        on = moved_to != UNSCHEDULED
-        found = graph.placements(
-            table,
-            np.concatenate([row, moved[on]]),
-            np.concatenate([machine, moved_to[on]]),
-            staying,
-            view,
-            context.stream,
-        )
-        machine, moved_to[on] = found[: len(row)], found[len(row) :]
-        moved, moved_to = (
-            moved[moved_to != table.machine[moved]],
-            moved_to[moved_to != table.machine[moved]],
-        )
-        preempted = moved[moved_to == UNSCHEDULED]
-        migrated = moved[moved_to != UNSCHEDULED]
-
-        free = view.free
-        if len(moved):
-            free = free.copy()
-            np.add.at(free, table.machine[moved], table.request[moved])
+            machine, migrated, preempted, free = self._move_running(row, head, view, context)
+        else:
+            machine = self.graph.placements(table, row, head, NONE, view, context.stream)
+            migrated, preempted, free = NONE, NONE, view.free
         fit = fit_together(table.batch(row), machine, free)
         oversubscribed = len(row) - int(np.count_nonzero(fit))
         row, machine = row[fit], machine[fit]
@@ -298,8 +253,8 @@ class FlowScheduler:
 
         preempted = self._needed(preempted, view.free, row, machine)
         evicted = np.concatenate([migrated, preempted])
-        table.state[evicted] = TaskState.EVICTING
-        table.state[row] = TaskState.IN_FLIGHT
+        table.set_state(evicted, TaskState.EVICTING)
+        table.set_state(row, TaskState.IN_FLIGHT)
         figures = {
             "waiting": len(waiting),
             "placed": len(row),
@@ -311,6 +266,36 @@ class FlowScheduler:
             "held_back": held_back,
         }
         return row, machine, table.allocation[evicted], figures
+
+    def _move_running(
+        self, row: Int64, head: Int64, view: ClusterView, context: PlanContext
+    ) -> tuple[Int64, Int64, Int64, Int64]:
+        """The machines of placed tasks (row, and where their flow goes first: int64[n] each)
+        beside running tasks that the flow moves; the rows of those that it places elsewhere, and
+        that it would have wait; and what is free without both, int64[M, R]."""
+        table, graph = self.table, self.graph
+        running = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
+        stays = graph.stays(table, running)
+        moved, staying = running[~stays], table.machine[running[stays]]
+        moved_to = graph.destination(moved)
+        on = moved_to != UNSCHEDULED
+        found = graph.placements(
+            table,
+            np.concatenate([row, moved[on]]),
+            np.concatenate([head, moved_to[on]]),
+            staying,
+            view,
+            context.stream,
+        )
+        machine, moved_to[on] = found[: len(row)], found[len(row) :]
+        differs = moved_to != table.machine[moved]
+        moved, moved_to = moved[differs], moved_to[differs]
+        free = view.free
+        if len(moved):
+            free = free.copy()
+            np.add.at(free, table.machine[moved], table.request[moved])
+        waits = moved_to == UNSCHEDULED
+        return machine, moved[~waits], moved[waits], free
 
     def _repair(
         self, waiting: Int64, row: Int64, machine: Int64, free: Int64, context: PlanContext
@@ -389,19 +374,17 @@ class FlowScheduler:
         Args:
             request, machine: The claims of this call.
         """
-        row = self.table.rows(tasks.task)
-        left_over = np.flatnonzero(self.table.state[row] == TaskState.WAITING)
+        left_over = self.table.still_waiting(tasks.task)
         reason = np.full(len(left_over), PendingReason.NO_ROOM, np.int8)
         if len(left_over):
+            row = self.table.rows(tasks.task[left_over])
             left = free.copy()
             np.subtract.at(left, machine, request)
             fit = fits_somewhere(tasks.request[left_over], left)
             reason[fit] = PendingReason.PRICED_OUT
             if self._prices_are_paid:
-                reason[fit & self._waits_for_prices(row[left_over], now_us)] = (
-                    PendingReason.SLOTS_TOO_DEAR
-                )
-            patient = self.table.patience_ends_us[row[left_over]] > 0
+                reason[fit & self._waits_for_prices(row, now_us)] = PendingReason.SLOTS_TOO_DEAR
+            patient = self.table.patience_ends_us[row] > 0
             reason[patient] = PendingReason.WAITS_FOR_PREFERRED
         return tasks.task[left_over], reason
 
@@ -409,7 +392,7 @@ class FlowScheduler:
         """Whether the flow leaves these waiting tasks unplaced although any place costs less than
         waiting does, but for the price of its slot: bool[n]."""
         tasks = self.table.batch(row)
-        unplaced = self.graph.destination(self.table, row) == UNSCHEDULED
+        unplaced = self.graph.destination(row) == UNSCHEDULED
         waits: NDArray[np.bool_] = unplaced & (
             self._policy.cost_anywhere(tasks) < self.graph.wait_cost(tasks, now_us)
         )

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from flowsolver import FlowNetwork, IncrementalSolver
-from schedulers.flow.task_table import NO_ROW
+from schedulers import _native
+from schedulers.flow.policies.policy import TaskArcs
 from shared_state.tasks import Int64
 
 UNSCHEDULED = np.iinfo(np.int64).min  # a task's destination when its flow goes to U_j
 
 
-class SolverGraph:
-    """Adds nodes and arcs to an incremental solver, and keeps whose arcs they are.
+class JoiningTasks(NamedTuple):
+    """n tasks that join the graph: int64[n] each.
 
-    row_of_arc: int64[arcs], the row of the task table whose arc it is, else NO_ROW. head_of_arc:
-    int64[arcs], where a task's arc leads to: a machine row, to_aggregator(a), or
-    UNSCHEDULED. added: nodes and arcs added in the current round. altered: capacities and
-    costs of arcs set in it.
+    Attributes:
+        row: Of the task table.
+        node: Of the task.
+        unscheduled_node: Of its U_j.
+        unscheduled_cost: Of the arc there.
+    """
+
+    row: Int64
+    node: Int64
+    unscheduled_node: Int64
+    unscheduled_cost: Int64
+
+
+class SolverGraph:
+    """Adds nodes and arcs to an incremental solver, and keeps whose arcs they are
+    (native/flow_arcs.hpp).
+
+    added: nodes and arcs added in the current round. altered: capacities and costs of arcs set in
+    it.
 
     Arcs out of aggregators are never removed. Several of the solver's may stand for one row of the
     graph's table of them (aggregators.InnerArcs).
@@ -25,10 +43,7 @@ class SolverGraph:
 
     def __init__(self) -> None:
         self.solver = IncrementalSolver(FlowNetwork())
-        self.row_of_arc: Int64 = np.zeros(0, np.int64)
-        self.head_of_arc: Int64 = np.zeros(0, np.int64)
-        self._inner_of_arc: Int64 = np.zeros(0, np.int64)  # the row of an arc out of an aggregator
-        self._inner_flow: Int64 = np.zeros(0, np.int64)  # by arc: as of the last add_flow_to()
+        self._arcs = _native.FlowArcs()
         self.added = 0
         self.altered = 0
 
@@ -39,16 +54,8 @@ class SolverGraph:
 
     def add_arcs(self, tail: Int64, head: Int64, capacity: Int64, cost: Int64) -> Int64:
         """Add k arcs between nodes and return their ids, int64[k]."""
-        arc = self.solver.add_arcs(tail, head, capacity, cost)
-        self.added += len(arc)
-        short = (int(arc.max()) + 1 if len(arc) else 0) - len(self.row_of_arc)
-        if short > 0:
-            more = max(short, len(self.row_of_arc))
-            self.row_of_arc = np.concatenate([self.row_of_arc, np.full(more, NO_ROW, np.int64)])
-            self.head_of_arc = np.concatenate([self.head_of_arc, np.zeros(more, np.int64)])
-            self._inner_of_arc = np.concatenate([self._inner_of_arc, np.full(more, NO_ROW)])
-            self._inner_flow = np.concatenate([self._inner_flow, np.zeros(more, np.int64)])
-        self.row_of_arc[arc] = NO_ROW  # ids are used again
+        arc = self._add(tail, head, capacity, cost)
+        self._arcs.add_others(arc)
         return arc
 
     def add_inner_arcs(
@@ -56,23 +63,43 @@ class SolverGraph:
     ) -> Int64:
         """Add k arcs out of aggregators, which stand for these rows, and return their ids,
         int64[k]."""
-        arc = self.add_arcs(tail, head, capacity, cost)
-        self._inner_of_arc[arc] = inner
+        arc = self._add(tail, head, capacity, cost)
+        self._arcs.add_inner(arc, inner)
         return arc
 
-    def move_flow(self, arc: Int64, flow: Int64, inner_flow: Int64) -> None:
-        """Bring the flow of the arcs out of aggregators up to date.
+    def add_joining_tasks(
+        self, tasks: JoiningTasks, arcs: TaskArcs, machine_node: Int64, aggregator_node: Int64
+    ) -> None:
+        """Add the arcs of tasks that join the graph, of one unit each: those that the policy gives
+        them, then those to their U_j.
 
         Args:
-            arc: int64[k], all whose flow has changed since the last call.
-            flow: int64[k], theirs now.
-            inner_flow: int64[rows], changed in place.
+            tasks: The tasks.
+            arcs: From each of them, `row` counting from 0 to n - 1.
+            machine_node: int64[M], where these arcs enter machines.
+            aggregator_node: int64[A], the nodes of aggregators.
         """
-        inner = self._inner_of_arc[arc]
-        is_inner = inner >= 0
-        arc, flow = arc[is_inner], flow[is_inner]
-        np.add.at(inner_flow, inner[is_inner], flow - self._inner_flow[arc])
-        self._inner_flow[arc] = flow
+        tail, head, cost = self._arcs.join(
+            tasks.row,
+            tasks.node,
+            arcs.row,
+            arcs.head,
+            arcs.cost,
+            tasks.unscheduled_node,
+            tasks.unscheduled_cost,
+            machine_node,
+            aggregator_node,
+        )
+        self._arcs.name(self._add(tail, head, np.ones(len(tail), np.int64), cost))
+
+    def add_task_arcs(
+        self, row: Int64, node: Int64, head: Int64, head_node: Int64, cost: Int64
+    ) -> Int64:
+        """Add k further arcs of one unit out of the nodes of tasks in these rows and return their
+        ids, int64[k]."""
+        arc = self._add(node, head_node, np.ones(len(node), np.int64), cost)
+        self._arcs.add_of_tasks(arc, row, head)
+        return arc
 
     def change_arcs(self, arc: Int64, capacity: Int64, cost: Int64) -> None:
         """Set the capacities and costs of arcs some of which differ, int64[k] each."""
@@ -80,12 +107,38 @@ class SolverGraph:
             self.solver.set_arcs(arc, capacity, cost)
         self.altered += len(arc)
 
-    def add_task_arcs(
-        self, row: Int64, node: Int64, head: Int64, head_node: Int64, cost: Int64
-    ) -> Int64:
-        """Add k arcs of one unit out of the nodes of tasks in these rows and return their ids,
-        int64[k]."""
-        arc = self.add_arcs(node, head_node, np.ones(len(node), np.int64), cost)
-        self.row_of_arc[arc] = row
-        self.head_of_arc[arc] = head
+    def take_flow(self, inner_flow: Int64) -> None:
+        """Take in what the last solve changed.
+
+        Args:
+            inner_flow: int64[rows], the flow of the arcs out of aggregators, changed in place.
+        """
+        arc, flow = self.solver.changed_flow()
+        self._arcs.take_flow(arc, flow, inner_flow)
+
+    # --- the flow of tasks (rows, int64[n]) after the last solve ---------------------------------
+
+    def next_hop(self, row: Int64) -> Int64:
+        """The arc that carries each task's unit, int64[n]."""
+        arc: Int64 = self._arcs.next_hop(row)
+        return arc
+
+    def destination(self, row: Int64) -> Int64:
+        """Where that arc leads, int64[n]: a machine row, to_aggregator(a), or UNSCHEDULED."""
+        head: Int64 = self._arcs.destination(row)
+        return head
+
+    def sent(self, row: Int64) -> tuple[Int64, Int64]:
+        """The tasks whose flow does not go to their U_j, and where it goes: rows and heads."""
+        sent: tuple[Int64, Int64] = self._arcs.sent(row)
+        return sent
+
+    def direct_arcs(self, row: Int64, head: Int64) -> TaskArcs:
+        """Of tasks whose flow goes to machines (head >= 0, int64[n]): the arcs to machines that
+        they joined the graph with, `row` counting from 0 to n - 1."""
+        return TaskArcs(*self._arcs.direct_arcs(row, head))
+
+    def _add(self, tail: Int64, head: Int64, capacity: Int64, cost: Int64) -> Int64:
+        arc = self.solver.add_arcs(tail, head, capacity, cost)
+        self.added += len(arc)
         return arc

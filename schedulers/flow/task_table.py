@@ -1,13 +1,15 @@
 """The tasks a flow scheduler answers for: waiting, claimed and unanswered, and (under preemption)
-running. Columnar, rows are reused."""
+running. Columnar and compiled (native/task_table.hpp); rows are reused."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schedulers import _native
 from shared_state.tasks import Int32, Int64, TaskBatch
 
 NO_ROW = -1
@@ -31,119 +33,103 @@ class TaskNodeState(IntEnum):
     RUNNING = 2
 
 
-class TaskTable:
-    """Columns of capacity C >= the tasks known; `row_of` maps dense task ids to rows.
+class TaskTable(_native.TaskTable):  # type: ignore[misc] # compiled
+    """Columns of `capacity` C >= the tasks known. Tasks are named by id or by row.
 
-    What the agent said: task, job, submit_us, gang, machine, allocation, since_us: int64[C];
-    request: int64[C, R]; priority, preference: int32[C]; task_class, state: int8[C]. What the graph
-    keeps: node_state: int8[C]; node, next_hop (arc that carries the task's unit), running_arc (arc
-    to the machine it runs on): int64[C], NO_NODE or NO_ARC when there is none; running_arc_cost:
-    int64[C], of the latter before any progress; patience_arc (on which it waits while its patience
-    lasts): int64[C], NO_ARC when there is none; patience_ends_us: int64[C], of tasks in the graph,
-    0 if they have none.
+    The columns are read-only windows on the table's memory, right until the next offer(). Methods
+    raise ValueError for columns that do not go together and for rows that do not exist; ids that
+    are not known are passed over.
+
+    Attributes:
+        capacity: C.
+        task, gang, machine, allocation, since_us: int64[C], what the agent said.
+        request: int64[C, R].
+        state: int8[C], a TaskState.
+        node_state: int8[C], a TaskNodeState.
+        node: int64[C], the task's node in the graph, or NO_NODE.
+        running_arc: int64[C], the arc to the machine it runs on, or NO_ARC.
+        running_arc_cost: int64[C], of that arc, before any progress.
+        patience_ends_us: int64[C], of tasks in the graph; 0 if they have no patience.
     """
 
-    def __init__(self, dimensions: int) -> None:
-        self.task = np.zeros(0, np.int64)
-        self.job = np.zeros(0, np.int64)
-        self.request = np.zeros((0, dimensions), np.int64)
-        self.priority = np.zeros(0, np.int32)
-        self.submit_us = np.zeros(0, np.int64)
-        self.preference = np.zeros(0, np.int32)
-        self.gang = np.zeros(0, np.int64)
-        self.task_class = np.zeros(0, np.int8)
-        self.state = np.zeros(0, np.int8)
-        self.machine = np.zeros(0, np.int64)
-        self.allocation = np.zeros(0, np.int64)
-        self.since_us = np.zeros(0, np.int64)
-        self.node_state = np.zeros(0, np.int8)
-        self.node = np.zeros(0, np.int64)
-        self.next_hop = np.zeros(0, np.int64)
-        self.running_arc = np.zeros(0, np.int64)
-        self.running_arc_cost = np.zeros(0, np.int64)
-        self.patience_arc = np.zeros(0, np.int64)
-        self.patience_ends_us = np.zeros(0, np.int64)
-        self._row_of: Int32 = np.zeros(0, np.int32)
-        self._free: Int64 = np.zeros(0, np.int64)  # a stack of free rows
+    capacity: int
+    task: Int64
+    gang: Int64
+    machine: Int64
+    allocation: Int64
+    since_us: Int64
+    request: Int64
+    state: NDArray[np.int8]
+    node_state: NDArray[np.int8]
+    node: Int64
+    running_arc: Int64
+    running_arc_cost: Int64
+    patience_ends_us: Int64
 
-    def rows(self, task: Int64) -> Int64:
-        """The row of each task, int64[n]; NO_ROW if unknown."""
-        row = np.full(len(task), NO_ROW, np.int64)
-        known = (task >= 0) & (task < len(self._row_of))
-        row[known] = self._row_of[task[known]]
-        return row
+    # --- what became of tasks (int64[n], ids) ----------------------------------------------------
 
-    def add(self, tasks: TaskBatch) -> Int64:
-        """Rows for tasks not in the table, as WAITING."""
-        n = len(tasks)
-        if n == 0:
-            return np.zeros(0, np.int64)
-        self._reserve(n, int(tasks.task.max()))
-        row = self._free[: -n - 1 : -1].copy()
-        self._free = self._free[:-n]
-        for name in (
-            "task",
-            "job",
-            "request",
-            "priority",
-            "submit_us",
-            "preference",
-            "gang",
-            "task_class",
-        ):
-            getattr(self, name)[row] = getattr(tasks, name)
-        self.state[row] = TaskState.WAITING
-        self.machine[row] = self.allocation[row] = NO_ROW
-        self.node_state[row] = TaskNodeState.NONE
-        self.node[row] = NO_NODE
-        self.next_hop[row] = self.running_arc[row] = self.patience_arc[row] = NO_ARC
-        self.patience_ends_us[row] = 0
-        self._row_of[tasks.task] = row
-        return row
+    # (task): those IN_FLIGHT wait again
+    reject: Callable[[Int64], None]
+    # (task, machine int32[n], allocation int64[n], at_us)
+    run: Callable[[Int64, Int32, Int64, int], None]
+    # (task): they leave the table, and the graph with its next update
+    forget: Callable[[Int64], None]
+    # (row int64[n], state)
+    set_state: Callable[[Int64, TaskState], None]
 
-    def drop(self, row: Int64) -> None:
-        """Forget these tasks (each row once)."""
-        self.state[row] = TaskState.ABSENT
-        self.node_state[row] = TaskNodeState.NONE
-        self._row_of[self.task[row]] = NO_ROW
-        self._free = np.concatenate([self._free, row[::-1]])
-
-    def batch(self, row: Int64) -> TaskBatch:
-        return TaskBatch(
-            self.task[row],
-            self.job[row],
-            self.request[row],
-            self.priority[row],
-            self.submit_us[row],
-            self.preference[row],
-            self.gang[row],
-            self.task_class[row],
+    def offer(self, tasks: TaskBatch) -> None:
+        """These tasks wait. One that was known already was evicted or lost without our hearing, or
+        is offered twice."""
+        self.offer_columns(
+            tasks.task,
+            tasks.job,
+            tasks.request,
+            tasks.priority,
+            tasks.submit_us,
+            tasks.preference,
+            tasks.gang,
+            tasks.task_class,
         )
 
-    def wanted_node_state(self, preemption: bool) -> NDArray[np.int8]:
-        """The state that each task's node should have in the graph, int8[C]."""
-        node_state: NDArray[np.int8] = (self.state == TaskState.WAITING).astype(np.int8)
-        if preemption:
-            node_state[self.state == TaskState.RUNNING] = TaskNodeState.RUNNING
-        return node_state
+    # --- the graph's keeping ---------------------------------------------------------------------
 
-    def _reserve(self, rows: int, largest_task: int) -> None:
-        if largest_task >= len(self._row_of):
-            size = max(largest_task + 1, 2 * len(self._row_of), 1024)
-            self._row_of = np.concatenate(
-                [self._row_of, np.full(size - len(self._row_of), NO_ROW, np.int32)]
-            )
-        short = rows - len(self._free)
-        if short <= 0:
-            return
-        old = len(self.task)
-        more = max(short, old, 1024)
-        for name, column in vars(self).items():
-            if not name.startswith("_"):
-                setattr(
-                    self,
-                    name,
-                    np.concatenate([column, np.zeros((more, *column.shape[1:]), column.dtype)]),
-                )
-        # The lowest new rows are taken first, after the rows freed before.
-        self._free = np.concatenate([np.arange(old + more - 1, old - 1, -1), self._free])
+    # (preemption) -> the nodes to be removed, the rows of tasks that waited in the graph and run
+    # now, and the rows of tasks that need a node: int64 each
+    begin_update: Callable[[bool], tuple[Int64, Int64, Int64]]
+    # what begin_update() said is done
+    end_update: Callable[[], None]
+    # (row int64[n], quantum_us of the waiting price) -> the first quantum of each new job,
+    # int64[k], and by how many quanta each task came after its job's first, int64[n]
+    enter_jobs: Callable[[Int64, int], tuple[Int64, Int64]]
+    # (node, arc to the sink: int64[k] each), of the new jobs
+    name_jobs: Callable[[Int64, Int64], None]
+    # -> the nodes of jobs without tasks in the graph, which are forgotten
+    close_empty_jobs: Callable[[], Int64]
+    # -> node, arc to the sink, first quantum of each job in the graph
+    open_jobs: Callable[[], tuple[Int64, Int64, Int64]]
+    # (row int64[n]) -> the node of each task's job
+    job_node: Callable[[Int64], Int64]
+    # (row, node: int64[n] each)
+    set_node: Callable[[Int64, Int64], None]
+    # (row, arc, cost: int64[n] each)
+    set_running_arc: Callable[[Int64, Int64, Int64], None]
+    # (row, arc or NO_ARC, end in us or 0: int64[n] each)
+    set_patience: Callable[[Int64, Int64, Int64], None]
+    # (row of tasks that run now, ascending; now_us) -> the arcs of their patience, and of that
+    # which is over
+    end_patience: Callable[[Int64, int], Int64]
+
+    # --- queries ---------------------------------------------------------------------------------
+
+    # (task int64[n]) -> int64[n], NO_ROW if unknown
+    rows: Callable[[Int64], Int64]
+    # -> the rows of tasks that wait, ascending
+    waiting: Callable[[], Int64]
+    # (task int64[n], all known) -> which of them wait, as indices
+    still_waiting: Callable[[Int64], Int64]
+    # -> when the patience of the first waiting task that has some ends; 0: none has
+    first_end_of_patience: Callable[[], int]
+
+    def batch(self, row: Int64) -> TaskBatch:
+        """The tasks of these rows, int64[n]."""
+        return TaskBatch(*self.columns(row))

@@ -11,7 +11,8 @@ leaves.
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter, mul
 
 from schedulers.decision_time import PS_PER_OPERATION
 
@@ -59,8 +60,7 @@ class RoundWork:
     @property
     def operations(self) -> int:
         """The weighted sum: an operation is what takes 100 ns on the machine of the calibration."""
-        counts: tuple[int, ...] = astuple(self)
-        weighted: int = sum(a * b for a, b in zip(counts, _WEIGHTS, strict=True))
+        weighted: int = sum(map(mul, _counts(self), _WEIGHTS))
         return weighted // PS_PER_OPERATION
 
 
@@ -89,7 +89,9 @@ WEIGHTS_PS = RoundWork(
     far=14_000,
     tried=6_000,
 )
-_WEIGHTS = astuple(WEIGHTS_PS)
+# dataclasses.astuple copies each value: it took a tenth of a round.
+_counts = attrgetter(*(field.name for field in fields(RoundWork)))
+_WEIGHTS: tuple[int, ...] = _counts(WEIGHTS_PS)
 
 
 def orders_beyond_cache(size: int) -> int:

@@ -1,24 +1,17 @@
 // Python's access to the arcs on which placements pay for slots.
 #include <nanobind/nanobind.h>
 
-#include <vector>
-
+#include "array_of.hpp"
 #include "shared_state/native/column.hpp"
-#include "shared_state/native/new_array.hpp"
 #include "slot_segments.hpp"
 
 namespace nb = nanobind;
 
 namespace {
 
+using agora::array_of;
 using agora::Column;
 using agora::SegmentArcs;
-
-nb::object array_of(const std::vector<int64_t>& column) {
-  const agora::NewArray<int64_t> array(column.size());
-  std::copy(column.begin(), column.end(), array.data());
-  return array.object();
-}
 
 nb::tuple set(SegmentArcs& self, nb::handle cost, nb::handle slots, nb::handle free,
               nb::handle units, nb::handle row, size_t levels) {

@@ -4,9 +4,9 @@ written down, on any machine.
 Each run has three digests. `outcome` covers what happened on the cell (commits, syncs and ends in
 order, with their times) and no encoding: it changes only with behaviour. `digest` covers the bytes
 of the event log: it changes with the encoding of events, too. `records` covers the rows of all
-tables, in order, as the run hands them out. Each run of tests/fixtures/feature_runs.py is there for
-a feature, which it must be seen to use. When a digest changes on purpose, say so in CHANGELOG.md
-and renew them:
+tables, in order, as the run hands them out. Each run of tests/fixtures/golden_features.py is there
+for a feature, which it must be seen to use. When a digest changes on purpose, say so in
+CHANGELOG.md and renew them:
 
     python -m tests.replay.test_golden_runs > tests/golden/runs.json
 """
@@ -34,7 +34,8 @@ from parsync.runtime.live.cell_log import CELL_LOG, read_cell_log
 from parsync.runtime.virtual.run import run_virtual
 from parsync.workload.workload import Workload
 from shared_state.journal import read_journal
-from tests.fixtures.feature_runs import FEATURES, FeatureRun, Seen, guests
+from tests.fixtures.feature_runs import FeatureRun, Seen, guests
+from tests.fixtures.golden_features import FEATURES
 from tests.fixtures.google2011_files import (
     FINISH,
     SCHEDULE,

@@ -19,10 +19,10 @@ from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.participant import Participant
-from parsync.core.quota_account import QuotaAccount
 from parsync.core.quotas import QuotaGroup, QuotaSpec
-from parsync.protocols.optimistic.admission import AdmittingQueue
+from parsync.protocols.optimistic.agent_quota import AgentLimit
 from parsync.protocols.optimistic.options import OptimisticOptions
+from parsync.protocols.optimistic.pending_queue import AgentQueue
 from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster, limit_audit
@@ -172,12 +172,13 @@ def limited_arm(**limits: Any) -> ArmSpec:
     return replace(arm, groups=(replace(first, count=3, protocol=protocol),))
 
 
-def everything_fits(self: QuotaAccount, task: Int64, *_: object) -> Any:
-    return np.ones(len(task), np.bool_)
+def everything_fits(self: AgentLimit) -> None:
+    self.account.granted = np.full_like(self.account.granted, 1 << 40)
+    self.account.look()
 
 
-def all_are_admitted(self: AdmittingQueue, work: Any) -> None:
-    self._queue.add(work)
+def all_are_admitted(self: AgentQueue, job: Int64, jobs_max: int) -> None:
+    pass
 
 
 def test_a_run_that_keeps_its_limits_is_replayed(
@@ -194,16 +195,16 @@ def test_a_run_that_keeps_its_limits_is_replayed(
     [
         (
             {"hold_max": 0.05},
-            QuotaAccount,
-            "within",
+            AgentLimit,
+            "on_synced",
             everything_fits,
             r"scheduler 'random-\d' at \d+ us: holds and claims \d+ slots, expected at most 30 "
             r"slots, its own limit",
         ),
         (
             {"jobs_max": 1},
-            AdmittingQueue,
-            "add",
+            AgentQueue,
+            "limit_jobs",
             all_are_admitted,
             r"scheduler 'random-\d' at \d+ us: tasks of \d+ jobs hold resources, expected at most "
             r"1 jobs, its own limit",

@@ -16,7 +16,9 @@ from experiments.commands import replay
 from parsync.core import quota_rounds
 from parsync.core.fair_shares import shares_and_limits
 from parsync.core.quota_account import QuotaAccount
+from parsync.core.quota_events import QuotaGrant
 from parsync.core.quotas import QuotaGroup, QuotaSpec
+from parsync.protocols.optimistic.agent_quota import AgentQuota
 from parsync.runtime.arm_spec import ArmSpec
 from parsync.workload.workload import QuotaMembership, Workload
 from shared_state.tasks import Int64
@@ -42,8 +44,9 @@ def quota_workload() -> Workload:
     return replace(workload, quotas=QuotaMembership(("free", "capped"), group))
 
 
-def everything_fits(self: QuotaAccount, task: Int64, *_: object) -> Any:
-    return np.ones(len(task), np.bool_)
+def everything_fits(self: AgentQuota, grant: QuotaGrant, sequence: int) -> None:
+    self.account.granted = np.full_like(grant.amount, 1 << 40)
+    self.account.look()
 
 
 def one_reports_less(self: QuotaAccount, agent: int, number: int) -> Any:
@@ -80,8 +83,8 @@ def test_a_run_that_keeps_its_quotas_is_replayed(
     ("place", "name", "broken", "message"),
     [
         (
-            QuotaAccount,
-            "within",
+            AgentQuota,
+            "on_grant",
             everything_fits,
             r"scheduler 'random-\d' at \d+ us: what it holds and claims of quota group '\w+': "
             r"\d+ slots, expected at most \d+ slots, its grant as the round began",

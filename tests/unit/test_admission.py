@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from parsync.core.queued_tasks import QueuedTasks
-from parsync.protocols.optimistic.admission import AdmittingQueue
 from parsync.protocols.optimistic.choices import LoserPolicy
 from parsync.protocols.optimistic.pending_queue import AgentQueue
 from parsync.protocols.optimistic.rounds import Round
@@ -22,8 +21,8 @@ def ids(*tasks: int) -> np.ndarray:
 
 class Bench:
     def __init__(self, jobs_max: int, attempts_max: int = 1000) -> None:
-        inner = AgentQueue(LoserPolicy.REQUEUE, attempts_max, attempts_max)
-        self.queue = AdmittingQueue(inner, JOB, jobs_max)
+        self.queue = AgentQueue(LoserPolicy.REQUEUE, attempts_max, attempts_max)
+        self.queue.limit_jobs(JOB, jobs_max)
 
     def submit(self, *jobs: int) -> None:
         for job in jobs:

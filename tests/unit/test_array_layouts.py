@@ -16,9 +16,9 @@ from experiments.config import validated
 from experiments.interruption import Interruption
 from experiments.running import run_arm_virtual
 from flowsolver import FlowNetwork, IncrementalSolver, solve
-from parsync.core._native import RunningTasks
+from parsync.core._native import WorkerPool
 from parsync.core.codec import Codec
-from parsync.core.events import CommitRequest
+from parsync.core.events import CommitRequest, TasksCancelled, TasksStarted
 from parsync.metrics._native import AgentLog
 from parsync.metrics.measurements import Measurements
 from parsync.runtime.workload_files import write_workload
@@ -160,10 +160,9 @@ def use_placing(of: Callable[[Array], Array]) -> Any:
 
 def use_measurements(of: Callable[[Array], Array]) -> Any:
     columns = native_columns(CATALOG, SPEC)
-    running = RunningTasks(10, of(SAME + 50), of(ONE_MACHINE), columns, 700, True)
-    running.start(0, IDS, IDS + 5, of(ONE_MACHINE), of(ONE_MACHINE))
-    forgotten = running.forget(of(IDS[:1] + 5))
-    running.cancel(of(IDS[1:2] + 5))
+    pool = WorkerPool(10, of(SAME + 50), of(ONE_MACHINE), columns, 700, [], [])
+    pool.handle(0, TasksStarted(0, IDS, IDS + 5, of(ONE_MACHINE), of(ONE_MACHINE)))
+    pool.execute(TasksCancelled(of(IDS[1:2] + 5)))
     records = Measurements()
     records.add("unplaceable", 3, of(SAME), 1, 2, of(np.ones(3, np.bool_)))
     log = AgentLog(1, of(SAME), of(SAME), of(ONE_MACHINE), columns, records)
@@ -173,7 +172,7 @@ def use_measurements(of: Callable[[Array], Array]) -> Any:
     log.unplaceable(7, of(SAME), bytes_)
     log.waiting(of(SAME), 1, 2, of(ONE_MACHINE), of(SAME), of(SAME))
     rows = [column for record in records.flush() for column in record.columns.values()]
-    return [forgotten, running.take(1000), *rows]
+    return [*pool.due_ends(), *rows]
 
 
 def use_solver(of: Callable[[Array], Array]) -> Any:

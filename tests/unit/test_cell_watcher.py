@@ -210,7 +210,9 @@ def test_protocols_that_do_not_watch_are_not_notified(monkeypatch: pytest.Monkey
     silent = replace(SPEC, capabilities=lambda options: frozenset())
     monkeypatch.setattr(f"{__name__}.SPEC", silent)
     master = Assembly.of(shares_arm(), small_workload(machines=20)).master()
-    assert master._watchers == ()
+    lost = MachinesChanged(np.zeros(1, np.int32), np.zeros(1, np.bool_))
+    effects = [*master.handle(0, Started(0)), *master.handle(1, lost)]
+    assert not [effect for effect in effects if isinstance(effect, Send)]
 
 
 def test_a_protocol_that_watches_without_a_participant_beside_the_master_is_one_line(

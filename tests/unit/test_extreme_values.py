@@ -13,12 +13,12 @@ import pytest
 from experiments.config import validated
 from experiments.interruption import Interruption
 from experiments.running import make_workload, run_arm_virtual
-from parsync.core._native import RunningTasks
-from parsync.core.workers import FOREVER_US
+from parsync.core.effects import Send
+from parsync.core.events import HeartbeatDue, TasksFinished, TasksStarted
+from parsync.core.workers import WorkerPool
 from parsync.workload.checks import MAX_COST, validate
 from parsync.workload.workload import QuotaMembership, Workload
 from schedulers.flow.extraction import fit_together
-from schedulers.objective import native_columns
 from tests.greedy_world import catalog_of, cell_of, tasks_of
 
 LOWEST, HIGHEST = -(1 << 31), (1 << 31) - 1
@@ -121,13 +121,19 @@ def test_the_more_important_task_keeps_its_place() -> None:
 
 def test_tasks_that_run_for_ever_and_a_day_end_later_than_any_run() -> None:
     longest = (1 << 63) - 1
-    columns = native_columns(catalog_of(({0: 1}, {})), cell_of([[4]]))
     duration = np.array([longest, 1 << 62, 50], np.int64)
-    running = RunningTasks(10, duration, np.ones(3, np.int32), columns, 700, False)
-    ids = np.arange(3, dtype=np.int64)
-    running.start(1_000, ids, ids, np.zeros(3, np.int32), np.zeros(3, np.int32))
-    assert running.take(1 << 60)[1].tolist() == [2]
-    end_us, allocation, _, _ = running.take(FOREVER_US)
+    pool = WorkerPool(
+        cell_of([[4]]), catalog_of(({0: 1}, {})), np.ones(3, np.int32), duration, 700, 10, {}, ()
+    )
+    ids, zeros = np.arange(3, dtype=np.int64), np.zeros(3, np.int32)
+    pool.handle(1_000, TasksStarted(1_000, ids, ids, zeros, zeros))
+    [finished] = [
+        effect.event
+        for effect in pool.handle(1 << 60, HeartbeatDue())
+        if isinstance(effect, Send) and isinstance(effect.event, TasksFinished)
+    ]
+    assert finished.allocation.tolist() == [2]
+    end_us, allocation, _ = pool.due_ends()
     assert allocation.tolist() == [0, 1] and (end_us > 1 << 60).all()
 
 

@@ -34,11 +34,17 @@ I32 = np.array([0, 5, 7], np.int32)
 def typed_fields(module: object) -> dict[str, list[str]]:
     """The fields of the dataclass-like classes of a module's stub, by class."""
     stub = ROOT / (module.__name__.replace(".", "/") + ".pyi")  # type: ignore[attr-defined]
-    return {
-        node.name: [part.target.id for part in node.body if isinstance(part, ast.AnnAssign)]  # type: ignore[union-attr]
-        for node in ast.parse(stub.read_text()).body
-        if isinstance(node, ast.ClassDef) and node.decorator_list
-    }
+    fields = {}
+    for node in ast.parse(stub.read_text()).body:
+        if isinstance(node, ast.ClassDef):
+            names = [
+                part.target.id
+                for part in node.body
+                if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+            ]
+            if node.decorator_list or "__match_args__" in names:
+                fields[node.name] = [name for name in names if not name.startswith("__")]
+    return fields
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)

@@ -3,6 +3,8 @@ holds."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -123,10 +125,14 @@ def test_requeued_tasks_are_given_up_sooner_if_nothing_of_their_batch_was_ever_p
 
 
 @pytest.mark.parametrize(
-    "backlog",
-    [AgentQueue(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX), SchedulerQueue(True)],
+    "make",
+    [
+        lambda: AgentQueue(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX),
+        lambda: SchedulerQueue(True),
+    ],
 )
-def test_tasks_that_can_never_run_leave_the_backlog(backlog: PendingQueue) -> None:
+def test_tasks_that_can_never_run_leave_the_backlog(make: Callable[[], PendingQueue]) -> None:
+    backlog = make()
     backlog.add(batch(4, 5))
     assert backlog.next_batch(0, False) == 2
     round_ = round_of(

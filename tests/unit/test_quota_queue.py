@@ -13,7 +13,7 @@ from parsync.core.queued_tasks import QueuedTasks
 from parsync.core.quota_account import QuotaAccount
 from parsync.core.quotas import TaskQuotas
 from parsync.protocols.optimistic.choices import LoserPolicy
-from parsync.protocols.optimistic.quota_queue import QuotaQueue
+from parsync.protocols.optimistic.pending_queue import AgentQueue
 from parsync.protocols.optimistic.rounds import Round
 from schedulers.interface import PartitionRanking, PendingReason, Plan
 from shared_state.tasks import TaskBatch
@@ -33,8 +33,14 @@ class World:
         self.table = make_table(TASKS) if table is None else table
         self.account = QuotaAccount(TaskQuotas(2, GROUPS), self.table)
         gang = self.table.gang if (self.table.gang >= 0).any() else None
-        self.queue = QuotaQueue(
-            self.account, self.table.priority, LoserPolicy.BLOCK, 9, 9, gang, whole_queue
+        self.queue = AgentQueue(
+            LoserPolicy.BLOCK,
+            9,
+            9,
+            gang,
+            whole_queue,
+            account=self.account,
+            priority=self.table.priority,
         )
         self.grant(*granted)
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from parsync.metrics.tables import TABLES
 from parsync.runtime.records import RecordSink, merge_parts
+from parsync.runtime.records_reader import read_records, record_files
+from parsync.schema import Column, TableSchema
 from shared_state.errors import AgoraError
 from tests.unit.record_factory import Recorded, random_records
+
+UNITS = ("id", "us")
 
 
 def write(sink: RecordSink, recorded: Recorded) -> None:
@@ -61,6 +66,35 @@ def test_parts_of_several_writers_are_merged_by_name(tmp_path: Path) -> None:
         "tasks"
     )
     assert [path.name for path in tmp_path.glob("tasks.*")] == ["tasks.parquet"]
+
+
+def test_the_ends_of_every_dtype_come_back(tmp_path: Path) -> None:
+    dtypes = ("int8", "int16", "int32", "int64", "uint32", "uint64", "float64")
+    columns = {f"{unit}_{dtype}": Column(dtype, unit, "a") for dtype in dtypes for unit in UNITS}
+    rows = {}
+    for name, column in columns.items():
+        limits = (np.finfo if column.dtype == "float64" else np.iinfo)(column.dtype)
+        few = np.array([limits.max, limits.min, 0, limits.min, limits.max, 1], column.dtype)
+        rows[name] = np.resize(few, 200)
+    with RecordSink(tmp_path, tables={"ends": TableSchema("a row", columns)}) as sink:
+        sink.add("ends", rows)
+    found = pq.read_table(tmp_path / "ends.0.parquet")
+    for name, expected in rows.items():
+        assert np.array_equal(found[name].to_numpy(), expected), name
+
+
+def test_parts_of_earlier_versions_are_merged_with_ours(tmp_path: Path) -> None:
+    batch = {name: np.arange(5).astype(dtype) for name, dtype in TABLES["cell"].items()}
+    earlier = pa.table(batch)
+    assert earlier.schema.field("running").nullable
+    pq.write_table(earlier, tmp_path / "cell.a.parquet", compression="zstd")
+    with RecordSink(tmp_path, "b") as sink:
+        sink.add("cell", batch)
+    assert merge_parts(tmp_path) == []
+    found = pq.read_table(tmp_path / "cell.parquet")
+    assert found["at_us"].to_pylist() == 2 * list(range(5))
+    tables = dict(read_records(record_files(tmp_path)))
+    assert tables["cell"]["running"].dtype == np.int64
 
 
 def test_a_writer_that_dies_leaves_files_marked_partial(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ void bind_encoder(nanobind::module_& module);
 void bind_event_queue(nanobind::module_& module);
 void bind_events(nanobind::module_& module);
 void bind_participants(nanobind::module_& module);
+void bind_queue_parts(nanobind::module_& module);
 
 NB_MODULE(_native, module) {
   // these have the classes of arguments and of parts of events
@@ -14,4 +15,5 @@ NB_MODULE(_native, module) {
   bind_encoder(module);
   bind_event_queue(module);
   bind_participants(module);
+  bind_queue_parts(module);
 }

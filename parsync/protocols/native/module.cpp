@@ -3,6 +3,7 @@
 
 void bind_agent_view(nanobind::module_& module);
 void bind_optimistic_events(nanobind::module_& module);
+void bind_pending_queue(nanobind::module_& module);
 void bind_round_planner(nanobind::module_& module);
 void bind_strategies(nanobind::module_& module);
 
@@ -13,6 +14,7 @@ NB_MODULE(_native, module) {
   nanobind::module_::import_("parsync.core._native");
   bind_agent_view(module);
   bind_optimistic_events(module);
+  bind_pending_queue(module);
   bind_round_planner(module);
   bind_strategies(module);
 }

@@ -6,12 +6,9 @@ from collections.abc import Set
 
 from parsync.core.head_of_line import PassedOver, UnitSizes
 from parsync.core.quota_account import QuotaAccount
-from parsync.protocols.optimistic.admission import AdmittingQueue
 from parsync.protocols.optimistic.choices import LoserPolicy
-from parsync.protocols.optimistic.limit_queue import LimitQueue
 from parsync.protocols.optimistic.options import AgentPolicy
 from parsync.protocols.optimistic.pending_queue import AgentQueue, PendingQueue, SchedulerQueue
-from parsync.protocols.optimistic.quota_queue import QuotaQueue
 from schedulers.capability import Capability
 from shared_state.tasks import NO_GANG, PreferenceCatalog, TaskBatch
 
@@ -34,8 +31,9 @@ def make_queue(
             tasks hold; its scheduler does not remember waiting tasks then.
     """
     queue = _make(policy, capabilities, table, catalog, account)
-    jobs_max = policy.limits.jobs_max
-    return queue if jobs_max is None else AdmittingQueue(queue, table.job, jobs_max)
+    if policy.limits.jobs_max is not None:
+        queue.limit_jobs(table.job, policy.limits.jobs_max)
+    return queue
 
 
 def _make(
@@ -58,10 +56,10 @@ def _make(
     # where all units are alike.
     passes = policy.losers is LoserPolicy.BLOCK and not whole_queue and not sizes.are_alike
     if passes and policy.head_of_line_us != 0:
-        may_offer = None if account is None else account.within
-        passed = PassedOver(sizes, policy.head_of_line_us, gangs, may_offer)
-    if account is not None and policy.limits.hold_permille is not None:
-        return LimitQueue(account, len(table), *chances, gangs, whole_queue, passed)
-    if account is not None:
-        return QuotaQueue(account, table.priority, *chances, gangs, whole_queue, passed)
-    return AgentQueue(*chances, gangs, whole_queue, passed)
+        passed = PassedOver(sizes, policy.head_of_line_us, gangs, account)
+    if account is None:
+        return AgentQueue(*chances, gangs, whole_queue, passed)
+    limits_itself = policy.limits.hold_permille is not None
+    # tasks that share a limit go in order of submission
+    priority = None if limits_itself else table.priority
+    return AgentQueue(*chances, gangs, whole_queue, passed, account, priority, limits_itself)

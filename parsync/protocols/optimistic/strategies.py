@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ class Strategy(Protocol):
         ...
 
     @property
-    def native(self) -> Any:
+    def native(self) -> _native.Strategy:
         """The strategy in native code (parsync/protocols/native/strategies.hpp)."""
         ...
 
@@ -53,7 +53,7 @@ class FixedStrategy:
     rounds_per_sync: int | None = None
 
     @property
-    def native(self) -> Any:
+    def native(self) -> _native.Strategy:
         return _native.Strategy.fixed(int(self.fixed))
 
     def ranking(self, delay_average_us: int) -> PartitionRanking:
@@ -71,7 +71,7 @@ class AdaptiveStrategy:
         return None
 
     @property
-    def native(self) -> Any:
+    def native(self) -> _native.Strategy:
         return _native.Strategy.adaptive(self.tau_us)
 
     def ranking(self, delay_average_us: int) -> PartitionRanking:
@@ -90,7 +90,7 @@ def make_strategy(kind: StrategyKind, tau_us: int) -> Strategy:
     return AdaptiveStrategy(tau_us)
 
 
-class RoundRankings(_native.RoundRankings):  # type: ignore[misc] # compiled
+class RoundRankings(_native.RoundRankings):
     """The ranking of each decision round of an agent (parsync/protocols/native/strategies.hpp).
 
     With a strategy of their own, long jobs are ranked apart from others: ParSync's supplement B
@@ -106,8 +106,6 @@ class RoundRankings(_native.RoundRankings):  # type: ignore[misc] # compiled
     Attributes:
         tells_lengths: Whether the ranking of a round depends on its tasks.
     """
-
-    tells_lengths: bool
 
     def __init__(
         self, strategy: Strategy, long_strategy: Strategy | None, task_class: NDArray[np.int8]
@@ -131,7 +129,7 @@ class RoundRankings(_native.RoundRankings):  # type: ignore[misc] # compiled
         return PartitionRanking(ranking), count
 
 
-class DelayAverage(_native.DelayAverage):  # type: ignore[misc] # compiled
+class DelayAverage(_native.DelayAverage):
     """Exponential moving average of the scheduling delay in fixed point: integers only, so every
     machine switches at the same task.
 
@@ -144,9 +142,6 @@ class DelayAverage(_native.DelayAverage):  # type: ignore[misc] # compiled
         us: The average.
         scaled: The same in units of 2^-16 us.
     """
-
-    us: int
-    scaled: int
 
     def add(self, delay_sum_us: int, committed: int, batch_size: int) -> None:
         """`committed` tasks of a batch of `batch_size` had delays that sum to `delay_sum_us`.

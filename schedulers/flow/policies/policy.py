@@ -20,7 +20,7 @@ or that it waits; the sum of its costs is what that costs.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,9 @@ class TaskArcs:
     @staticmethod
     def join(parts: list[TaskArcs]) -> TaskArcs:
         return TaskArcs(
-            *(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(TaskArcs))
+            np.concatenate([part.row for part in parts]),
+            np.concatenate([part.head for part in parts]),
+            np.concatenate([part.cost for part in parts]),
         )
 
 
@@ -83,7 +85,10 @@ class AggregatorArcs:
     @staticmethod
     def join(parts: list[AggregatorArcs]) -> AggregatorArcs:
         return AggregatorArcs(
-            *(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(AggregatorArcs))
+            np.concatenate([part.tail for part in parts]),
+            np.concatenate([part.head for part in parts]),
+            np.concatenate([part.cost for part in parts]),
+            np.concatenate([part.level for part in parts]),
         )
 
 

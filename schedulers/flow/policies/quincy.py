@@ -128,21 +128,17 @@ class Quincy(Policy):
     def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
         row = np.arange(len(tasks))
         preference = tasks.preference.astype(np.int64)
-        shared = self._shared[preference]
-        own_row, own_set = row[~shared], preference[~shared]
         free = self._anywhere[preference]
-        parts = [
-            TaskArcs(
-                row[free],
-                np.full(np.count_nonzero(free), to_aggregator(0)),
-                self._catalog.elsewhere_cost[preference[free]],
-            ),
-            self._to_preferred_machines(own_row, own_set),
-            self._to_preferred_racks(own_row, own_set),
-        ]
-        if np.any(shared):
-            aggregator = to_aggregator(1 + self._racks + preference[shared])
-            parts.append(TaskArcs(row[shared], aggregator, np.zeros(len(aggregator), np.int64)))
+        cost = self._catalog.elsewhere_cost[preference[free]]
+        parts = [TaskArcs(row[free], np.full(len(cost), to_aggregator(0)), cost)]
+        shares = self._shared[preference]
+        own_row, own_set = row[~shares], preference[~shares]
+        parts.append(self._to_preferred_machines(own_row, own_set))
+        if len(self._catalog.rack):
+            parts.append(self._to_preferred_racks(own_row, own_set))
+        if len(own_row) < len(row):
+            aggregator = to_aggregator(1 + self._racks + preference[shares])
+            parts.append(TaskArcs(row[shares], aggregator, np.zeros(len(aggregator), np.int64)))
         return TaskArcs.join(parts)
 
     def is_elsewhere(self, aggregator: Int64) -> NDArray[np.bool_]:

@@ -1,0 +1,376 @@
+// The tasks an agent was given and has not placed: what its next round is about, and what becomes
+// of tasks that a round did not place.
+//
+// The states of a task, and what moves it:
+//
+//   submitted, or has to run again
+//      | add()
+//      |------------> HELD BACK  until its job is admitted (jobs_max)
+//      v                  |
+//   IN LINE <-------------+
+//      |    ^ ^------------------ put back: its quota has no room  (CURRENT, LOSER, PASSED OVER)
+//      |    +-------------------- on_requeue_due()                 (PAUSED)
+//      | next_batch()
+//      v
+//   CURRENT, the batch that rounds are about
+//      | take()                              on_planned() leaves it waiting:
+//      v                                       BLOCK    -> CURRENT, or PASSED OVER: others go ahead
+//   OFFERED in a round ----------------------> REQUEUE  -> PAUSED once the round's outcome is known
+//      |                                       kept     -> KEPT by the scheduler
+//      | on_planned() claims it                too large -> leaves
+//      v
+//   CLAIMED (KEPT tasks are claimed, too)    on_committed() rejects it:
+//      |                                       BLOCK    -> CURRENT; where others go ahead, LOSER
+//      +-------------------------------------> REQUEUE  -> PAUSED, or given up: leaves
+//      |
+//      v
+//   placed: leaves. Its job holds its place among those admitted until on_finished().
+//
+// PASSED OVER and LOSER tasks are taken for rounds without being CURRENT.
+//
+// Two kinds, by who remembers the tasks that a plan leaves waiting: the agent, which offers them
+// again (AgentQueue), or the scheduler (flow schedulers), which is then told about new tasks only
+// (SchedulerQueue).
+//
+// Invariant. Every task that was added and has not left is in one place, and no two rounds under
+// way hold it. next_batch() has a batch exactly if has_next() says so, at one time.
+//
+// A round may be taken and planned while others wait for their outcome. Throws
+// std::invalid_argument and std::out_of_range for tasks that its state does not allow.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "parsync/core/native/head_of_line.hpp"
+#include "parsync/core/native/queued_tasks.hpp"
+#include "parsync/core/native/quota_account.hpp"
+
+namespace agora {
+
+// As schedulers.interface.PendingReason.
+enum class PendingReason : int8_t {
+  NoRoom,
+  TooLarge,
+  PricedOut,
+  WaitsForPreferred,
+  SlotsTooDear,
+  HeldBack,
+};
+
+// Why a task still waits, as parsync.metrics.tables.Waiting.
+enum class Waiting : int8_t {
+  NoRoom,
+  Behind,
+  NotTried,
+  Quota,
+  JobNotAdmitted,
+  Paused,
+  Rejected,
+  PricedOut,
+  WaitsForPreferred,
+  SlotsTooDear,
+  HeldBack,
+};
+
+// Called with tasks that wait for one reason, behind one task, or kNobody.
+inline constexpr int64_t kNobody = -1;
+using SeeWaiting = std::function<void(std::span<const int64_t>, Waiting, int64_t ahead)>;
+
+// A plan, as far as a queue has to know it.
+struct PlannedTasks {
+  std::span<const int64_t> claimed;
+  std::span<const int64_t> pending;  // left waiting
+  std::span<const int8_t> pending_reason;
+  bool in_full = false;  // known to claim all offered tasks in their order
+};
+
+// What a round is about, and what its queue notes of it until its outcome is known.
+struct RoundTasks {
+  QueuedTasks offered;
+  QueuedTasks claimed;                     // by its plan; of a SchedulerQueue
+  QueuedTasks left;                        // by its plan; of REQUEUE
+  int64_t since_us = PassedOver::kNotYet;  // its tasks had lacked room before
+  bool blocked = false;                    // the view had no room for some of its tasks
+};
+
+// The tasks that leave the queue, and the key by which tasks rejoin it after a pause; 0: none do.
+struct QueueExits {
+  std::vector<int64_t> too_large;
+  std::vector<int64_t> abandoned;
+  int64_t retry = 0;
+
+  bool empty() const { return too_large.empty() && abandoned.empty() && retry == 0; }
+  void clear() {
+    too_large.clear();
+    abandoned.clear();
+    retry = 0;
+  }
+};
+
+// The jobs of an agent that admits few at a time (Omega section 3.4). A job is admitted when its
+// first task may be offered, and leaves when all of its tasks have ended or were given up. Others
+// wait in order of submission. Tasks of admitted jobs that have to run again are never held back.
+class JobAdmission {
+ public:
+  using Admit = std::function<void(const QueuedTasksView&)>;
+
+  // job: of each task id, borrowed.
+  JobAdmission(std::span<const int64_t> job, int64_t jobs_max);
+
+  // Admits tasks that were submitted, by job in order of their first tasks, or holds them back.
+  void add(const QueuedTasksView& tasks, const Admit& admit);
+  // Tasks ran before the agent began.
+  void on_adopted(std::span<const int64_t> task);
+  // Tasks are over. Admits jobs in place of those that have ended, and says whether it did.
+  bool leave(std::span<const int64_t> task, const Admit& admit);
+  void waiting(const SeeWaiting& see) const;
+
+ private:
+  size_t row(int64_t task) const { return row_of(task, job_.size()); }
+  bool has_place() const { return static_cast<int64_t>(tasks_of_.size()) < jobs_max_; }
+  void enter(int64_t job, std::span<const int64_t> task);
+
+  const std::span<const int64_t> job_;
+  const int64_t jobs_max_;
+  std::vector<uint8_t> is_here_;                   // submitted to the agent, and not over
+  std::unordered_map<int64_t, int64_t> tasks_of_;  // by admitted job: those that are here
+  std::unordered_map<int64_t, std::vector<QueuedTasks>> held_back_;  // by job
+  std::deque<int64_t> order_;                                        // of those jobs
+};
+
+// What an agent asks of its queue, whoever remembers the tasks that wait.
+class PendingQueue {
+ public:
+  virtual ~PendingQueue() = default;
+
+  // Before any task is added: admit at most so many jobs at a time. job: of each task id, borrowed.
+  void limit_jobs(std::span<const int64_t> job, int64_t jobs_max);
+
+  // Are there tasks that the next round would offer even though others find no room?
+  virtual bool has_new(int64_t now_us) = 0;
+  // Are there tasks that only a change of the view can help?
+  virtual bool has_waiting() const = 0;
+  // Is there anything to decide? next_batch() then has a batch. view_changed: whether those that
+  // wait may find what they did not find before.
+  virtual bool has_next(int64_t now_us, bool view_changed) = 0;
+
+  // Tasks that were submitted, or have to run again.
+  void add(const QueuedTasksView& tasks);
+
+  // Chooses the batch of the next round. Returns the size of a batch begun now; 0 if the current
+  // batch continues; unset if there is nothing to decide.
+  virtual std::optional<int64_t> next_batch(int64_t now_us, bool view_changed) = 0;
+  // The tasks that take() can take, in order. Valid until the next call of a function.
+  virtual QueuedTasksView current() = 0;
+  // Takes at most `limit` of them. No round parts a gang.
+  virtual void take(std::optional<int64_t> limit, QueuedTasks& offered) = 0;
+
+  // The tasks of the unit without room that holds the queue: those behind it are not tried.
+  virtual std::span<const int64_t> holder(int64_t now_us) const = 0;
+  // The tasks that wait, by why they do.
+  void waiting(int64_t now_us, const SeeWaiting& see);
+
+  // Attempts so far and firstness of the tasks that the round claims, in the plan's order.
+  virtual void claimed_tasks(const RoundTasks& round, const PlannedTasks& plan,
+                             QueuedTasks& claimed) const = 0;
+
+  // The round that began at start_us is decided: puts what its plan left waiting where it belongs,
+  // and marks the round if that was for lack of room. The answer is valid until the next call.
+  const QueueExits& on_planned(RoundTasks& round, const PlannedTasks& plan, int64_t start_us);
+  // The round is over: puts the losers where they belong.
+  const QueueExits& on_committed(const RoundTasks& round, const PlannedTasks& plan,
+                                 const QueuedTasksView& losers);
+  // The pause of QueueExits::retry is over.
+  virtual void on_requeue_due(int64_t key) = 0;
+  // Tasks of the agent ran before it began.
+  void on_adopted(std::span<const int64_t> task);
+  // Tasks of the agent ran to their end. Says whether there is more to decide now.
+  bool on_finished(std::span<const int64_t> task);
+
+ protected:
+  virtual void enqueue(const QueuedTasksView& tasks) = 0;
+  virtual void planned(RoundTasks& round, const PlannedTasks& plan, int64_t start_us) = 0;
+  virtual void committed(const RoundTasks& round, const PlannedTasks& plan,
+                         const QueuedTasksView& losers) = 0;
+  virtual void see_waiting(int64_t now_us, const SeeWaiting& see) = 0;
+
+  QueueExits exits_;  // of planned() and committed()
+
+ private:
+  const QueueExits& without_exits();
+
+  std::optional<JobAdmission> admission_;
+};
+
+// Batches in line, one line for each quota group; a single one without quotas. Within a line tasks
+// of higher priority come first, and among equals those submitted first.
+class Lines {
+ public:
+  // account: null without quotas. priority: of each task id; empty if all are alike.
+  Lines(QuotaAccount* account, std::span<const int32_t> priority);
+
+  bool empty() const;
+  void append(const QueuedTasksView& tasks) { insert(tasks, ++last_); }
+  // To the front of the tasks of their priority.
+  void put_back(const QueuedTasksView& tasks) { insert(tasks, --first_); }
+
+  // Whether a line has room for the task at its head, besides the tasks `before`.
+  bool has_head(std::span<const int64_t> before = {}) const;
+  // Whether the batch at the head of such a line is not a requeued one.
+  bool has_new_head(std::span<const int64_t> before) const;
+  // Takes the head of the line where it was submitted first, of those with room; there is one.
+  // Before that, `before` is put back: in that line it is at the head then.
+  void take_head(const QueuedTasksView& before, QueuedTasks& batch);
+  // Adds to `batch` all batches that were not requeued of the lines with room besides `before`, in
+  // order of submission. Under quotas a requeued batch keeps its place: its line ends there.
+  void take_new(std::span<const int64_t> before, QueuedTasks& batch);
+
+  void waiting(std::span<const int64_t> holder, const SeeWaiting& see) const;
+
+ private:
+  struct Batch {
+    int64_t level;   // -priority
+    int64_t number;  // ascends with submission, and descends with each that is put back
+    QueuedTasks tasks;
+  };
+  using Line = std::vector<Batch>;  // a heap
+
+  static bool is_later(const Batch& a, const Batch& b);
+  bool has_room(const Line& line, std::span<const int64_t> before) const;
+  void insert(const QueuedTasksView& tasks, int64_t number);
+  Batch& push(size_t line, int64_t level, int64_t number);
+  void sift(size_t line);
+  Batch pop(Line& line);
+
+  QuotaAccount* const account_;
+  const std::span<const int32_t> priority_;
+  std::vector<Line> lines_;
+  int64_t last_ = 0, first_ = 0;
+  std::vector<QueuedTasks> spare_;  // memory of batches that were taken
+};
+
+// The queue of an agent that itself offers waiting tasks again, in order of submission; losers
+// first (BLOCK), or after a pause at the tail (REQUEUE).
+//
+// Under REQUEUE, as in Omega's simulator, all that a round left without a place pauses together,
+// until attempts_max rounds have done so, or attempts_max_unplaced if none placed a task of the
+// batch.
+//
+// With an account, the tasks of a quota group are offered only while its grant has room for them.
+// Among groups with room, the batch submitted first is next, so one group's tasks never wait for
+// another group to get room. A round keeps the grant as it stands when the tasks are offered: what
+// it claims was within it.
+class AgentQueue final : public PendingQueue {
+ public:
+  struct Options {
+    bool requeues = false;  // what becomes of losers: REQUEUE, or BLOCK
+    int64_t attempts_max = 1;
+    int64_t attempts_max_unplaced = 1;
+    std::span<const int64_t> gang = {};  // of each task id; empty if no task has one
+    // All new tasks join the next round, instead of one batch at a time; a requeued batch stays by
+    // itself, because its rounds are counted.
+    bool whole_queue = false;
+    // Keeps what a round left without room, while others go ahead. Null: it holds up all that come
+    // after it. Not with `requeues` or `whole_queue`.
+    PassedOver* passed = nullptr;
+    // Of the agent's quota. The queue enters what becomes of tasks until they are committed.
+    QuotaAccount* account = nullptr;
+    std::span<const int32_t> priority = {};  // of each task id; empty if all are alike
+    // The account is that of a limit that the scheduler sets itself (Omega section 3.4). It does
+    // not change, so what is held back waits for own tasks to end.
+    bool is_own_limit = false;
+  };
+
+  explicit AgentQueue(const Options& options);
+
+  bool has_new(int64_t now_us) override;
+  bool has_waiting() const override;
+  bool has_next(int64_t now_us, bool view_changed) override;
+  std::optional<int64_t> next_batch(int64_t now_us, bool view_changed) override;
+  QueuedTasksView current() override;
+  void take(std::optional<int64_t> limit, QueuedTasks& offered) override;
+  std::span<const int64_t> holder(int64_t now_us) const override;
+  void claimed_tasks(const RoundTasks& round, const PlannedTasks& plan,
+                     QueuedTasks& claimed) const override;
+  void on_requeue_due(int64_t key) override;
+
+ protected:
+  void enqueue(const QueuedTasksView& tasks) override;
+  void planned(RoundTasks& round, const PlannedTasks& plan, int64_t start_us) override;
+  void committed(const RoundTasks& round, const PlannedTasks& plan,
+                 const QueuedTasksView& losers) override;
+  void see_waiting(int64_t now_us, const SeeWaiting& see) override;
+
+ private:
+  bool has_new_batches() const;
+  bool has_batch() const;
+  bool may_continue() const;
+  bool has_losers();
+  bool has_more(int64_t now_us);
+  std::optional<int64_t> begin_batch();
+  void keep_within_quota(QueuedTasks& tasks);
+  void requeue(const RoundTasks& round, const PlannedTasks& plan, const QueuedTasksView& losers);
+
+  const Options options_;
+  Lines lines_;
+  QueuedTasks current_;
+  std::optional<size_t> place_;  // among those passed over, of the next round's tasks
+  // beside those passed over: tasks whose claims were rejected, and since when they lack room
+  std::deque<std::pair<QueuedTasks, int64_t>> losers_;
+  std::vector<int64_t> without_room_;  // of the current batch, in the last round
+  std::map<int64_t, QueuedTasks> paused_;
+  int64_t pauses_ = 0;
+  QueuedTasks scratch_;
+};
+
+// The queue of an agent whose scheduler remembers the waiting tasks. The scheduler is offered new
+// tasks and losers only, and is called whenever its view has changed.
+class SchedulerQueue final : public PendingQueue {
+ public:
+  // whole_queue, gang: as for AgentQueue.
+  SchedulerQueue(bool whole_queue, std::span<const int64_t> gang)
+      : whole_queue_(whole_queue), gang_(gang) {}
+
+  bool has_new(int64_t now_us) override;
+  bool has_waiting() const override { return !kept_.empty(); }
+  bool has_next(int64_t now_us, bool view_changed) override;
+  std::optional<int64_t> next_batch(int64_t now_us, bool view_changed) override;
+  QueuedTasksView current() override { return current_; }
+  void take(std::optional<int64_t> limit, QueuedTasks& offered) override;
+  std::span<const int64_t> holder(int64_t) const override { return {}; }
+  void claimed_tasks(const RoundTasks& round, const PlannedTasks& plan,
+                     QueuedTasks& claimed) const override;
+  void on_requeue_due(int64_t key) override;
+
+ protected:
+  void enqueue(const QueuedTasksView& tasks) override;
+  void planned(RoundTasks& round, const PlannedTasks& plan, int64_t start_us) override;
+  void committed(const RoundTasks& round, const PlannedTasks& plan,
+                 const QueuedTasksView& losers) override;
+  void see_waiting(int64_t now_us, const SeeWaiting& see) override;
+
+ private:
+  struct Kept {
+    int32_t attempts;
+    int8_t first;
+    PendingReason reason;
+  };
+
+  const bool whole_queue_;
+  const std::span<const int64_t> gang_;
+  std::deque<QueuedTasks> new_;
+  std::vector<QueuedTasks> spare_;  // memory of batches that were begun
+  QueuedTasks current_;
+  std::unordered_map<int64_t, Kept> kept_;  // tasks left with the scheduler
+};
+
+}  // namespace agora

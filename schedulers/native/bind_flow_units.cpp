@@ -1,0 +1,49 @@
+// Python's access to units of a flow, and to array idioms of the flow scheduler.
+#include <nanobind/nanobind.h>
+
+#include "array_of.hpp"
+#include "flow_units.hpp"
+#include "shared_state/native/column.hpp"
+#include "shared_state/native/new_array.hpp"
+
+namespace nb = nanobind;
+
+namespace {
+
+using agora::array_of;
+using agora::Column;
+using agora::length_of;
+
+Column<const int64_t> column_of(nb::handle array, const char* field) {
+  return {array, field, length_of(array, field)};
+}
+
+nb::object units_in(nb::handle resources, nb::handle unit, int64_t most) {
+  const size_t machines = length_of(resources, "resources"), dimensions = length_of(unit, "unit");
+  const Column<const int64_t> rows(resources, "resources", machines, dimensions),
+      one(unit, "unit", dimensions);
+  const agora::NewArray<int64_t> units(machines);
+  agora::units_in({rows.data(), machines * dimensions}, one.span(), most, units.span());
+  return units.object();
+}
+
+nb::object ranges(nb::handle begin, nb::handle size) {
+  return array_of(agora::ranges(column_of(begin, "begin").span(), column_of(size, "size").span()));
+}
+
+nb::object differing(nb::handle a, nb::handle b) {
+  return array_of(agora::differing(column_of(a, "a").span(), column_of(b, "b").span()));
+}
+
+int64_t first_outside(nb::handle column, int64_t lowest, int64_t highest) {
+  return agora::first_outside(column_of(column, "column").span(), lowest, highest);
+}
+
+}  // namespace
+
+void bind_flow_units(nb::module_& module) {
+  module.def("units_in", &units_in);
+  module.def("ranges", &ranges);
+  module.def("differing", &differing);
+  module.def("first_outside", &first_outside);
+}

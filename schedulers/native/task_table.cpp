@@ -1,0 +1,271 @@
+#include "task_table.hpp"
+
+#include <limits>
+#include <stdexcept>
+
+namespace agora {
+
+namespace {
+
+constexpr size_t kFewestRows = 1024;
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+int64_t floor_divide(int64_t value, int64_t by) { return value / by - (value % by < 0 ? 1 : 0); }
+
+}  // namespace
+
+TaskTable::TaskTable(size_t dimensions) : request(dimensions), pool_(kFewestRows) {
+  require(dimensions > 0, "dimensions: expected at least one");
+}
+
+void TaskTable::offer(const TaskColumns& tasks) {
+  const size_t n = tasks.task.size();
+  require(tasks.job.size() == n && tasks.request.size() == n * dimensions() &&
+              tasks.priority.size() == n && tasks.submit_us.size() == n &&
+              tasks.preference.size() == n && tasks.gang.size() == n &&
+              tasks.task_class.size() == n,
+          "tasks: expected columns of one length, and a column of request per dimension");
+  int64_t largest = -1;
+  size_t unknown = 0;
+  for (const int64_t id : tasks.task) {
+    require(id >= 0, "task: expected ids from 0 on");
+    if (row_of(id) != kNoRow) continue;
+    ++unknown;
+    largest = std::max(largest, id);
+  }
+  if (unknown > 0) reserve(unknown, largest);
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t known = row_of(tasks.task[i]);
+    if (known != kNoRow) {
+      state[known] = static_cast<int8_t>(TaskState::kWaiting);
+      continue;
+    }
+    const int64_t row = pool_.take();
+    row_of_[static_cast<size_t>(tasks.task[i])] = static_cast<int32_t>(row);
+    task[row] = tasks.task[i];
+    job[row] = tasks.job[i];
+    std::copy_n(&tasks.request[i * dimensions()], dimensions(), &request[row]);
+    priority[row] = tasks.priority[i];
+    submit_us[row] = tasks.submit_us[i];
+    preference[row] = tasks.preference[i];
+    gang[row] = tasks.gang[i];
+    task_class[row] = tasks.task_class[i];
+    state[row] = static_cast<int8_t>(TaskState::kWaiting);
+    machine[row] = allocation[row] = -1;
+    since_us[row] = 0;
+    node_state[row] = static_cast<int8_t>(TaskNodeState::kNone);
+    node[row] = kNoNode;
+    running_arc[row] = patience_arc[row] = kNoArc;
+    patience_ends_us[row] = 0;
+  }
+}
+
+void TaskTable::reject(std::span<const int64_t> tasks) {
+  for (const int64_t id : tasks) {
+    const int64_t row = row_of(id);
+    if (row != kNoRow && state_of(row) == TaskState::kInFlight)
+      state[row] = static_cast<int8_t>(TaskState::kWaiting);
+  }
+}
+
+void TaskTable::run(std::span<const int64_t> tasks, std::span<const int32_t> on,
+                    std::span<const int64_t> as, int64_t at_us) {
+  require(on.size() == tasks.size() && as.size() == tasks.size(),
+          "machine, allocation: expected one of each per task");
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const int64_t row = row_of(tasks[i]);
+    if (row == kNoRow) continue;
+    state[row] = static_cast<int8_t>(TaskState::kRunning);
+    machine[row] = on[i];
+    allocation[row] = as[i];
+    since_us[row] = at_us;
+  }
+}
+
+void TaskTable::forget(std::span<const int64_t> tasks) {
+  std::vector<int64_t> gone;
+  for (const int64_t id : tasks) {
+    const int64_t row = row_of(id);
+    if (row == kNoRow) continue;
+    row_of_[static_cast<size_t>(id)] = static_cast<int32_t>(kNoRow);
+    gone.push_back(row);
+  }
+  std::sort(gone.begin(), gone.end());
+  for (const int64_t row : gone) {
+    leave_graph(row);
+    state[row] = static_cast<int8_t>(TaskState::kAbsent);
+  }
+  for (auto row = gone.rbegin(); row != gone.rend(); ++row) pool_.give_back(*row);
+}
+
+void TaskTable::set_state(std::span<const int64_t> rows, TaskState to) {
+  require_rows(rows);
+  for (const int64_t row : rows) state[row] = static_cast<int8_t>(to);
+}
+
+TaskTable::Changes TaskTable::begin_update(bool preemption) {
+  changing_ = {};
+  const int64_t end = static_cast<int64_t>(rows());
+  for (int64_t row = 0; row < end; ++row) {
+    const TaskNodeState is = node_state_of(row), to_be = wanted(state_of(row), preemption);
+    if (is == to_be) continue;
+    if (is == TaskNodeState::kWaiting && to_be == TaskNodeState::kRunning) {
+      changing_.started.push_back(row);
+      continue;
+    }
+    leave_graph(row);
+    if (to_be != TaskNodeState::kNone) changing_.joining.push_back(row);
+  }
+  changing_.removed = std::move(abandoned_);
+  abandoned_.clear();
+  return changing_;
+}
+
+TaskTable::Entered TaskTable::enter_jobs(std::span<const int64_t> rows, int64_t quantum_us) {
+  require_rows(rows);
+  require(quantum_us > 0, "quantum_us: expected more than 0");
+  std::vector<int64_t> of, submitted, place(rows.size());
+  for (const int64_t row : rows) {
+    of.push_back(job[row]);
+    submitted.push_back(floor_divide(submit_us[row], quantum_us));
+  }
+  Entered entered;
+  entered.first_quantum = jobs.enter(of, submitted, place);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    job_place[rows[i]] = place[i];
+    entered.lateness.push_back(jobs.first_quantum(place[i]) - submitted[i]);
+  }
+  return entered;
+}
+
+std::vector<int64_t> TaskTable::job_nodes(std::span<const int64_t> rows) const {
+  require_rows(rows);
+  std::vector<int64_t> found(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) found[i] = jobs.node(job_place[rows[i]]);
+  return found;
+}
+
+void TaskTable::set_node(std::span<const int64_t> rows, std::span<const int64_t> nodes) {
+  require(nodes.size() == rows.size(), "node: expected one per row");
+  require_rows(rows);
+  for (size_t i = 0; i < rows.size(); ++i) node[rows[i]] = nodes[i];
+}
+
+void TaskTable::set_running_arc(std::span<const int64_t> rows, std::span<const int64_t> arc,
+                                std::span<const int64_t> cost) {
+  require(arc.size() == rows.size() && cost.size() == rows.size(),
+          "arc, cost: expected one of each per row");
+  require_rows(rows);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    running_arc[rows[i]] = arc[i];
+    running_arc_cost[rows[i]] = cost[i];
+  }
+}
+
+void TaskTable::set_patience(std::span<const int64_t> rows, std::span<const int64_t> arc,
+                             std::span<const int64_t> ends_us) {
+  require(arc.size() == rows.size() && ends_us.size() == rows.size(),
+          "arc, ends_us: expected one of each per row");
+  require_rows(rows);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    patience_arc[rows[i]] = arc[i];
+    patience_ends_us[rows[i]] = ends_us[i];
+  }
+}
+
+std::vector<int64_t> TaskTable::end_patience(std::span<const int64_t> started, int64_t now_us) {
+  require_rows(started);
+  std::vector<int64_t> arcs;
+  size_t next = 0;  // of `started`, which ascends as rows do
+  const int64_t end = static_cast<int64_t>(rows());
+  for (int64_t row = 0; row < end; ++row) {
+    const bool runs = next < started.size() && started[next] == row;
+    next += runs;
+    if (node_state_of(row) != TaskNodeState::kWaiting || patience_arc[row] == kNoArc) continue;
+    if (!runs && patience_ends_us[row] > now_us) continue;
+    arcs.push_back(patience_arc[row]);
+    patience_arc[row] = kNoArc;
+    patience_ends_us[row] = 0;
+  }
+  return arcs;
+}
+
+void TaskTable::end_update() {
+  for (const int64_t row : changing_.started)
+    node_state[row] = static_cast<int8_t>(TaskNodeState::kRunning);
+  for (const int64_t row : changing_.joining) {
+    if (node[row] == kNoNode) throw std::logic_error("a task that joined the graph has no node");
+    node_state[row] = static_cast<int8_t>(wanted(state_of(row), true));
+  }
+  changing_ = {};
+}
+
+std::vector<int64_t> TaskTable::rows_of(std::span<const int64_t> tasks) const {
+  std::vector<int64_t> found(tasks.size());
+  for (size_t i = 0; i < tasks.size(); ++i) found[i] = row_of(tasks[i]);
+  return found;
+}
+
+std::vector<int64_t> TaskTable::waiting() const {
+  std::vector<int64_t> found;
+  const int64_t end = static_cast<int64_t>(rows());
+  for (int64_t row = 0; row < end; ++row)
+    if (state_of(row) == TaskState::kWaiting) found.push_back(row);
+  return found;
+}
+
+std::vector<int64_t> TaskTable::still_waiting(std::span<const int64_t> tasks) const {
+  std::vector<int64_t> found;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const int64_t row = row_of(tasks[i]);
+    require(row != kNoRow, "task: expected tasks of the table");
+    if (state_of(row) == TaskState::kWaiting) found.push_back(static_cast<int64_t>(i));
+  }
+  return found;
+}
+
+int64_t TaskTable::first_end_of_patience() const {
+  int64_t first = std::numeric_limits<int64_t>::max();
+  const int64_t end = static_cast<int64_t>(rows());
+  for (int64_t row = 0; row < end; ++row)
+    if (state_of(row) == TaskState::kWaiting && patience_ends_us[row] > 0)
+      first = std::min(first, patience_ends_us[row]);
+  return first == std::numeric_limits<int64_t>::max() ? 0 : first;
+}
+
+void TaskTable::require_rows(std::span<const int64_t> some) const {
+  for (const int64_t row : some)
+    require(row >= 0 && static_cast<size_t>(row) < rows(), "row: expected rows of the table");
+}
+
+TaskNodeState TaskTable::wanted(TaskState state, bool preemption) {
+  if (state == TaskState::kWaiting) return TaskNodeState::kWaiting;
+  return preemption && state == TaskState::kRunning ? TaskNodeState::kRunning
+                                                    : TaskNodeState::kNone;
+}
+
+void TaskTable::reserve(size_t more, int64_t largest_id) {
+  const size_t ids = static_cast<size_t>(largest_id) + 1;
+  if (ids > row_of_.size())
+    row_of_.resize(std::max({ids, 2 * row_of_.size(), kFewestRows}), static_cast<int32_t>(kNoRow));
+  if (!pool_.reserve(more)) return;
+  for (auto* column :
+       {&task, &job, &request, &submit_us, &gang, &machine, &allocation, &since_us, &node,
+        &job_place, &running_arc, &running_arc_cost, &patience_arc, &patience_ends_us})
+    column->grow(pool_.rows());
+  for (auto* column : {&priority, &preference}) column->grow(pool_.rows());
+  for (auto* column : {&task_class, &state, &node_state}) column->grow(pool_.rows());
+}
+
+void TaskTable::leave_graph(int64_t row) {
+  if (node_state_of(row) == TaskNodeState::kNone) return;
+  abandoned_.push_back(node[row]);
+  jobs.leave(job_place[row]);
+  node_state[row] = static_cast<int8_t>(TaskNodeState::kNone);
+  node[row] = kNoNode;
+}
+
+}  // namespace agora

@@ -1,0 +1,2 @@
+#include "check.hpp"
+int main() { return 0; }

@@ -1,0 +1,216 @@
+// What arcs stand for, over random histories of tasks that join and leave while ids are used again,
+// against maps; and arcs that do not exist are refused.
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <vector>
+
+#include "check.hpp"
+#include "schedulers/native/flow_arcs.hpp"
+
+using namespace agora;
+
+namespace {
+
+using Ids = std::vector<int64_t>;
+
+bool is_refused(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument&) {
+    return true;
+  }
+  return false;
+}
+
+// A solver's side of the contract: it hands out ids of arcs, those of removed ones first, and sends
+// the unit of every task over one of its arcs.
+class History {
+ public:
+  explicit History(uint64_t seed) : draw_(seed) {
+    const Ids inner{0, 0, 1};
+    inner_arcs_ = take(inner.size());
+    arcs_.add_inner(inner_arcs_, inner);
+    inner_of_ = inner;
+  }
+
+  void round() {
+    leave();
+    join();
+    solve();
+    check();
+  }
+
+ private:
+  struct Task {
+    Ids arcs, heads, costs;
+    size_t carries = 0;  // which of its arcs
+  };
+
+  Ids take(size_t n) {
+    Ids ids;
+    for (; n > 0; --n) {
+      if (free_.empty()) free_.push_back(next_++);
+      ids.push_back(free_.back());
+      free_.pop_back();
+    }
+    return ids;
+  }
+
+  void leave() {
+    for (auto task = tasks_.begin(); task != tasks_.end();) {
+      if (draw_(3)) {
+        ++task;
+        continue;
+      }
+      free_.insert(free_.end(), task->second.arcs.begin(), task->second.arcs.end());
+      task = tasks_.erase(task);
+    }
+    arcs_.add_others(take(1));  // which may have been a task's
+  }
+
+  void join() {
+    Ids row, node, arc_task, arc_head, arc_cost, wait_node, wait_cost;
+    for (int64_t r = 0; r < 12; ++r) {
+      if (tasks_.contains(r) || draw_(2)) continue;
+      row.push_back(r);
+      node.push_back(100 + r);
+      wait_node.push_back(200);
+      wait_cost.push_back(static_cast<int64_t>(draw_(50)));
+    }
+    if (!row.empty())
+      for (uint64_t k = draw_(20); k > 0; --k) {  // of tasks in any order
+        arc_task.push_back(static_cast<int64_t>(draw_(row.size())));
+        arc_head.push_back(static_cast<int64_t>(draw_(5)) - 2);
+        arc_cost.push_back(static_cast<int64_t>(draw_(9)));
+      }
+    const Ids machine_node{10, 11, 12}, aggregator_node{20, 21};
+    const auto added = arcs_.join({row, node, arc_task, arc_head, arc_cost, wait_node, wait_cost,
+                                   machine_node, aggregator_node});
+    const size_t k = arc_task.size();
+    CHECK(added.tail.size() == k + row.size());
+    const Ids ids = take(added.tail.size());
+    arcs_.name(ids);
+    for (const int64_t r : row) tasks_[r] = {};
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const bool waits = i >= k;
+      const size_t task = waits ? i - k : static_cast<size_t>(arc_task[i]);
+      const int64_t head = waits ? FlowArcs::kUnscheduled : arc_head[i];
+      CHECK(added.tail[i] == node[task]);
+      CHECK(added.head[i] == (waits ? 200 : head >= 0 ? 10 + head : 19 - head));
+      CHECK(added.cost[i] == (waits ? wait_cost[task] : arc_cost[i]));
+      Task& its = tasks_[row[task]];
+      its.arcs.push_back(ids[i]);
+      its.heads.push_back(head);
+      its.costs.push_back(added.cost[i]);
+      its.carries = its.arcs.size();  // none yet
+    }
+    if (row.empty() || draw_(2)) return;  // a further arc, such as that of a running task
+    const Ids further = take(1);
+    arcs_.add_of_tasks(further, Ids{row.front()}, Ids{2});
+    Task& its = tasks_[row.front()];
+    its.arcs.push_back(further.front());
+    its.heads.push_back(2);
+    its.costs.push_back(-1);  // not in the list
+    its.carries = its.arcs.size();
+  }
+
+  void solve() {
+    Ids arc, flow;
+    for (auto& [row, task] : tasks_) {
+      const size_t before = task.carries;
+      task.carries = before < task.arcs.size() && draw_(2) ? before : draw_(task.arcs.size());
+      if (task.carries == before) continue;
+      if (before < task.arcs.size()) {
+        arc.push_back(task.arcs[before]);
+        flow.push_back(0);
+      }
+      arc.push_back(task.arcs[task.carries]);
+      flow.push_back(1);
+    }
+    for (size_t i = 0; i < inner_arcs_.size(); ++i) {
+      if (draw_(2)) continue;
+      inner_flow_of_[i] = static_cast<int64_t>(draw_(9));
+      arc.push_back(inner_arcs_[i]);
+      flow.push_back(inner_flow_of_[i]);
+    }
+    arcs_.take_flow(arc, flow, inner_flow_);
+  }
+
+  void check() {
+    Ids rows, heads, sent_rows, sent_heads;
+    for (const auto& [row, task] : tasks_) {
+      rows.push_back(row);
+      heads.push_back(task.heads[task.carries]);
+      CHECK(arcs_.next_hop(Ids{row}).front() == task.arcs[task.carries]);
+      if (heads.back() == FlowArcs::kUnscheduled) continue;
+      sent_rows.push_back(row);
+      sent_heads.push_back(heads.back());
+    }
+    CHECK(arcs_.destination(rows) == heads);
+    const auto sent = arcs_.sent(rows);
+    CHECK(sent.row == sent_rows && sent.head == sent_heads);
+    const auto direct = arcs_.direct_arcs(rows, heads);
+    size_t next = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const Task& task = tasks_[rows[i]];
+      for (size_t k = 0; heads[i] >= 0 && k < task.arcs.size(); ++k) {
+        if (task.heads[k] < 0 || task.costs[k] < 0) continue;
+        CHECK(direct.task[next] == static_cast<int64_t>(i));
+        CHECK(direct.head[next] == task.heads[k] && direct.cost[next] == task.costs[k]);
+        ++next;
+      }
+    }
+    CHECK(next == direct.task.size());
+    Ids sums(2, 0);
+    for (size_t i = 0; i < inner_of_.size(); ++i)
+      sums[static_cast<size_t>(inner_of_[i])] += inner_flow_of_[i];
+    CHECK(sums == inner_flow_);
+  }
+
+  Draws draw_;
+  FlowArcs arcs_;
+  std::map<int64_t, Task> tasks_;  // by row
+  Ids inner_arcs_, inner_of_, inner_flow_ = Ids(2, 0), inner_flow_of_ = Ids(3, 0);
+  Ids free_;
+  int64_t next_ = 0;
+};
+
+void arcs_that_do_not_exist_are_refused() {
+  FlowArcs arcs;
+  const Ids one{0}, two{0, 1}, none, negative{-1};
+  const auto join = [&](const Ids& row, const Ids& task, const Ids& head) {
+    arcs.join({row, one, task, head, task, one, one, one, negative});
+  };
+  CHECK(is_refused([&] { join(one, one, two); }));      // columns of two lengths
+  CHECK(is_refused([&] { join(one, Ids{1}, one); }));   // a task
+  CHECK(is_refused([&] { join(one, one, Ids{1}); }));   // a machine
+  CHECK(is_refused([&] { join(one, one, Ids{-1}); }));  // an aggregator that has no node
+  CHECK(is_refused([&] { join(one, one, Ids{-2}); }));  // or is none
+  CHECK(is_refused([&] { join(negative, none, none); }));
+  CHECK(is_refused([&] { arcs.destination(one); }));  // nothing has joined
+  join(one, one, one);
+  CHECK(is_refused([&] { join(one, one, one); }));  // the arcs have no ids yet
+  CHECK(is_refused([&] { arcs.name(one); }));
+  CHECK(is_refused([&] { arcs.name(Ids{0, -1}); }));
+  arcs.name(two);
+  CHECK(is_refused([&] { arcs.destination(one); }));  // nothing was solved
+  CHECK(is_refused([&] { arcs.sent(negative); }));
+  CHECK(is_refused([&] { arcs.take_flow(Ids{9}, one, {}); }));
+  CHECK(is_refused([&] { arcs.take_flow(one, two, {}); }));
+  CHECK(is_refused([&] { arcs.add_of_tasks(one, Ids{5}, one); }));
+  CHECK(is_refused([&] { arcs.add_inner(two, one); }));
+  arcs.add_inner(Ids{2}, Ids{3});
+  CHECK(is_refused([&] { arcs.take_flow(Ids{2}, one, {}); }));  // no room for its row
+}
+
+}  // namespace
+
+int main() {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    History history(seed);
+    for (int round = 0; round < 40; ++round) history.round();
+  }
+  arcs_that_do_not_exist_are_refused();
+  return 0;
+}

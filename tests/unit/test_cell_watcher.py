@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from parsync.core.addresses import CELL_SIDE, MASTER
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event, Priority
+from parsync.core.events import MachinesChanged, Started
 from parsync.core.participant import Participant
 from parsync.core.queued_tasks import QueuedTasks
 from parsync.metrics.record import Record

@@ -5,13 +5,13 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <utility>
 
+#include "array_of.hpp"
 #include "bound_catalog.hpp"
 #include "decision_clock.hpp"
 #include "greedy_planner.hpp"
@@ -111,13 +111,6 @@ struct BoundUnplaceableUnits {
 struct BoundDecisionClock {
   DecisionClock clock;
 };
-
-template <class T>
-nanobind::object array_of(const std::vector<T>& values, size_t width = 0) {
-  const NewArray<T> array(width ? values.size() / width : values.size(), width);
-  std::copy(values.begin(), values.end(), array.data());
-  return array.object();
-}
 
 // A plan as Python takes it, (task int64[k], machine int32[k], request int64[k, R], gang int64[k],
 // synced_us int64[k], pending int64[p], pending_reason int8[p], ticket, operations,

@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "bound_delta.hpp"
 #include "column.hpp"
 #include "new_array.hpp"
+#include "transaction.hpp"
 #include "view.hpp"
 
 namespace nb = nanobind;
@@ -44,10 +44,9 @@ void make_static_state(StaticCellState* self, const InRows<int64_t>& limit,
                       copy_of(score.data(), score.size()), copy_of(offsets.data(), offsets.size()));
 }
 
-void apply(ClusterView& view, nb::handle delta) {
-  const agora::BoundDelta bound(delta, view.static_state().dimensions());
+void apply(ClusterView& view, const agora::PartitionDelta& delta) {
   nb::gil_scoped_release release;
-  view.apply(bound.delta());
+  view.apply(delta);
 }
 
 void check_requests(const ClusterView& view, const In<int32_t>& machine,

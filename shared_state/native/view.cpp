@@ -1,11 +1,13 @@
 #include "view.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
 
 #include "cell.hpp"
+#include "transaction.hpp"
 
 namespace agora {
 
@@ -178,6 +180,24 @@ void ClusterView::apply_rows(const Delta& delta) {
                     : apply_rows_sized<1, false, Row, Used>(delta);
   overlaid ? apply_rows_sized<0, true, Row, Used>(delta)
            : apply_rows_sized<0, false, Row, Used>(delta);
+}
+
+void ClusterView::apply(const PartitionDelta& delta) {
+  const size_t count = delta.up.size();
+  const AnyColumn &row = delta.row, &used = delta.used;
+  if (delta.partition < 0 || delta.partition > INT32_MAX)
+    refuse("delta: there is no partition " + std::to_string(delta.partition));
+  if (std::strchr("BHIQ", row.letter()) == nullptr || row.is_table() || row.rows() != count)
+    refuse("delta: row must be unsigned integers, one per entry of up");
+  if (std::strchr("bhiq", used.letter()) == nullptr || used.rows() != count ||
+      used.width() != dimensions_)
+    refuse("delta: used must be signed integers, a row per entry of up and a column per dimension");
+  if (delta.seqnum && delta.seqnum->size() != count)
+    refuse("delta: seqnum must have one entry per row");
+  apply(Delta{static_cast<int32_t>(delta.partition), delta.from_version, delta.to_version,
+              delta.at_us, count, row.values(), bytes_of(row.letter()), used.values(),
+              bytes_of(used.letter()), delta.up.data(),
+              delta.seqnum ? delta.seqnum->data() : nullptr});
 }
 
 void ClusterView::apply(const Delta& delta) {

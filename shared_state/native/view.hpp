@@ -55,6 +55,8 @@ struct Delta {
   const uint32_t* seqnum;  // null: not sent
 };
 
+struct PartitionDelta;
+
 class ClusterView {
  public:
   static constexpr int64_t kNeverSynced = -1;
@@ -63,6 +65,8 @@ class ClusterView {
   ClusterView(std::shared_ptr<const StaticCellState> static_state, bool with_seqnum);
 
   void apply(const Delta& delta);
+  // The same. Throws std::invalid_argument as well for columns of other types or lengths.
+  void apply(const PartitionDelta& delta);
   // machine: k rows, request: [k, R]. Returns a ticket.
   int64_t claim(std::span<const int32_t> machine, const int64_t* request);
   // reason, version: one per claim of the ticket; reasons are those of transaction.py.

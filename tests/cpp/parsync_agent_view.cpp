@@ -41,18 +41,25 @@ void check_refused(Call call) {
 }
 
 // A snapshot of one partition, of two resources.
-struct Snapshot {
-  uint16_t row[kRows]{0, 1, 2, 3};
-  int8_t used[2 * kRows];
-  bool up[kRows];
-  agora::Delta delta;
-
-  Snapshot(int32_t partition, int64_t version, int64_t at_us) {
-    for (int8_t& one : used) one = static_cast<int8_t>(draw(10));
-    for (bool& one : up) one = draw(4) != 0;
-    delta = {partition, 0, version, at_us, kRows, row, 2, used, 1, up, nullptr};
+agora::PartitionDelta snapshot(int32_t partition, int64_t version, int64_t at_us) {
+  auto [row, rows] = agora::SharedColumn<uint16_t>::make(kRows);
+  auto [used, amounts] = agora::SharedTable<int8_t>::make(kRows, 2);
+  auto [up, is_up] = agora::SharedColumn<bool>::make(kRows);
+  for (size_t i = 0; i < kRows; ++i) {
+    rows[i] = static_cast<uint16_t>(i);
+    is_up[i] = draw(4) != 0;
+    for (size_t r = 0; r < 2; ++r) amounts[2 * i + r] = static_cast<int8_t>(draw(10));
   }
-};
+  return {partition, 0, version, at_us, row, used, up, std::nullopt};
+}
+
+agora::SyncReply reply_of(int64_t epoch, const std::vector<agora::PartitionDelta>& deltas) {
+  agora::SyncReply reply;
+  reply.epoch = epoch;
+  for (const agora::PartitionDelta& delta : deltas)
+    reply.deltas.push_back(std::make_shared<const agora::PartitionDelta>(delta));
+  return reply;
+}
 
 struct World {
   std::vector<int64_t> offsets{0, 0}, none{}, zero{0}, limit;
@@ -100,19 +107,18 @@ void check_run() {
   for (int64_t step = 0; step < 60; ++step) {
     now_us += static_cast<int64_t>(draw(3));  // some come at the same instant
     if (draw(15) == 0) ++epoch;
-    std::vector<std::unique_ptr<Snapshot>> snapshots;
-    std::vector<agora::Delta> deltas;
+    std::vector<agora::PartitionDelta> deltas;
     std::vector<int32_t> asked = visible;
     if (draw(2)) asked = {visible[draw(visible.size())]};
     for (const int32_t p : asked) {
-      snapshots.push_back(std::make_unique<Snapshot>(p, step + 1, now_us));
-      deltas.push_back(snapshots.back()->delta);
+      deltas.push_back(snapshot(p, step + 1, now_us));
       // one meant for a view that was reset meanwhile
       if (draw(10) == 0)
         deltas.back().from_version = INT64_MAX, deltas.back().to_version = INT64_MAX;
     }
     view.changed = false;
-    const bool applied = view.on_reply(now_us, epoch, deltas, step, world.log, rows_changed);
+    const bool applied =
+        view.on_reply(now_us, reply_of(epoch, deltas), step, world.log, rows_changed);
     CHECK(applied == (held_epoch < 0 || epoch == held_epoch));
     held_epoch = epoch;
     const agora::RowBuffer& syncs = world.records.rows("syncs");
@@ -138,10 +144,10 @@ void check_run() {
       expected_rows[p] += kRows;
       int64_t used = 0, total = 0;
       for (size_t m = 0; m < kRows; ++m) {
-        if (!snapshots[i]->up[m]) continue;
+        if (!deltas[i].up[m]) continue;
         const int64_t limit = world.limit[2 * (p * kRows + m)];
         total += limit;
-        used += std::min<int64_t>(snapshots[i]->used[2 * m], limit);
+        used += std::min<int64_t>(deltas[i].used.as<int8_t>()[2 * m], limit);
       }
       permille[p] = used * 1000 / std::max<int64_t>(total, 1);
     }
@@ -168,11 +174,31 @@ void check_run() {
     CHECK(view.staleness_us(now_us) == now_us - sum / static_cast<int64_t>(visible.size()));
   }
 
-  const Snapshot unknown(kPartitions, 100, now_us), negative(-1, 100, now_us);
-  for (const Snapshot* broken : {&unknown, &negative})
+  const agora::SyncReply nothing = reply_of(epoch, {});
+  auto broken = snapshot(visible[0], 100, now_us);
+  const auto refuses = [&] {
     check_refused(
-        [&] { view.on_reply(now_us, epoch, {&broken->delta, 1}, 0, world.log, rows_changed); });
-  check_refused([&] { view.on_reply(now_us, epoch, {}, 0, world.log, {}); });
+        [&] { view.on_reply(now_us, reply_of(epoch, {broken}), 0, world.log, rows_changed); });
+  };
+  for (const int64_t partition : {int64_t{kPartitions}, int64_t{-1}, int64_t{1} << 40}) {
+    broken = snapshot(visible[0], 100, now_us);
+    broken.partition = partition;
+    refuses();
+  }
+  broken = snapshot(visible[0], 100, now_us);
+  broken.row = agora::SharedColumn<int16_t>::make(kRows).first;
+  refuses();
+  broken = snapshot(visible[0], 100, now_us);
+  broken.used = agora::SharedTable<int8_t>::make(kRows, 1).first;
+  refuses();
+  broken = snapshot(visible[0], 100, now_us);
+  broken.up = broken.up.slice(0, 2);
+  refuses();
+  broken = snapshot(visible[0], 100, now_us);
+  broken.seqnum = agora::SharedColumn<uint32_t>::filled(1, 0);
+  refuses();
+  CHECK(world.records.rows("syncs").rows() == 0);
+  check_refused([&] { view.on_reply(now_us, nothing, 0, world.log, {}); });
 }
 
 }  // namespace

@@ -24,14 +24,14 @@ AgentView::AgentView(ClusterView& cell, std::vector<int32_t> visible, int64_t fi
 
 void AgentView::start(int64_t now_us) { std::fill(known_us_.begin(), known_us_.end(), now_us); }
 
-bool AgentView::on_reply(int64_t now_us, int64_t epoch, std::span<const Delta> deltas,
-                         int64_t rounds, AgentLog& log, std::span<int64_t> rows_changed) {
+bool AgentView::on_reply(int64_t now_us, const SyncReply& reply, int64_t rounds, AgentLog& log,
+                         std::span<int64_t> rows_changed) {
   if (rows_changed.size() != order_.size())
     throw std::invalid_argument("rows_changed: expected one count per partition");
-  if (epoch != epoch_) {
+  if (reply.epoch != epoch_) {
     // The master was restarted, or this view is new: other epochs' versions mean nothing.
     const bool resync = is_synced();
-    epoch_ = epoch;
+    epoch_ = reply.epoch;
     if (resync) {
       for (size_t p = 0; p < known_us_.size(); ++p)
         known_us_[p] = std::max(known_us_[p], cell_.synced_us()[p]);
@@ -40,7 +40,8 @@ bool AgentView::on_reply(int64_t now_us, int64_t epoch, std::span<const Delta> d
     }
   }
   int64_t latest = -1;
-  for (const Delta& delta : deltas) {
+  for (const PartitionDeltaPtr& changes : reply.deltas) {
+    const PartitionDelta& delta = *changes;
     if (delta.partition < 0 || static_cast<size_t>(delta.partition) >= order_.size())
       throw std::invalid_argument("delta: there is no partition " +
                                   std::to_string(delta.partition));
@@ -49,13 +50,14 @@ bool AgentView::on_reply(int64_t now_us, int64_t epoch, std::span<const Delta> d
     if (delta.from_version > cell_.versions()[p]) continue;
     const int64_t held_us = age_us(delta);
     cell_.apply(delta);
-    log.sync(now_us, delta.partition, held_us, static_cast<int64_t>(delta.count));
-    rows_changed[p] += static_cast<int64_t>(delta.count);
-    changed = changed || delta.count > 0;
+    const auto rows = static_cast<int64_t>(delta.up.size());
+    log.sync(now_us, static_cast<int32_t>(delta.partition), held_us, rows);
+    rows_changed[p] += rows;
+    changed = changed || rows > 0;
     latest = delta.partition;
   }
   if (latest < 0) return true;
-  if (deltas.size() == visible_.size()) {  // everything is equally fresh
+  if (reply.deltas.size() == visible_.size()) {  // everything is equally fresh
     const auto turns = static_cast<int64_t>(visible_.size());
     latest = visible_[static_cast<size_t>((first_turn_ + rounds) % turns)];
   }
@@ -64,7 +66,7 @@ bool AgentView::on_reply(int64_t now_us, int64_t epoch, std::span<const Delta> d
 }
 
 // The age of the state that a delta is about to refresh.
-int64_t AgentView::age_us(const Delta& delta) const {
+int64_t AgentView::age_us(const PartitionDelta& delta) const {
   const auto p = static_cast<size_t>(delta.partition);
   const int64_t held_us = cell_.synced_us()[p] < 0 ? known_us_[p] : cell_.synced_us()[p];
   return std::max<int64_t>(0, delta.at_us - held_us);

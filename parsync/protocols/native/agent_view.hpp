@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "parsync/core/native/events.hpp"
 #include "parsync/metrics/native/agent_log.hpp"
 #include "shared_state/native/view.hpp"
 
@@ -30,14 +31,14 @@ class AgentView {
 
   // Applies the master's answer, and logs each partition that it refreshes.
   //
-  // epoch: of the master. rounds: decision rounds of the agent so far. rows_changed: by partition,
+  // rounds: decision rounds of the agent so far. rows_changed: by partition,
   // the machines that had changed are added.
   // Returns false if the view was of another epoch. It believes nothing any more, and everything
   // has to be asked for again.
   // Throws std::invalid_argument for a delta that does not follow the state held
   // (ClusterView::apply); the deltas before it are applied.
-  bool on_reply(int64_t now_us, int64_t epoch, std::span<const Delta> deltas, int64_t rounds,
-                AgentLog& log, std::span<int64_t> rows_changed);
+  bool on_reply(int64_t now_us, const SyncReply& reply, int64_t rounds, AgentLog& log,
+                std::span<int64_t> rows_changed);
 
   bool is_synced() const { return epoch_ >= 0; }
   std::span<const int32_t> visible() const { return visible_; }
@@ -54,7 +55,7 @@ class AgentView {
   bool changed = false;
 
  private:
-  int64_t age_us(const Delta& delta) const;
+  int64_t age_us(const PartitionDelta& delta) const;
 
   ClusterView& cell_;
   const std::vector<int32_t> visible_;

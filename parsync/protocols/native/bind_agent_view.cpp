@@ -3,13 +3,11 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <deque>
 #include <utility>
 #include <vector>
 
 #include "agent_view.hpp"
 #include "parsync/metrics/native/bound_agent_log.hpp"
-#include "shared_state/native/bound_delta.hpp"
 #include "shared_state/native/column.hpp"
 #include "shared_state/native/new_array.hpp"
 
@@ -39,15 +37,10 @@ class BoundAgentView {
         view_(nb::cast<ClusterView&>(cell_), std::move(visible), first_turn),
         order_(array_of(view_.order())) {}
 
-  bool on_reply(int64_t now_us, int64_t epoch, nb::handle deltas, int64_t rounds,
-                BoundAgentLog& log, nb::handle rows_changed) {
-    const size_t dimensions = nb::cast<ClusterView&>(cell_).static_state().dimensions();
-    std::deque<agora::BoundDelta> bound;
-    std::vector<agora::Delta> plain;
-    for (const nb::handle delta : deltas)
-      plain.push_back(bound.emplace_back(delta, dimensions).delta());
+  bool on_reply(int64_t now_us, const agora::SyncReply& reply, int64_t rounds, BoundAgentLog& log,
+                nb::handle rows_changed) {
     const Column<int64_t> changed(rows_changed, "rows_changed", view_.order().size());
-    const bool applied = view_.on_reply(now_us, epoch, plain, rounds, log.log, changed.span());
+    const bool applied = view_.on_reply(now_us, reply, rounds, log.log, changed.span());
     order_ = array_of(view_.order());
     return applied;
   }
@@ -80,8 +73,8 @@ void bind_agent_view(nb::module_& module) {
       .def(nb::init<nb::object, std::vector<int32_t>, int64_t>(), nb::arg("cell"),
            nb::arg("visible"), nb::arg("first_turn"))
       .def("start", [](BoundAgentView& self, int64_t now_us) { self.view().start(now_us); })
-      .def("on_reply", &BoundAgentView::on_reply, nb::arg("now_us"), nb::arg("epoch"),
-           nb::arg("deltas"), nb::arg("rounds"), nb::arg("log"), nb::arg("rows_changed"))
+      .def("on_reply", &BoundAgentView::on_reply, nb::arg("now_us"), nb::arg("reply"),
+           nb::arg("rounds"), nb::arg("log"), nb::arg("rows_changed"))
       .def("staleness_us",
            [](BoundAgentView& self, int64_t now_us) { return self.view().staleness_us(now_us); })
       .def("used_permille",

@@ -8,10 +8,13 @@ void bind_round_planner(nanobind::module_& module);
 void bind_strategies(nanobind::module_& module);
 
 NB_MODULE(_native, module) {
-  nanobind::module_::import_("parsync.core._native");  // has the classes of arguments
+  // have the classes of arguments
+  nanobind::module_::import_("schedulers._native");
+  nanobind::module_::import_("parsync.metrics._native");
+  nanobind::module_::import_("parsync.core._native");
+  bind_agent_view(module);
   bind_optimistic_events(module);
   bind_pending_queue(module);
-  bind_strategies(module);
-  bind_agent_view(module);
   bind_round_planner(module);
+  bind_strategies(module);
 }

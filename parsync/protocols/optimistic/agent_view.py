@@ -100,9 +100,7 @@ class AgentView(_native.AgentView):  # type: ignore[misc] # compiled
         Returns:
             A request for everything if the master was restarted; else nothing.
         """
-        applied = super().on_reply(
-            now_us, reply.epoch, reply.deltas, rounds, log, schedule.rows_changed
-        )
+        applied = super().on_reply(now_us, reply, rounds, log, schedule.rows_changed)
         return [] if applied else self.request_all()
 
     def staleness_us(self, now_us: int) -> int:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ class Strategy(Protocol):
         ...
 
     @property
-    def native(self) -> Any:
+    def native(self) -> _native.Strategy:
         """The strategy in native code (parsync/protocols/native/strategies.hpp)."""
         ...
 
@@ -53,7 +53,7 @@ class FixedStrategy:
     rounds_per_sync: int | None = None
 
     @property
-    def native(self) -> Any:
+    def native(self) -> _native.Strategy:
         return _native.Strategy.fixed(int(self.fixed))
 
     def ranking(self, delay_average_us: int) -> PartitionRanking:
@@ -71,7 +71,7 @@ class AdaptiveStrategy:
         return None
 
     @property
-    def native(self) -> Any:
+    def native(self) -> _native.Strategy:
         return _native.Strategy.adaptive(self.tau_us)
 
     def ranking(self, delay_average_us: int) -> PartitionRanking:

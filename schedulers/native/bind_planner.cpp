@@ -26,7 +26,7 @@ using agora::ModelledTimeByClass;
 
 nb::tuple columns_of(const BoundTaskColumns& table, nb::handle task) {
   const Column<const int64_t> ids(task, "task", length_of(task, "task"));
-  agora::PlannedTasks tasks;
+  agora::OfferedTasks tasks;
   tasks.read(table.columns(), ids.span());
   return nb::make_tuple(agora::array_of(tasks.preference),
                         agora::array_of(tasks.request, table.columns().dimensions));

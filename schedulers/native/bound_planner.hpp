@@ -69,7 +69,7 @@ struct BoundTaskColumns {
   }
 
   size_t tasks() const { return preference.shape(0); }
-  TaskColumns columns() const {
+  PlacingColumns columns() const {
     return {tasks(),           request.shape(1),  request.data(),       request.stride(0),
             request.stride(1), preference.data(), preference.stride(0), gang.data(),
             gang.stride(0)};

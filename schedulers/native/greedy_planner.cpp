@@ -8,7 +8,13 @@
 
 namespace agora {
 
-void PlannedTasks::read(const TaskColumns& table, std::span<const int64_t> task) {
+namespace {
+
+constexpr int8_t kNoRoom = 0, kTooLarge = 1;  // schedulers.interface.PendingReason
+
+}  // namespace
+
+void OfferedTasks::read(const PlacingColumns& table, std::span<const int64_t> task) {
   const size_t width = table.dimensions;
   request.resize(task.size() * width);
   preference.resize(task.size());
@@ -45,7 +51,7 @@ ClaimedPlan GreedyPlanner::plan_and_claim(ClusterView& view, std::span<const int
   for (size_t i = 0; i < never.size(); ++i) {
     if (!never[i]) continue;
     plan.pending.push_back(task[i]);
-    plan.pending_reason.push_back(static_cast<int8_t>(PendingReason::TooLarge));
+    plan.pending_reason.push_back(kTooLarge);
     ++plan.too_large;
   }
   if (plan.task.size() + plan.pending.size() != task.size())
@@ -86,7 +92,7 @@ void GreedyPlanner::place_offered(ClusterView& view, std::span<const int64_t> ta
     plan.gang.push_back(tasks_.gang[i]);
     plan.synced_us.push_back(view.synced_us()[view.static_state().index.partition_of(found_[i])]);
   }
-  plan.pending_reason.assign(plan.pending.size(), static_cast<int8_t>(PendingReason::NoRoom));
+  plan.pending_reason.assign(plan.pending.size(), kNoRoom);
   if (view.first_oversubscribed(plan.machine, plan.request.data(), {}, nullptr) >= 0)
     throw std::logic_error("the kernel placed more than the view has room for");
 

@@ -24,12 +24,9 @@ namespace agora {
 // Picoseconds of counted work in an operation (schedulers.decision_time.PS_PER_OPERATION).
 constexpr int64_t kPsPerOperation = 100'000;
 
-// schedulers.interface.PendingReason, as far as greedy placers leave tasks waiting.
-enum class PendingReason : int8_t { NoRoom = 0, TooLarge = 1 };
-
 // The columns of the task table that placing reads, by task id. Borrowed. A column of one value may
 // repeat it with a stride of 0, so no column is expected to be contiguous; strides count entries.
-struct TaskColumns {
+struct PlacingColumns {
   size_t tasks;
   size_t dimensions;
   const int64_t* request;  // [tasks, dimensions]
@@ -42,13 +39,13 @@ struct TaskColumns {
 };
 
 // Those of some tasks, [n] each, one after the other; request is [n, R].
-struct PlannedTasks {
+struct OfferedTasks {
   std::vector<int64_t> request;
   std::vector<int32_t> preference;
   std::vector<int64_t> gang;
 
   // Throws std::invalid_argument for a task that does not exist.
-  void read(const TaskColumns& table, std::span<const int64_t> task);
+  void read(const PlacingColumns& table, std::span<const int64_t> task);
 };
 
 // What a plan depends on besides tasks and view (schedulers.interface.PlanContext).
@@ -67,7 +64,7 @@ struct ClaimedPlan {
   std::vector<int64_t> gang;
   std::vector<int64_t> synced_us;         // when the partition of each claim's machine was synced
   std::vector<int64_t> pending;           // [n - k], in their order, those too large at the end
-  std::vector<int8_t> pending_reason;     // PendingReason
+  std::vector<int8_t> pending_reason;     // schedulers.interface.PendingReason
   int64_t ticket = -1;                    // of the claims in the view
   size_t too_large = 0;                   // tasks that were not offered, because nothing holds them
   std::array<int64_t, 4> counted_work{};  // plans (1), tasks, rows looked at, rows ranked
@@ -82,7 +79,7 @@ class GreedyPlanner {
  public:
   // weights_ps: of counted_work. preferred_first: whether every task that can have a preferred
   // machine gets one before the others are placed.
-  GreedyPlanner(const Catalog& catalog, const TaskColumns& table, PlacementKind kind,
+  GreedyPlanner(const Catalog& catalog, const PlacingColumns& table, PlacementKind kind,
                 bool preferred_first, const std::array<int64_t, 4>& weights_ps)
       : catalog_(catalog),
         table_(table),
@@ -102,12 +99,12 @@ class GreedyPlanner {
                      PricedRows* prices, ClaimedPlan& plan);
 
   const Catalog& catalog_;
-  const TaskColumns table_;
+  const PlacingColumns table_;
   const PlacementKind kind_;
   const bool preferred_first_;
   const std::array<int64_t, 4> weights_ps_;
   // of the round being planned
-  PlannedTasks tasks_;
+  OfferedTasks tasks_;
   std::vector<int64_t> offered_;
   std::vector<int32_t> found_;
 };

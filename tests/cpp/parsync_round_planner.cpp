@@ -57,7 +57,7 @@ struct World {
     units = {task_us, gang_us, gang, gang_size};
     sync(0);
   }
-  agora::TaskColumns columns() const {
+  agora::PlacingColumns columns() const {
     return {kTasks, 1, request.data(), 1, 1, preference.data(), 1, gang.data(), 1};
   }
   void sync(int64_t at_us) {

@@ -28,7 +28,7 @@ struct World {
       preference.push_back(static_cast<int32_t>(i % 2));
     }
   }
-  agora::TaskTable table() const { return {job, submit_us, preference}; }
+  agora::LoggedTasks table() const { return {job, submit_us, preference}; }
   agora::PreferenceColumns catalog() const {
     return {machine_offsets, machine,   machine_cost, rack_offsets, rack,
             rack_cost,       elsewhere, unscheduled,  rack_of};

@@ -39,6 +39,7 @@ def test_our_packages_are_shipped_without_their_sources_and_nothing_beside_them(
         "shared_state",
         "schedulers",
         "parsync/core",
+        "parsync/protocols",
         "parsync/metrics",
         "parsync/model",
     }

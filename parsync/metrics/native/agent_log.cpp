@@ -77,7 +77,7 @@ RowBuffer& table_of(Measurements& records, const char* name, const std::array<si
 
 }  // namespace
 
-AgentLog::AgentLog(int32_t agent, const TaskTable& table, const PreferenceColumns& catalog,
+AgentLog::AgentLog(int32_t agent, const LoggedTasks& table, const PreferenceColumns& catalog,
                    Measurements& records)
     : agent_(agent),
       table_(table),

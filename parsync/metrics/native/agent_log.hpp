@@ -30,7 +30,7 @@ constexpr int64_t kNotKnown = -1;
 constexpr size_t kRoundFigures = 7;
 
 // Columns of the task table every participant holds, by task id.
-struct TaskTable {
+struct LoggedTasks {
   std::span<const int64_t> job;
   std::span<const int64_t> submit_us;
   std::span<const int32_t> preference;
@@ -90,7 +90,7 @@ class AgentLog {
  public:
   // records: has the tables above. Throws std::invalid_argument if their columns are not those
   // expected here.
-  AgentLog(int32_t agent, const TaskTable& table, const PreferenceColumns& catalog,
+  AgentLog(int32_t agent, const LoggedTasks& table, const PreferenceColumns& catalog,
            Measurements& records);
 
   // Calls that throw std::invalid_argument have added nothing: for a task, reason, preference set
@@ -115,7 +115,7 @@ class AgentLog {
   void add_claims(int64_t at_us, int64_t cell_us, const Outcome& outcome, OutcomeSums& sums);
 
   int32_t agent_;
-  TaskTable table_;
+  LoggedTasks table_;
   PreferenceColumns catalog_;
   RowBuffer &tasks_, &rejections_, &commits_, &attempts_, &syncs_, &rounds_, &unplaceable_, &holds_,
       &waiting_, &agents_;

@@ -6,7 +6,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from shared_state.tasks import Int64
+from shared_state.tasks import Int32, Int64
+from shared_state.transaction import CommitResult, Transaction
 
 def __getattr__(name: str) -> Any: ...
 
@@ -57,3 +58,16 @@ class TableFold:
     def call(self, rows: int, function: Callable[..., None], values: list[int]) -> None: ...
     def has_sinks(self) -> bool: ...
     def fold(self, columns: dict[str, Any]) -> bool: ...
+
+class ConflictCauses:
+    def __init__(
+        self,
+        machines: int,
+        preference: Int32,
+        catalog: object,
+        from_us: list[int],
+        to_us: list[int],
+    ) -> None: ...
+    def load(self, task: Int64, machine: Int32, owner: Int32) -> None: ...
+    def commit(self, transaction: Transaction, result: CommitResult, now_us: int) -> None: ...
+    def counts(self) -> tuple[int, int, int]: ...

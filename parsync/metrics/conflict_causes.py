@@ -15,24 +15,20 @@ Section 6.2 of ParSync explains its conflicts by the last two, without counting 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from parsync.metrics import _native
 from parsync.metrics.figures import Figures, Number
 from parsync.metrics.metric import ratio
 from parsync.metrics.quantity import Better, Unit, quantity
 from parsync.workload.workload import Workload
-from schedulers.objective import placement_cost
+from schedulers.objective import native_columns
 from shared_state.cell import Cell
 from shared_state.observed_cell import CellObserver
 from shared_state.tasks import Int32, Int64
-from shared_state.transaction import CommitResult, Transaction, is_conflict
-
-_NOBODY = -1
-_LONG_AGO_US = -1  # when the initial tasks were placed
+from shared_state.transaction import CommitResult, Transaction
 
 
 class ConflictCauses(Figures):
@@ -76,33 +72,18 @@ class ConflictCauseWatch(CellObserver):
     """
 
     def __init__(self, workload: Workload, settle_us: int) -> None:
-        self._workload = workload
-        self._starts_us = [phase.start_us + settle_us for phase in workload.phases]
-        self._ends_us = [phase.end_us for phase in workload.phases]
-        machines = workload.cell.machines
-        # of each machine's last claim, and of the last one that another scheduler made before it
-        self._scheduler, self._before_scheduler = np.full((2, machines), _NOBODY, np.int32)
-        self._task, self._before_task = np.full((2, machines), _NOBODY, np.int64)
-        self._at_us, self._before_us = np.zeros((2, machines), np.int64)
-        self._same_tick = self._quality = self._stale = 0
+        self._causes = _native.ConflictCauses(
+            workload.cell.machines,
+            np.ascontiguousarray(workload.tasks.preference, np.int32),
+            native_columns(workload.catalog, workload.cell),
+            [phase.start_us + settle_us for phase in workload.phases],
+            [phase.end_us for phase in workload.phases],
+        )
 
     def on_commit(
         self, cell: Cell, transaction: Transaction, result: CommitResult, now_us: int
     ) -> None:
-        rejected = result.reason != 0
-        if rejected.any():
-            if self._counts(now_us):
-                conflict = is_conflict(result.reason)
-                self._count(transaction, conflict, result.rival, now_us)
-            accepted = ~rejected
-            self._claimed(
-                transaction.scheduler,
-                transaction.machine[accepted],
-                transaction.task[accepted],
-                now_us,
-            )
-        else:
-            self._claimed(transaction.scheduler, transaction.machine, transaction.task, now_us)
+        self._causes.commit(transaction, result, now_us)
 
     def on_load(
         self,
@@ -113,47 +94,8 @@ class ConflictCauseWatch(CellObserver):
         owner: Int32,
         allocation: Int64,
     ) -> None:
-        self._scheduler[machine] = owner
-        self._task[machine] = task
-        self._at_us[machine] = _LONG_AGO_US
+        self._causes.load(task, machine, owner)
 
     def causes(self) -> ConflictCauses:
         """The shares so far."""
-        return ConflictCauses.of(self._same_tick, self._quality, self._stale)
-
-    def _counts(self, now_us: int) -> bool:
-        phase = bisect_right(self._starts_us, now_us) - 1
-        return phase >= 0 and now_us < self._ends_us[phase]
-
-    def _count(
-        self, transaction: Transaction, conflict: NDArray[np.bool_], rival: Int32, now_us: int
-    ) -> None:
-        known = np.flatnonzero(conflict & (rival != _NOBODY))
-        is_last = self._scheduler[transaction.machine[known]] == rival[known]
-        is_before = self._before_scheduler[transaction.machine[known]] == rival[known]
-        known, is_last = known[is_last | is_before], is_last[is_last | is_before]
-        machine, task = transaction.machine[known], transaction.task[known]
-        at_us = np.where(is_last, self._at_us[machine], self._before_us[machine])
-        rival_task = np.where(is_last, self._task[machine], self._before_task[machine])
-        same_tick = at_us == now_us
-        both = ~same_tick
-        both[both] = self._prefers(task[both], machine[both])
-        both[both] = self._prefers(rival_task[both], machine[both])
-        self._same_tick += int(np.count_nonzero(same_tick))
-        self._quality += int(np.count_nonzero(both))
-        self._stale += int(np.count_nonzero(conflict)) - int(np.count_nonzero(same_tick | both))
-
-    def _claimed(self, scheduler: int, machine: Int32, task: Int64, now_us: int) -> None:
-        others = machine[self._scheduler[machine] != scheduler]
-        self._before_scheduler[others] = self._scheduler[others]
-        self._before_task[others] = self._task[others]
-        self._before_us[others] = self._at_us[others]
-        self._scheduler[machine] = scheduler
-        self._task[machine] = task
-        self._at_us[machine] = now_us
-
-    def _prefers(self, task: Int64, machine: Int32) -> NDArray[np.bool_]:
-        workload = self._workload
-        preference = workload.tasks.preference[task]
-        _, preferred = placement_cost(workload.catalog, workload.cell.rack, preference, machine)
-        return preferred
+        return ConflictCauses.of(*self._causes.counts())

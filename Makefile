@@ -19,6 +19,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 CMAKE := $(VENV)/bin/cmake
 CTEST := $(VENV)/bin/ctest
+# (ninja counts its jobs itself, and complains of those that make hands down)
+BUILD := MAKEFLAGS= $(CMAKE) --build
 # One process per core, each with whole files: what the tests of a file share is made once. The
 # folders are run in the order given, those whose files take long first.
 PYTEST := $(PY) -m pytest -q --numprocesses auto --dist loadfile --no-loadscope-reorder
@@ -59,7 +61,7 @@ native: $(VENV)/.ready
 	@$(CMAKE) -S . -B build/release -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(PY) \
 	  -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/bin/ninja > build/configure.log 2>&1 \
 	  || (cat build/configure.log; exit 1)
-	@$(CMAKE) --build build/release
+	@$(BUILD) build/release
 
 run: setup
 	$(VENV)/bin/agora run
@@ -86,10 +88,10 @@ unit:
 # ASan and UBSan run all tests; TSan runs those with threads: the solver's races, and cancelling.
 cpp-test: setup
 	$(CMAKE) -S . -B build/asan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAGORA_SANITIZE=address
-	$(CMAKE) --build build/asan
+	$(BUILD) build/asan
 	$(CTEST) --test-dir build/asan --output-on-failure --parallel 2
 	$(CMAKE) -S . -B build/tsan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAGORA_SANITIZE=thread
-	$(CMAKE) --build build/tsan --target flowsolver_race flowsolver_racer_threads flowsolver_cancel
+	$(BUILD) build/tsan --target flowsolver_race flowsolver_racer_threads flowsolver_cancel
 	$(CTEST) --test-dir build/tsan --output-on-failure \
 	  --tests-regex '^flowsolver_(race|racer_threads|cancel)$$'
 

@@ -17,7 +17,16 @@ ArrivalSource::ArrivalSource(ArrivalBatches batches, MachineChanges changes, Mea
     : batches_(std::move(batches)),
       changes_(std::move(changes)),
       records_(records),
-      submissions_(records.rows("submissions")) {}
+      submissions_(records.rows("submissions")) {
+  const size_t count = batches_.at_us.size();
+  check_rows("arrivals", count, batches_.agent, batches_.job, batches_.prefers);
+  check_rows("machine changes", changes_.at_us.size(), changes_.machine, changes_.up);
+  const auto& offsets = batches_.offsets;
+  if (offsets.size() != count + 1 || offsets[0] < 0 ||
+      !std::is_sorted(offsets.begin(), offsets.end()) ||
+      offsets[count] > static_cast<int64_t>(batches_.rows.size()))
+    throw std::invalid_argument("arrivals: expected ascending offsets of the batches' rows");
+}
 
 void ArrivalSource::handle(int64_t now_us, const EventPtr& event, Effects& effects) {
   switch (event->key()) {

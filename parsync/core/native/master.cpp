@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "addresses.hpp"
@@ -27,6 +28,14 @@ SharedTable<T> rows_of(const SharedTable<T>& table, const std::vector<size_t>& r
   for (size_t i = 0; i < rows.size(); ++i)
     std::copy_n(table.row(rows[i]), table.width(), values + i * table.width());
   return picked;
+}
+
+// The value of a task in a column of the task table. Whoever claims may name any task.
+template <class T>
+T of_task(const SharedColumn<T>& column, int64_t task) {
+  if (static_cast<uint64_t>(task) >= column.size())
+    throw std::invalid_argument("task " + std::to_string(task) + ": there is no such task");
+  return column[static_cast<size_t>(task)];
 }
 
 TasksStarted started_tasks(const Transaction& transaction, const CommitResult& result,
@@ -159,7 +168,9 @@ void Master::show_running(const RunningRequest& event, Effects& effects) {
   const Released live = allocations(cell_.cell(), -1);
   const auto& offsets = settings_.partition_offsets;
   std::vector<bool> wanted(offsets.size());
-  for (const int32_t partition : event.partition) wanted[static_cast<size_t>(partition)] = true;
+  for (const int32_t partition : event.partition)
+    if (static_cast<size_t>(partition) < wanted.size())
+      wanted[static_cast<size_t>(partition)] = true;
   std::vector<size_t> rows;
   for (size_t i = 0; i < live.size(); ++i) {
     const auto above = std::upper_bound(offsets.begin(), offsets.end(), live.machine[i]);
@@ -224,6 +235,8 @@ void Master::notify_ended(int64_t now_us, const Released& ended, ChangeKind chan
   }
   if (finished && !any_wants_ends_) return;
   for (const int32_t agent : std::set<int32_t>(ended.owner.begin(), ended.owner.end())) {
+    if (static_cast<size_t>(agent) >= settings_.wants_ends.size())
+      throw std::invalid_argument("owner " + std::to_string(agent) + ": there is no such agent");
     if (finished && !settings_.wants_ends[static_cast<size_t>(agent)]) continue;
     std::vector<size_t> rows;
     for (size_t i = 0; i < count; ++i)
@@ -263,6 +276,8 @@ void Master::sample(int64_t now_us, int64_t sample, Effects& effects) {
 
 void Master::record_shares(int64_t now_us, const QuotaShares& event) {
   const size_t width = event.share.width();
+  if (event.wanted.count() != event.share.count() || event.limit.count() != event.share.count())
+    throw std::invalid_argument("QuotaShares: its tables differ in shape");
   for (size_t i = 0; i < event.share.count(); ++i)
     records_.rows("quota_shares")
         .add({now_us, static_cast<int64_t>(i / width), static_cast<int64_t>(i % width),
@@ -274,8 +289,7 @@ void Master::record_quota_use(int64_t now_us) {
   const size_t width = cell_.cell().dimensions();
   std::vector<int64_t> held(static_cast<size_t>(settings_.quotas) * width);
   for (size_t i = 0; i < live.size(); ++i) {
-    const auto group =
-        static_cast<size_t>((*settings_.quota_of_task)[static_cast<size_t>(live.task[i])]);
+    const auto group = static_cast<size_t>(of_task(*settings_.quota_of_task, live.task[i]));
     for (size_t r = 0; r < width; ++r) held[group * width + r] += live.request.row(i)[r];
   }
   for (size_t i = 0; i < held.size(); ++i)
@@ -285,6 +299,7 @@ void Master::record_quota_use(int64_t now_us) {
 
 void Master::record_due_ends(const SharedColumn<int64_t>& allocation,
                              const SharedColumn<int64_t>& end_us) {
+  check_rows("due ends", allocation.size(), end_us);
   const Released live = allocations(cell_.cell(), -1);
   std::vector<int64_t> running(live.allocation.begin(), live.allocation.end());
   std::sort(running.begin(), running.end());

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <variant>
@@ -90,6 +91,14 @@ struct WrongEvent {
   std::string participant;
   EventPtr event;
 };
+
+// Throws std::invalid_argument, naming the event, unless each of its columns has `rows` rows:
+// anybody may send any event.
+template <class... Columns>
+void check_rows(const char* event, size_t rows, const Columns&... columns) {
+  if (((columns.rows() != rows) || ...))
+    throw std::invalid_argument(std::string(event) + ": its columns differ in length");
+}
 
 // The event as what its key() says that it is.
 template <class T>

@@ -69,6 +69,8 @@ void WorkerPool::handle(int64_t now_us, const EventPtr& event, Effects& effects)
 }
 
 void WorkerPool::start(const TasksStarted& started) {
+  check_rows("TasksStarted", started.task.size(), started.allocation, started.machine,
+             started.owner);
   tasks_.start(started.start_us, started.task.span(), started.allocation.data(),
                started.machine.span(), started.owner.data());
 }
@@ -94,6 +96,7 @@ void WorkerPool::notify(int64_t now_us, const EventPtr& event, Effects& effects)
 
 // Notifies the queues of the ends that they have not been notified of.
 void WorkerPool::notify_ended(int64_t now_us, const AllocationsEnded& ended, Effects& effects) {
+  check_rows("AllocationsEnded", ended.allocation.size(), ended.task, ended.machine, ended.owner);
   std::vector<size_t> unknown;
   for (size_t i = 0; i < ended.allocation.size(); ++i)
     if (tasks_.forget(ended.allocation[i]) >= 0) unknown.push_back(i);

@@ -3,8 +3,8 @@
 #
 # make check     run the linters, the type checker and the unit tests; about 5 minutes
 # make test      run check, the C++ tests under sanitizers and all other tests; about 25 minutes
-# make test-long run the same, properties on four times as many examples, new ones each time; then
-#                plant bugs that the tests must find (tests/mutation_check.py)
+# make test-long run the same with four times as many random examples, new ones each time; then
+#                plant bugs, one at a time, that the tests must find (tests/mutation_check.py)
 # make bench     run the benchmarks; AGORA_LIVE_BENCH_S=60 runs the live ones at full length
 #
 # make native    rebuild the extensions after a change of C++ code
@@ -19,10 +19,10 @@ VENV := .venv
 PY := $(VENV)/bin/python
 CMAKE := $(VENV)/bin/cmake
 CTEST := $(VENV)/bin/ctest
-# (ninja counts its jobs itself, and complains of those that make hands down)
+# ninja chooses its number of jobs itself; it warns if MAKEFLAGS names make's job server
 BUILD := MAKEFLAGS= $(CMAKE) --build
-# One process per core, each with whole files: what the tests of a file share is made once. The
-# folders are run in the order given, those whose files take long first.
+# One process per core. A process runs all tests of a file, so that what they share is made once.
+# Folders run in the order given; name those with the slowest files first.
 PYTEST := $(PY) -m pytest -q --numprocesses auto --dist loadfile --no-loadscope-reorder
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export RAY_USAGE_STATS_ENABLED := 0
@@ -95,7 +95,7 @@ cpp-test: setup
 	$(CTEST) --test-dir build/tsan --output-on-failure \
 	  --tests-regex '^flowsolver_(race|racer_threads|cancel)$$'
 
-# The tests on Ray wait most of the time. All others run beside them, with what they leave.
+# The tests on Ray mostly wait, so all other tests run beside them, with a lower priority.
 BOTH := --jobs 2 --output-sync=line ray-test cpu-test
 
 test: setup lint
@@ -110,7 +110,7 @@ cpu-test: setup
 	nice -n 5 $(MAKE) types cpp-test
 	nice -n 5 $(PYTEST) --hypothesis-profile=$(PROFILE) tests/replay tests/properties tests/unit
 
-# Two processes: all tests that use the embedded Ray are in the same (tests/ray/conftest.py).
+# Two processes. All tests that use the embedded Ray run in one of them (tests/ray/conftest.py).
 ray-test: setup
 	$(PY) -m pytest -q --numprocesses 2 --dist loadfile tests/ray
 

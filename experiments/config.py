@@ -35,7 +35,8 @@ class LiveConfig(Strict):
 
     address: str | None = Field(
         None,
-        description="the address of a running cluster, HOST:PORT or auto; unset: a Ray of its own",
+        description="the address of a running Ray cluster, HOST:PORT or auto; unset: start Ray on"
+        " this computer",
     )
     arms: tuple[Name, ...] | None = Field(
         None,
@@ -46,24 +47,24 @@ class LiveConfig(Strict):
         None,
         ge=1,
         le=10_000_000,
-        description="machines of the cell in these live runs; arrivals, and the schedulers whose"
-        " decision times are modelled, are slower in proportion. Unset: the workload's cell",
+        description="machines of the cell in these live runs; fewer tasks arrive in proportion, and"
+        " modelled decision times grow in proportion. Unset: the workload's cell",
     )
     fit: bool = Field(
         False,
-        description="`machines` is chosen before the run, by measuring what this computer can"
-        " serve; `agora run` without a file does that",
+        description="choose `machines` before the run, by measuring how large a cell this computer"
+        " can serve; `agora run` without a file does that",
     )
     hosts: int = Field(
-        2, ge=1, le=64, description="scheduler processes; flow schedulers have one more"
+        2, ge=1, le=64, description="scheduler processes; flow schedulers share one more"
     )
     tick_ms: int = Field(
-        25, ge=1, le=10_000, description="time between the regular steps of a process"
+        25, ge=1, le=10_000, description="milliseconds between the regular steps of a process"
     )
     fsync: bool = Field(
         False,
-        description="the cell waits for the disk at each step, so that its log survives the"
-        " machine and not only the process",
+        description="the cell waits for the disk at each step, so that its log survives a crash of"
+        " the machine, and not only one of the process",
     )
 
 
@@ -125,8 +126,8 @@ class RunConfig(Strict):
         None,
         ge=0.001,
         le=86_400,
-        description="time between two samples of queues, views and the cell; unset: 0.1, and longer"
-        " in a run that would have more than 16,384 of them",
+        description="seconds between two samples of queues, views and the cell; unset: 0.1, or more"
+        " where a run would have over 16,384 samples",
     )
     plan_limit_s: float = Field(
         PLAN_LIMIT_S,

@@ -117,7 +117,7 @@ def run_command(
         typer.Option(
             "--live",
             metavar="ARM|all",
-            help="Arm that also runs live, on Ray in real time, which takes as long as the phases; "
+            help="Arm that also runs live: on Ray in real time, for as long as the phases last. "
             "all: every arm. May be repeated. Default: ParSync adaptive; with --mix: its arm.",
         ),
     ] = None,

@@ -1,4 +1,4 @@
-// What native code found, as a numpy array.
+// Values from native code as a numpy array.
 #pragma once
 
 #include <algorithm>

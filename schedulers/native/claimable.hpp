@@ -17,11 +17,11 @@ struct Placed {
   std::span<const int64_t> machine;   // rows
 };
 
-// Writes which placements fit together in what is free ([M, R]). A resource that is not asked for
-// does not count, on machines that are overdrawn in it either. On one machine the more important
-// come first, then the lower id. Tasks after one that does not fit are judged as if it did. O(n
-// (log n + R)). Throws std::invalid_argument for columns that do not go together, and machines that
-// do not exist.
+// Writes which placements fit together in what is free ([M, R]). A resource that a task does not
+// request is not checked, not even on machines that are overdrawn in it. On one machine tasks of
+// higher priority come first, then lower ids. Tasks after one that does not fit are judged as if it
+// did. O(n (log n + R)). Throws std::invalid_argument for columns that do not go together, and
+// machines that do not exist.
 void fit_together(const Placed& placed, std::span<const int64_t> free, size_t dimensions,
                   std::span<bool> fits);
 

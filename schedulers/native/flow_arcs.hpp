@@ -73,8 +73,8 @@ class FlowArcs {
   // Arcs of neither kind. Their ids may have been those of a task's.
   void add_others(std::span<const int64_t> arc);
 
-  // Takes in the arcs whose flow has changed since the last call, with their flow now. Adds to the
-  // flow of the rows of arcs out of aggregators what theirs has changed by.
+  // Takes the arcs whose flow has changed since the last call, with their flow now. For arcs out of
+  // aggregators, adds the change to the flow of their row in `inner_flow`.
   void take_flow(std::span<const int64_t> arc, std::span<const int64_t> flow,
                  std::span<int64_t> inner_flow);
 

@@ -8,9 +8,9 @@
 
 namespace agora {
 
-// How many of `unit` (R) fit each row of `resources` ([M, R]). A resource of which the unit is 0
-// does not count, on machines that are overdrawn in it either; if it is 0 in all, rows with room in
-// some resource hold `most`, and others none. No row holds more than `most`. Throws
+// How many of `unit` (R) fit each row of `resources` ([M, R]). A resource of which the unit is 0 is
+// not checked, not even on machines that are overdrawn in it. If the unit is 0 in all, rows with
+// room in some resource hold `most`, and others none. No row holds more than `most`. Throws
 // std::invalid_argument if `resources` has another number of rows than `units`.
 void units_in(std::span<const int64_t> resources, std::span<const int64_t> unit, int64_t most,
               std::span<int64_t> units);

@@ -9,8 +9,8 @@
 
 namespace agora {
 
-// Rows given back last are taken first. A table that is full grows by its own size at least; of new
-// rows the lowest is taken first, after those that were given back.
+// Rows given back last are taken first. A table that is full at least doubles. Of new rows the
+// lowest is taken first, after those that were given back.
 class RowPool {
  public:
   // at_least: by how many rows a table grows.

@@ -1,4 +1,4 @@
-// The tasks a flow scheduler answers for, and as what they stand in its graph
+// The tasks that a flow scheduler is responsible for, with their state and their nodes in its graph
 // (schedulers/flow/task_table.py).
 //
 //                     offer()            set_state()             run()
@@ -35,7 +35,8 @@ namespace agora {
 enum class TaskState : int8_t { kAbsent, kWaiting, kInFlight, kRunning, kEvicting };
 enum class TaskNodeState : int8_t { kNone, kWaiting, kRunning };
 
-// [rows], or [rows, width]. Who shares its memory keeps it while the column grows into another.
+// [rows], or [rows, width]. A column that grows moves to new memory. Those who share the old memory
+// keep it.
 template <class T>
 class GrowingColumn {
  public:
@@ -128,7 +129,7 @@ class TaskTable {
 
   std::vector<int64_t> rows_of(std::span<const int64_t> task) const;  // kNoRow: unknown
   std::vector<int64_t> waiting() const;                               // rows, ascending
-  // Whether all tasks that wait request just that.
+  // Whether every task that waits requests exactly `unit`.
   bool waiting_ask_for(std::span<const int64_t> unit) const;
   // Which of these tasks wait, as indices. All must be known.
   std::vector<int64_t> still_waiting(std::span<const int64_t> task) const;

@@ -9,8 +9,8 @@
 namespace agora {
 
 struct UnplaceableUnits {
-  std::span<const int64_t> task_us;  // from when on each task by itself; INT64_MAX: never
-  std::span<const int64_t> gang_us;  // from when on its gang as a whole
+  std::span<const int64_t> task_us;  // when each task alone becomes unplaceable; INT64_MAX: never
+  std::span<const int64_t> gang_us;  // when its gang as a whole does
   std::span<const int64_t> gang;     // negative: none
   std::span<const int64_t> gang_size;
 

@@ -1,5 +1,5 @@
-// The unscheduled aggregators U_j of the flow graph: what a job's tasks that stay waiting flow
-// through, and where the waiting price sits (schedulers/flow/graph.py).
+// The unscheduled aggregators U_j of the flow graph. The flow of a job's tasks that stay waiting
+// passes through its U_j, whose arc to the sink costs the waiting price (schedulers/flow/graph.py).
 //
 // A job has a place while tasks of it are in the graph. The place holds the solver's ids of the
 // node and of its arc to the sink, and the quantum of time from which that arc counts the waiting

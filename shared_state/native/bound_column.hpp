@@ -17,8 +17,8 @@
 
 namespace agora {
 
-// A reference to a Python object among the owners of native memory. The last one may go where the
-// interpreter's lock is not held.
+// A reference to a Python object that owns memory of native code. The last reference may be dropped
+// without the interpreter's lock.
 inline std::shared_ptr<void> share(nanobind::handle object) {
   return {object.inc_ref().ptr(), [](void* held) {
             const nanobind::gil_scoped_acquire locked;
@@ -78,8 +78,8 @@ inline nanobind::object contiguous(nanobind::handle array) {
 
 }  // namespace detail
 
-// A column of the type `letter` of one dimension, or of two. Throws ValueError naming the field for
-// what is none.
+// A column of the type `letter`, of one dimension or two. Throws ValueError naming the field for
+// anything else.
 inline AnyColumn column_from(nanobind::handle value, const char* field, char letter, bool table) {
   AnyColumn column;
   if ((detail::borrow_array(value, column) ||

@@ -34,7 +34,7 @@ class Column {
   T* data() const { return static_cast<T*>(buffer_.data()); }
   size_t size() const { return size_; }
   std::span<T> span() const { return {data(), size()}; }
-  // Whether data() is not the array's own memory.
+  // Whether data() is a copy, and not the array's own memory.
   bool is_copy() const { return buffer_.is_copy(); }
 
  private:

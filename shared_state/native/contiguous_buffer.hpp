@@ -49,7 +49,7 @@ class ContiguousBuffer {
   ContiguousBuffer& operator=(const ContiguousBuffer&) = delete;
 
   bool valid() const { return valid_; }
-  // Whether data() is not the array's own memory.
+  // Whether data() is a copy, and not the array's own memory.
   bool is_copy() const { return copy_ != nullptr; }
   void* data() const { return data_; }
   size_t bytes() const { return static_cast<size_t>(buffer_.len); }

@@ -1,4 +1,4 @@
-// The cell as its master calls it: every call is told to those who observe the cell, in order. For
+// The cell as its master calls it: every call is reported to the cell's observers, in order. For
 // audits, digests, and measurements that need the true state, whatever protocol made the call.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace agora {
 
-// Hears of the calls to an observed cell. The cell is as it was before the call in methods named
-// before_..., as it is after the call in methods named on_.... An observer never changes it.
+// Is notified of the calls to an observed cell. The cell is as it was before the call in methods
+// named before_..., as it is after the call in methods named on_.... An observer never changes it.
 class CellObserver {
  public:
   CellObserver() = default;

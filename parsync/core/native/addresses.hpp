@@ -1,5 +1,5 @@
-// The addresses of participants (parsync/core/addresses.py): agents have 0, 1, ..., others negative
-// ones.
+// The addresses of participants (parsync/core/addresses.py): agents have 0, 1, ..., and all other
+// participants have negative addresses.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Events in Python. A native event has a face: a class that is used like a frozen dataclass
-// (shared_state/native/bound_fields.hpp) and counts as a subclass of parsync.core.event.Event. The
-// events of guests are instances of Python classes; native code holds one as a PythonEvent.
+// Events in Python. A native event has a Python face: a class that is used like a frozen dataclass
+// (shared_state/native/bound_fields.hpp) and counts as a subclass of parsync.core.event.Event.
+// Events of other packages are instances of Python classes; native code holds one as a PythonEvent.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -16,8 +16,8 @@
 
 namespace agora {
 
-// An event whose class is Python's, or what a participant sends for one. Lives and dies with the
-// interpreter's lock held.
+// An event whose class is a Python class, or any object that a Python participant sends as an
+// event. Created and destroyed only while the interpreter's lock is held.
 class PythonEvent final : public Event {
  public:
   // Throws what looking up its priority throws.
@@ -35,7 +35,7 @@ class PythonEvent final : public Event {
   void encode(EventEncoder& encoder, std::string& out) const override;
 
  private:
-  // A class states its priority: looked up there, it is found without a search of the instance.
+  // The priority is an attribute of the event's class.
   static Priority priority_of(nanobind::handle event) {
     const nanobind::object priority = nanobind::getattr(event, "priority");
     const long long value = PyLong_AsLongLong(priority.ptr());

@@ -1,6 +1,6 @@
-// What an event is: a message or a timer that a participant handles. Immutable, a batch and never a
-// single task, and known by the protocol that it belongs to ("core" for events that every protocol
-// shares) and its number there, which are part of the log's format.
+// An event is a message or a timer that a participant handles. It is immutable, and is about a
+// batch of tasks, never a single one. It is identified by its protocol ("core" for events that
+// every protocol shares) and its number there; both are part of the log's format.
 //
 // A native event is a struct that lists its fields, from which its encoding (event_encoder.hpp) and
 // its Python face (bound_event.hpp) are made:
@@ -13,7 +13,7 @@
 //     }
 //   };
 //
-// An event whose class is Python's is a native one, too, with a Python object in it
+// Native code holds an event of a Python class as a native event with the Python object in it
 // (bound_event.hpp).
 #pragma once
 
@@ -34,7 +34,7 @@ struct EventType {
   int number;
   Priority priority;
 
-  // Equal for equal types, whichever library they are defined in; to switch on.
+  // A number for `switch`: equal for equal types, also if two libraries define them.
   constexpr uint64_t key() const { return key_of(kind, number); }
   static constexpr uint64_t key_of(std::string_view kind, int number) {
     uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
@@ -56,8 +56,8 @@ class Event {
   // EventType::key() of a native event; 0 of one whose class is Python's.
   uint64_t key() const { return key_; }
 
-  // Appends the whole event, as messages between processes carry it. What this throws leaves `out`
-  // as it was, or longer.
+  // Appends the whole event, as messages between processes carry it. If it throws, bytes may have
+  // been appended to `out`.
   virtual void encode(EventEncoder& encoder, std::string& out) const = 0;
   // Appends what an event log holds of it.
   virtual void encode_for_log(EventEncoder& encoder, std::string& out) const {

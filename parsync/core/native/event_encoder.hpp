@@ -1,9 +1,9 @@
-// Native events as bytes, without a look at Python.
+// Encodes native events without calling Python.
 //
-// An event is a msgpack extension: kind, number, then (where, plain fields, packed columns), bit i
-// of `where` telling that field i is a column (shared_state/native/pack.hpp). Parts of events are
-// written likewise, as of kind "cell". codec.py holds the format's other half, decoding;
-// encoder.hpp writes events whose classes are Python's, in the same form.
+// An event is a msgpack extension: kind, number, then (where, plain fields, packed columns). Bit i
+// of `where` is set if field i is a column (shared_state/native/pack.hpp). Parts of events have the
+// same form, with the kind "cell". codec.py decodes it; encoder.hpp writes events of Python classes
+// in the same form.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class EventEncoder {
   EventEncoder(const EventEncoder&) = delete;
   EventEncoder& operator=(const EventEncoder&) = delete;
 
-  // Appends the event, or the part of one, `of` of that kind and number.
+  // Appends `of`, an event or a part of one, with this kind and number.
   template <class T>
   void put_fields(std::string_view kind, int number, const T& of, std::string& out) {
     Level level(*this);

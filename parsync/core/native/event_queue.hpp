@@ -47,9 +47,9 @@ class EventQueue {
   // Handles every event up to and including until_us. Each is appended to `log` first.
   //
   // handlers: by address, native participants, or callables of (now_us, event) -> effects.
-  // carry_out: of (now_us, address, effects), for the effects of callables unless their list is
-  // empty, and for those of native participants that are no messages or timers between participants
-  // that there are. hash_log: called once `log` holds kHashedBytes.
+  // carry_out: called with (now_us, address, effects) for the effects of callables, unless their
+  // list is empty. Of native participants' effects it gets those that are neither timers nor
+  // messages to one of `handlers`. hash_log: called once `log` holds kHashedBytes.
   //
   // Throws what those throw; the events that are still to come stay.
   void run_until(int64_t until_us, LogFrames& log, const nanobind::dict& handlers,
@@ -60,7 +60,7 @@ class EventQueue {
 
  private:
   static constexpr size_t kHashedBytes = size_t{1} << 16;
-  static constexpr int64_t kSignalEvents = 256;  // between two looks for a signal
+  static constexpr int64_t kSignalEvents = 256;  // between two checks for a signal
 
   struct Entry {
     int64_t at_us;

@@ -5,17 +5,17 @@
 // head_of_line_us: nothing behind it is tried until it is placed.
 //
 // Turns. When the view has changed, the entries are tried again: each in turn, and then one batch
-// of those behind them, before the next turn begins. So neither starves the other where the view
-// changes faster than the agent decides. An entry whose every unit is at least as large as one that
-// found no room in the same view is left out.
+// of the tasks behind them, before the next turn begins. So neither entries nor the tasks behind
+// them starve where the view changes faster than the agent decides. An entry is left out if each of
+// its units is at least as large as one that found no room in the same view.
 //
 //            on_no_room()                 due(), take()
 //   round ----------------> entry `next` --------------> round
 //             ^                |   |
 //             |                |   +-- release(): it would hold the queue, but its quota has no
-//   try_again(): a loser's     |                  room; it goes back into line
-//   round goes on waiting      +-- on_view_changed(), pass_on(): whose turn it is
-//   since it lacked room
+//   try_again(): a round of    |                  room; it goes back into line
+//   losers keeps the time      +-- on_view_changed(), pass_on(): whose turn it is
+//   since when they lack room
 //
 // Invariant. Entries are in the order in which they began to lack room. The time counts from the
 // round that first found no room for the unit, goes on while its claims are rejected, and starts
@@ -36,7 +36,7 @@
 
 namespace agora {
 
-// `tasks` tasks with a constraint that ask for `request` each, by dimension.
+// `tasks` tasks with one constraint, each of which requests `request`, by dimension.
 struct UnitSize {
   static constexpr int64_t kNoConstraint = 0;
   static constexpr int64_t kConstraintsDiffer = -1;
@@ -49,8 +49,8 @@ struct UnitSize {
   bool is_within(const UnitSize& other) const;
 };
 
-// How large the units of a run are, to know which cannot fit where others did not. Borrows the
-// columns of all tasks.
+// The sizes of the units of a run, which tell what cannot fit where other units did not. Borrows
+// the columns of all tasks.
 class UnitSizes {
  public:
   // elsewhere_cost: of each preference set; kNowhereElse makes it a constraint.
@@ -61,9 +61,9 @@ class UnitSizes {
   // room, no other does.
   bool are_alike() const;
 
-  // Adds to `sizes`, for each unit among these tasks, what surely does not fit where it did not: as
-  // many tasks with its constraint, each as large as its largest in every resource. Sizes that such
-  // a one is within already are left out.
+  // Adds a size to `sizes` for each unit among these tasks, which found no room: units of at least
+  // this size find none either. It has as many tasks as the unit and its constraint, and in every
+  // resource the unit's largest request. Left out if `sizes` has one that is within it.
   void add_largest(std::span<const int64_t> task, std::vector<UnitSize>& sizes) const;
 
   // A size that each unit among these tasks has at least. `task` holds at least one.
@@ -86,7 +86,7 @@ class UnitSizes {
 // The units of one agent for which there was no room.
 class PassedOver {
  public:
-  // Since when tasks lack room that have found some whenever they were tried.
+  // The time since which tasks lack room, for tasks that have not lacked room so far.
   static constexpr int64_t kNotYet = -1;
 
   // head_of_line_us: how long the first lets those behind it go ahead; unset: for ever.
@@ -106,11 +106,11 @@ class PassedOver {
   std::span<const int64_t> holder(int64_t now_us) const;
   // The tasks that lack room.
   void all_tasks(QueuedTasks& tasks) const;
-  // Since when those in the round that was taken last lack room, or kNotYet.
+  // Since when the tasks of the round that was taken last lack room, or kNotYet.
   int64_t since_us() const { return offered_since_us_; }
 
-  // Takes out the first if it has waited long enough to hold the queue, but may not be decided on:
-  // it is to hold up those that wait for the same. False if that is not so.
+  // Takes out the first entry if it has waited long enough to hold the queue, but may not be
+  // decided on. It then holds up only tasks of the same quota group. Returns whether there was one.
   bool release(int64_t now_us, QueuedTasks& tasks);
 
   // What found no room before may find some now.

@@ -11,8 +11,8 @@
 //   SampleDue       -> a row of the cell's time series; all rows are handed out
 //
 // Watchers (participants beside the master, and the worker pool where protocols have queues at the
-// machines) are notified of every start, end and machine change; the pool not of the ends that it
-// reported itself.
+// machines) are notified of every start, end and machine change. The pool is not notified of the
+// ends that it reported itself.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +62,7 @@ class Master : public Participant {
   // Allocations that have not ended.
   int64_t running() const { return running_; }
   int64_t epoch() const { return epoch_; }
-  // As of a checkpoint.
+  // Sets the state that a checkpoint holds.
   void restore(int64_t epoch, int64_t running) {
     epoch_ = epoch;
     running_ = running;

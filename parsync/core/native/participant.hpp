@@ -42,7 +42,7 @@ struct HandOut {
   Measurements* from;
 };
 
-// What a Python participant asks for that has no native form: a Record of its own.
+// An effect of a Python participant that has no native form: a Record.
 struct PythonEffect {
   std::shared_ptr<void> object;
 };
@@ -100,7 +100,7 @@ void check_rows(const char* event, size_t rows, const Columns&... columns) {
     throw std::invalid_argument(std::string(event) + ": its columns differ in length");
 }
 
-// The event as what its key() says that it is.
+// The event as a T. Its key() must be that of T.
 template <class T>
 const T& as(const EventPtr& event) {
   return static_cast<const T&>(*event);

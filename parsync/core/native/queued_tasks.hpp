@@ -6,8 +6,8 @@
 // place (rounds) and whether any round placed tasks that were submitted with them (some_placed).
 //
 // QueuedTasks owns its columns. Its memory is kept when it is cleared, so that an agent which
-// decides on small batches for ever allocates nothing. QueuedTasksView borrows columns; it is what
-// functions take, and must not be of the memory that they write.
+// keeps deciding on small batches allocates nothing. QueuedTasksView borrows columns. Functions
+// take views, which must not share memory with what the function writes.
 //
 // Invariant. The columns have one length. Only batches that stay in one piece keep their rounds:
 // joined with others, tasks begin to count anew.
@@ -44,7 +44,7 @@ struct QueuedTasksView {
   size_t size() const { return task.size(); }
   bool empty() const { return task.empty(); }
 
-  // The first `count` tasks, which are as many as there are at most.
+  // The first `count` tasks; there must be as many.
   QueuedTasksView head(size_t count) const {
     return {task.first(count), attempts.first(count), first.first(count), rounds, some_placed};
   }
@@ -83,7 +83,7 @@ struct QueuedTasks {
   void append(const QueuedTasksView& tasks) { insert(size(), tasks); }
   void prepend(const QueuedTasksView& tasks) { insert(0, tasks); }
 
-  // One task of others, as the last; the batch stays what it is.
+  // Appends one task of another batch. `rounds` and `some_placed` stay as they are.
   void append_row(const QueuedTasksView& tasks, size_t row) {
     task.push_back(tasks.task[row]);
     attempts.push_back(tasks.attempts[row]);
@@ -116,9 +116,9 @@ struct QueuedTasks {
   }
 };
 
-// How many of these tasks a round takes that has time for `limit` (unset: for all): fewer where the
-// limit would part a gang, and more if the first gang is larger. `gang` is the gang of each task
-// id; empty if no task has one.
+// How many of these tasks a round takes if it has time for `limit` (unset: for all). These are
+// fewer where the limit would part a gang, and more if the first gang is larger. `gang` is the gang
+// of each task id; empty if no task has one.
 size_t batch_within(std::span<const int64_t> task, std::optional<int64_t> limit,
                     std::span<const int64_t> gang);
 

@@ -13,8 +13,9 @@
 // it, so that what is being decided on or committed counts, until it ends or its claim fails.
 // Nothing may be held before the first grant.
 //
-// The room that ended tasks leave is used from the next look() on, which the agent takes when it
-// synchronises or gets a grant. At once, it would be a decision round for nearly every task.
+// The room that ended tasks leave may be used after the next look(), which the agent calls when it
+// synchronises or gets a grant. If it were used at once, nearly every task that ends would start a
+// decision round.
 //
 // Amounts are int64[G, R]. The columns of all tasks are borrowed. Throws std::out_of_range for ids
 // beyond them and std::overflow_error for sums beyond int64.
@@ -77,9 +78,9 @@ class QuotaAccount {
   int64_t gang_of(int64_t task) const {
     return gang_.empty() ? kNoGang : gang_[row_of(task, gang_.size())];
   }
-  // What a group may hold besides; negative where its grant has become smaller.
+  // How much more a group may hold; negative where its grant has become smaller.
   int64_t room(size_t group, size_t resource) const;
-  // Counts the requests of tasks among other amounts than before; null: among none.
+  // Moves the requests of tasks from one amount to another; null: no amount.
   void move(std::span<const int64_t> task, std::vector<int64_t>* from, std::vector<int64_t>* to);
 
   std::span<const int32_t> of_task_;

@@ -1,8 +1,8 @@
 // The worker pool: runs tasks by waiting for their ends, and reports those once per heartbeat.
 //
-//   TasksStarted  -> the tasks' ends go into the timer wheel; a timer at the earliest heartbeat
-//   HeartbeatDue  -> TasksFinished of all ends that are due; a timer at the next heartbeat with
-//   ends TasksCancelled-> these ends no longer count
+//   TasksStarted   -> the tasks' ends go into the timer wheel; a timer at the earliest heartbeat
+//   HeartbeatDue   -> TasksFinished of all ends that are due; a timer at the next one with ends
+//   TasksCancelled -> these ends no longer count
 //
 // A task takes t, or preferred_permille/1000 of t on a preferred machine (ParSync section 6.4). The
 // pool is the only holder of true durations. Queues at the machines that protocols have (node

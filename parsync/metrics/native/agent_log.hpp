@@ -68,10 +68,10 @@ struct OutcomeSums {
   int64_t conflicts() const { return claims[1] + claims[2] + claims[4]; }  // stale, full, evicted
 };
 
-// The scheduling attempts of a round that is over. The other tasks are among `task`.
+// The scheduling attempts of a round that is over. claimed, placed and conflicted are among `task`.
 struct Attempts {
   int64_t start_us;
-  int64_t decision_us;  // kNotKnown stays that for every job
+  int64_t decision_us;  // kNotKnown: not known for any job
   std::span<const int64_t> task;
   std::span<const int64_t> claimed = {};
   std::span<const int64_t> placed = {};      // committed for the first time

@@ -25,7 +25,7 @@ class Measurements {
       buffers_.emplace_back(table.bytes);
     }
   }
-  // Who adds rows holds on to the buffers.
+  // Not copied or moved: those who add rows keep references to the buffers.
   Measurements(const Measurements&) = delete;
   Measurements& operator=(const Measurements&) = delete;
 

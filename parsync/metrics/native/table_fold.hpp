@@ -11,10 +11,10 @@
 //                         2. sinks, in the same order: selected rows are added to, compared with,
 //                            or stored in the arrays
 //
-// Equal steps are one step, and what holds for rows holds for those chosen from them. Steps check
-// everything that a row can get wrong (indices, overflow), so a block either counts as a whole or
-// throws and changes nothing; blocks before it have counted. Sinks go through the rows in their
-// order, so sums of floats do not depend on the block's length.
+// A step that is declared twice runs once. If it ran for some rows, it is not run again for rows
+// chosen from them. Steps check everything that a row can get wrong (indices, overflow), so a block
+// either counts as a whole or throws and changes nothing; blocks before it have counted. Sinks go
+// through the rows in their order, so sums of floats do not depend on the block's length.
 #pragma once
 
 #include <cstddef>
@@ -44,13 +44,13 @@ struct IntegerArray {
   uint8_t bytes;  // 1, 2, 4 or 8
 };
 
-// Counts by row and time bucket, which grow with time. They belong to somebody else.
+// Counts by row and time bucket, which grow with time. The fold does not own them.
 class GrowingCounts {
  public:
   virtual ~GrowingCounts() = default;
   virtual size_t rows() const = 0;
   virtual size_t buckets() const = 0;
-  // Makes room for so many buckets: counts() are elsewhere afterwards.
+  // Makes room for this many buckets. Pointers from counts() are invalid afterwards.
   virtual void grow(size_t buckets) = 0;
   // The counts of one name: rows() * buckets() numbers, by row.
   virtual int64_t* counts(size_t name) = 0;
@@ -101,7 +101,7 @@ class TableFold {
   void largest(Rows rows, Value place, int64_t* kept, Value value);
   void smallest(Rows rows, Value place, int64_t* kept, Value value);
   void store(Rows rows, Value place, IntegerArray kept, Value value);
-  // Where `key` is not above what is kept of it: keeps it, and stores `values` beside it.
+  // Where `key` is at most the kept key: keeps it, and stores the values of `beside`.
   void earliest(Rows rows, Value place, int64_t* kept, Value key,
                 std::vector<std::pair<IntegerArray, Value>> beside);
   // Hands the values of selected rows, one column after another, to a function if there are any.
@@ -114,8 +114,7 @@ class TableFold {
   bool reads(size_t column) const;
 
   // columns: of the table, in its order, `rows` values each; those that nothing reads are not
-  // looked at. Throws std::out_of_range for an index beyond what it is an index of, and
-  // std::overflow_error.
+  // looked at. Throws std::out_of_range for an index outside its array, and std::overflow_error.
   void fold(std::span<const RowColumn> columns, size_t rows);
 
  private:

@@ -31,10 +31,10 @@ class AgentView {
 
   // Applies the master's answer, and logs each partition that it refreshes.
   //
-  // rounds: decision rounds of the agent so far. rows_changed: by partition,
-  // the machines that had changed are added.
-  // Returns false if the view was of another epoch. It believes nothing any more, and everything
-  // has to be asked for again.
+  // rounds: decision rounds of the agent so far. rows_changed: the number of machines that had
+  // changed is added to the entry of each partition.
+  // Returns false if the view was of another epoch than the reply: it is then empty, and every
+  // partition has to be requested again.
   // Throws std::invalid_argument for a delta that does not follow the state held
   // (ClusterView::apply); the deltas before it are applied.
   bool on_reply(int64_t now_us, const SyncReply& reply, int64_t rounds, AgentLog& log,
@@ -66,8 +66,9 @@ class AgentView {
   int64_t epoch_ = -1;  // the master's epoch that this view is of; -1: never synced
 };
 
-// The partitions by the time they were synced at, the latest first; those of one time from `latest`
-// backwards, around the end. Throws std::invalid_argument if there is no such partition.
+// Sorts the partitions by the time of their last sync, latest first. Those with the same time
+// descend from `latest`, and after 0 from the last partition. Throws std::invalid_argument if there
+// is no partition `latest`.
 void freshness_order(std::span<const int64_t> synced_us, int64_t latest,
                      std::vector<int32_t>& order);
 

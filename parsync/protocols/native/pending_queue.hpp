@@ -154,7 +154,8 @@ class PendingQueue {
  public:
   virtual ~PendingQueue() = default;
 
-  // Before any task is added: admit at most so many jobs at a time. job: of each task id, borrowed.
+  // Admits at most jobs_max jobs at a time. Called before any task is added. job: of each task id,
+  // borrowed.
   void limit_jobs(std::span<const int64_t> job, int64_t jobs_max);
 
   // Are there tasks that the next round would offer even though others find no room?
@@ -178,10 +179,11 @@ class PendingQueue {
 
   // The tasks of the unit without room that holds the queue: those behind it are not tried.
   virtual std::span<const int64_t> holder(int64_t now_us) const = 0;
-  // The tasks that wait, by why they do.
+  // Calls `see` with the tasks that wait, by reason.
   void waiting(int64_t now_us, const SeeWaiting& see);
 
-  // Attempts so far and firstness of the tasks that the round claims, in the plan's order.
+  // The tasks that the round claims, in the plan's order, with their attempts so far and whether
+  // the commit would be their first.
   virtual void claimed_tasks(const RoundTasks& round, const PlannedTasks& plan,
                              QueuedTasks& claimed) const = 0;
 
@@ -227,13 +229,13 @@ class Lines {
 
   // Whether a line has room for the task at its head, besides the tasks `before`.
   bool has_head(std::span<const int64_t> before = {}) const;
-  // Whether the batch at the head of such a line is not a requeued one.
+  // Whether such a line has a batch at its head that was not requeued.
   bool has_new_head(std::span<const int64_t> before) const;
-  // Takes the head of the line where it was submitted first, of those with room; there is one.
-  // Before that, `before` is put back: in that line it is at the head then.
+  // Of the lines with room, chooses the one whose head was submitted first; at least one must have
+  // room. Puts `before` back, which may make it the head of that line, and then takes the head.
   void take_head(const QueuedTasksView& before, QueuedTasks& batch);
-  // Adds to `batch` all batches that were not requeued of the lines with room besides `before`, in
-  // order of submission. Under quotas a requeued batch keeps its place: its line ends there.
+  // Adds batches to `batch`, in order of submission: of the lines with room besides `before`, all
+  // that were not requeued. Under quotas a line is taken only up to its first requeued batch.
   void take_new(std::span<const int64_t> before, QueuedTasks& batch);
 
   void waiting(std::span<const int64_t> holder, const SeeWaiting& see) const;

@@ -1,9 +1,9 @@
 // The planning of an agent's decision rounds by a built-in greedy placer, and how long that takes:
 //
 //   most_tasks()    how many tasks a round that begins now may be about (round_window)
-//   plan()          units that can never be placed aside, the placer claims machines for the others
-//                   in the agent's view; which random stream it draws from follows from the root
-//                   seed, the agent's name and the number of the round
+//   plan()          sets aside units that can never be placed; for the others the placer claims
+//                   machines in the agent's view; it draws from a random stream that follows from
+//                   the root seed, the agent's name and the number of the round
 //   decision_us()   the decision time of the round just planned
 //   take()          its plan, for the transaction
 //
@@ -23,16 +23,16 @@
 
 namespace agora {
 
-// In which time the decision on the last task of a round has to begin, and how many partitions the
-// decision on each may look at.
+// The time from a round's start within which the decision on its last task has to begin, and the
+// number of partitions that the decision on each task may scan.
 struct RoundWindow {
   int64_t us;
   int64_t partitions_per_task;
 };
 
-// The window of a round that begins now; none: the round may be as long as it likes.
-// end_us: by when the decision on the last task has to begin; longest_us: after what time at the
-// latest; none: no limit. partitions: of the cell.
+// The window of a round that begins now; none: its length has no limit.
+// end_us: the time by which the decision on the last task has to begin; longest_us: the longest
+// time from now until then; none: no limit. partitions: of the cell.
 std::optional<RoundWindow> round_window(int64_t now_us, std::optional<int64_t> end_us,
                                         std::optional<int64_t> longest_us, PartitionRanking ranking,
                                         size_t partitions);
@@ -48,7 +48,7 @@ class RoundPlanner {
     bool charges_kept;
   };
 
-  // clock: none: decision times are somebody else's to work out, who does not ask for them here.
+  // clock: none if the caller computes decision times itself and does not ask for them here.
   // task_class: shared_state.tasks.TaskClass of every task. units: none: all can be placed.
   RoundPlanner(Settings settings, std::optional<DecisionClock> clock, GreedyPlanner& planner,
                std::span<const int8_t> task_class, const UnplaceableUnits* units)

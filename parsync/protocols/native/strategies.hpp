@@ -36,7 +36,7 @@ class RoundRankings {
   RoundRankings(Strategy strategy, std::optional<Strategy> long_strategy,
                 std::span<const int8_t> task_class);
 
-  // A batch begins, when the average scheduling delay is that.
+  // Chooses the ranking of a batch that begins now, at this average scheduling delay.
   void begin_batch(int64_t delay_average_us);
 
   PartitionRanking ranking() const { return ranking_; }

@@ -118,7 +118,7 @@ def live_need(config: RunConfig, arm: ArmConfig, outline: Outline) -> Need | Non
     options, spec = config.workload.options, config.workload.spec
     try:
         if spec.with_duration is not None:
-            duration_s = min(outline.phase_s, SLICE_TASKS / outline.tasks_per_s)
+            duration_s = min(outline.phase_s, SLICE_TASKS / max(outline.tasks_per_s, 1))
             changed = spec.call(spec.with_duration, options, duration_s)
             options = spec.parse_options({**options.model_dump(mode="json"), **changed})
         workload = spec.make(options, config.seed)
@@ -132,7 +132,8 @@ def live_need(config: RunConfig, arm: ArmConfig, outline: Outline) -> Need | Non
             config.live.tick_ms * 1000,
         )
     )
-    highest = max((phase.load_percent or 100) for phase in workload.phases) / 100
+    loads = (phase.load_percent or 100 for phase in workload.phases)
+    highest = max(loads, default=100) / 100
     tasks = outline.tasks_per_s * highest * (task_s + LIVE_TASK_S)
     return Need(hosts + OTHER_ACTORS, hosts, tasks)
 
@@ -163,6 +164,8 @@ def _task_s(config: RunConfig, arm: ArmConfig, workload: Workload) -> float:
             config.virtual.message_us,
             plan_limit_s=config.plan_limit_s,
         )
+    if not marks:
+        return 0
     (first_us, first_s), (last_us, last_s) = marks[0], marks[-1]  # without what comes before
     submit_us = workload.tasks.submit_us[workload.arrival_rows]
     tasks = int(np.count_nonzero((submit_us > first_us) & (submit_us <= last_us)))

@@ -45,9 +45,18 @@ inline char letter_of_format(const char* format) {
   return std::strchr("?bBhHiIqQ", letter) ? letter : '\0';
 }
 
+// numpy's arrays: their memory stays where it is for as long as they live. (Whoever resizes one by
+// force, with refcheck=False, breaks that.)
+inline bool is_array(nanobind::handle value) {
+  static const nanobind::handle type =
+      nanobind::object(nanobind::module_::import_("numpy").attr("ndarray")).release();
+  return PyObject_TypeCheck(value.ptr(), reinterpret_cast<PyTypeObject*>(type.ptr()));
+}
+
 // The array as a column, its memory kept alive; false, with no Python error, if it is no contiguous
 // array of integers [n] or [n, w].
 inline bool borrow_array(nanobind::handle array, AnyColumn& column) {
+  if (!is_array(array)) return false;
   const ContiguousBuffer buffer(array.ptr(), ContiguousBuffer::Access::Read);
   if (!buffer.valid() || buffer.is_copy()) return false;
   const char letter = letter_of_format(buffer.format());
@@ -72,7 +81,8 @@ inline bool borrow_array(nanobind::handle array, AnyColumn& column) {
 inline nanobind::object contiguous(nanobind::handle array) {
   static const nanobind::handle convert =
       nanobind::object(nanobind::module_::import_("numpy").attr("ascontiguousarray")).release();
-  if (!PyObject_CheckBuffer(array.ptr())) return nanobind::borrow(array);
+  if (!is_array(array) || nanobind::cast<int>(array.attr("ndim")) == 0)
+    return nanobind::borrow(array);
   return convert(array);
 }
 

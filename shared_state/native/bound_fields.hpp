@@ -36,9 +36,11 @@ struct BoundValue<int64_t> {
       PyErr_Clear();
       throw nanobind::type_error((std::string(field) + ": expected an integer").c_str());
     }
-    const long long number = PyLong_AsLongLong(index.ptr());
-    if (number == -1 && PyErr_Occurred()) throw nanobind::python_error();
-    return number;
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+    if (!overflow) return number;
+    PyErr_Format(PyExc_OverflowError, "%s: expected an integer of 64 bits", field);
+    throw nanobind::python_error();
   }
 };
 
@@ -169,7 +171,6 @@ void bind_constructor(Class& face, std::index_sequence<required...>,
                       std::index_sequence<optional...>) {
   const auto set = []<size_t at>(T& made, nanobind::handle value,
                                  std::integral_constant<size_t, at>) {
-    if (value.ptr() == Py_Ellipsis) return;  // its default
     made.*field_at<T, at>().member =
         BoundValue<FieldValue<T, at>>::from(value, field_at<T, at>().name);
   };
@@ -179,7 +180,11 @@ void bind_constructor(Class& face, std::index_sequence<required...>,
       [set](T* self, Argument<required>... given, Argument<optional>... others) {
         T made;
         (set(made, given, std::integral_constant<size_t, required>{}), ...);
-        (set(made, others, std::integral_constant<size_t, first + optional>{}), ...);
+        // `...` stands for the default
+        ((others.ptr() == Py_Ellipsis
+              ? void()
+              : set(made, others, std::integral_constant<size_t, first + optional>{})),
+         ...);
         new (self) T(std::move(made));
       },
       nanobind::arg(field_at<T, required>().name).none()...,
@@ -258,8 +263,8 @@ void bind_fields(Class& face) {
     });
     return text + ")";
   });
-  face.def("__reduce__", [](nanobind::handle self) {
-    return nanobind::make_tuple(self.type(), detail::values_of(*nanobind::inst_ptr<T>(self)));
+  face.def("__reduce__", [](nanobind::handle_t<T> self) {
+    return nanobind::make_tuple(self.type(), detail::values_of(nanobind::cast<const T&>(self)));
   });
   nanobind::list names;
   std::apply([&](const auto&... field) { (names.append(nanobind::str(field.name)), ...); },

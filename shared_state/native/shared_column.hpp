@@ -176,4 +176,19 @@ class SharedTable : public AnyColumn {
   const T* row(size_t at) const { return data() + at * width(); }
 };
 
+// The rows of a column, or of a table, at `rows`.
+template <class T>
+SharedColumn<T> rows_of(const SharedColumn<T>& column, const std::vector<size_t>& rows) {
+  auto [picked, values] = SharedColumn<T>::make(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) values[i] = column[rows[i]];
+  return picked;
+}
+template <class T>
+SharedTable<T> rows_of(const SharedTable<T>& table, const std::vector<size_t>& rows) {
+  auto [picked, values] = SharedTable<T>::make(rows.size(), table.width());
+  for (size_t i = 0; i < rows.size(); ++i)
+    std::copy_n(table.row(rows[i]), table.width(), values + i * table.width());
+  return picked;
+}
+
 }  // namespace agora

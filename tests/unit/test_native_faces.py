@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import ast
 import copy
 import dataclasses
@@ -17,7 +18,14 @@ import parsync.core._native
 import parsync.protocols._native
 import shared_state._native
 from parsync.core.event import CoreEvent, Event
-from parsync.core.events import CORE_EVENTS, MachinesDue, SyncReply, TasksStarted, TasksSubmitted
+from parsync.core.events import (
+    CORE_EVENTS,
+    CommitRequest,
+    MachinesDue,
+    SyncReply,
+    TasksStarted,
+    TasksSubmitted,
+)
 from parsync.protocols.optimistic.event import OptimisticEvent
 from parsync.protocols.optimistic.events import SyncDue
 from shared_state.cell import Cell
@@ -116,6 +124,25 @@ def test_parts_are_equal_by_value() -> None:
 def test_a_column_of_another_kind_is_refused(column: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         TasksSubmitted(column)  # type: ignore[arg-type]
+
+
+def test_only_arrays_are_columns() -> None:
+    """The memory of others may move while a column points into it."""
+    for values in (array.array("q", [1, 2]), bytearray(16), np.int64(5), np.array(5)):
+        with pytest.raises(ValueError, match="task: expected an array"):
+            TasksSubmitted(values)  # type: ignore[arg-type]
+
+
+def test_a_part_cannot_be_left_out() -> None:
+    for part in (None, ..., 7):
+        with pytest.raises(TypeError, match="transaction: expected a Transaction"):
+            CommitRequest(0, part)  # type: ignore[arg-type]
+
+
+def test_native_events_are_not_subclassed() -> None:
+    """Native code would take one for its parent."""
+    with pytest.raises(TypeError, match="subclassing"):
+        type("Mine", (MachinesDue,), {"number": 99})
 
 
 @pytest.mark.parametrize("number", ["3", None, 2.5, 1 << 63])

@@ -8,7 +8,6 @@ namespace agora {
 
 constexpr int64_t kMaster = -1;
 constexpr int64_t kWorkers = -2;
-constexpr int64_t kCoordinator = -3;
 constexpr int64_t kArrivals = -4;
 
 }  // namespace agora

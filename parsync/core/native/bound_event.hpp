@@ -27,10 +27,10 @@ class PythonEvent final : public Event {
   const nanobind::object& event() const { return event_; }
   std::string_view kind() const override {
     Py_ssize_t size = 0;
-    const nanobind::object kind = nanobind::getattr(event_, "kind");
-    const char* const text = PyUnicode_AsUTF8AndSize(kind.ptr(), &size);
+    kind_ = nanobind::getattr(event_, "kind");
+    const char* const text = PyUnicode_AsUTF8AndSize(kind_.ptr(), &size);
     if (!text) throw nanobind::python_error();
-    return {text, static_cast<size_t>(size)};  // lives with the class
+    return {text, static_cast<size_t>(size)};
   }
   void encode(EventEncoder& encoder, std::string& out) const override;
 
@@ -44,6 +44,7 @@ class PythonEvent final : public Event {
   }
 
   nanobind::object event_;
+  mutable nanobind::object kind_;  // whose text kind() shows
 };
 
 // What Python gave, as native code holds it.
@@ -63,8 +64,8 @@ inline nanobind::object face_of(const EventPtr& event) {
 // protocol's events, a subclass of parsync.core.event.Event.
 template <class T>
 void bind_event(nanobind::module_& module, nanobind::handle base) {
-  nanobind::class_<T, Event> face(module, T::kName, T::kDoc,
-                                  nanobind::type_slots(field_slots<T>()));
+  nanobind::class_<T, Event> face(module, T::kName, T::kDoc, nanobind::type_slots(field_slots<T>()),
+                                  nanobind::is_final());
   bind_fields<T>(face);
   const nanobind::object priority =
       nanobind::module_::import_("parsync.core.event").attr("Priority");

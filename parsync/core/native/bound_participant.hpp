@@ -34,12 +34,14 @@ inline void add_effects(nanobind::handle returned, Effects& effects) {
   for (const nanobind::handle effect : nanobind::iter(returned)) {
     const nanobind::handle type = effect.type();
     if (type.is(classes.send)) {
-      effects.send(nanobind::cast<int64_t>(effect.attr("to")), event_from(effect.attr("event")));
+      effects.send(BoundValue<int64_t>::from(effect.attr("to"), "Send.to"),
+                   event_from(effect.attr("event")));
     } else if (type.is(classes.set_timer)) {
-      effects.add(SetTimer{nanobind::cast<int64_t>(effect.attr("at_us")),
+      effects.add(SetTimer{BoundValue<int64_t>::from(effect.attr("at_us"), "SetTimer.at_us"),
                            event_from(effect.attr("event"))});
     } else if (type.is(classes.start_decision)) {
-      effects.start_decision(nanobind::cast<int64_t>(effect.attr("decision")));
+      effects.start_decision(
+          BoundValue<int64_t>::from(effect.attr("decision"), "StartDecision.decision"));
     } else {
       effects.add(PythonEffect{share(effect)});
     }

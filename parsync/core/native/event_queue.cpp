@@ -48,12 +48,13 @@ void EventQueue::run_until(int64_t until_us, LogFrames& log, const nb::dict& han
     known.emplace(nb::cast<int64_t>(address), Handler{native, nb::borrow(handler)});
   }
   while (!heap_.empty() && heap_.front().at_us <= until_us) {
+    // Ctrl-C ends a loop of native participants, too
+    if (handled_ % kSignalEvents == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
     Entry entry = pop();
     now_us_ = entry.at_us;
     address_ = entry.address;
     event_ = std::move(entry.event);
-    // Ctrl-C ends a loop of native participants, too
-    if (++handled_ % kSignalEvents == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
+    ++handled_;
     if (log.append(address_, now_us_, *event_) >= kHashedBytes) call(hash_log);
     const Handler& handler = known.at(address_);
     if (handler.native) {

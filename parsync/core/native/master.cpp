@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -10,25 +11,11 @@
 #include <utility>
 
 #include "addresses.hpp"
+#include "shared_state/native/random.hpp"
 
 namespace agora {
 
 namespace {
-
-// The rows of a column, or of a table, at `rows`.
-template <class T>
-SharedColumn<T> rows_of(const SharedColumn<T>& column, const std::vector<size_t>& rows) {
-  auto [picked, values] = SharedColumn<T>::make(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) values[i] = column[rows[i]];
-  return picked;
-}
-template <class T>
-SharedTable<T> rows_of(const SharedTable<T>& table, const std::vector<size_t>& rows) {
-  auto [picked, values] = SharedTable<T>::make(rows.size(), table.width());
-  for (size_t i = 0; i < rows.size(); ++i)
-    std::copy_n(table.row(rows[i]), table.width(), values + i * table.width());
-  return picked;
-}
 
 // The value of a task in a column of the task table. Whoever claims may name any task.
 template <class T>
@@ -61,6 +48,18 @@ TasksStarted started_tasks(const Transaction& transaction, const CommitResult& r
 
 Master::Master(ObservedCell cell, MasterSettings settings, Measurements& records)
     : cell_(std::move(cell)), settings_(std::move(settings)), records_(records) {
+  if (settings_.sample_us < 1)
+    throw std::invalid_argument("sample_us: expected a time of 1 us or more");
+  const InitialTasks& initial = settings_.initial;
+  check_rows("initial tasks", initial.task.size(), initial.machine, initial.owner);
+  check_rows("task table", settings_.priority.size(), settings_.request);
+  for (const int64_t task : initial.task) of_task(settings_.priority, task);
+  if (settings_.quota_of_task) {
+    check_rows("task table", settings_.priority.size(), *settings_.quota_of_task);
+    for (const int32_t group : *settings_.quota_of_task)
+      if (group < 0 || group >= settings_.quotas)
+        throw std::invalid_argument("quota group " + std::to_string(group) + ": there is none");
+  }
   std::copy_if(settings_.watchers.begin(), settings_.watchers.end(), std::back_inserter(beside_),
                [](int64_t address) { return address != kWorkers; });
   any_wants_ends_ = std::find(settings_.wants_ends.begin(), settings_.wants_ends.end(), true) !=
@@ -175,7 +174,7 @@ void Master::show_running(const RunningRequest& event, Effects& effects) {
   for (size_t i = 0; i < live.size(); ++i) {
     const auto above = std::upper_bound(offsets.begin(), offsets.end(), live.machine[i]);
     const auto partition = static_cast<size_t>(above - offsets.begin()) - 1;
-    if (wanted[partition] && settings_.priority[static_cast<size_t>(live.task[i])] < event.below)
+    if (wanted[partition] && of_task(settings_.priority, live.task[i]) < event.below)
       rows.push_back(i);
   }
   RunningReply reply;
@@ -264,13 +263,15 @@ void Master::sample(int64_t now_us, int64_t sample, Effects& effects) {
   const Cell& cell = cell_.cell();
   int64_t used = 0;
   for (size_t at = 0; at < cell.used().size(); at += cell.dimensions()) used += cell.used()[at];
-  const int64_t used_permille = used * 1000 / std::max<int64_t>(1, settings_.capacity);
+  const auto used_permille =
+      static_cast<int64_t>(Int128{used} * 1000 / std::max<int64_t>(1, settings_.capacity));
   records_.rows("cell").add(
       {now_us, running_, static_cast<int64_t>(cell.machines_up()), used_permille});
   if (settings_.quota_of_task) record_quota_use(now_us);
   effects.hand_out(records_);
+  const int64_t last = std::numeric_limits<int64_t>::max() / settings_.sample_us - 1;
   SampleDue due;
-  due.sample = std::max(sample + 1, now_us / settings_.sample_us + 1);
+  due.sample = std::max(std::min(sample, last), now_us / settings_.sample_us) + 1;
   effects.set_timer(due.sample * settings_.sample_us, due);
 }
 

@@ -12,14 +12,6 @@ namespace agora {
 
 namespace {
 
-// The rows of `column` at `kept`.
-template <class T>
-SharedColumn<T> rows_of(const SharedColumn<T>& column, const std::vector<size_t>& kept) {
-  auto [rows, values] = SharedColumn<T>::make(kept.size());
-  for (size_t i = 0; i < kept.size(); ++i) values[i] = column[kept[i]];
-  return rows;
-}
-
 // One field of all entries.
 template <class T, class Get>
 SharedColumn<T> column_of(const std::vector<TimerWheel::Entry>& entries, Get get) {

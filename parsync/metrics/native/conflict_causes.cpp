@@ -57,6 +57,9 @@ void ConflictCauses::load(std::span<const int64_t> task, std::span<const int32_t
 
 void ConflictCauses::commit(const Transaction& transaction, const CommitResult& result,
                             int64_t now_us) {
+  const size_t n = transaction.size();
+  if (transaction.machine.size() != n || result.reason.size() != n || result.rival.size() != n)
+    throw std::invalid_argument("conflict causes: expected an answer to each claim");
   const auto scheduler = static_cast<int32_t>(transaction.scheduler);
   bool has_conflict = false;
   for (size_t i = 0; i < transaction.size(); ++i) {

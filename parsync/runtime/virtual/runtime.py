@@ -146,7 +146,10 @@ class VirtualRuntime:
     def _handler(self, address: int, participant: Participant) -> Handler | NativeParticipant:
         handle, audit = participant.handle, self._audit
         if audit is None:
-            return participant if isinstance(participant, NativeParticipant) else handle
+            is_native = isinstance(participant, NativeParticipant)
+            if is_native and type(participant).handle is NativeParticipant.handle:
+                return participant
+            return handle
 
         def audited(now_us: int, event: Event) -> list[Effect]:
             effects = handle(now_us, event)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import TypeGuard
 
 from parsync.core._native import EventQueue, NativeParticipant
 from parsync.core.addresses import address_name, is_beside_cell
@@ -146,10 +147,7 @@ class VirtualRuntime:
     def _handler(self, address: int, participant: Participant) -> Handler | NativeParticipant:
         handle, audit = participant.handle, self._audit
         if audit is None:
-            is_native = isinstance(participant, NativeParticipant)
-            if is_native and type(participant).handle is NativeParticipant.handle:
-                return participant
-            return handle
+            return participant if _is_native(participant) else handle
 
         def audited(now_us: int, event: Event) -> list[Effect]:
             effects = handle(now_us, event)
@@ -201,6 +199,11 @@ class VirtualRuntime:
     def record(self, record: Record) -> None:
         """As Runtime.record."""
         self._on_record(record)
+
+
+def _is_native(participant: object) -> TypeGuard[NativeParticipant]:
+    """Whether it handles events in native code: a subclass may have a handle() of its own."""
+    return getattr(type(participant), "handle", None) is NativeParticipant.handle
 
 
 def _is_activity(event: Event) -> bool:

@@ -96,7 +96,7 @@ cpp-test: setup
 	  --tests-regex '^flowsolver_(race|racer_threads|cancel)$$'
 
 # The tests on Ray mostly wait, so all other tests run beside them, with a lower priority.
-BOTH := --jobs 2 --output-sync=line ray-test cpu-test
+BOTH := --jobs 2 ray-test cpu-test
 
 test: setup lint
 	$(MAKE) $(BOTH)

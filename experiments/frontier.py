@@ -97,8 +97,7 @@ def _start(options: FrontierOptions, report: ProgressReport) -> int:
     continues = _continues(options.out, config)
     check_address(options.address)
     if options.address is None:
-        kept = KeptPoints(options.out / KEPT) if continues and options.out is not None else None
-        left = _left(grid, kept)
+        left = _left(grid, _kept_of(options.out) if continues else None)
         expected_s = on_this_machine_s(_processor_s(left, grid, workload), len(left))
         check_length(expected_s, options.long)
     with stop_signals_noted() as interruption:
@@ -220,6 +219,12 @@ def _run(
     output_console().print(frontier_table(summary))
     console.print(Text(f"page: {page}"), soft_wrap=True)
     return 0
+
+
+def _kept_of(out: Path | None) -> KeptPoints | None:
+    """What a frontier that goes on has kept; None if nothing yet: then its folder is not made."""
+    begun = out is not None and (out / KEPT).is_dir()
+    return KeptPoints(out / KEPT) if begun and out is not None else None
 
 
 def _left(grid: Grid, kept: KeptPoints | None) -> list[Point]:

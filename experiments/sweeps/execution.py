@@ -100,7 +100,8 @@ def _start(options: SweepOptions, report: ProgressReport) -> int:
         _check_metric(sweep, facts)
     check_address(options.address)
     if options.address is None:
-        left = _left(sweep, KeptPoints(out / KEPT) if goes_on and out is not None else None)
+        begun = goes_on and out is not None and (out / KEPT).is_dir()
+        left = _left(sweep, KeptPoints(out / KEPT) if begun and out is not None else None)
         check_length(_expected_s(left, facts), options.long)
     with stop_signals_noted() as interruption:
         try:

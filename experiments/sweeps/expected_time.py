@@ -155,5 +155,5 @@ def on_this_machine_s(processor_s: float, runs: int) -> float:
         processor_s: Of all runs.
         runs: How many they are.
     """
-    beside = min(processors(), runs)
+    beside = max(1, min(processors(), runs))
     return START_S + processor_s / beside * (BUSY if beside > 1 else 1.0) + PAGE_S

@@ -18,7 +18,6 @@ from rich.console import Console
 from experiments import running
 from experiments.commands.compare import app as compare
 from experiments.commands.run import app
-from experiments.figures import FIGURES
 from experiments.interruption import Interruption
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
@@ -121,7 +120,6 @@ def test_a_disk_without_room_for_anything_keeps_nothing(
 def test_a_disk_that_fills_during_the_report(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    monkeypatch.setattr("experiments.figures.FIGURES", FIGURES[:1])
     monkeypatch.setattr(place, full_disk)
     status, out, said = command()
     assert status == 2 and "ParSync" in out  # the table was shown before

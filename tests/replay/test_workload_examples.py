@@ -45,6 +45,7 @@ def test_a_reader_of_another_package_runs_from_its_toml_file(
     for arm in again["arms"]:
         for one in arm["groups"]:  # the workload has no gangs, which settles the mode
             assert one["protocol"].pop("commit_mode") == "incremental"
+    assert (again.pop("sample_s"), asked.pop("sample_s")) == (0.1, None)  # settled, too
     assert again == asked, "it can be run again"
 
 

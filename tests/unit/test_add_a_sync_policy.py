@@ -36,7 +36,8 @@ def spec(
     example_site: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> registry.SyncPolicySpec:
     monkeypatch.syspath_prepend(example_site("sync_policies"))
-    monkeypatch.delitem(sys.modules, "conflicts_first", raising=False)
+    monkeypatch.setitem(sys.modules, "conflicts_first", None)  # so that it is gone afterwards
+    monkeypatch.delitem(sys.modules, "conflicts_first")
     return registry.get("conflicts_first")
 
 
@@ -127,7 +128,8 @@ def test_a_policy_that_breaks_a_rule_is_named_in_one_line(
     site = site_of(tmp_path)
     says = install_mistaken(site, mistake)
     monkeypatch.syspath_prepend(site)
-    monkeypatch.delitem(sys.modules, "conflicts_first", raising=False)
+    monkeypatch.setitem(sys.modules, "conflicts_first", None)  # so that it is gone afterwards
+    monkeypatch.delitem(sys.modules, "conflicts_first")
     line = ""
     try:
         spec = load_config(EXAMPLE / "run.toml").arms[0].spec(3, 1000, 50_000, live=False)

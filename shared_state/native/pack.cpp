@@ -15,10 +15,8 @@ void write_offsets(const T* values, size_t count, uint64_t base, char* to) {
   }
 }
 
-}  // namespace
-
 template <class T>
-void pack_column(const T* values, ColumnShape shape, std::string& bytes) {
+void pack_values(const T* values, ColumnShape shape, std::string& bytes) {
   const size_t count = static_cast<size_t>(shape.rows) * std::max<size_t>(shape.width, 1);
   T low{}, high{};
   if (count) low = high = values[0];
@@ -62,13 +60,34 @@ void pack_column(const T* values, ColumnShape shape, std::string& bytes) {
   }
 }
 
-template void pack_column(const int8_t*, ColumnShape, std::string&);
-template void pack_column(const uint8_t*, ColumnShape, std::string&);
-template void pack_column(const int16_t*, ColumnShape, std::string&);
-template void pack_column(const uint16_t*, ColumnShape, std::string&);
-template void pack_column(const int32_t*, ColumnShape, std::string&);
-template void pack_column(const uint32_t*, ColumnShape, std::string&);
-template void pack_column(const int64_t*, ColumnShape, std::string&);
-template void pack_column(const uint64_t*, ColumnShape, std::string&);
+}  // namespace
+
+bool pack_column(const void* values, ColumnShape shape, std::string& bytes) {
+  const auto pack = [&]<class T>(T) {
+    pack_values(static_cast<const T*>(values), shape, bytes);
+    return true;
+  };
+  switch (shape.letter) {
+    case 'b':
+      return pack(int8_t{});
+    case 'B':
+    case '?':
+      return pack(uint8_t{});
+    case 'h':
+      return pack(int16_t{});
+    case 'H':
+      return pack(uint16_t{});
+    case 'i':
+      return pack(int32_t{});
+    case 'I':
+      return pack(uint32_t{});
+    case 'q':
+      return pack(int64_t{});
+    case 'Q':
+      return pack(uint64_t{});
+    default:
+      return false;
+  }
+}
 
 }  // namespace agora

@@ -20,8 +20,8 @@ struct ColumnShape {
 
 constexpr size_t kColumnHeaderBytes = 16;
 
-// Appends the packed form of rows * max(width, 1) values to `bytes`.
-template <class T>
-void pack_column(const T* values, ColumnShape shape, std::string& bytes);
+// Appends the packed form of rows * max(width, 1) values, of the type that the letter names, to
+// `bytes`. Returns false, with `bytes` as it was, if it names none.
+bool pack_column(const void* values, ColumnShape shape, std::string& bytes);
 
 }  // namespace agora

@@ -25,31 +25,7 @@ inline bool pack_array(PyObject* array, std::string& bytes) {
   const char letter = code == 'l' ? 'q' : code == 'L' ? 'Q' : code;
   const ColumnShape shape{letter, static_cast<uint8_t>(table ? buffer.length(1) : 0),
                           static_cast<uint32_t>(buffer.length(0))};
-  const auto pack = [&]<class T>(T) {
-    pack_column(static_cast<const T*>(buffer.data()), shape, bytes);
-    return true;
-  };
-  switch (letter) {
-    case 'b':
-      return pack(int8_t{});
-    case 'B':
-    case '?':
-      return pack(uint8_t{});
-    case 'h':
-      return pack(int16_t{});
-    case 'H':
-      return pack(uint16_t{});
-    case 'i':
-      return pack(int32_t{});
-    case 'I':
-      return pack(uint32_t{});
-    case 'q':
-      return pack(int64_t{});
-    case 'Q':
-      return pack(uint64_t{});
-    default:
-      return false;
-  }
+  return pack_column(buffer.data(), shape, bytes);
 }
 
 }  // namespace agora

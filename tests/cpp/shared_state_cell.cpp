@@ -230,7 +230,7 @@ void check_packing() {
   std::string bytes;
   pack_column(values.data(), {'q', 0, 3}, bytes);
   pack_column(values.data(), {'q', 3, 1}, bytes);
-  pack_column<int8_t>(nullptr, {'b', 0, 0}, bytes);
+  pack_column(nullptr, {'b', 0, 0}, bytes);
   CHECK(bytes.size() == 3 * kColumnHeaderBytes + 2 * 24);
 }
 

@@ -9,30 +9,10 @@ void pack_shared_column(const AnyColumn& column, std::string& bytes) {
   if (column.rows() > std::numeric_limits<uint32_t>::max() || column.width() > 255)
     throw std::invalid_argument(
         "cannot encode: expected arrays [n] or [n, w] of integers or bools");
-  const ColumnShape shape{column.letter(), static_cast<uint8_t>(column.width()),
-                          static_cast<uint32_t>(column.rows())};
-  const auto pack = [&]<class T>(T) {
-    pack_column(static_cast<const T*>(column.values()), shape, bytes);
-  };
-  switch (column.letter()) {
-    case 'b':
-      return pack(int8_t{});
-    case '?':
-    case 'B':
-      return pack(uint8_t{});
-    case 'h':
-      return pack(int16_t{});
-    case 'H':
-      return pack(uint16_t{});
-    case 'i':
-      return pack(int32_t{});
-    case 'I':
-      return pack(uint32_t{});
-    case 'q':
-      return pack(int64_t{});
-    default:
-      return pack(uint64_t{});
-  }
+  pack_column(
+      column.values(),
+      {column.letter(), static_cast<uint8_t>(column.width()), static_cast<uint32_t>(column.rows())},
+      bytes);
 }
 
 void EventEncoder::put_transaction(const Transaction& transaction, std::string& out) {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "array_of.hpp"
+#include "shared_state/native/new_array.hpp"
 #include "flow_placements.hpp"
 #include "shared_state/native/column.hpp"
 

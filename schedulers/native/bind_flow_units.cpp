@@ -1,7 +1,6 @@
 // Python's access to units of a flow, and to array idioms of the flow scheduler.
 #include <nanobind/nanobind.h>
 
-#include "array_of.hpp"
 #include "flow_units.hpp"
 #include "shared_state/native/column.hpp"
 #include "shared_state/native/new_array.hpp"

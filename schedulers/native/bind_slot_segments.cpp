@@ -1,7 +1,7 @@
 // Python's access to the arcs on which placements pay for slots.
 #include <nanobind/nanobind.h>
 
-#include "array_of.hpp"
+#include "shared_state/native/new_array.hpp"
 #include "shared_state/native/column.hpp"
 #include "slot_segments.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "array_of.hpp"
+#include "shared_state/native/new_array.hpp"
 #include "flow_arcs.hpp"
 #include "shared_state/native/column.hpp"
 #include "task_table.hpp"

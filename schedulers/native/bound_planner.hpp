@@ -11,7 +11,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "array_of.hpp"
 #include "bound_catalog.hpp"
 #include "decision_clock.hpp"
 #include "greedy_planner.hpp"

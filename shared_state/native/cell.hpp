@@ -49,6 +49,13 @@ constexpr std::array kReasonNames{"ACCEPTED", "STALE", "FULL",     "MACHINE_DOWN
                                   "EVICTED",  "GANG",  "DUPLICATE"};
 static_assert(kReasonNames.size() == static_cast<size_t>(Reason::Duplicate) + 1);
 
+// Whether a claim was rejected because another scheduler was first (transaction.CONFLICTS).
+constexpr bool is_conflict(int8_t reason) {
+  return reason == static_cast<int8_t>(Reason::Stale) ||
+         reason == static_cast<int8_t>(Reason::Full) ||
+         reason == static_cast<int8_t>(Reason::Evicted);
+}
+
 // What a claim looks at and moves together: 16 bytes of one cache line.
 struct RowState {
   uint32_t seqnum = 0;

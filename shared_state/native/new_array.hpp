@@ -4,11 +4,13 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace agora {
 
@@ -70,5 +72,17 @@ class NewArray : public NewArrayOf {
 
   size_t size_;
 };
+
+// Native values as an array of their own. width: 0, or how many values a row has.
+template <class T>
+nanobind::object array_of(std::span<const T> values, size_t width = 0) {
+  const NewArray<T> array(width ? values.size() / width : values.size(), width);
+  std::copy(values.begin(), values.end(), array.data());
+  return array.object();
+}
+template <class T>
+nanobind::object array_of(const std::vector<T>& values, size_t width = 0) {
+  return array_of(std::span<const T>(values), width);
+}
 
 }  // namespace agora

@@ -19,6 +19,7 @@ enum class ConflictCheck : int8_t { ResourceFit = 0, SequenceNumber = 1 };
 // k claims of one scheduler (Schwarzkopf et al., "Omega", EuroSys 2013, section 3.4).
 struct Transaction {
   static constexpr const char* kName = "Transaction";
+  static constexpr int kPart = 1;         // its number in messages
   static constexpr size_t kRequired = 6;  // fields without a default
 
   int64_t scheduler = 0;
@@ -53,6 +54,7 @@ struct Transaction {
 // The answer to a transaction of k claims.
 struct CommitResult {
   static constexpr const char* kName = "CommitResult";
+  static constexpr int kPart = 2;  // its number in messages
 
   int64_t sequence = 0;
   SharedColumn<int8_t> reason;       // [k], Reason
@@ -74,6 +76,7 @@ struct CommitResult {
 // The rows of a partition that changed in versions (from_version, to_version].
 struct PartitionDelta {
   static constexpr const char* kName = "PartitionDelta";
+  static constexpr int kPart = 3;  // its number in messages
 
   int64_t partition = 0;
   int64_t from_version = 0;

@@ -53,7 +53,7 @@ void ArrivalSource::submit(int64_t now_us, Effects& effects) {
     submitted.task = batches_.rows.slice(static_cast<size_t>(from), static_cast<size_t>(to));
     effects.send(batches_.agent[b], std::move(submitted));
   }
-  if (first / kFlushBatches != next_batch_ / kFlushBatches) effects.hand_out(records_);
+  if (first / kFlushBatches != next_batch_ / kFlushBatches) effects.hand_out();
   arm_arrivals(effects);
 }
 

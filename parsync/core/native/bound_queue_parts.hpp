@@ -31,13 +31,6 @@ class OptionalColumn {
   std::optional<Column<const T>> column_;
 };
 
-template <class T>
-nanobind::object array_of(std::span<const T> values) {
-  const NewArray<T> array(values.size());
-  std::ranges::copy(values, array.data());
-  return array.object();
-}
-
 // A column of queued tasks as Python holds it: native memory until Python looks at it, an array
 // from then on.
 template <class T>

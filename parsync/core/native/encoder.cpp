@@ -157,9 +157,9 @@ bool Encoder::pack_native(nb::handle value, std::string& out) {
   } else if (nb::try_cast(value, transaction, false) && transaction) {
     put_transaction(*transaction, out);
   } else if (nb::try_cast(value, result, false) && result) {
-    put_fields("cell", 2, *result, out);
+    put_part(*result, out);
   } else if (nb::try_cast(value, delta, false) && delta) {
-    put_fields("cell", 3, *delta, out);
+    put_part(*delta, out);
   } else {
     return false;
   }

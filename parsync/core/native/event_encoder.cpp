@@ -34,8 +34,8 @@ void EventEncoder::put_transaction(const Transaction& transaction, std::string& 
   put_optional(t.seqnum);
   put_optional(t.evict);
   std::string& body = level->body;
-  msgpack::put_string(body, "cell");
-  msgpack::put_integer(body, 1);
+  msgpack::put_string(body, kPartKind);
+  msgpack::put_integer(body, Transaction::kPart);
   msgpack::put_array_head(body, 6);
   msgpack::put_integer(body, t.scheduler);
   msgpack::put_integer(body, t.sequence);

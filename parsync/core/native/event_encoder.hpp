@@ -23,7 +23,8 @@
 
 namespace agora {
 
-constexpr int8_t kEventCode = 1;  // of the msgpack extension
+constexpr int8_t kEventCode = 1;                // of the msgpack extension
+constexpr std::string_view kPartKind = "cell";  // the kind of what is no event but part of one
 
 // Appends the packed form of a column.
 void pack_shared_column(const AnyColumn& column, std::string& bytes);
@@ -55,6 +56,12 @@ class EventEncoder {
     msgpack::put_bytes(body, level->columns);
     msgpack::put_extension_head(out, body.size(), kEventCode);
     out += body;
+  }
+
+  // Appends a CommitResult or a PartitionDelta.
+  template <class T>
+  void put_part(const T& part, std::string& out) {
+    put_fields(kPartKind, T::kPart, part, out);
   }
 
   // Appends a transaction: scheduler, sequence, commit mode, conflict check, which optional columns
@@ -109,12 +116,12 @@ class EventEncoder {
     return false;
   }
   bool put_field(const CommitResultPtr& value, std::string& plain, std::string&) {
-    put_fields("cell", 2, *value, plain);
+    put_part(*value, plain);
     return false;
   }
   bool put_field(const std::vector<PartitionDeltaPtr>& value, std::string& plain, std::string&) {
     msgpack::put_array_head(plain, value.size());
-    for (const PartitionDeltaPtr& delta : value) put_fields("cell", 3, *delta, plain);
+    for (const PartitionDeltaPtr& delta : value) put_part(*delta, plain);
     return false;
   }
 

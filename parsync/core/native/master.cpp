@@ -268,7 +268,7 @@ void Master::sample(int64_t now_us, int64_t sample, Effects& effects) {
   records_.rows("cell").add(
       {now_us, running_, static_cast<int64_t>(cell.machines_up()), used_permille});
   if (settings_.quota_of_task) record_quota_use(now_us);
-  effects.hand_out(records_);
+  effects.hand_out();
   const int64_t last = std::numeric_limits<int64_t>::max() / settings_.sample_us - 1;
   SampleDue due;
   due.sample = std::max(std::min(sample, last), now_us / settings_.sample_us) + 1;

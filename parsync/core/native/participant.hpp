@@ -37,10 +37,8 @@ struct StartDecision {
   int64_t decision;
 };
 
-// Hand out all rows that wait in `from`, a Record per table.
-struct HandOut {
-  Measurements* from;
-};
+// Hand out all rows that wait in the measurements of the sender, a Record per table.
+struct HandOut {};
 
 // An effect of a Python participant that has no native form: a Record.
 struct PythonEffect {
@@ -62,7 +60,7 @@ class Effects {
     list_.emplace_back(SetTimer{at_us, std::make_shared<const T>(std::move(event))});
   }
   void start_decision(int64_t decision) { list_.emplace_back(StartDecision{decision}); }
-  void hand_out(Measurements& from) { list_.emplace_back(HandOut{&from}); }
+  void hand_out() { list_.emplace_back(HandOut{}); }
   void add(Effect effect) { list_.push_back(std::move(effect)); }
 
   std::vector<Effect>& list() { return list_; }

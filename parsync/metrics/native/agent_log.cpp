@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "shared_state/native/cell.hpp"
+
 namespace agora {
 
 namespace {
@@ -61,8 +63,6 @@ enum Waiting : size_t {
 constexpr std::array<size_t, 7> kWaitingBytes{8, 4, 1, 8, 4, 8, 8};
 // at_us, agent, queued, ema_us, latency_first, busy_us, wasted_us, staleness_us
 constexpr std::array<size_t, 8> kAgentsBytes{8, 4, 8, 8, 1, 8, 8, 8};
-
-constexpr bool is_conflict(int8_t reason) { return reason == 1 || reason == 2 || reason == 4; }
 
 template <size_t N>
 RowBuffer& table_of(Measurements& records, const char* name, const std::array<size_t, N>& bytes) {

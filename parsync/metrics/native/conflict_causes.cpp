@@ -9,21 +9,6 @@
 
 namespace agora {
 
-namespace {
-
-bool is_conflict(int8_t reason) {
-  switch (static_cast<Reason>(reason)) {
-    case Reason::Stale:
-    case Reason::Full:
-    case Reason::Evicted:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
-
 ConflictCauses::ConflictCauses(size_t machines, std::span<const int32_t> preference,
                                const PreferenceColumns& catalog, std::vector<int64_t> from_us,
                                std::vector<int64_t> to_us)

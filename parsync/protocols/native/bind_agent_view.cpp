@@ -16,18 +16,11 @@ namespace nb = nanobind;
 namespace {
 
 using agora::AgentView;
+using agora::array_of;
 using agora::BoundAgentLog;
 using agora::ClusterView;
 using agora::Column;
 using agora::length_of;
-using agora::NewArray;
-
-template <class T>
-nb::object array_of(std::span<const T> values) {
-  const NewArray<T> array(values.size());
-  std::copy(values.begin(), values.end(), array.data());
-  return array.object();
-}
 
 // An agent's view with the view of the cell that it refreshes, and its order as an array.
 class BoundAgentView {

@@ -4,14 +4,9 @@
 #include <stdexcept>
 
 #include "shared_state/native/random.hpp"
+#include "strategies.hpp"
 
 namespace agora {
-
-namespace {
-
-constexpr int8_t kService = 1;  // shared_state.tasks.TaskClass
-
-}  // namespace
 
 const ClaimedPlan& RoundPlanner::plan(ClusterView& view, const Round& round,
                                       std::span<const int32_t> partition_order) {

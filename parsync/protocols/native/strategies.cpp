@@ -10,8 +10,6 @@ namespace agora {
 
 namespace {
 
-constexpr int8_t kService = 1;  // shared_state.tasks.TaskClass
-
 Int128 divided_down(Int128 value, Int128 by) {
   const Int128 quotient = value / by;
   return value % by < 0 ? quotient - 1 : quotient;

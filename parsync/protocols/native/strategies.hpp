@@ -11,6 +11,8 @@
 
 namespace agora {
 
+constexpr int8_t kService = 1;  // shared_state.tasks.TaskClass: a long job
+
 // One ranking throughout.
 struct FixedStrategy {
   PartitionRanking ranking;

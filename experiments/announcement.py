@@ -57,7 +57,7 @@ def run_announcement(config: RunConfig, workload: Workload) -> tuple[str, float]
 
 
 def _live_cell(config: RunConfig, workload: Workload) -> str:
-    """The cell of the live runs that stand apart, if it is not that of the others."""
+    """The cell of the separate live runs, if it is not that of the others."""
     machines = config.live_cell
     return "" if machines is None else f" on {machines:,} of {workload.cell.machines:,} machines"
 

@@ -192,7 +192,7 @@ class RunConfig(Strict):
 
     @property
     def live_cell(self) -> int | None:
-        """The machines of the cell of the live runs that stand apart; None if it is the cell that
+        """The machines of the cell of the separate live runs; None if it is the cell that
         the arms are compared on."""
         if self.live.machines is None:
             return None
@@ -201,9 +201,9 @@ class RunConfig(Strict):
         return None if same else self.live.machines
 
     def of_live_runs(self) -> RunConfig:
-        """The configuration of the live runs that stand apart: [live] machines are those of the
-        cell, arrivals offer the same load to it, and all schedulers of an arm together can decide
-        as large a part of them as before. Its live.machines is None where the cell is the same."""
+        """The configuration of the separate live runs: [live] machines are those of the cell,
+        arrivals offer the same load to it, and the schedulers of an arm can decide on the same
+        share of them as before. Its live.machines is None where the cell is the same."""
         machines = self.live_cell
         if machines is None:
             return self.model_copy(update={"live": self.live.model_copy(update={"machines": None})})
@@ -236,11 +236,11 @@ class RunConfig(Strict):
     @property
     def compared_runtime(self) -> Literal["virtual", "ray"]:
         """The runtime of the runs that arms are compared by: virtual time, unless all arms run live
-        and there are no paired seeds, which run in virtual time. Other live runs stand apart."""
+        and there are no paired seeds, which run in virtual time. Other live runs are separate."""
         all_live = all(self.is_live(arm) for arm in self.arms)
         return "ray" if all_live and self.seeds == 1 else "virtual"
 
-    def has_live_run_apart(self, arm: ArmConfig) -> bool:
+    def has_separate_live_run(self, arm: ArmConfig) -> bool:
         """Whether the arm runs live besides the run that it is compared by."""
         return self.is_live(arm) and self.compared_runtime == "virtual"
 

@@ -85,7 +85,7 @@ class ModelledTime(Strict):
         return given
 
     def slowed(self, factor: float) -> ModelledTime:
-        """The times with which schedulers decide as large a part of the arrivals as before, on a
+        """The times with which schedulers decide on the same share of the arrivals as before, on a
         cell that is so many times smaller and gets so many times fewer tasks."""
         changed: dict[str, Any] = {
             "job_us": round(self.job_us * factor),

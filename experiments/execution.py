@@ -124,7 +124,7 @@ def _check_live_runs(config: RunConfig) -> None:
     if config.live_cell is None:
         return
     live = config.of_live_runs()
-    chosen = tuple(arm for arm in live.arms if config.has_live_run_apart(arm))
+    chosen = tuple(arm for arm in live.arms if config.has_separate_live_run(arm))
     check_arms(live.model_copy(update={"arms": chosen}), make_workload(live, config.seed))
 
 

@@ -52,7 +52,7 @@ def finish_run(
 
     Args:
         runs: The runs that the arms are compared by.
-        live_runs: Those that stand apart.
+        live_runs: The separate live runs.
         predictions: Of live runs, by name of the arm.
         partial: Why the run did not get to its end, "" if it did.
         report: Shows that the report is being made.
@@ -131,7 +131,7 @@ def _results(
     seeds: Mapping[int, Mapping[str, SeedFigures]],
     predictions: Mapping[str, Prediction],
 ) -> tuple[list[ArmResult], list[ArmResult]]:
-    """The runs that the arms are compared by, and those that stand apart, in figures."""
+    """The runs that the arms are compared by, and the separate live runs, in figures."""
     of_live = config.of_live_runs()
     live = [
         replace(arm_result(of_live, run, {}), prediction=predictions.get(run.arm.name))
@@ -152,10 +152,10 @@ def _facts(config: RunConfig, partial: str) -> RunFacts:
 
 
 def slugs_of_arms(config: RunConfig) -> tuple[dict[str, str], dict[str, str]]:
-    """The names of the folders of all arms, and of their live runs that stand apart, by the arms'
+    """The names of the folders of all arms, and of their separate live runs, by the arms'
     names."""
     names = [arm.name for arm in config.arms]
-    live = [arm.name for arm in config.arms if config.has_live_run_apart(arm)]
+    live = [arm.name for arm in config.arms if config.has_separate_live_run(arm)]
     of_arms, of_live = slugs_of_runs(names, live, config.live_cell)
     return dict(zip(names, of_arms, strict=True)), dict(zip(live, of_live, strict=True))
 

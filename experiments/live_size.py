@@ -6,8 +6,8 @@ smaller cell: the rate of arrivals shrinks with it, so the load of each phase st
 modelled decisions take longer, so that schedulers can decide as large a part of the arrivals as
 before (RunConfig.of_live_runs).
 
-Two things are measured, in about a second: how much processor time the participants of each live
-arm take for a task, on a short part of the workload in virtual time; and how much of its processors
+Two things are measured, in about a second per live arm: how much processor time its participants
+take for a task, on a short part of the workload in virtual time; and how much of its processors
 this computer has to spare. The constants say what a live run needs besides. They were fitted to
 live runs of the demo's cell and of half of it, on two processors.
 """
@@ -32,18 +32,17 @@ from parsync.workload.workload import Workload
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 
-# Of the processor time that is to be had: processes that need more meet each other too often.
+# Of the spare processor time: with more, processes too often wait for one another.
 MOST_BUSY = 0.5
-# Processor time of a task live, more than that of the same participants in one process: its events
-# are encoded, logged and sent.
+# What a task takes live besides the participants' own work: its events are encoded, logged, sent.
 LIVE_TASK_S = 20e-6
 # Processors that each actor takes however few tasks there are, for its ticks and steps.
 ACTOR_PROCESSORS = 0.07
 OTHER_ACTORS = 3  # that take much: cell, worker pool, workload source
 HOSTS_PART = 2 / 3  # of the time for tasks; the cell takes most of the rest
 CELL_PART = 1 / 4
-SMALLEST = 0.25  # of the cell: below, what does not depend on its size is most of the need
-STEPS = 20  # sizes are multiples of one part of so many
+SMALLEST = 0.25  # of the cell: below that, most of the need does not depend on the size
+STEPS = 20  # sizes are multiples of 1/STEPS of the cell
 SLICE_TASKS = 20_000
 SLICE_S = 1.0  # of processor time, about at most, for each arm
 SPARE_S = 0.3
@@ -81,7 +80,7 @@ class Need:
 def fitted(config: RunConfig) -> RunConfig:
     """A configuration with [live] fit, settled: with the number of machines that this computer can
     serve, or without one if that is the whole cell or its size cannot be chosen."""
-    live = [arm for arm in config.arms if config.has_live_run_apart(arm)]
+    live = [arm for arm in config.arms if config.has_separate_live_run(arm)]
     outline = config.workload.outline()
     machines: int | None = None
     if live and outline is not None and _can_shrink(config):

@@ -70,7 +70,7 @@ class Stages:
 
     Attributes:
         runs: The runs that the arms are compared by, of those that have ended, by name.
-        live_runs: The live runs that stand apart, likewise.
+        live_runs: The separate live runs, likewise.
         seeds: The figures of the paired seeds, by seed and name of the arm.
         before_live: Called before the first live run that stands apart.
         broken: Why runs ended of which a scheduler broke its contract.
@@ -99,7 +99,7 @@ class Stages:
         self._times = ExpectedTimes(workload, None)
         self._version = version_text()
         self._of_live = config.of_live_runs()
-        self._live = [arm for arm in self._of_live.arms if config.has_live_run_apart(arm)]
+        self._live = [arm for arm in self._of_live.arms if config.has_separate_live_run(arm)]
         self._slug, self._live_slug = slugs_of_arms(config)
         self._changed: list[tuple[Choice, Point, SeedFigures]] = []
         self._predicted: dict[str, SeedFigures] = {}
@@ -153,7 +153,7 @@ class Stages:
                 self._report_so_far()
 
     def _live_workload(self) -> Workload:
-        """The workload of the live runs that stand apart."""
+        """The workload of the separate live runs."""
         if self._config.live_cell is None:
             return self._workload
         with self._report.stage("making the workload of the live runs"):

@@ -40,8 +40,8 @@ def live_cells(summary: ComparedArms) -> str:
     machines = " or ".join(f"{size:,}" for size in sizes)
     return (
         f"Live runs had a cell of {machines} machines instead of {whole:,}. The load of each phase "
-        "is the same, and all schedulers of an arm together can decide as large a part of the "
-        "arrivals; each decision takes longer."
+        "is the same. Decisions take longer in proportion, so that the schedulers of an arm can "
+        "decide on the same share of the arrivals as on the whole cell."
     )
 
 
@@ -202,8 +202,8 @@ def prediction_basis(summary: RunSummary) -> str:
     on = {arm.name: arm.prediction.calibrated_on for arm in known if arm.prediction is not None}
     if any(on.values()):
         measured = (
-            "in the live run itself, so its error is what virtual time leaves out, and not what"
-            " another run would differ by"
+            "in the live run itself, so its error shows only what virtual time leaves out, not how"
+            " much two live runs differ"
             if all(its in ([], [name]) for name, its in on.items())
             else "in the other undisturbed live arms of this run"
         )

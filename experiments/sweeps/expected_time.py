@@ -144,7 +144,7 @@ def check_length(expected_s: float, long: bool) -> None:
     if expected_s > DAY_S and not long:
         raise AgoraError(
             f"this is expected to take about {time_text(expected_s)} on this machine; add --long "
-            "to start what takes more than a day"
+            "to start it anyway"
         )
 
 

@@ -35,7 +35,7 @@ seeds = 2
 [sweep.grid]
 workload.machines = [1, 2]
 """
-REFUSED = r"about .* on this machine; add --long to start what takes more than a day"
+REFUSED = r"about .* on this machine; add --long to start it anyway"
 
 
 def test_a_day_is_the_limit() -> None:

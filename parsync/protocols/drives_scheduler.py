@@ -20,14 +20,11 @@ class DrivesScheduler:
     name: str
     scheduler: CheckedScheduler
     queued: int
-    _activity: IntEnum
-    _rounds: int
 
-    @property
-    def doing(self) -> str:
+    def doing_text(self, activity: IntEnum, rounds: int) -> str:
         """What it does at the moment, in a few words."""
-        doing = self._activity.name.lower().replace("_", " ")
-        return f"{self.name} {doing}, {self.queued:,} queued, {self._rounds:,} rounds"
+        doing = activity.name.lower().replace("_", " ")
+        return f"{self.name} {doing}, {self.queued:,} queued, {rounds:,} rounds"
 
     @property
     def calling(self) -> str:

@@ -1,6 +1,9 @@
 #include "event_queue.hpp"
 
+#include <chrono>
+
 #include "bound_event.hpp"
+#include "events.hpp"
 
 namespace nb = nanobind;
 
@@ -80,12 +83,29 @@ void EventQueue::run_native(BoundParticipant& participant, const Handlers& handl
       send(now_us, message->to, std::move(message->event), sender);
     } else if (auto* timer = std::get_if<SetTimer>(&effect)) {
       set_timer(now_us, timer->at_us, std::move(timer->event), sender);
+    } else if (auto* start = std::get_if<StartDecision>(&effect);
+               start && participant.decider()) {
+      decide(*participant.decider(), start->decision);
     } else {
       others.clear();
       others.add(std::move(effect));
       call(carry_out, number(now_us), number(sender), participant.listed(others));
     }
   }
+}
+
+// Computes the decision at once, on the state as it stands. The measured time stays out of the
+// event: a run in virtual time repeats, log and all.
+void EventQueue::decide(Decider& decider, int64_t decision) {
+  using Clock = std::chrono::steady_clock;
+  const int64_t now_us = now_us_, address = address_;
+  const Clock::time_point begun = Clock::now();
+  decider.decide(decision, now_us);
+  const auto elapsed = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begun);
+  const int64_t decision_us = decider.decision_us(elapsed.count());
+  const auto done = std::make_shared<DecisionDone>();
+  done->decision = decision;
+  set_timer(now_us, now_us + decision_us, done, address);
 }
 
 nb::list EventQueue::waiting() const {

@@ -5,55 +5,15 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 
-#include "round_planner.hpp"
-#include "schedulers/native/bound_planner.hpp"
+#include "bound_round_planner.hpp"
 
 namespace nb = nanobind;
 
 namespace {
 
 using agora::BoundDecisionClock;
-using agora::BoundGreedyPlanner;
-using agora::BoundUnplaceableUnits;
-using agora::ClusterView;
-using agora::Column;
-using agora::length_of;
-using agora::RoundPlanner;
-
-// The planner of an agent's rounds, with what it borrows.
-class BoundRoundPlanner {
- public:
-  BoundRoundPlanner(uint64_t seed, std::string name, int quality, bool checks_seqnum,
-                    const BoundDecisionClock* clock, bool charges_kept, nb::object planner,
-                    nb::handle task_class, nb::object units)
-      : greedy_(std::move(planner)),
-        units_(std::move(units)),
-        task_class_(task_class, "task_class", length_of(task_class, "task_class")),
-        planner_({seed, std::move(name), agora::quality_of(quality), checks_seqnum, charges_kept},
-                 clock == nullptr ? std::nullopt : std::optional(clock->clock),
-                 nb::cast<BoundGreedyPlanner&>(greedy_).planner, task_class_.span(),
-                 units_.is_none() ? nullptr : &nb::cast<BoundUnplaceableUnits&>(units_).units) {}
-
-  nb::tuple plan(ClusterView& view, nb::handle task, int64_t round, int64_t now_us, int ranking,
-                 nb::handle partition_order) {
-    const Column<const int64_t> offered(task, "task", length_of(task, "task"));
-    const Column<const int32_t> order(partition_order, "partition_order",
-                                      length_of(partition_order, "partition_order"));
-    const agora::ClaimedPlan& plan = planner_.plan(
-        view, {round, now_us, agora::ranking_of(ranking), offered.span()}, order.span());
-    return agora::arrays_of(plan, view.static_state().dimensions(), task);
-  }
-
-  nb::object seqnum() const { return agora::array_of(planner_.seqnum()); }
-  int64_t decision_us(int64_t elapsed_ns) const { return planner_.decision_us(elapsed_ns); }
-
- private:
-  const nb::object greedy_, units_;
-  const Column<const int8_t> task_class_;
-  RoundPlanner planner_;
-};
+using agora::BoundRoundPlanner;
 
 nb::object round_window(int64_t now_us, std::optional<int64_t> end_us,
                         std::optional<int64_t> longest_us, int ranking, size_t partitions) {

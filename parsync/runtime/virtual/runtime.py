@@ -27,9 +27,6 @@ Handler = Callable[[int, Event], list[Effect]]
 PERIODIC = (SampleDue, SyncDue, SyncRequest, SyncReply)
 
 
-TimerSetter = Callable[[int, int, Event, int], None]  # as Runtime.set_timer
-
-
 class VirtualRuntime:
     """Drives all participants of an arm in virtual time.
 
@@ -60,7 +57,7 @@ class VirtualRuntime:
         beside_cell = frozenset(filter(is_beside_cell, participants))
         self._queue = EventQueue(message_us, beside_cell)
         self.send = self._queue.send
-        self.set_timer: TimerSetter = self._queue.set_timer
+        self.set_timer = self._queue.set_timer
         self._message_us = message_us
         self._participants = participants
         self._parts = parts
@@ -131,18 +128,11 @@ class VirtualRuntime:
             interval_us: The length of the intervals, which begin at multiples of it.
         """
         before_us = min(4 * self._message_us + 1000, interval_us // 2)  # for question and answer
-
-        def set_timer(now_us: int, at_us: int, event: Event, address: int) -> None:
-            if isinstance(event, SyncDue) and at_us <= until_us:
-                end_us = -(-(at_us + before_us) // interval_us) * interval_us
-                at_us = min(end_us - before_us, until_us)
-            self._queue.set_timer(now_us, at_us, event, address)
-
-        self.set_timer = set_timer
+        self._queue.begin_rest(SyncDue, until_us, interval_us, before_us)
         try:
             self.run_until(until_us)
         finally:
-            self.set_timer = self._queue.set_timer
+            self._queue.end_rest()
 
     def _handler(self, address: int, participant: Participant) -> Handler | NativeParticipant:
         handle, audit = participant.handle, self._audit

@@ -19,7 +19,7 @@
 namespace agora {
 
 // What a policy is made for: the agent `index` of the `agents` (N) of its sync set, with the gap G
-// and the number of partitions P.
+// and the number of partitions P. G leaves a microsecond for each agent and partition.
 struct SyncContext {
   int64_t gap_us;
   int64_t partitions;
@@ -40,8 +40,8 @@ class PeriodicSync : public SyncPolicy {
 // when staggered.
 class StateSync final : public PeriodicSync {
  public:
-  // Throws std::invalid_argument for a gap, partitions or agents below 1, or an index that is not
-  // one of theirs; so do the others.
+  // Throws std::invalid_argument if the context is none of an agent, or its gap is too short; so do
+  // the others.
   StateSync(const SyncContext& context, bool staggered);
 
   std::optional<int64_t> due_us(int64_t k) override;

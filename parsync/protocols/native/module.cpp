@@ -8,6 +8,7 @@ void bind_optimistic_events(nanobind::module_& module);
 void bind_pending_queue(nanobind::module_& module);
 void bind_round_planner(nanobind::module_& module);
 void bind_strategies(nanobind::module_& module);
+void bind_sync(nanobind::module_& module);
 
 NB_MODULE(_native, module) {
   // have the classes of arguments
@@ -20,5 +21,6 @@ NB_MODULE(_native, module) {
   bind_pending_queue(module);
   bind_round_planner(module);
   bind_strategies(module);
+  bind_sync(module);
   bind_optimistic_agent(module);
 }

@@ -7,6 +7,7 @@
 
 #include "parsync/core/native/addresses.hpp"
 #include "schedulers/native/change_kind.hpp"
+#include "shared_state/native/cell.hpp"
 
 namespace agora {
 
@@ -402,8 +403,13 @@ void OptimisticAgent::send(TransactionPtr transaction, Effects& effects) {
 
 TransactionPtr OptimisticAgent::transaction_of(const DecisionRound& round) const {
   const RoundPlan& plan = round.plan;
-  Transaction made{settings_.index, transactions_, plan.task, plan.machine, plan.request,
-                   plan.synced_us};
+  Transaction made;
+  made.scheduler = settings_.index;
+  made.sequence = transactions_;
+  made.task = plan.task;
+  made.machine = plan.machine;
+  made.request = plan.request;
+  made.synced_us = plan.synced_us;
   if (settings_.checks_seqnum) made.conflict_check = ConflictCheck::SequenceNumber;
   if (settings_.unit != Settings::Unit::Claim) {
     made.commit_mode = CommitMode::AllOrNothing;

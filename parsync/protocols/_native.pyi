@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,19 +130,15 @@ class SyncPolicy:
     def latest(self, now_us: int) -> int | None: ...
     def observe(self, feedback: SyncFeedback) -> None: ...
 
-@final
 class StateSync(SyncPolicy):
     def __init__(self, context: SyncContext, staggered: bool) -> None: ...
 
-@final
 class BlockSync(SyncPolicy):
     def __init__(self, context: SyncContext, same_block: bool) -> None: ...
 
-@final
 class SinglePartitionSync(SyncPolicy):
     def __init__(self, context: SyncContext) -> None: ...
 
-@final
 class EveryAttemptSync(SyncPolicy):
     def __init__(self, context: SyncContext) -> None: ...
 

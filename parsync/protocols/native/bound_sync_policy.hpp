@@ -19,6 +19,9 @@ class PythonSyncPolicy final : public SyncPolicy {
  public:
   explicit PythonSyncPolicy(nanobind::object policy)
       : policy_(std::move(policy)),
+        due_us_(policy_.attr("due_us")),
+        partitions_(policy_.attr("partitions")),
+        latest_(policy_.attr("latest")),
         at_every_attempt_(
             BoundValue<bool>::from(policy_.attr("at_every_attempt"), "at_every_attempt")),
         retry_us_(BoundValue<std::optional<int64_t>>::from(policy_.attr("retry_us"), "retry_us")),
@@ -29,13 +32,13 @@ class PythonSyncPolicy final : public SyncPolicy {
   bool wants_feedback() const override { return wants_feedback_; }
 
   std::optional<int64_t> due_us(int64_t k) override {
-    return BoundValue<std::optional<int64_t>>::from(policy_.attr("due_us")(k), "due_us");
+    return BoundValue<std::optional<int64_t>>::from(due_us_(k), "due_us");
   }
   SharedColumn<int32_t> partitions(int64_t k) override {
-    return BoundValue<SharedColumn<int32_t>>::from(policy_.attr("partitions")(k), "partitions");
+    return BoundValue<SharedColumn<int32_t>>::from(partitions_(k), "partitions");
   }
   std::optional<int64_t> latest(int64_t now_us) override {
-    return BoundValue<std::optional<int64_t>>::from(policy_.attr("latest")(now_us), "latest");
+    return BoundValue<std::optional<int64_t>>::from(latest_(now_us), "latest");
   }
 
   void observe(const SyncFeedback& feedback) override {
@@ -51,6 +54,7 @@ class PythonSyncPolicy final : public SyncPolicy {
 
  private:
   const nanobind::object policy_;
+  const nanobind::object due_us_, partitions_, latest_;  // its methods, looked up once
   // do not change during a run
   const bool at_every_attempt_;
   const std::optional<int64_t> retry_us_;

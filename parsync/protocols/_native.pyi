@@ -4,12 +4,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core._native import PassedOver, QueuedTasks, QuotaAccount
+from parsync.core._native import NativeParticipant, PassedOver, QueuedTasks, QuotaAccount
 from parsync.core.effects import Effect
+from parsync.metrics.agent_log import AgentLog
+from parsync.metrics.measurements import Measurements
+from parsync.protocols.optimistic.agent_view import AgentView
 from parsync.protocols.optimistic.event import OptimisticEvent
+from parsync.protocols.optimistic.preemptible import Preemptible
 from parsync.protocols.optimistic.rounds import Round
+from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncFeedback
 from parsync.protocols.optimistic.sync.policy import SyncPolicy as AnySyncPolicy
+from parsync.protocols.task_observer import TaskObserver
 from shared_state.static_frozen import static_frozen
 from shared_state.tasks import Int32, Int64
 
@@ -157,6 +163,45 @@ class SyncSchedule:
         self, now_us: int, k: int, delay_us: int, queued: int, load: Callable[[], Int64]
     ) -> tuple[Int32, list[Effect]]: ...
     def on_committed(self, partition: Int32, conflict: NDArray[np.bool_]) -> None: ...
+
+class SortingOut:
+    def __init__(
+        self, units: Any | None, reason: NDArray[np.int8] | None, log: AgentLog
+    ) -> None: ...
+    def placeable(self, now_us: int, work: QueuedTasks) -> QueuedTasks: ...
+    def record(self, now_us: int, task: Int64) -> None: ...
+
+class QueueHolds:
+    def __init__(self, log: AgentLog) -> None: ...
+    def see(self, now_us: int, holder: Int64, queued: int) -> None: ...
+    def end(self, now_us: int, queued: int) -> None: ...
+
+class OptimisticAgent(NativeParticipant):
+    def __init__(
+        self,
+        records: Measurements,
+        settings: Any,
+        view: AgentView,
+        queue: PendingQueue,
+        log: AgentLog,
+        sorting_out: SortingOut,
+        rankings: RoundRankings,
+        sync: AnySyncPolicy,
+        planner: Any,
+        observer: TaskObserver | None,
+        quota: Any | None,
+        demand: DemandExchange | None,
+        preemptible: Preemptible | None,
+    ) -> None: ...
+    def decide(self, decision: int, now_us: int) -> None: ...
+    def decision_us(self, elapsed_ns: int) -> int: ...
+    def log_end(self, now_us: int) -> None: ...
+    @property
+    def queued(self) -> int: ...
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def activity(self) -> int: ...
 
 # The other classes have faces, which carry the types.
 def __getattr__(name: str) -> Any: ...

@@ -83,8 +83,7 @@ void EventQueue::run_native(BoundParticipant& participant, const Handlers& handl
       send(now_us, message->to, std::move(message->event), sender);
     } else if (auto* timer = std::get_if<SetTimer>(&effect)) {
       set_timer(now_us, timer->at_us, std::move(timer->event), sender);
-    } else if (auto* start = std::get_if<StartDecision>(&effect);
-               start && participant.decider()) {
+    } else if (auto* start = std::get_if<StartDecision>(&effect); start && participant.decider()) {
       decide(*participant.decider(), start->decision);
     } else {
       others.clear();

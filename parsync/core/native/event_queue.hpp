@@ -69,7 +69,8 @@ class EventQueue {
   // handlers: by address, native participants, or callables of (now_us, event) -> effects.
   // carry_out: called with (now_us, address, effects) for the effects of callables, unless their
   // list is empty. Of native participants' effects it gets those that are neither timers, nor
-  // messages to one of `handlers`, nor decisions of a native decider, which are computed here. hash_log: called once `log` holds kHashedBytes.
+  // messages to one of `handlers`, nor decisions of a native decider, which are computed here.
+  // hash_log: called once `log` holds kHashedBytes.
   //
   // Throws what those throw; the events that are still to come stay.
   void run_until(int64_t until_us, LogFrames& log, const nanobind::dict& handlers,

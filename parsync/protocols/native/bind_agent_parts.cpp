@@ -22,8 +22,7 @@ void bind_agent_parts(nb::module_& module) {
   nb::class_<QueueHolds>(module, "QueueHolds", R"(Records the holds of one agent's queue that keep
 tasks waiting; see queue_holds.hpp.)")
       .def(
-          "__init__",
-          [](QueueHolds* self, BoundAgentLog& log) { new (self) QueueHolds(log.log); },
+          "__init__", [](QueueHolds* self, BoundAgentLog& log) { new (self) QueueHolds(log.log); },
           nb::arg("log"), nb::keep_alive<1, 2>())
       .def(
           "see",

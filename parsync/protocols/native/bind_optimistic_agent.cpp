@@ -53,8 +53,8 @@ class PythonAgentScheduler final : public AgentScheduler {
     made.pending = column<int64_t>(plan, "pending");
     made.pending_reason = column<int8_t>(plan, "pending_reason");
     made.synced_us = column<int64_t>(planned, "synced_us");
-    made.seqnum = BoundValue<std::optional<SharedColumn<uint32_t>>>::from(planned.attr("seqnum"),
-                                                                          "seqnum");
+    made.seqnum =
+        BoundValue<std::optional<SharedColumn<uint32_t>>>::from(planned.attr("seqnum"), "seqnum");
     made.ticket = BoundValue<int64_t>::from(planned.attr("ticket"), "ticket");
     made.in_full = nb::cast<bool>(planned.attr("in_full"));
     const nb::object retry_at_us = plan.attr("retry_at_us");
@@ -106,9 +106,7 @@ class PythonAgentQuota final : public AgentQuota {
  public:
   explicit PythonAgentQuota(nb::object quota) : quota_(std::move(quota)) {}
 
-  void on_adopted(const EventPtr& adopted) override {
-    quota_.attr("on_adopted")(face_of(adopted));
-  }
+  void on_adopted(const EventPtr& adopted) override { quota_.attr("on_adopted")(face_of(adopted)); }
   void on_outcome(const TransactionPtr& claims, const CommitResultPtr& result) override {
     quota_.attr("on_outcome")(face(claims, "claims"), face(result, "result"));
   }
@@ -201,7 +199,8 @@ class BoundOptimisticAgent final : public BoundParticipant {
     OptimisticAgent::Settings made;
     made.index = number("index");
     made.sample_us = number("sample_us");
-    if (!longest_us.is_none()) made.longest_us = BoundValue<int64_t>::from(longest_us, "longest_us");
+    if (!longest_us.is_none())
+      made.longest_us = BoundValue<int64_t>::from(longest_us, "longest_us");
     made.cuts_at_sync = is("cuts_at_sync");
     made.pipelines = is("pipelines");
     made.freed_at_once = is("freed_at_once");
@@ -263,6 +262,6 @@ void bind_optimistic_agent(nb::module_& module) {
           nb::arg("now_us"))
       .def_prop_ro("queued", [](Agent& self) { return self.agent().queued(); })
       .def_prop_ro("rounds", [](Agent& self) { return self.agent().rounds(); })
-      .def_prop_ro("activity", [](Agent& self) { return static_cast<int>(self.agent().activity()); })
-      .def_prop_ro("average_us", [](Agent& self) { return self.agent().average_us(); });
+      .def_prop_ro("activity",
+                   [](Agent& self) { return static_cast<int>(self.agent().activity()); });
 }

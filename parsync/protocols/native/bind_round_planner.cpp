@@ -1,29 +1,14 @@
 // Python's access to the planner of decision rounds.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <optional>
 #include <string>
 
 #include "bound_round_planner.hpp"
 
 namespace nb = nanobind;
-
-namespace {
-
 using agora::BoundDecisionClock;
 using agora::BoundRoundPlanner;
-
-nb::object round_window(int64_t now_us, std::optional<int64_t> end_us,
-                        std::optional<int64_t> longest_us, int ranking, size_t partitions) {
-  const auto window =
-      agora::round_window(now_us, end_us, longest_us, agora::ranking_of(ranking), partitions);
-  if (!window) return nb::none();
-  return nb::make_tuple(window->us, window->partitions_per_task);
-}
-
-}  // namespace
 
 void bind_round_planner(nb::module_& module) {
   nb::class_<BoundRoundPlanner>(module, "RoundPlanner",
@@ -41,7 +26,4 @@ void bind_round_planner(nb::module_& module) {
                    "uint32[k], the sequence numbers of the last plan's machines in the view.")
       .def("decision_us", &BoundRoundPlanner::decision_us, nb::arg("elapsed_ns"),
            "How long the last plan takes to decide.");
-  module.def("round_window", &round_window, nb::arg("now_us"), nb::arg("end_us").none(),
-             nb::arg("longest_us").none(), nb::arg("ranking"), nb::arg("partitions"),
-             "(us, partitions per task) of a round that begins now; None: without a limit.");
 }

@@ -29,13 +29,15 @@ struct Name {
 
 template <Name name>
 nanobind::handle attribute_name() {
-  static const nanobind::handle kept = nanobind::steal(PyUnicode_InternFromString(name.text)).release();
+  static const nanobind::handle kept =
+      nanobind::steal(PyUnicode_InternFromString(name.text)).release();
   return kept;
 }
 
 template <Name name>
 nanobind::object get(nanobind::handle object) {
-  nanobind::object value = nanobind::steal(PyObject_GetAttr(object.ptr(), attribute_name<name>().ptr()));
+  nanobind::object value =
+      nanobind::steal(PyObject_GetAttr(object.ptr(), attribute_name<name>().ptr()));
   if (!value.is_valid()) throw nanobind::python_error();
   return value;
 }
@@ -72,7 +74,9 @@ class Plan {
     claimed_.emplace(get<"task">(plan_), "plan.task");
   }
 
-  static bool is_in_full(nanobind::handle round) { return get<"in_full">(round).is(nanobind::handle(Py_True)); }
+  static bool is_in_full(nanobind::handle round) {
+    return get<"in_full">(round).is(nanobind::handle(Py_True));
+  }
 
   PlannedTasks tasks() const {
     return {claimed_ ? claimed_->span() : std::span<const int64_t>{}, pending_.span(),
@@ -166,14 +170,15 @@ class BoundQueue {
   nanobind::object exits_of(const QueueExits& exits) const {
     if (exits.empty()) return no_exits_;
     return nanobind::cast(BoundExits{array_of(std::span<const int64_t>(exits.too_large)),
-                               array_of(std::span<const int64_t>(exits.abandoned)), exits.retry});
+                                     array_of(std::span<const int64_t>(exits.abandoned)),
+                                     exits.retry});
   }
 
   static void load(const nanobind::object& face, QueuedTasks& tasks) {
     tasks.assign(nanobind::cast<BoundQueuedTasks&>(face).view());
   }
 
-  const bool keeps_;           // its scheduler remembers what waits
+  const bool keeps_;                 // its scheduler remembers what waits
   const nanobind::object no_exits_;  // where nothing leaves, as in nearly every round
   std::optional<Column<const int64_t>> job_;
   RoundTasks round_;
@@ -201,6 +206,5 @@ class BoundSchedulerQueue : public BoundQueue {
     queue = std::make_unique<SchedulerQueue>(whole_queue, gang_.span());
   }
 };
-
 
 }  // namespace agora

@@ -21,18 +21,19 @@ class BoundRoundPlanner {
       : greedy_(std::move(planner)),
         units_(std::move(units)),
         task_class_(task_class, "task_class", length_of(task_class, "task_class")),
-        planner_({seed, std::move(name), quality_of(quality), checks_seqnum, charges_kept},
-                 clock == nullptr ? std::nullopt : std::optional(clock->clock),
-                 nanobind::cast<BoundGreedyPlanner&>(greedy_).planner, task_class_.span(),
-                 units_.is_none() ? nullptr : &nanobind::cast<BoundUnplaceableUnits&>(units_).units) {}
+        planner_(
+            {seed, std::move(name), quality_of(quality), checks_seqnum, charges_kept},
+            clock == nullptr ? std::nullopt : std::optional(clock->clock),
+            nanobind::cast<BoundGreedyPlanner&>(greedy_).planner, task_class_.span(),
+            units_.is_none() ? nullptr : &nanobind::cast<BoundUnplaceableUnits&>(units_).units) {}
 
-  nanobind::tuple plan(ClusterView& view, nanobind::handle task, int64_t round, int64_t now_us, int ranking,
-                 nanobind::handle partition_order) {
+  nanobind::tuple plan(ClusterView& view, nanobind::handle task, int64_t round, int64_t now_us,
+                       int ranking, nanobind::handle partition_order) {
     const Column<const int64_t> offered(task, "task", length_of(task, "task"));
     const Column<const int32_t> order(partition_order, "partition_order",
                                       length_of(partition_order, "partition_order"));
-    const ClaimedPlan& plan = planner_.plan(
-        view, {round, now_us, ranking_of(ranking), offered.span()}, order.span());
+    const ClaimedPlan& plan =
+        planner_.plan(view, {round, now_us, ranking_of(ranking), offered.span()}, order.span());
     return arrays_of(plan, view.static_state().dimensions(), task);
   }
 

@@ -23,7 +23,7 @@ constexpr int8_t kAbandoned = 1;  // schedulers.unplaceable.Unplaceable
 
 // An event with the first of its fields.
 template <class T, class Value>
-T with(Value T::*field, Value value) {
+T with(Value T::* field, Value value) {
   T event;
   event.*field = value;
   return event;
@@ -150,7 +150,8 @@ void OptimisticAgent::start(int64_t now_us, Effects& effects) {
   if (parts_.demand) parts_.demand->request(now_us, effects);
   parts_.view.start(now_us);
   ask_for_all(effects);
-  effects.set_timer(now_us + settings_.sample_us, with(&SampleDue::sample, now_us / settings_.sample_us + 1));
+  effects.set_timer(now_us + settings_.sample_us,
+                    with(&SampleDue::sample, now_us / settings_.sample_us + 1));
   sync_.start(now_us, effects);
 }
 
@@ -171,15 +172,13 @@ void OptimisticAgent::ask(const SharedColumn<int32_t>& partition, Effects& effec
 
 void OptimisticAgent::on_sync_due(int64_t now_us, int64_t k, Effects& effects) {
   Effects timers;
-  SharedColumn<int32_t> partition =
-      sync_.on_due(now_us, k, average_.us(), queued_,
-                   [this] { return parts_.view.used_permille(); }, timers);
+  SharedColumn<int32_t> partition = sync_.on_due(
+      now_us, k, average_.us(), queued_, [this] { return parts_.view.used_permille(); }, timers);
   if (parts_.demand) parts_.demand->request(now_us, effects);
   if (visible_.size() < parts_.view.order().size()) {
     std::vector<int32_t> seen;
-    std::ranges::copy_if(partition, std::back_inserter(seen), [this](int32_t one) {
-      return std::ranges::binary_search(visible_, one);
-    });
+    std::ranges::copy_if(partition, std::back_inserter(seen),
+                         [this](int32_t one) { return std::ranges::binary_search(visible_, one); });
     partition = column_of(std::move(seen));
   }
   if (partition.size() > 0) ask(partition, effects);
@@ -329,9 +328,8 @@ void OptimisticAgent::open_round(int64_t now_us, Effects& effects) {
     ranking_ = shared.ranking;
     most = static_cast<int64_t>(shared.tasks);
   }
-  const auto window =
-      round_window(now_us, settings_.cuts_at_sync ? sync_.next_us() : std::nullopt,
-                   settings_.longest_us, ranking_, parts_.view.order().size());
+  const auto window = round_window(now_us, settings_.cuts_at_sync ? sync_.next_us() : std::nullopt,
+                                   settings_.longest_us, ranking_, parts_.view.order().size());
   if (window) {
     const std::optional<int64_t> in_time = parts_.scheduler.tasks_within(*window);
     if (in_time) most = std::min(most.value_or(*in_time), *in_time);
@@ -439,13 +437,13 @@ void OptimisticAgent::on_committed(int64_t now_us, const CommitReply& reply, Eff
   parts_.queue.claimed_tasks(round.tasks, round.plan.tasks(), claimed);
   for (int32_t& attempts : claimed.attempts) ++attempts;
   std::vector<int64_t> joined;
-  const OutcomeSums sums = parts_.log.commit(
-      now_us,
-      {result.sequence, claims.task.span(), claims.machine.data(), claims.synced_us.data(),
-       claimed.attempts.data(), claimed.first.data(), result.reason.data(), result.rival.data(),
-       result.age_us.data()},
-      {round.start_us, round.decision_us, static_cast<int64_t>(round.ranking),
-       round.about(joined)});
+  const OutcomeSums sums =
+      parts_.log.commit(now_us,
+                        {result.sequence, claims.task.span(), claims.machine.data(),
+                         claims.synced_us.data(), claimed.attempts.data(), claimed.first.data(),
+                         result.reason.data(), result.rival.data(), result.age_us.data()},
+                        {round.start_us, round.decision_us, static_cast<int64_t>(round.ranking),
+                         round.about(joined)});
   if (parts_.sync.wants_feedback()) {
     std::vector<int32_t> partition;
     std::vector<uint8_t> conflict;
@@ -475,9 +473,8 @@ void OptimisticAgent::end_round(int64_t now_us, const DecisionRound& round,
   record(now_us, parts_.queue.on_committed(round.tasks, round.plan.tasks(), losers), effects);
   const bool is_over = activity_ == Activity::Deciding || activity_ == Activity::Committing;
   if (is_over && !round_) return begin_next(now_us, round.tasks.blocked, effects);
-  if (activity_ == Activity::Idle ||
-      (activity_ == Activity::BlockedOnCapacity &&
-       (parts_.view.changed || parts_.queue.has_new(now_us))))
+  if (activity_ == Activity::Idle || (activity_ == Activity::BlockedOnCapacity &&
+                                      (parts_.view.changed || parts_.queue.has_new(now_us))))
     next(now_us, false, effects);
 }
 
@@ -496,7 +493,8 @@ void OptimisticAgent::record(int64_t now_us, const QueueExits& exits, Effects& e
   queued_ -= static_cast<int64_t>(exits.too_large.size() + exits.abandoned.size());
   if (!exits.too_large.empty()) parts_.sorting_out.record(now_us, exits.too_large);
   if (!exits.abandoned.empty()) parts_.log.unplaceable(now_us, exits.abandoned, kAbandoned);
-  if (exits.retry) effects.set_timer(now_us + settings_.requeue_us, with(&RequeueDue::key, exits.retry));
+  if (exits.retry)
+    effects.set_timer(now_us + settings_.requeue_us, with(&RequeueDue::key, exits.retry));
 }
 
 void OptimisticAgent::log_sample(int64_t now_us) {

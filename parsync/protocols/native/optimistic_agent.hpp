@@ -54,17 +54,17 @@ namespace agora {
 
 // What a decision round has planned, with k claims, which have been taken out of the view.
 struct RoundPlan {
-  SharedColumn<int64_t> task;              // [k]
-  SharedColumn<int32_t> machine;           // [k]
-  SharedTable<int64_t> request;            // [k, R]
-  SharedColumn<int64_t> gang;              // [k]
-  SharedColumn<int64_t> synced_us;         // [k], when the partition of each machine was synced
-  SharedColumn<int64_t> evict;             // [e] allocations to end first
-  SharedColumn<int64_t> pending;           // [p] tasks that it leaves waiting
-  SharedColumn<int8_t> pending_reason;     // [p]
-  int64_t ticket = -1;                     // of the claims in the view
-  bool in_full = false;                    // known to claim all offered tasks in their order
-  std::optional<int64_t> retry_at_us;      // when the scheduler wants to be called again
+  SharedColumn<int64_t> task;           // [k]
+  SharedColumn<int32_t> machine;        // [k]
+  SharedTable<int64_t> request;         // [k, R]
+  SharedColumn<int64_t> gang;           // [k]
+  SharedColumn<int64_t> synced_us;      // [k], when the partition of each machine was synced
+  SharedColumn<int64_t> evict;          // [e] allocations to end first
+  SharedColumn<int64_t> pending;        // [p] tasks that it leaves waiting
+  SharedColumn<int8_t> pending_reason;  // [p]
+  int64_t ticket = -1;                  // of the claims in the view
+  bool in_full = false;                 // known to claim all offered tasks in their order
+  std::optional<int64_t> retry_at_us;   // when the scheduler wants to be called again
   // Of the machines in the view; none: the transaction needs none.
   std::optional<SharedColumn<uint32_t>> seqnum = std::nullopt;
   // Of a flow scheduler.
@@ -223,7 +223,6 @@ class OptimisticAgent final : public Decider {
   int64_t queued() const { return queued_; }
   int64_t rounds() const { return rounds_; }
   Activity activity() const { return activity_; }
-  int64_t average_us() const { return average_.us(); }
 
  private:
   struct InFlight {
@@ -272,8 +271,8 @@ class OptimisticAgent final : public Decider {
   int64_t queued_ = 0;
   std::optional<DecisionRound> round_;  // being decided
   int64_t rounds_ = 0;
-  int64_t begun_us_;         // the last round
-  int64_t batch_size_ = 1;   // of the current batch when it was begun
+  int64_t begun_us_;          // the last round
+  int64_t batch_size_ = 1;    // of the current batch when it was begun
   PartitionRanking ranking_;  // of the last round
   // A round may begin though the view shows no change.
   bool view_may_have_changed_ = false;

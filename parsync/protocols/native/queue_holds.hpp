@@ -40,9 +40,8 @@ class QueueHolds {
  private:
   // Whether these tasks are of the unit that held the queue before.
   bool goes_on(std::span<const int64_t> holder) const {
-    return std::ranges::any_of(holder, [this](int64_t task) {
-      return std::ranges::find(holder_, task) != holder_.end();
-    });
+    return std::ranges::any_of(
+        holder, [this](int64_t task) { return std::ranges::find(holder_, task) != holder_.end(); });
   }
 
   AgentLog& log_;

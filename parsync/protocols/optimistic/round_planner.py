@@ -125,9 +125,7 @@ class ScheduledRounds:
             preemptible.on_planned(plan)
         self._offered = task
         seqnum = view.seqnum[plan.machine] if self._checks_seqnum else None
-        self._planned = PlannedRound(
-            plan, synced_us, ticket, in_full, seqnum, round_figures(plan)
-        )
+        self._planned = PlannedRound(plan, synced_us, ticket, in_full, seqnum, round_figures(plan))
         return self._planned
 
     def decision_us(self, elapsed_ns: int) -> int:

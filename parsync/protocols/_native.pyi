@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 
 from parsync.core._native import NativeParticipant, PassedOver, QueuedTasks, QuotaAccount
 from parsync.core.effects import Effect
+from parsync.core.events import SyncReply
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.measurements import Measurements
-from parsync.protocols.optimistic.agent_view import AgentView
 from parsync.protocols.optimistic.event import OptimisticEvent
 from parsync.protocols.optimistic.preemptible import Preemptible
 from parsync.protocols.optimistic.rounds import Round
@@ -18,6 +18,7 @@ from parsync.protocols.optimistic.sync.policy import SyncPolicy as AnySyncPolicy
 from parsync.protocols.task_observer import TaskObserver
 from shared_state.static_frozen import static_frozen
 from shared_state.tasks import Int32, Int64
+from shared_state.view import ClusterView
 
 @static_frozen
 class SyncDue(OptimisticEvent):
@@ -164,6 +165,20 @@ class SyncSchedule:
     ) -> tuple[Int32, list[Effect]]: ...
     def on_committed(self, partition: Int32, conflict: NDArray[np.bool_]) -> None: ...
 
+class AgentView:
+    def __init__(self, cell: ClusterView, visible: list[int], first_turn: int) -> None: ...
+    def start(self, now_us: int) -> None: ...
+    def on_reply(
+        self, now_us: int, reply: SyncReply, rounds: int, log: AgentLog, rows_changed: Int64
+    ) -> bool: ...
+    def staleness_us(self, now_us: int) -> int: ...
+    def used_permille(self) -> Int64: ...
+    @property
+    def order(self) -> Int32: ...
+    @property
+    def is_synced(self) -> bool: ...
+    changed: bool
+
 class SortingOut:
     def __init__(
         self, units: Any | None, reason: NDArray[np.int8] | None, log: AgentLog
@@ -182,7 +197,7 @@ class OptimisticAgent(NativeParticipant):
         records: Measurements,
         settings: Any,
         view: AgentView,
-        queue: PendingQueue,
+        queue: Any,
         log: AgentLog,
         sorting_out: SortingOut,
         rankings: RoundRankings,

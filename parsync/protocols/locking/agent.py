@@ -132,7 +132,7 @@ class LockingAgent(DrivesScheduler):
     @property
     def doing(self) -> str:
         """What it does at the moment, in a few words."""
-        return self.doing_text(self._activity, self._rounds)
+        return self.doing_text(self._activity, self.queued, self._rounds)
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
         match event:

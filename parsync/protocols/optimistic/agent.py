@@ -132,7 +132,7 @@ class OptimisticAgent(_native.OptimisticAgent, DrivesScheduler):
     @property
     def doing(self) -> str:
         """What it does at the moment, in a few words."""
-        return self.doing_text(Activity(self.activity), self.rounds)
+        return self.doing_text(Activity(self.activity), self.queued, self.rounds)
 
     def finish(self, now_us: int) -> list[Record]:
         """The measurements not yet handed out, at the end of a run."""

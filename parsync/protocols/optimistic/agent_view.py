@@ -10,11 +10,10 @@ from parsync.protocols.optimistic.preemptible import Preemptible
 from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.capability import Capability
-from shared_state.tasks import Int32, Int64
 from shared_state.view import ClusterView
 
 
-class AgentView(_native.AgentView):  # type: ignore[misc] # compiled
+class AgentView(_native.AgentView):
     """The view of one agent (parsync/protocols/native/agent_view.hpp). Partitions that its group
     may not use are never synchronised, so that their machines stay closed to it.
 
@@ -26,10 +25,6 @@ class AgentView(_native.AgentView):  # type: ignore[misc] # compiled
         is_synced: Whether it has ever been synchronised.
         preemptible: Running tasks that may have to make room; None if the scheduler preempts none.
     """
-
-    order: Int32
-    changed: bool
-    is_synced: bool
 
     def __init__(
         self, environment: AgentEnvironment, context: SyncContext, checks_seqnum: bool
@@ -54,9 +49,3 @@ class AgentView(_native.AgentView):  # type: ignore[misc] # compiled
         offsets = self._partitioning.offsets
         partition = np.repeat(np.arange(len(self.order)), np.diff(offsets))
         return ~np.isin(partition, self._visible)
-
-    def used_permille(self) -> Int64:
-        """How much of the first resource is in use in each partition, in thousandths, int64[P]:
-        machines that are down, or were never synchronised, count as empty and without capacity."""
-        permille: Int64 = super().used_permille()
-        return permille

@@ -35,6 +35,8 @@ void bind_agent_view(nb::module_& module) {
       .def(nb::init<nb::object, std::vector<int32_t>, int64_t>(), nb::arg("cell"),
            nb::arg("visible"), nb::arg("first_turn"))
       .def("start", [](BoundAgentView& self, int64_t now_us) { self.view().start(now_us); })
+      .def("forget", [](BoundAgentView& self) { self.view().forget(); },
+           "Shows nothing any more, until the next reply.")
       .def("on_reply", &BoundAgentView::on_reply, nb::arg("now_us"), nb::arg("reply"),
            nb::arg("rounds"), nb::arg("log"), nb::arg("rows_changed"))
       .def("staleness_us",

@@ -94,6 +94,7 @@ class SchedulerAgent(DrivesScheduler):
             given up.
         rounds: How many rounds have begun.
         round: The one that is being decided.
+        ranking: How the last round ranked partitions, for the log.
         average_us: The average delay of its tasks, if the protocol keeps one; for the log.
         rows_changed: int64[P], machines that were found changed, by partition.
         retry_at_us: When the scheduler wants to be called again; None if it does not say.
@@ -145,7 +146,7 @@ class SchedulerAgent(DrivesScheduler):
         # where all units are alike, none that waits behind another would fit
         alike = UnitSizes(shared.table, shared.catalog).are_alike
         self._holds = None if alike else QueueHolds(self.log)
-        self._ranking = PartitionRanking.OPTIMISTIC  # of the last round
+        self.ranking = PartitionRanking.OPTIMISTIC  # of the last round
         self._batch_size = 1  # of the current batch when it was begun
         self._looks_anyway = False  # a round may begin though the view shows no change
         self._in_flight: dict[int, Round] = {}  # by transaction: without an outcome so far
@@ -226,6 +227,15 @@ class SchedulerAgent(DrivesScheduler):
         )
         return self.next(now_us) if goes_on else []
 
+    def on_finished(self, now_us: int, ended: TasksEnded) -> list[Effect]:
+        """Tasks of the agent ran to their end, of which it learns if its protocol or its scheduler
+        asks for that. Tells the queue, which may have held back others."""
+        return self.on_queued(now_us) if self.queue.on_finished(ended.task) else []
+
+    def transaction_number(self, round_: Round) -> int:
+        """The number of the transaction about a round, larger than those before: their count."""
+        return self._transactions + 1
+
     def on_paused(self, now_us: int, key: int) -> list[Effect]:
         """Tasks pause: set a timer after which queue.on_requeue_due(key) is called. Only queues
         with LoserPolicy.REQUEUE do that."""
@@ -263,10 +273,10 @@ class SchedulerAgent(DrivesScheduler):
             return []
         if begun:
             self._batch_size = begun
-        self._ranking, most = self.compose(now_us, begun > 0)
+        self.ranking, most = self.compose(now_us, begun > 0)
         offered = self.queue.take(most)
         self.rounds += 1
-        self.round = Round(self.rounds, now_us, self._ranking, offered, self._batch_size)
+        self.round = Round(self.rounds, now_us, self.ranking, offered, self._batch_size)
         self.retry_at_us = None
         self.activity = Activity.DECIDING
         self.view.changed = False
@@ -397,7 +407,7 @@ class SchedulerAgent(DrivesScheduler):
             self.quota.on_ended(event)
         if self._observer.on_ended(now_us, event) is not ChangeKind.FINISHED:
             return self._submitted(now_us, QueuedTasks.new(event.task, 0))
-        return self.on_queued(now_us) if self.queue.on_finished(event.task) else []
+        return self.on_finished(now_us, event)
 
     def _granted(self, now_us: int, grant: QuotaGrant) -> list[Effect]:
         """What was held back may have room now; running tasks may have to go."""
@@ -445,8 +455,7 @@ class SchedulerAgent(DrivesScheduler):
             unit = self._shared.table.job[plan.task]
         elif self._unit is ClaimUnit.GANG:
             unit = gangs_or_alone(plan.gang)
-        # the number of the round, unless transactions without one have come before
-        self._transactions = max(self._transactions + 1, round_.number)
+        self._transactions = self.transaction_number(round_)
         self._in_flight[self._transactions] = round_
         self._claims_in_flight += len(plan.task)
         transaction = round_.transaction(self.index, self._transactions, unit)
@@ -495,6 +504,6 @@ class SchedulerAgent(DrivesScheduler):
         return SetTimer(following * self._shared.sample_us, SampleDue(following))
 
     def _record_sample(self, now_us: int) -> None:
-        latency_first = self._ranking is PartitionRanking.LATENCY_FIRST
+        latency_first = self.ranking is PartitionRanking.LATENCY_FIRST
         staleness_us = self.view.staleness_us(now_us)
         self.log.sample(now_us, self.queued, self.average_us, latency_first, staleness_us)

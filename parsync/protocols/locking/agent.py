@@ -102,6 +102,10 @@ class LockingAgent(SchedulerAgent):
     def on_decided(self, now_us: int, round_: Round) -> None:
         """Nothing is known before the outcome."""
 
+    def transaction_number(self, round_: Round) -> int:
+        """That of the round."""
+        return round_.number
+
     def on_round_over(self, now_us: int, round_: Round, placed: int, lost: int) -> list[Effect]:
         """Release the locks and go on; after a pause if no partition has room."""
         self.record_holder(now_us)

@@ -27,7 +27,6 @@ class AgentView(_native.AgentView):
         order: The partitions from the freshest to the stalest, int32[P]; all 0 before the first
             synchronisation.
         changed: Whether the view has changed since the agent last set this to False.
-        is_synced: Whether it has ever been synchronised.
         with_seqnum: Whether it holds sequence numbers.
         preemptible: Running tasks that may have to make room; None if the scheduler preempts none.
     """

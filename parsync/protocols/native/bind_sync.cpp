@@ -43,7 +43,6 @@ class BoundSyncSchedule {
         native_(agora::sync_policy_from(policy_)),
         schedule_(*native_, partitions) {}
 
-  const nb::object& policy() const { return policy_; }
   agora::SyncSchedule& schedule() { return schedule_; }
 
   nb::object start(int64_t now_us) {
@@ -145,7 +144,6 @@ void bind_sync(nb::module_& module) {
            nb::arg("delay_us"), nb::arg("queued"), nb::arg("load"))
       .def("on_committed", &BoundSyncSchedule::on_committed, nb::arg("partition"),
            nb::arg("conflict"))
-      .def_prop_ro("policy", &BoundSyncSchedule::policy)
       .def_prop_ro("next_us", [](BoundSyncSchedule& self) { return self.schedule().next_us(); })
       .def_prop_ro("rows_changed", &rows_changed);
   module.attr("MOST_TOGETHER") = agora::SyncSchedule::kMostTogether;

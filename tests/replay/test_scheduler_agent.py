@@ -4,7 +4,6 @@ the byte of the event log."""
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -41,7 +40,6 @@ from tests.replay.test_golden_runs import GOLDEN, feature_run
 def test_an_optimistic_agent_in_python_runs_as_the_native_one(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = replace(protocol.SPEC, make_agent=PythonOptimisticAgent)
-    monkeypatch.setattr(protocol, "SPEC", spec)
+    monkeypatch.setattr(protocol, "OptimisticAgent", PythonOptimisticAgent)
     summary, _ = feature_run(name)
     assert summary == json.loads(GOLDEN.read_text(encoding="utf-8"))[name]

@@ -97,6 +97,9 @@ class TestAgent {
                                           *policy_, scheduler_}) {}
 
   OptimisticAgent& agent() { return agent_; }
+  EndsNotice ends_notice() const {
+    return freed_at_once_ ? EndsNotice::AtOnce : EndsNotice::BeforeSync;
+  }
 
  private:
   OptimisticAgent::Settings settings(const Setting& setting, int64_t index) const {
@@ -106,7 +109,7 @@ class TestAgent {
     if (draw(3) == 0) made.longest_us = 40;
     made.cuts_at_sync = draw(2);
     made.pipelines = !policy_->at_every_attempt() && draw(2);
-    made.freed_at_once = draw(2);
+    made.freed_at_once = freed_at_once_;
     made.checks_seqnum = checks_seqnum_;
     made.unit = draw(2) ? OptimisticAgent::Settings::Unit::Gang
                         : OptimisticAgent::Settings::Unit::Job;
@@ -117,7 +120,7 @@ class TestAgent {
     return made;
   }
 
-  const bool requeues_ = draw(3) == 0, checks_seqnum_ = draw(3) == 0;
+  const bool requeues_ = draw(3) == 0, checks_seqnum_ = draw(3) == 0, freed_at_once_ = draw(2);
   const std::unique_ptr<SyncPolicy> policy_;
   Measurements records_{kAgentTables};
   ClusterView cell_;
@@ -138,12 +141,10 @@ class World {
  public:
   World()
       : cell_(kMachines, 1, std::vector<int64_t>(kMachines, 6), setting_.offsets),
+        agents_(make_agents(setting_)),
         master_(ObservedCell(cell_), master_settings(), records_),
         workers_(10, setting_.duration_us, setting_.preference, setting_.columns(), 1000, {},
-                 {"a", "b", "c"}) {
-    for (size_t i = 0; i < kAgents; ++i)
-      agents_.push_back(std::make_unique<TestAgent>(setting_, static_cast<int64_t>(i)));
-  }
+                 {"a", "b", "c"}) {}
 
   void run() {
     for (const int64_t address : {kMaster, kWorkers, int64_t{0}, int64_t{1}, int64_t{2}})
@@ -168,7 +169,16 @@ class World {
       deliver(entry);
     }
     CHECK(is_over());
-    CHECK(workers_.pending_ends() == 0);
+    for (size_t i = 0; i < kAgents; ++i) {  // what waits for a sync
+      SyncRequest request;
+      request.agent = static_cast<int64_t>(i);
+      deliver({kEndUs, Priority::Sync, 0, kMaster, std::make_shared<const SyncRequest>(request)});
+    }
+    while (!heap_.empty() && heap_.top().at_us <= kEndUs + kMessageUs) {
+      if (heap_.top().event->key() == TasksEnded::kType.key()) see(heap_.top().event);
+      heap_.pop();
+    }
+    CHECK(ended_.size() == kTasks);
     int64_t commits = 0, first_commits = 0;
     for (const auto& one : agents_) {
       CHECK(one->agent().queued() == 0 && one->agent().rounds() > 0);
@@ -220,13 +230,20 @@ class World {
     }
   };
 
+  static std::vector<std::unique_ptr<TestAgent>> make_agents(const Setting& setting) {
+    std::vector<std::unique_ptr<TestAgent>> made;
+    for (size_t i = 0; i < kAgents; ++i)
+      made.push_back(std::make_unique<TestAgent>(setting, static_cast<int64_t>(i)));
+    return made;
+  }
+
   MasterSettings master_settings() const {
     MasterSettings made;
     auto [request, requests] = SharedTable<int64_t>::make(kTasks, 1);
     std::ranges::copy(setting_.request, requests);
     made.request = request;
     made.priority = SharedColumn<int32_t>::filled(kTasks, 0);
-    made.wants_ends = {true, true, true};
+    for (const auto& one : agents_) made.ends_notice.push_back(one->ends_notice());
     made.sample_us = kSampleUs;
     made.capacity = static_cast<int64_t>(kMachines) * 6;
     made.partition_offsets = column(setting_.offsets);
@@ -234,7 +251,8 @@ class World {
   }
 
   bool is_over() const {
-    return ended_.size() == kTasks && master_.running() == 0 && workers_.pending_ends() == 0;
+    return submitted_ == kTasks && master_.running() == 0 && workers_.pending_ends() == 0 &&
+           std::ranges::all_of(agents_, [](const auto& one) { return one->agent().queued() == 0; });
   }
 
   void push(int64_t at_us, int64_t address, EventPtr event) {
@@ -266,7 +284,9 @@ class World {
 
   // What an agent is told of its tasks.
   void see(const EventPtr& event) {
-    if (event->key() == CommitReply::kType.key()) {
+    if (event->key() == TasksSubmitted::kType.key()) {
+      submitted_ += as<TasksSubmitted>(event).task.size();
+    } else if (event->key() == CommitReply::kType.key()) {
       const CommitResult& result = *as<CommitReply>(event).result;
       for (const int8_t reason : result.reason) conflicts_ = conflicts_ || is_conflict(reason);
     } else if (event->key() == TasksEnded::kType.key()) {
@@ -383,13 +403,14 @@ class World {
                          {"quota_use", {8, 4, 4, 8}},
                          {"quota_shares", {8, 4, 4, 8, 8, 8}}}};
   Cell cell_;
+  std::vector<std::unique_ptr<TestAgent>> agents_;
   Master master_;
   WorkerPool workers_;
-  std::vector<std::unique_ptr<TestAgent>> agents_;
   std::priority_queue<Entry> heap_;
   uint64_t sequence_ = 0;
   std::map<int64_t, int64_t> starts_;  // by task: how often it has run
   std::set<int64_t> ended_;
+  size_t submitted_ = 0;
   bool conflicts_ = false, lost_ = false;
   int refused_ = 0;
 };

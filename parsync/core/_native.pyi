@@ -180,6 +180,7 @@ class EventQueue:
         handlers: Mapping[int, NativeParticipant | Callable[[int, Event], list[Effect]]],
         carry_out: Callable[[int, int, list[Effect]], None],
         hash_log: Callable[[], None],
+        gathered: Measurements | None,
     ) -> None: ...
     def waiting(self) -> list[tuple[int, int, Event]]: ...
     @property

@@ -8,6 +8,7 @@ from parsync.core.effects import Effect
 from parsync.core.event import CoreEvent, Event
 from parsync.core.node_side import NodeSide
 from parsync.metrics.measurements import Measurements
+from shared_state._native import CellObserver as NativeCellObserver
 from shared_state.cell import Cell
 from shared_state.observed_cell import CellObserver
 from shared_state.static_frozen import static_frozen
@@ -108,7 +109,9 @@ class Master(NativeParticipant):
         partition_offsets: Int64,
         records: Measurements,
     ) -> None: ...
-    def observe(self, native_cell: Any, cell: Cell, observers: list[CellObserver]) -> None: ...
+    def observe(
+        self, native_cell: Any, cell: Cell, observers: list[CellObserver | NativeCellObserver]
+    ) -> None: ...
     def restore_counts(self, epoch: int, running: int) -> None: ...
     def record_due_ends(self, allocation: Int64, end_us: Int64) -> None: ...
     @property

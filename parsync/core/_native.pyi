@@ -8,6 +8,7 @@ from parsync.core.effects import Effect
 from parsync.core.event import CoreEvent, Event
 from parsync.core.node_side import NodeSide
 from parsync.metrics.measurements import Measurements
+from shared_state._native import CellObserver as NativeCellObserver
 from shared_state.cell import Cell
 from shared_state.observed_cell import CellObserver
 from shared_state.static_frozen import static_frozen
@@ -99,7 +100,7 @@ class Master(NativeParticipant):
         initial_task: Int64,
         initial_machine: Int32,
         initial_owner: Int32,
-        wants_ends: list[bool],
+        ends_notice: list[int],
         sample_us: int,
         watchers: list[int],
         capacity: int,
@@ -108,8 +109,13 @@ class Master(NativeParticipant):
         partition_offsets: Int64,
         records: Measurements,
     ) -> None: ...
-    def observe(self, native_cell: Any, cell: Cell, observers: list[CellObserver]) -> None: ...
+    def observe(
+        self, native_cell: Any, cell: Cell, observers: list[CellObserver | NativeCellObserver]
+    ) -> None: ...
     def restore_counts(self, epoch: int, running: int) -> None: ...
+    def waiting_ends(self) -> tuple[tuple[int, TasksEnded], ...]: ...
+    def add_waiting_ends(self, agent: int, ended: TasksEnded) -> None: ...
+    def forget_ends(self, agent: int) -> None: ...
     def record_due_ends(self, allocation: Int64, end_us: Int64) -> None: ...
     @property
     def running(self) -> int: ...
@@ -177,6 +183,7 @@ class EventQueue:
         handlers: Mapping[int, NativeParticipant | Callable[[int, Event], list[Effect]]],
         carry_out: Callable[[int, int, list[Effect]], None],
         hash_log: Callable[[], None],
+        gathered: Measurements | None,
     ) -> None: ...
     def waiting(self) -> list[tuple[int, int, Event]]: ...
     @property

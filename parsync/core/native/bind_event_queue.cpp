@@ -45,7 +45,8 @@ void bind_event_queue(nb::module_& module) {
           nb::arg("event"), nb::arg("until_us"), nb::arg("interval_us"), nb::arg("before_us"))
       .def("end_rest", &EventQueue::end_rest)
       .def("run_until", &EventQueue::run_until, nb::arg("until_us"), nb::arg("log"),
-           nb::arg("handlers"), nb::arg("carry_out"), nb::arg("hash_log"))
+           nb::arg("handlers"), nb::arg("carry_out"), nb::arg("hash_log"),
+           nb::arg("gathered").none())
       .def("waiting", &EventQueue::waiting)
       .def_prop_ro("now_us", &EventQueue::now_us)
       .def_prop_ro("handled", &EventQueue::handled)

@@ -43,7 +43,7 @@ EventQueue::Entry EventQueue::pop() {
 }
 
 void EventQueue::run_until(int64_t until_us, LogFrames& log, const nb::dict& handlers,
-                           nb::handle carry_out, nb::handle hash_log) {
+                           nb::handle carry_out, nb::handle hash_log, Measurements* gathered) {
   Handlers known;
   for (const auto& [address, handler] : handlers) {
     BoundParticipant* native = nullptr;
@@ -61,7 +61,7 @@ void EventQueue::run_until(int64_t until_us, LogFrames& log, const nb::dict& han
     if (log.append(address_, now_us_, *event_) >= kHashedBytes) call(hash_log);
     const Handler& handler = known.at(address_);
     if (handler.native) {
-      run_native(*handler.native, known, carry_out);
+      run_native(*handler.native, known, carry_out, gathered);
       continue;
     }
     const nb::object now_us = number(now_us_);
@@ -73,7 +73,7 @@ void EventQueue::run_until(int64_t until_us, LogFrames& log, const nb::dict& han
 }
 
 void EventQueue::run_native(BoundParticipant& participant, const Handlers& handlers,
-                            nb::handle carry_out) {
+                            nb::handle carry_out, Measurements* gathered) {
   effects_.clear();
   participant.handle(now_us_, event_, effects_);
   const int64_t now_us = now_us_, sender = address_;
@@ -85,7 +85,8 @@ void EventQueue::run_native(BoundParticipant& participant, const Handlers& handl
       set_timer(now_us, timer->at_us, std::move(timer->event), sender);
     } else if (auto* start = std::get_if<StartDecision>(&effect); start && participant.decider()) {
       decide(*participant.decider(), start->decision);
-    } else {
+    } else if (!std::holds_alternative<HandOut>(effect) || !gathered ||
+               !gathered->take_over(nb::cast<Measurements&>(participant.records()))) {
       others.clear();
       others.add(std::move(effect));
       call(carry_out, number(now_us), number(sender), participant.listed(others));

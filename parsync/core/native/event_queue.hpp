@@ -69,12 +69,16 @@ class EventQueue {
   // handlers: by address, native participants, or callables of (now_us, event) -> effects.
   // carry_out: called with (now_us, address, effects) for the effects of callables, unless their
   // list is empty. Of native participants' effects it gets those that are neither timers, nor
-  // messages to one of `handlers`, nor decisions of a native decider, which are computed here.
+  // messages to one of `handlers`, nor decisions of a native decider, which are computed here,
+  // nor rows that `gathered` takes.
   // hash_log: called once `log` holds kHashedBytes.
+  //
+  // gathered: takes over the rows that native participants hand out, if it has their tables; else,
+  // or if it is null, carry_out gets them as Records.
   //
   // Throws what those throw; the events that are still to come stay.
   void run_until(int64_t until_us, LogFrames& log, const nanobind::dict& handlers,
-                 nanobind::handle carry_out, nanobind::handle hash_log);
+                 nanobind::handle carry_out, nanobind::handle hash_log, Measurements* gathered);
 
   // (at_us, address, event) of all that are still to come, in order.
   nanobind::list waiting() const;
@@ -107,7 +111,7 @@ class EventQueue {
   void push(int64_t at_us, int64_t address, EventPtr event);
   Entry pop();
   void run_native(BoundParticipant& participant, const Handlers& handlers,
-                  nanobind::handle carry_out);
+                  nanobind::handle carry_out, Measurements* gathered);
 
   void decide(Decider& decider, int64_t decision);
 

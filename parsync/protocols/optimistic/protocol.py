@@ -125,6 +125,7 @@ def capabilities(options: OptimisticOptions) -> Set[ProtocolCapability]:
         ProtocolCapability.RUNS_SCHEDULERS,
         ProtocolCapability.PASSES_DEMAND,
         ProtocolCapability.SHOWS_RUNNING,
+        ProtocolCapability.SYNCHRONISES,
         *obeys,
         *wants_ends,
         *whole,

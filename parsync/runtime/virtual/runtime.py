@@ -14,6 +14,7 @@ from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.events import DecisionDone, SampleDue, Started, SyncReply, SyncRequest
 from parsync.core.participant import Decider, Participant
+from parsync.metrics.measurements import Measurements
 from parsync.metrics.record import Record
 from parsync.protocols.broken import ProtocolBroken
 from parsync.protocols.optimistic.events import SyncDue
@@ -42,6 +43,8 @@ class VirtualRuntime:
             beside the cell share a process, so a message between two of them takes no time.
         parts: Those of the participants that are of protocols which users brought.
         audit: Checks what comes of every event, before it is carried out.
+        gathered: Takes over the rows that native participants hand out, which on_record does not
+            get then. None: it gets all.
     """
 
     def __init__(
@@ -53,7 +56,9 @@ class VirtualRuntime:
         message_us: int = 0,
         parts: Mapping[int, ProtocolPart] = MappingProxyType({}),
         audit: RunAudit | None = None,
+        gathered: Measurements | None = None,
     ) -> None:
+        self._gathered = gathered
         beside_cell = frozenset(filter(is_beside_cell, participants))
         self._queue = EventQueue(message_us, beside_cell)
         self.send = self._queue.send
@@ -102,7 +107,7 @@ class VirtualRuntime:
         # that has ended would wait for the garbage collector.
         carry_out = DecisionInterpreter(self, self._participants, self._deciders).carry_out
         try:
-            queue.run_until(until_us, digest.frames, handlers, carry_out, digest.hash_frames)
+            queue.run_until(until_us, digest.frames, handlers, carry_out, digest.hash_frames, self._gathered)
         except Exception as error:
             self._broken = True
             address, event = queue.address, queue.event

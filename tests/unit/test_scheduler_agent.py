@@ -1,5 +1,5 @@
 """SchedulerAgent as it is when a protocol overrides nothing, against a scripted scheduler and a
-real cell. (With the rules of a protocol: tests/replay/test_scheduler_agent.py.)"""
+real cell. (With the rules of a protocol: tests/replay/test_python_optimistic_agent.py.)"""
 
 from __future__ import annotations
 

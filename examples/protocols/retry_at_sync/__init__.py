@@ -142,6 +142,6 @@ def check(members, partitions):
             raise AgoraError(f"group '{member.name}': {KIND}: {keeps}")
 
 
-RUNS = frozenset({ProtocolCapability.RUNS_SCHEDULERS})
+NEEDS = frozenset({ProtocolCapability.RUNS_SCHEDULERS, ProtocolCapability.SYNCHRONISES})
 EVENTS = (SyncDue, RoundDue)
-SPEC = ProtocolSpec(KIND, Options, Agent, events=EVENTS, capabilities=RUNS, check=check)
+SPEC = ProtocolSpec(KIND, Options, Agent, events=EVENTS, capabilities=NEEDS, check=check)

@@ -97,9 +97,12 @@ void ClusterView::check_rows(const Delta& delta) const {
   const Row* row = static_cast<const Row*>(delta.row);
   const std::vector<int64_t>& offsets = static_state_->index.offsets;
   const size_t p = static_cast<size_t>(delta.partition);
-  bool ascend = true;  // found out without branches: several rows at a time
-  for (size_t i = 1; i < delta.count; ++i) ascend &= row[i - 1] < row[i];
-  if (!ascend) refuse("delta: rows must ascend");
+  // Negative if some step is not above 0. Without branches, several rows are looked at together.
+  using Step = std::conditional_t<sizeof(Row) == 2, int32_t, int64_t>;
+  Step steps = 0;
+  for (size_t i = 1; i < delta.count; ++i)
+    steps |= static_cast<Step>(row[i]) - static_cast<Step>(row[i - 1]) - 1;
+  if (steps < 0) refuse("delta: rows must ascend");
   if (delta.count > 0 && row[delta.count - 1] >= static_cast<uint64_t>(offsets[p + 1] - offsets[p]))
     refuse("delta: row " + std::to_string(row[delta.count - 1]) + " is not in partition " +
            std::to_string(delta.partition));
@@ -120,35 +123,86 @@ int64_t ClusterView::check_used(const Delta& delta) const {
   return highest;
 }
 
+// Calls visit(row) for the rows of `bits(word)`, 64 to a word, that lie in [first, end), ascending.
+template <typename Bits, typename Visit>
+void for_each_row(size_t first, size_t end, const Bits& bits, const Visit& visit) {
+  for (size_t word = first / 64; word * 64 < end; ++word) {
+    uint64_t rows = bits(word);
+    if (word * 64 < first) rows &= ~uint64_t{0} << (first % 64);
+    if ((word + 1) * 64 > end) rows &= (uint64_t{1} << (end % 64)) - 1;
+    for (; rows != 0; rows &= rows - 1)
+      visit(static_cast<int32_t>(word * 64) + std::countr_zero(rows));
+  }
+}
+
 // Shows what the rows of a delta have free. Leaves in toggled_, ascending, those that are to open
 // or to close. No branch is hard to predict: half of the changed rows do, in no order; few are
 // overlaid.
 
 // inside: so are all amounts that the view shows (free_amounts.hpp), and limit - used of these
 // rows.
-template <bool kOverlaid, typename Row, typename Used>
+template <typename Row, typename Used>
 void ClusterView::apply_narrow(const Delta& delta, bool inside) {
-  const Row* row = static_cast<const Row*>(delta.row);
-  const Used* used = static_cast<const Used*>(delta.used);
-  const int64_t* limit = static_state_->limit.data();
-  const size_t stride = static_state_->same_limits() ? 0 : 1;
-  const size_t first =
-      static_cast<size_t>(static_state_->index.offsets[static_cast<size_t>(delta.partition)]);
-  int8_t* free = free_.narrow();
-  for (size_t i = 0; i < delta.count; ++i) {
-    const size_t m = first + row[i];
-    const int32_t machine = static_cast<int32_t>(m);
-    const int64_t room = limit[m * stride] - static_cast<int64_t>(used[i]);
-    if (inside && !(kOverlaid && overlay_.has(machine))) {
-      free[m] = delta.up[i] ? static_cast<int8_t>(room) : FreeAmounts::kDown;
-    } else if (delta.up[i]) {
-      const int64_t* overlaid = overlay_.find(machine);
-      free_.set_narrow(machine, room - (overlaid != nullptr ? *overlaid : 0));
-    } else {
-      free_.set_narrow_down(machine);
-    }
+  const size_t partition = static_cast<size_t>(delta.partition);
+  if (inside) {
+    apply_bytes<Row, Used>(delta);
+    if (overlaid_[partition] > 0) overlay_again<Row, Used>(delta);
+  } else {
+    for (size_t i = 0; i < delta.count; ++i) show_narrow<Row, Used>(delta, i);
   }
   find_toggled<Row>(delta);
+}
+
+// limit - used, which is inside; first of all rows, several at a time, then each to its place.
+template <typename Row, typename Used>
+void ClusterView::apply_bytes(const Delta& delta) {
+  const Row* row = static_cast<const Row*>(delta.row);
+  const Used* used = static_cast<const Used*>(delta.used);
+  const size_t first =
+      static_cast<size_t>(static_state_->index.offsets[static_cast<size_t>(delta.partition)]);
+  const int64_t* limit = static_state_->limit.data();
+  room_.resize(delta.count);
+  int8_t* room = room_.data();
+  if (static_state_->same_limits() && delta.count > 0) {
+    const auto of_all = static_cast<int8_t>(limit[0]);
+    for (size_t i = 0; i < delta.count; ++i)
+      room[i] = static_cast<int8_t>(of_all - static_cast<int8_t>(used[i]));
+  } else {
+    for (size_t i = 0; i < delta.count; ++i)
+      room[i] = static_cast<int8_t>(limit[first + row[i]] - static_cast<int64_t>(used[i]));
+  }
+  for (size_t i = 0; i < delta.count; ++i) room[i] = delta.up[i] ? room[i] : FreeAmounts::kDown;
+  int8_t* free = free_.narrow() + first;
+  for (size_t i = 0; i < delta.count; ++i) free[row[i]] = room[i];
+}
+
+// Lays over the rows of a delta what is laid over them.
+template <typename Row, typename Used>
+void ClusterView::overlay_again(const Delta& delta) {
+  const Row* row = static_cast<const Row*>(delta.row);
+  const size_t partition = static_cast<size_t>(delta.partition);
+  const size_t first = static_cast<size_t>(static_state_->index.offsets[partition]),
+               end = static_cast<size_t>(static_state_->index.offsets[partition + 1]);
+  const auto overlaid = [&](size_t word) { return overlay_.rows(word); };
+  for_each_row(first, end, overlaid, [&](int32_t machine) {
+    const auto wanted = static_cast<Row>(static_cast<size_t>(machine) - first);
+    const Row* at = std::lower_bound(row, row + delta.count, wanted);
+    if (at != row + delta.count && *at == wanted)
+      show_narrow<Row, Used>(delta, static_cast<size_t>(at - row));
+  });
+}
+
+// The i-th row of a delta, whatever it shows.
+template <typename Row, typename Used>
+void ClusterView::show_narrow(const Delta& delta, size_t i) {
+  const size_t m =
+      static_cast<size_t>(static_state_->index.offsets[static_cast<size_t>(delta.partition)]) +
+      static_cast<const Row*>(delta.row)[i];
+  const int32_t machine = static_cast<int32_t>(m);
+  if (!delta.up[i]) return free_.set_narrow_down(machine);
+  const int64_t used = static_cast<const Used*>(delta.used)[i];
+  const int64_t* overlaid = overlay_.find(machine);
+  free_.set_narrow(machine, static_state_->limit[m] - used - (overlaid != nullptr ? *overlaid : 0));
 }
 
 // Of a narrow view: by the bitmap of the rows that have room, against that of the open ones. They
@@ -160,13 +214,10 @@ void ClusterView::find_toggled(const Delta& delta) {
                end = static_cast<size_t>(static_state_->index.offsets[partition + 1]);
   toggled_.resize(end - first);
   size_t toggled = 0;
-  for (size_t word = first / 64; word * 64 < end; ++word) {
-    uint64_t rows = free_.rows_with_room(word) ^ index_.open_rows(word);
-    if (word * 64 < first) rows &= ~uint64_t{0} << (first % 64);
-    if ((word + 1) * 64 > end) rows &= (uint64_t{1} << (end % 64)) - 1;
-    for (; rows != 0; rows &= rows - 1)
-      toggled_[toggled++] = static_cast<int32_t>(word * 64) + std::countr_zero(rows);
-  }
+  const auto differ = [&](size_t word) {
+    return free_.rows_with_room(word) ^ index_.open_rows(word);
+  };
+  for_each_row(first, end, differ, [&](int32_t machine) { toggled_[toggled++] = machine; });
   toggled_.resize(toggled);
   const Row* row = static_cast<const Row*>(delta.row);
   for (const int32_t dirty : dirty_) {
@@ -216,8 +267,7 @@ void ClusterView::apply_rows(const Delta& delta, int64_t highest_used) {
   const bool overlaid = overlaid_[partition] > 0;
   if (free_.is_narrow()) {
     const bool inside = !free_.has_outside() && highest_used <= FreeAmounts::kHighestUsed;
-    overlaid ? apply_narrow<true, Row, Used>(delta, inside)
-             : apply_narrow<false, Row, Used>(delta, inside);
+    apply_narrow<Row, Used>(delta, inside);
   } else if (dimensions_ == 1) {
     overlaid ? apply_wide<1, true, Row, Used>(delta) : apply_wide<1, false, Row, Used>(delta);
   } else {

@@ -141,8 +141,14 @@ class ClusterView {
   int64_t check_used(const Delta& delta) const;
   template <typename Row, typename Used>
   void apply_rows(const Delta& delta, int64_t highest_used);
-  template <bool kOverlaid, typename Row, typename Used>
+  template <typename Row, typename Used>
   void apply_narrow(const Delta& delta, bool inside);
+  template <typename Row, typename Used>
+  void apply_bytes(const Delta& delta);
+  template <typename Row, typename Used>
+  void overlay_again(const Delta& delta);
+  template <typename Row, typename Used>
+  void show_narrow(const Delta& delta, size_t i);
   template <typename Row>
   void find_toggled(const Delta& delta);
   template <size_t R, bool kOverlaid, typename Row, typename Used>
@@ -176,6 +182,7 @@ class ClusterView {
   std::vector<ExpiringOverlay> expiring_;  // [P]
   std::vector<int64_t> overlaid_;          // [P]: rows with something laid over them
   std::vector<int32_t> dirty_;             // rows whose overlay ended in this apply
+  std::vector<int8_t> room_;               // limit - used of the rows of this delta
   std::vector<int32_t> toggled_;           // rows that this apply opens or closes
   std::map<int64_t, Ticket> tickets_;
   int64_t next_ticket_ = 1;

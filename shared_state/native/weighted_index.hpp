@@ -242,12 +242,14 @@ class WeightedIndex {
   void toggle_unsummed(std::span<const int32_t> rows, size_t partition) {
     const bool one_weight = layout_->only_group[partition] != IndexLayout::kSeveral &&
                             layout_->even_weight[layout_->only_group[partition]] != 0;
-    if (!one_weight || !scores_.empty()) {
+    if (!scores_.empty()) {
       for (const int32_t row : rows) toggle(row, partition);
     } else if (list_.are_short()) {
-      toggle_of_one_weight<uint16_t>(rows, partition);
+      one_weight ? toggle_of_one_weight<uint16_t>(rows, partition)
+                 : toggle_of_many_weights<uint16_t>(rows, partition);
     } else {
-      toggle_of_one_weight<uint32_t>(rows, partition);
+      one_weight ? toggle_of_one_weight<uint32_t>(rows, partition)
+                 : toggle_of_many_weights<uint32_t>(rows, partition);
     }
   }
   void resum(size_t partition) {
@@ -367,6 +369,35 @@ class WeightedIndex {
       erase_unsummed(row, partition);
     } else {
       insert_unsummed(row, partition);
+    }
+  }
+
+  // toggle() of each row, where the sums of scores are not kept.
+  template <class T>
+  void toggle_of_many_weights(std::span<const int32_t> rows, size_t partition) {
+    const int64_t first = layout_->offsets[partition];
+    T* position = position_.as<T>() + first;
+    const uint8_t* weight_class = layout_->weight_class.data() + first;
+    const int64_t* weight = layout_->weight.data() + first;
+    Sum* groups = groups_.data() + partition * kWeightClasses;
+    const uint32_t* start = layout_->start.data() + partition * kWeightClasses;
+    for (const int32_t row : rows) {
+      const size_t at = index(row - first), its_class = weight_class[at];
+      T* list = list_.as<T>() + start[its_class];
+      Sum& group = groups[its_class];
+      uint64_t& word = open_[index(row) / 64];
+      const uint64_t bit = uint64_t{1} << (index(row) % 64);
+      if ((word & bit) == 0) {
+        list[group.count] = static_cast<T>(at);
+        position[at] = static_cast<T>(group.count++);
+        group.weight += weight[at];
+      } else {
+        const T last = list[--group.count];
+        list[position[at]] = last;
+        position[last] = position[at];
+        group.weight -= weight[at];
+      }
+      word ^= bit;
     }
   }
 

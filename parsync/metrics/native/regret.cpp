@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <limits>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -11,8 +11,6 @@
 namespace agora {
 
 namespace {
-
-constexpr int64_t kNeverUs = std::numeric_limits<int64_t>::max();
 
 int64_t sum_of(const std::vector<int64_t>& costs) {
   int64_t sum = 0;

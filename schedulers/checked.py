@@ -7,10 +7,9 @@ in which round, and which rule it broke.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +53,6 @@ class Overdue(BaseException):
         super().__init__(f"has not returned after {limit_s:g} s")
 
 
-_Claimed = TypeVar("_Claimed")
 _PLAN_COLUMNS = ("task", "machine", "request", "gang", "evict", "pending", "pending_reason")
 _BUFFERS = (np.ndarray, bytearray)  # (native code hands its results over as memoryviews)
 _REST = ("machine", "evict", "pending", "pending_reason")  # beside the columns of the tasks
@@ -67,8 +65,8 @@ class CheckedScheduler:
         calling: The call that is under way, "" if none is; other threads and signal handlers may
             read it. Constructors are called here, too (build).
         greedy: The scheduler in native code, if it is a greedy placer of this repository that
-            learns nothing in Python: who calls it (claim_by) gets the plans that
-            plan_and_claim() makes. None for others.
+            learns nothing in Python: its plans are those that plan_and_claim() makes. None for
+            others.
     """
 
     def __init__(
@@ -176,7 +174,15 @@ class CheckedScheduler:
             tasks = self._table.take(task)
             return ClaimedPlan.claim(self.plan(tasks, view, context), tasks, view)
         in_flight = view.claims_in_flight
-        claimed = self.claim_by(self._claiming.plan_and_claim, self._table, task, view, context)
+        self._round += 1
+        self.calling = "plan_and_claim()"
+        try:
+            claimed = self._claiming.plan_and_claim(self._table, task, view, context)
+        except BaseException as error:
+            self._failed(error)
+            raise
+        finally:
+            self.calling = ""
         if claimed.__class__ is not ClaimedPlan:
             got = type(claimed).__name__
             raise self.broken(f"plan_and_claim(): expected a ClaimedPlan, got {got}")
@@ -187,22 +193,6 @@ class CheckedScheduler:
             plan = replace(claimed.plan, partitions_scanned=scanned)
             return claimed._replace(plan=plan)
         return claimed
-
-    def claim_by(self, plan: Callable[..., _Claimed], *arguments: Any) -> _Claimed:
-        """Call what plans a round and takes its claims out of the view, with these arguments.
-
-        Raises:
-            ContractBroken: It raised.
-        """
-        self._round += 1
-        self.calling = "plan_and_claim()"
-        try:
-            return plan(*arguments)
-        except BaseException as error:
-            self._failed(error)
-            raise
-        finally:
-            self.calling = ""
 
     @property
     def unplaceable(self) -> UnplaceableUnits | None:

@@ -44,6 +44,7 @@ class Mutation:
 
 CELL = "tests/properties/test_cell_reference.py"
 COMMIT = "shared_state/native/commit.cpp"
+AGENT = "parsync/protocols/native/optimistic_agent.cpp"
 MUTATIONS = (
     Mutation(
         "a stale claim is told that the machine is full",
@@ -103,24 +104,38 @@ MUTATIONS = (
     ),
     Mutation(
         "a view is not settled when the cell has answered",
-        "parsync/protocols/optimistic/commits.py",
-        "        self._view.cell.settle(round_.ticket, result.reason, result.version)\n",
+        AGENT,
+        "  parts_.cell.settle(round.plan.ticket, result.reason.span(), result.version.span());\n",
         "",
         "tests/replay/test_golden_runs.py",
     ),
     Mutation(
         "an evicted task is not queued again",
-        "parsync/protocols/optimistic/agent.py",
-        "return self._submitted(now_us, QueuedTasks.new(event.task, 0))",
-        "return []",
+        AGENT,
+        "return submit(now_us, ended.task, false, effects);",
+        "return;",
         "tests/unit/test_agent.py",
     ),
     Mutation(
         "a rejected task is not offered again",
-        "parsync/protocols/optimistic/agent.py",
-        "self._queue.on_committed(round_, losers)",
-        "self._queue.on_committed(round_, NO_TASKS)",
+        AGENT,
+        "  end_round(now_us, round, losers, effects);\n",
+        "  end_round(now_us, round, {}, effects);\n",
         "tests/unit/test_agent.py",
+    ),
+    Mutation(
+        "an agent without room does not ask again when its scheduler wants",
+        AGENT,
+        "const bool is_asked = retry_wanted_us_ && *retry_wanted_us_ <= now_us;",
+        "const bool is_asked = false;",
+        "tests/unit/test_agent.py tests/replay/test_golden_runs.py",
+    ),
+    Mutation(
+        "of the tasks that ended since a synchronisation, only the last are told",
+        "parsync/core/native/master.cpp",
+        "  if (events.size() == 1) return *events[0];\n",
+        "  return *events.back();\n",
+        "tests/unit/test_ends_before_sync.py",
     ),
     Mutation(
         "the age of a partition counts from its first synchronisation",

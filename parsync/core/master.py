@@ -3,9 +3,9 @@ of what became of them. It is native (native/master.cpp)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from enum import IntEnum
 from typing import Any
-
-import numpy as np
 
 from parsync.core._native import Master
 from parsync.core.quotas import TaskQuotas
@@ -16,16 +16,24 @@ from shared_state.observed_cell import observers_of
 from shared_state.tasks import Int32, Int64, TaskBatch
 
 
+class EndsNotice(IntEnum):
+    """When an agent is notified that its tasks have finished (TasksEnded). Of tasks that lose their
+    place, all agents are notified at once."""
+
+    NEVER = 0
+    AT_ONCE = 1
+    BEFORE_SYNC = 2  # of all since the last sync, before the answer to its SyncRequest
+
+
 class MasterCore(Master):
     """Sans-I/O master of one cell.
 
     table: every task (row = id), for the requests of ended tasks. initial_task int64[k],
-    initial_machine int32[k], initial_owner int32[k]: what runs at time 0. wants_ends: bool[N], the
-    agents that are notified when their tasks finish. All are notified of evictions and lost
-    machines. watchers: the addresses that are notified of every start, end and machine change; of
-    ends, the worker pool is notified of those that it did not report. quotas: the quota groups of
-    the tasks, if they have some: what these hold is recorded, and their shares if the arm divides
-    the cell among them.
+    initial_machine int32[k], initial_owner int32[k]: what runs at time 0. ends_notice: when each
+    agent is notified that its tasks have finished. watchers: the addresses that are notified of
+    every start, end and machine change; of ends, the worker pool is notified of those that it did
+    not report. quotas: the quota groups of the tasks, if they have some: what these hold is
+    recorded, and their shares if the arm divides the cell among them.
     """
 
     def __init__(
@@ -35,7 +43,7 @@ class MasterCore(Master):
         initial_task: Int64,
         initial_machine: Int32,
         initial_owner: Int32,
-        wants_ends: np.ndarray,
+        ends_notice: Sequence[EndsNotice],
         sample_us: int,
         watchers: tuple[int, ...] = (),
         quotas: TaskQuotas | None = None,
@@ -48,7 +56,7 @@ class MasterCore(Master):
             initial_task,
             initial_machine,
             initial_owner,
-            wants_ends.tolist(),
+            [int(notice) for notice in ends_notice],
             sample_us,
             list(watchers),
             int(cell.spec.capacity[:, 0].sum()),
@@ -75,11 +83,14 @@ class MasterCore(Master):
 
     def checkpoint(self) -> Any:
         """The whole state: the cell's, and the master's own."""
-        return self.cell.checkpoint(), self.epoch, self.running, self._records.held()
+        held, waiting = self._records.held(), self.waiting_ends()
+        return self.cell.checkpoint(), self.epoch, self.running, held, waiting
 
     def restore(self, state: Any) -> None:
         """Take the state of the same run's master. Errors as Cell.restore."""
-        cell, epoch, running, held = state
+        cell, epoch, running, held, waiting = state
         self.cell = Cell.restore(self.cell.spec, self.cell.partitioning, cell, self.cell.priority)
         self.restore_counts(epoch, running)
         self._records.restore(held)
+        for agent, ended in waiting:
+            self.add_waiting_ends(agent, ended)

@@ -20,8 +20,15 @@ ROUND_COLUMNS = tuple(TABLES["rounds"])[2:]
 NO_TASKS = np.zeros(0, np.int64)
 
 
+def round_figures(plan: Plan) -> list[int] | None:
+    """The figures that a flow scheduler's plan has, as columns of the table `rounds` after time
+    and agent; None for other plans."""
+    return [int(plan.stats.get(column, 0)) for column in ROUND_COLUMNS] if plan.stats else None
+
+
 class AgentLog(_native.AgentLog):  # type: ignore[misc] # compiled
-    """Measurements of agent `agent`; see tables.py for what each column means.
+    """Measurements of agent `agent`; see tables.py for what each column means. They wait in
+    `records` until they are handed out.
 
     Calls raise ValueError, and have added nothing, for tasks, machines or reasons that do not exist
     and for columns of another length or dtype.
@@ -30,19 +37,19 @@ class AgentLog(_native.AgentLog):  # type: ignore[misc] # compiled
     def __init__(
         self, agent: int, cell: CellSpec, table: TaskBatch, catalog: PreferenceCatalog
     ) -> None:
-        self._records = Measurements()
+        self.records = Measurements()
         super().__init__(
             agent,
             np.ascontiguousarray(table.job, np.int64),
             np.ascontiguousarray(table.submit_us, np.int64),
             np.ascontiguousarray(table.preference, np.int32),
             native_columns(catalog, cell),
-            self._records,
+            self.records,
         )
 
     def flush(self) -> list[Record]:
         """Everything since the last flush."""
-        return self._records.flush()
+        return self.records.flush()
 
     def sync(self, now_us: int, partition: int, age_us: int, rows: int) -> None:
         """A partition of the view was refreshed, which had been of that age: so many rows."""
@@ -51,8 +58,9 @@ class AgentLog(_native.AgentLog):  # type: ignore[misc] # compiled
     def round(self, now_us: int, plan: Plan, decision_us: int) -> None:
         """A decision round: its decision time, and the figures that a flow scheduler's plan has."""
         self.decided(decision_us)
-        if plan.stats:
-            super().round(now_us, [int(plan.stats.get(column, 0)) for column in ROUND_COLUMNS])
+        figures = round_figures(plan)
+        if figures is not None:
+            super().round(now_us, figures)
 
     def decided(self, decision_us: int) -> None:
         """The decision time of a round, which makes the agent busy."""

@@ -30,6 +30,11 @@ class ProtocolCapability(StrEnum):
     # want to know of ends are told in any case.
     WANTS_ENDS = "wants_ends"
 
+    # Its agents plan on what the master told them when they last synchronised (SyncRequest). So an
+    # agent whose scheduler wants to know of ends is told of them then, all at once, and not
+    # whenever tasks finish.
+    SYNCHRONISES = "synchronises"
+
     # With a group's options, the tasks of a gang are committed together or not at all. Without it,
     # gangs may be torn; a run that has gangs says so.
     COMMITS_GANGS_WHOLE = "commits_gangs_whole"

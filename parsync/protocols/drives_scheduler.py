@@ -14,20 +14,16 @@ class DrivesScheduler:
     Attributes:
         name: The group's name and the agent's place in it.
         scheduler: The scheduler.
-        queued: Tasks that were submitted and are neither committed nor given up.
     """
 
     name: str
     scheduler: CheckedScheduler
-    queued: int
-    _activity: IntEnum
-    _rounds: int
 
-    @property
-    def doing(self) -> str:
-        """What it does at the moment, in a few words."""
-        doing = self._activity.name.lower().replace("_", " ")
-        return f"{self.name} {doing}, {self.queued:,} queued, {self._rounds:,} rounds"
+    def doing_text(self, activity: IntEnum, queued: int, rounds: int) -> str:
+        """What it does at the moment, in a few words, with its queued tasks and its rounds so
+        far."""
+        doing = activity.name.lower().replace("_", " ")
+        return f"{self.name} {doing}, {queued:,} queued, {rounds:,} rounds"
 
     @property
     def calling(self) -> str:

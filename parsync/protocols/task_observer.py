@@ -9,7 +9,7 @@ from parsync.core.events import TasksAdopted, TasksEnded
 from schedulers.checked import CheckedScheduler
 from schedulers.interface import ChangeKind, Plan, TaskChanges
 from shared_state.tasks import Int32, Int64
-from shared_state.transaction import CommitResult, Reason
+from shared_state.transaction import CommitResult, Reason, Transaction
 
 # numpy compares with plain numbers three times as fast as with enums
 _ACCEPTED, _DUPLICATE = int(Reason.ACCEPTED), int(Reason.DUPLICATE)
@@ -38,18 +38,21 @@ class TaskObserver:
         return change
 
     def on_outcome(
-        self, now_us: int, plan: Plan, result: CommitResult, count: int
+        self, now_us: int, claims: Plan | Transaction, result: CommitResult, count: int
     ) -> NDArray[np.bool_] | None:
         """The cell answered the claims of a plan.
 
         Args:
+            claims: The plan, or its transaction.
             count: The number of accepted claims.
 
         Returns:
             The rejected claims, bool[k], without duplicates; None if all were accepted.
         """
-        if count == len(plan.task):
-            self._observe(ChangeKind.COMMITTED, now_us, plan.task, plan.machine, result.allocation)
+        if count == len(claims.task):
+            self._observe(
+                ChangeKind.COMMITTED, now_us, claims.task, claims.machine, result.allocation
+            )
             return None
         accepted = result.reason == _ACCEPTED
         rejected: NDArray[np.bool_] = ~accepted & (result.reason != _DUPLICATE)
@@ -58,7 +61,7 @@ class TaskObserver:
         for kind, rows in ((ChangeKind.REJECTED, rejected), (ChangeKind.COMMITTED, accepted)):
             if count or kind is ChangeKind.REJECTED:
                 self._observe(
-                    kind, now_us, plan.task[rows], plan.machine[rows], result.allocation[rows]
+                    kind, now_us, claims.task[rows], claims.machine[rows], result.allocation[rows]
                 )
         return rejected
 

@@ -13,7 +13,7 @@ from parsync.core.agent import Agent
 from parsync.core.arrivals import ArrivalSource
 from parsync.core.codec import Codec
 from parsync.core.coordinator import Coordinator
-from parsync.core.master import MasterCore
+from parsync.core.master import EndsNotice, MasterCore
 from parsync.core.node_side import NodeSide
 from parsync.core.participant import CellSide
 from parsync.core.quota_rounds import QuotaRounds
@@ -164,7 +164,7 @@ class Assembly:
 
     def master(self) -> MasterCore:
         workload = self.workload
-        wants_ends = [self._wants_ends(self.arm.group_of(i)) for i in range(self.arm.agents)]
+        ends_notice = [self._ends_notice(self.arm.group_of(i)) for i in range(self.arm.agents)]
         _, initial_owner = self.owners()
         return MasterCore(
             cell=Cell(workload.cell, self.partitioning, self.eviction_priority),
@@ -172,7 +172,7 @@ class Assembly:
             initial_task=workload.initial.task,
             initial_machine=workload.initial.machine,
             initial_owner=initial_owner,
-            wants_ends=np.array(wants_ends),
+            ends_notice=ends_notice,
             sample_us=self.arm.sample_us,
             watchers=self._watchers(),
             quotas=self._observed_quotas,
@@ -225,12 +225,14 @@ class Assembly:
         others = (MASTER, WORKERS, COORDINATOR, ARRIVALS)
         return frozenset((*range(self.arm.agents), *others, *cell_side))
 
-    def _wants_ends(self, group: GroupSpec) -> bool:
-        return (
-            self.arm.quotas is not None  # what ends makes room
-            or Capability.WANTS_ENDS in group.capabilities
-            or ProtocolCapability.WANTS_ENDS in capabilities_of(group)
-        )
+    def _ends_notice(self, group: GroupSpec) -> EndsNotice:
+        protocol = capabilities_of(group)
+        if self.arm.quotas is not None or ProtocolCapability.WANTS_ENDS in protocol:
+            return EndsNotice.AT_ONCE  # what ends makes room
+        if Capability.WANTS_ENDS not in group.capabilities:
+            return EndsNotice.NEVER
+        synchronises = ProtocolCapability.SYNCHRONISES in protocol
+        return EndsNotice.BEFORE_SYNC if synchronises else EndsNotice.AT_ONCE
 
     @cached_property
     def quotas(self) -> TaskQuotas | None:

@@ -128,6 +128,10 @@ class AuditedMaster:
             self._auditor.agent = event.agent
         return self._master.handle(now_us, event)
 
+    def forget_ends(self, agent: int) -> None:
+        """As Master.forget_ends."""
+        self._master.forget_ends(agent)
+
     def finish(self, now_us: int) -> list[Record]:
         """As Participant.finish."""
         return self._master.finish(now_us)

@@ -19,6 +19,9 @@ class GatheredRecords:
     Args:
         tables: Those of the run.
         on_record: Called with what has been gathered, by hand_out().
+
+    Attributes:
+        rows: What has been gathered.
     """
 
     def __init__(self, tables: Tables, on_record: RecordListener) -> None:
@@ -27,7 +30,7 @@ class GatheredRecords:
             for name, schema in tables.items()
             if all(np.dtype(dtype).kind == "i" for dtype in schema.dtypes.values())
         }
-        self._measurements = Measurements({name: tables[name] for name in self._columns})
+        self.rows = Measurements({name: tables[name] for name in self._columns})
         self._on_record = on_record
 
     def take(self, record: Record) -> None:
@@ -35,9 +38,9 @@ class GatheredRecords:
         at once, after those that wait."""
         columns = record.columns
         if self._columns.get(record.table) == list(columns):
-            rows = len(next(iter(columns.values())))
+            count = len(next(iter(columns.values())))
             try:
-                self._measurements.add(record.table, rows, *columns.values())
+                self.rows.add(record.table, count, *columns.values())
             except (TypeError, ValueError, BufferError):
                 pass  # who takes it says what is wrong with it
             else:
@@ -47,5 +50,5 @@ class GatheredRecords:
 
     def hand_out(self) -> None:
         """Hand out what has been gathered, a Record per table."""
-        for record in self._measurements.flush():
+        for record in self.rows.flush():
             self._on_record(record)

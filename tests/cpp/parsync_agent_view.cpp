@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "agent_tables.hpp"
 #include "check.hpp"
 #include "parsync/protocols/native/agent_view.hpp"
 
@@ -15,19 +16,6 @@ static Draws draw(17);
 namespace {
 
 constexpr size_t kRows = 4, kPartitions = 5;
-
-const std::vector<agora::TableLayout> kTables{
-    {"tasks", {8, 8, 4, 4, 8, 8, 8, 4, 1, 1, 1, 8, 8}},
-    {"commits", {4, 8, 8, 8, 8, 1, 4, 4, 4, 4, 4, 4, 4, 4}},
-    {"job_attempts", {4, 8, 8, 8, 8, 8, 8, 8}},
-    {"rejections", {8, 4, 8, 4, 1, 4, 8, 8, 8}},
-    {"syncs", {4, 4, 8, 8, 4}},
-    {"agents", {8, 4, 8, 8, 1, 8, 8, 8}},
-    {"unplaceable", {8, 4, 8, 1}},
-    {"waiting", {8, 4, 1, 8, 4, 8, 8}},
-    {"holds", {8, 4, 8, 8, 8}},
-    {"rounds", {8, 4, 8, 8, 8, 8, 8, 8, 8}},
-};
 
 template <class Call>
 void check_refused(Call call) {
@@ -64,7 +52,7 @@ agora::SyncReply reply_of(int64_t epoch, const std::vector<agora::PartitionDelta
 struct World {
   std::vector<int64_t> offsets{0, 0}, none{}, zero{0}, limit;
   std::vector<int32_t> none32{};
-  agora::Measurements records{kTables};
+  agora::Measurements records{kAgentTables};
   agora::AgentLog log;
   agora::ClusterView cell;
 

@@ -63,6 +63,7 @@ class World {
       heap_.pop();
       deliver(entry);
     }
+    for (const Entry& entry : last_sync()) deliver(entry);
     CHECK(arrivals_.exhausted() && arrivals_.submitted() == static_cast<int64_t>(kTasks));
     CHECK(master_.running() == 0 && workers_.pending_ends() == 0);
     for (size_t task = 0; task < kTasks; ++task) CHECK(finished_[task] == 1);
@@ -114,7 +115,7 @@ class World {
     std::fill_n(requests, kTasks, 1);
     made.request = request;
     made.priority = SharedColumn<int32_t>::filled(kTasks, 0);
-    made.wants_ends = {true, true};
+    made.ends_notice = {EndsNotice::AtOnce, EndsNotice::BeforeSync};
     made.sample_us = kSampleUs;
     made.capacity = static_cast<int64_t>(kMachines) * 2;
     made.partition_offsets = column(offsets_);
@@ -175,6 +176,26 @@ class World {
     }
   }
 
+  // What the agent that is notified of ends with its syncs learns from one at the end.
+  std::vector<Entry> last_sync() {
+    Effects effects;
+    master_.handle(1'000'000, std::make_shared<const SyncRequest>(sync_of(1)), effects);
+    std::vector<Entry> entries;
+    for (const Effect& effect : effects.list()) {
+      const auto& send = std::get<Send>(effect);
+      entries.push_back({1'000'000, send.event->priority(), ++sequence_, send.to, send.event});
+    }
+    CHECK(!entries.empty() && entries.back().event->key() == SyncReply::kType.key());
+    CHECK(master_.waiting_ends().empty());
+    return entries;
+  }
+
+  static SyncRequest sync_of(int64_t agent) {
+    SyncRequest request;
+    request.agent = agent;
+    return request;
+  }
+
   // An agent that claims anything at once, and now and then evicts one of its own tasks.
   void agent(int64_t now_us, int64_t index, const EventPtr& event, Effects& effects) {
     if (event->key() == TasksSubmitted::kType.key()) {
@@ -185,6 +206,7 @@ class World {
       const auto& ended = as<TasksEnded>(event);
       for (const int64_t task : ended.task) running_[index].erase(task);
       if (ended.change == static_cast<int64_t>(ChangeKind::Finished)) {
+        CHECK(index == 0 || ended.task.size() == ended.version.size());
         for (const int64_t task : ended.task) ++finished_[static_cast<size_t>(task)];
         return;
       }
@@ -192,7 +214,9 @@ class World {
           ended.task.size();
       return claim(now_us, index, {ended.task.begin(), ended.task.end()}, effects);
     }
+    if (event->key() == SyncReply::kType.key()) return;
     CHECK(event->key() == CommitReply::kType.key());
+    if (draw(4) == 0) effects.send(kMaster, sync_of(index));
     const CommitResult& result = *as<CommitReply>(event).result;
     const std::vector<int64_t> claimed = claims_[{index, result.sequence}];
     std::vector<int64_t> again;

@@ -5,6 +5,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "agent_tables.hpp"
 #include "check.hpp"
 #include "parsync/metrics/native/agent_log.hpp"
 
@@ -79,19 +80,6 @@ void check_refused(Call call) {
 
 using Rows = std::vector<std::vector<int64_t>>;
 
-const std::vector<agora::TableLayout> kTables{
-    {"tasks", {8, 8, 4, 4, 8, 8, 8, 4, 1, 1, 1, 8, 8}},
-    {"commits", {4, 8, 8, 8, 8, 1, 4, 4, 4, 4, 4, 4, 4, 4}},
-    {"job_attempts", {4, 8, 8, 8, 8, 8, 8, 8}},
-    {"rejections", {8, 4, 8, 4, 1, 4, 8, 8, 8}},
-    {"syncs", {4, 4, 8, 8, 4}},
-    {"agents", {8, 4, 8, 8, 1, 8, 8, 8}},
-    {"unplaceable", {8, 4, 8, 1}},
-    {"waiting", {8, 4, 1, 8, 4, 8, 8}},
-    {"holds", {8, 4, 8, 8, 8}},
-    {"rounds", {8, 4, 8, 8, 8, 8, 8, 8, 8}},
-};
-
 // k random claims of random tasks.
 struct Claims {
   std::vector<int64_t> task, synced_us, age_us;
@@ -119,7 +107,7 @@ struct Claims {
 // The log of agent 3 beside what it should have written.
 class Checked {
  public:
-  Checked() : records_(kTables), log_(3, world_.table(), world_.catalog(), records_) {}
+  Checked() : records_(kAgentTables), log_(3, world_.table(), world_.catalog(), records_) {}
 
   void commit(int64_t round, bool of_round) {
     const int64_t at_us = 10'000 + round, cell_us = at_us - round % 7;
@@ -264,7 +252,7 @@ int main() {
   checked.check_all();
 
   const World world;
-  agora::Measurements records(kTables);
+  agora::Measurements records(kAgentTables);
   agora::AgentLog log(3, world.table(), world.catalog(), records);
   const std::vector<int64_t> task{0}, other{kTasks - 1}, none{kTasks};
   check_refused([&] { log.attempts({0, 1, task, other}); });
@@ -273,13 +261,13 @@ int main() {
   for (size_t table = 0; table < records.tables(); ++table) CHECK(records.rows(table).rows() == 0);
 
   check_refused([&] {
-    auto tables = kTables;
+    auto tables = kAgentTables;
     tables[1].bytes[0] = 8;
     agora::Measurements others(tables);
     agora::AgentLog(3, world.table(), world.catalog(), others);
   });
   check_refused([&] {
-    agora::Measurements others({kTables.begin(), kTables.begin() + 3});
+    agora::Measurements others({kAgentTables.begin(), kAgentTables.begin() + 3});
     agora::AgentLog(3, world.table(), world.catalog(), others);
   });
   check_refused(

@@ -52,7 +52,7 @@ def test_a_call_that_is_under_way_when_a_run_is_stopped_is_named(
     monkeypatch.setattr(host, "_last_step", lambda: pytest.fail("the loop may be in a step"))
     outcome = fake.finish(quiet=False, partial=True)
     (note,) = outcome.notes
-    assert note.startswith("scheduler 'random-1' of kind 'random', round ")
+    assert note.startswith("scheduler 'random-1' of kind 'random', ")
     assert note.endswith(": plan() has not returned after 15 s: the run ended meanwhile")
 
 

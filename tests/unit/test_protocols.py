@@ -200,7 +200,7 @@ def test_a_wrong_option_of_the_optimistic_protocol_is_named(
         (
             "broken_protocol:UNKNOWN_CAPABILITY",
             "unknown capability 'flies'; known: commits_gangs_whole, obeys_quotas, passes_demand, "
-            "runs_schedulers, shows_running, wants_ends",
+            "runs_schedulers, shows_running, synchronises, wants_ends",
         ),
         ("broken_protocol:NO_CHECK", "check: expected a callable, got a NoneType"),
         (
@@ -243,7 +243,7 @@ def test_capabilities_may_be_a_set(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (
             "FLIES",
             "unknown capability 'flies'; known: commits_gangs_whole, obeys_quotas, passes_demand, "
-            "runs_schedulers, shows_running, wants_ends",
+            "runs_schedulers, shows_running, synchronises, wants_ends",
         ),
         ("NO_SET", "capabilities: expected a set of ProtocolCapability, got a NoneType"),
         (

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from parsync.core.events import CommitRequest, MachinesChanged, Started, TasksFinished
-from parsync.core.master import MasterCore
+from parsync.core.master import EndsNotice, MasterCore
 from parsync.metrics.regret import DecisionRegret, RegretWatch
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.cell import Cell
@@ -65,7 +65,7 @@ class World:
             self.workload.initial.task,
             self.workload.initial.machine,
             np.zeros(len(initial), np.int32),
-            np.zeros(2, bool),
+            [EndsNotice.NEVER] * 2,
             1 << 40,
         )
         self.watch = RegretWatch(self.workload, settle_us, seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,21 +12,17 @@ from hypothesis import strategies as st
 
 from parsync.core.addresses import CELL_SIDE
 from parsync.core.events import SyncReply
-from parsync.core.queued_tasks import QueuedTasks
 from parsync.metrics.agent_log import AgentLog
 from parsync.protocols.optimistic.agent_view import AgentView
-from parsync.protocols.optimistic.round_planner import RoundPlanner
-from parsync.protocols.optimistic.rounds import Round
+from parsync.protocols.optimistic.round_planner import ScheduledRounds, native_planner
 from parsync.protocols.optimistic.sync.policy import SyncContext
-from parsync.protocols.optimistic.sync.registry import make_sync_policy
-from parsync.protocols.optimistic.sync.schedule import SyncSchedule
 from parsync.protocols.spec import AgentEnvironment, Environment, Member
 from schedulers import registry
 from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import Counted, DecisionClock, Measured, Modelled, ModelledByClass
-from schedulers.greedy.base import GreedyOptions
+from schedulers.greedy.base import GreedyOptions, claimed_plan
 from schedulers.interface import (
-    ContractBroken,
+    ClaimedPlan,
     PartitionRanking,
     PendingReason,
     Plan,
@@ -34,7 +31,7 @@ from schedulers.interface import (
 from schedulers.unplaceable import NEVER_US, UnplaceableUnits
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
-from shared_state.tasks import NO_GANG, CellSpec, PreferenceCatalog, TaskBatch
+from shared_state.tasks import NO_GANG, CellSpec, Int64, PreferenceCatalog, TaskBatch
 from shared_state.transaction import ConflictCheck
 from tests.unit.agent_bench import OPTIONS, SAMPLE_US
 
@@ -108,9 +105,9 @@ def planner(
     clock: DecisionClock,
     checks_seqnum: bool,
     kind: str,
-    native: bool,
-) -> tuple[RoundPlanner, AgentView]:
-    """The planner of agent 0, with a view of the cell as it is."""
+) -> tuple[Any, ScheduledRounds, AgentView]:
+    """The planners of agent 0, native (None if it has none) and by calls, with a view of the cell
+    as it is, which both plan on."""
     scheduler = CheckedScheduler.build(
         registry.get(kind),
         GreedyOptions(),
@@ -119,19 +116,21 @@ def planner(
         units,
     )
     assert scheduler.greedy is not None
-    if not native:
-        scheduler.greedy = None
     [member] = shared.members
     environment = AgentEnvironment(shared, 0, "agent-0", member, scheduler, clock, None, units)
     view = AgentView(environment, CONTEXT, checks_seqnum)
     log = AgentLog(0, shared.cell, shared.table, shared.catalog)
-    schedule = SyncSchedule(make_sync_policy("state_aligned", {}, CONTEXT), PARTITIONS)
     deltas = tuple(cell.delta_since(p, 0, 10 + p, checks_seqnum) for p in range(PARTITIONS))
     view.start(0)
-    view.on_reply(20, SyncReply(0, deltas), 0, log, schedule)
+    view.on_reply(20, SyncReply(0, deltas), 0, log, np.zeros(PARTITIONS, np.int64))
     check = ConflictCheck.SEQUENCE_NUMBER if checks_seqnum else ConflictCheck.RESOURCE_FIT
     policy = replace(OPTIONS.policy(), conflict_check=check)
-    return RoundPlanner(environment, scheduler, view, policy, 900), view
+    native = native_planner(environment, scheduler, view, policy)
+    return native, ScheduledRounds(environment, scheduler, view, policy), view
+
+
+def plan_natively(native: Any, view: AgentView, task: Int64, *round_: int) -> ClaimedPlan:
+    return claimed_plan(native.plan(view.cell, task, *round_, view.order), task)
 
 
 @given(
@@ -153,55 +152,46 @@ def test_native_rounds_are_those_that_calls_of_the_scheduler_plan(
     now_us: int,
 ) -> None:
     shared, units, cell = world(seed, checks_seqnum)
-    both = [
-        planner(shared, units, cell, clock, checks_seqnum, kind, native) for native in (True, False)
-    ]
-    for number, task in enumerate(offered):
-        rounds = []
-        for planning, view in both:
-            tasks = QueuedTasks.new(np.array(task, np.int64), 1)
-            round_ = Round(number, now_us, ranking, tasks, 1)
-            planning.plan(round_, now_us)
-            most = planning.most_tasks(now_us, now_us + 500, ranking)
-            rounds.append(
-                (round_, planning.decision_us(round_, 12_345), most, view.cell.free.copy())
-            )
-        (one, *of_one), (other, *of_other) = rounds
-        for mine, others in zip(of_one, of_other, strict=True):
-            assert np.array_equal(mine, others)
-        assert one.plan is not None and other.plan is not None
+    native, _, view = planner(shared, units, cell, clock, checks_seqnum, kind)
+    if native is None:
+        assert isinstance(clock, DoubleTime)
+        return
+    _, calls, other_view = planner(shared, units, cell, clock, checks_seqnum, kind)
+    for number, ids in enumerate(offered):
+        task = np.array(ids, np.int64)
+        one = plan_natively(native, view, task, number, now_us, int(ranking))
+        other = calls.plan(task, number, int(ranking), now_us)
+        assert np.array_equal(view.cell.free, other_view.cell.free)
+        assert native.decision_us(12_345) == calls.decision_us(12_345)
         for field in fields(Plan):
             mine, others = (getattr(plan, field.name) for plan in (one.plan, other.plan))
             assert np.array_equal(mine, others), field.name
             assert getattr(mine, "dtype", None) == getattr(others, "dtype", None), field.name
         assert (one.ticket, one.in_full) == (other.ticket, other.in_full)
-        assert (one.plan.task is one.offered.task) == one.in_full
-        for name in ("synced_us", "seqnum"):
-            mine, others = getattr(one, name), getattr(other, name)
-            assert mine is others is None or (
-                mine.dtype == others.dtype and np.array_equal(mine, others)
-            )
+        assert (one.plan.task is task) == one.in_full
+        assert np.array_equal(one.synced_us, other.synced_us)
+        if other.seqnum is None:
+            assert not checks_seqnum
+        else:
+            assert native.seqnum.dtype == other.seqnum.dtype == np.uint32
+            assert np.array_equal(native.seqnum, other.seqnum)
 
 
 def test_tasks_that_can_never_be_placed_are_left_out_of_native_rounds() -> None:
     shared, units, cell = world(1, False)
     never = units.among(np.arange(TASKS), 60)
     assert never is not None and 0 < never.sum() < TASKS
-    planning, _ = planner(shared, units, cell, Modelled(0, 1000, 0), False, "random", True)
-    round_ = Round(1, 60, PartitionRanking.OPTIMISTIC, QueuedTasks.new(np.arange(TASKS), 1), 1)
-    planning.plan(round_, 60)
-    assert round_.plan is not None
-    too_large = round_.plan.pending_reason == PendingReason.TOO_LARGE
-    assert round_.plan.pending[too_large].tolist() == np.flatnonzero(never).tolist()
-    assert planning.decision_us(round_, 0) == TASKS - never.sum()
+    native, _, view = planner(shared, units, cell, Modelled(0, 1000, 0), False, "random")
+    plan = plan_natively(native, view, np.arange(TASKS), 1, 60, PartitionRanking.OPTIMISTIC).plan
+    too_large = plan.pending_reason == PendingReason.TOO_LARGE
+    assert plan.pending[too_large].tolist() == np.flatnonzero(never).tolist()
+    assert native.decision_us(0) == TASKS - never.sum()
 
 
 @pytest.mark.parametrize("task", [[TASKS], [-1]])
-def test_what_a_native_round_may_not_be_about_ends_the_arm(task: list[int]) -> None:
+def test_a_native_round_about_no_task_of_the_run_is_refused(task: list[int]) -> None:
     shared, units, cell = world(1, False)
-    planning, view = planner(shared, units, cell, CLOCKS[0], False, "random", True)
-    offered = QueuedTasks.new(np.array(task), 1)
-    round_ = Round(1, 20, PartitionRanking.OPTIMISTIC, offered, 1)
-    with pytest.raises(ContractBroken, match="there is no such task"):
-        planning.plan(round_, 20)
+    native, _, view = planner(shared, units, cell, CLOCKS[0], False, "random")
+    with pytest.raises(ValueError, match="there is no such task"):
+        plan_natively(native, view, np.array(task), 1, 20, PartitionRanking.OPTIMISTIC)
     assert view.cell.claims_in_flight == 0

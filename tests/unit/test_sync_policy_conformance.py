@@ -9,12 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from parsync.core.effects import SetTimer
+from parsync.protocols.optimistic.events import SyncDue
 from parsync.protocols.optimistic.sync import registry
-from parsync.protocols.optimistic.sync.checked import CheckedSyncPolicy, SyncPolicyBroken
+from parsync.protocols.optimistic.sync.checked import (
+    LATEST_US,
+    CheckedSyncPolicy,
+    SyncPolicyBroken,
+    make_checked_policy,
+)
 from parsync.protocols.optimistic.sync.conformance import NonConformance, check_sync_policy
 from parsync.protocols.optimistic.sync.limits import check_gap, check_partitions
 from parsync.protocols.optimistic.sync.policy import PeriodicSync, SyncContext, SyncFeedback
 from parsync.protocols.optimistic.sync.registry import SyncPolicySpec
+from parsync.protocols.optimistic.sync.schedule import SyncSchedule
 from shared_state.errors import AgoraError
 from shared_state.random import Stream
 
@@ -334,3 +342,36 @@ def test_a_broken_answer_in_a_run_names_policy_scheduler_and_synchronisation() -
         "sync policy 'mine' of scheduler 'a-0', synchronisation 1: partitions: expected an int32 "
         "array, got a int, 1"
     )
+
+
+@pytest.mark.parametrize(
+    ("latest", "rule"),
+    [
+        (lambda s, now_us: 2.5, "latest: expected an int or None, got a float, 2.5"),
+        (lambda s, now_us: 1 << 63, f"latest: expected an int or None, got a int, {1 << 63}"),
+        (lambda s, now_us: s.wrong, "AttributeError: 'Changed' object has no attribute 'wrong'"),
+    ],
+)
+def test_a_wrong_number_of_the_latest_is_named(latest: Any, rule: str) -> None:
+    policy = of(Everything, latest=latest)({}, SyncContext(1000, 2, 0, 1, 0))
+    schedule = SyncSchedule(make_checked_policy(policy, "mine", "a-0", 2), 2)
+    schedule.start(0)
+    with pytest.raises(SyncPolicyBroken) as broken:
+        schedule.on_due(1000, 1, 0, 0, lambda: np.zeros(2, np.int64))
+    assert str(broken.value).startswith(
+        f"sync policy 'mine' of scheduler 'a-0', synchronisation 1: {rule}"
+    )
+
+
+def test_numbers_of_numpy_tell_the_latest_too() -> None:
+    policy = of(Everything, latest=lambda s, now_us: np.int64(now_us // 1000))
+    context = SyncContext(1000, 2, 0, 1, 0)
+    schedule = SyncSchedule(make_checked_policy(policy({}, context), "mine", "a-0", 2), 2)
+    partitions, (timer,) = schedule.on_due(900_000, 1, 0, 0, lambda: np.zeros(2, np.int64))
+    assert partitions.tolist() == [0, 1] and timer == SetTimer(901_000, SyncDue(901))
+
+
+def test_a_time_to_look_again_is_one_that_can_come() -> None:
+    policy = of(Single, retry_us=LATEST_US)({}, SyncContext(1000, 2, 0, 1, 0))
+    with pytest.raises(SyncPolicyBroken, match=f"retry_us: expected less than {LATEST_US}, got"):
+        CheckedSyncPolicy(policy, "mine", "a-0", 2)

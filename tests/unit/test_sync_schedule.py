@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from parsync.core.effects import Effect, SetTimer
+from parsync.protocols import _native
 from parsync.protocols.optimistic.events import SyncDue
+from parsync.protocols.optimistic.sync.checked import CheckedSyncPolicy
 from parsync.protocols.optimistic.sync.policy import PeriodicSync, SyncContext, SyncFeedback
 from parsync.protocols.optimistic.sync.registry import make_sync_policy
 from parsync.protocols.optimistic.sync.schedule import MOST_TOGETHER, SyncSchedule
@@ -43,6 +45,12 @@ class Scripted(PeriodicSync):
         self.feedback.append(feedback)
 
 
+def scheduled(policy: Scripted) -> SyncSchedule:
+    """The schedule of an agent with a policy of a user's."""
+    checked = CheckedSyncPolicy(policy, "scripted", "agent-0", PARTITIONS)
+    return SyncSchedule(checked, PARTITIONS)
+
+
 def timers(effects: list[Effect]) -> list[tuple[int, int]]:
     """(time, k) of each effect, all of which are timers of synchronisations."""
     found = []
@@ -72,19 +80,19 @@ def columns(feedback: SyncFeedback) -> list[list[int]]:
 def test_the_first_timer_is_the_first_that_is_still_to_come(
     start_us: int, first: tuple[int, int]
 ) -> None:
-    schedule = SyncSchedule(Scripted(), PARTITIONS)
+    schedule = scheduled(Scripted())
     assert timers(schedule.start(start_us)) == [first]
     assert schedule.next_us == first[0]
 
 
 def test_each_timer_sets_the_next_and_none_follows_the_last() -> None:
-    schedule = SyncSchedule(Scripted(count=2), PARTITIONS)
+    schedule = scheduled(Scripted(count=2))
     assert timers(schedule.start(0)) == [(100, 1)]
     assert due(schedule, 100, 1) == ([1], [(200, 2)])
     assert schedule.next_us == 200
     assert due(schedule, 200, 2) == ([2], [])
     assert schedule.next_us is None
-    assert SyncSchedule(Scripted(count=0), PARTITIONS).start(0) == []
+    assert scheduled(Scripted(count=0)).start(0) == []
 
 
 @pytest.mark.parametrize(
@@ -100,14 +108,14 @@ def test_each_timer_sets_the_next_and_none_follows_the_last() -> None:
 def test_a_late_timer_does_all_that_is_due_together(
     now_us: int, partitions: list[int], following: tuple[int, int]
 ) -> None:
-    schedule = SyncSchedule(Scripted(), PARTITIONS)
+    schedule = scheduled(Scripted())
     schedule.start(0)
     assert due(schedule, now_us, 1) == (partitions, [following])
     assert schedule.next_us == following[0]
 
 
 def test_a_late_timer_after_the_last_one_stops() -> None:
-    schedule = SyncSchedule(Scripted(count=3), PARTITIONS)
+    schedule = scheduled(Scripted(count=3))
     schedule.start(0)
     assert due(schedule, 1000, 1) == ([1, 2, 3], [])
 
@@ -117,14 +125,14 @@ def test_a_punctual_policy_keeps_its_order_of_refreshing() -> None:
         def partitions(self, k: int) -> Any:
             return np.array([3, 1, 2], np.int32)
 
-    schedule = SyncSchedule(Backwards(), PARTITIONS)
+    schedule = scheduled(Backwards())
     schedule.start(0)
     assert due(schedule, 100, 1)[0] == [3, 1, 2]
 
 
 def test_feedback_sums_claims_conflicts_and_changed_rows_by_partition() -> None:
     policy = Scripted(wants_feedback=True)
-    schedule = SyncSchedule(policy, PARTITIONS)
+    schedule = scheduled(policy)
     schedule.start(0)
     schedule.on_committed(np.array([0, 0, 2], np.int32), np.array([True, False, True]))
     schedule.on_committed(np.array([2, 2, 1], np.int32), np.array([True, False, False]))
@@ -143,7 +151,7 @@ def test_feedback_sums_claims_conflicts_and_changed_rows_by_partition() -> None:
 
 def test_feedback_begins_anew_after_each_time_and_what_was_given_stays() -> None:
     policy = Scripted(wants_feedback=True)
-    schedule = SyncSchedule(policy, PARTITIONS)
+    schedule = scheduled(policy)
     schedule.start(0)
     schedule.on_committed(np.array([1], np.int32), np.array([True]))
     schedule.rows_changed[2] += 9
@@ -159,7 +167,7 @@ def test_feedback_begins_anew_after_each_time_and_what_was_given_stays() -> None
 
 def test_feedback_comes_before_the_questions_and_once_when_late() -> None:
     policy = Scripted(wants_feedback=True)
-    schedule = SyncSchedule(policy, PARTITIONS)
+    schedule = scheduled(policy)
     schedule.start(0)
     policy.calls.clear()
     due(schedule, 250, 1)
@@ -169,7 +177,7 @@ def test_feedback_comes_before_the_questions_and_once_when_late() -> None:
 
 def test_a_policy_without_feedback_is_told_nothing() -> None:
     policy = Scripted()
-    schedule = SyncSchedule(policy, PARTITIONS)
+    schedule = scheduled(policy)
     schedule.start(0)
     schedule.on_committed(np.array([1], np.int32), np.array([True]))
     schedule.rows_changed[2] += 9
@@ -203,7 +211,7 @@ def test_after_many_left_out_everything_is_refreshed_and_the_times_stay(
 def test_the_latest_synchronisation_is_the_last_that_is_due(kind: str) -> None:
     context = SyncContext(gap_us=1_007, partitions=10, index=1, agents=3, stream=0)
     policy = make_sync_policy(kind, {}, context)
-    assert isinstance(policy, PeriodicSync)
+    assert isinstance(policy, _native.SyncPolicy)
     for now_us in (2_000, *range(5_000, 8_000, 7), 10**15):
         latest = policy.latest(now_us)
         assert latest is not None

@@ -1,5 +1,8 @@
 // Python's access to the event queue.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
 
 #include "bound_event.hpp"
 #include "event_queue.hpp"
@@ -30,8 +33,20 @@ void bind_event_queue(nb::module_& module) {
             self.set_timer(now_us, at_us, agora::event_from(event), address);
           },
           nb::arg("now_us"), nb::arg("at_us"), nb::arg("event"), nb::arg("address"))
+      .def(
+          "begin_rest",
+          [](EventQueue& self, nb::handle event, int64_t until_us, int64_t interval_us,
+             int64_t before_us) {
+            const auto kind = nb::cast<std::string>(event.attr("kind"));
+            const uint64_t key =
+                agora::EventType::key_of(kind, nb::cast<int>(event.attr("number")));
+            self.begin_rest({key, until_us, interval_us, before_us});
+          },
+          nb::arg("event"), nb::arg("until_us"), nb::arg("interval_us"), nb::arg("before_us"))
+      .def("end_rest", &EventQueue::end_rest)
       .def("run_until", &EventQueue::run_until, nb::arg("until_us"), nb::arg("log"),
-           nb::arg("handlers"), nb::arg("carry_out"), nb::arg("hash_log"))
+           nb::arg("handlers"), nb::arg("carry_out"), nb::arg("hash_log"),
+           nb::arg("gathered").none())
       .def("waiting", &EventQueue::waiting)
       .def_prop_ro("now_us", &EventQueue::now_us)
       .def_prop_ro("handled", &EventQueue::handled)

@@ -34,7 +34,7 @@ class BoundMaster final : public BoundParticipant {
  public:
   BoundMaster(nb::handle native_cell, nb::handle request, nb::handle priority,
               nb::handle initial_task, nb::handle initial_machine, nb::handle initial_owner,
-              const std::vector<bool>& wants_ends, int64_t sample_us,
+              const std::vector<int>& ends_notice, int64_t sample_us,
               const std::vector<int64_t>& watchers, int64_t capacity, nb::handle quota_of_task,
               int64_t quotas, nb::handle partition_offsets, nb::object records)
       : BoundParticipant(records),
@@ -45,7 +45,7 @@ class BoundMaster final : public BoundParticipant {
                  {column<int64_t>(initial_task, "initial_task"),
                   column<int32_t>(initial_machine, "initial_machine"),
                   column<int32_t>(initial_owner, "initial_owner")},
-                 wants_ends,
+                 notices(ends_notice),
                  sample_us,
                  watchers,
                  capacity,
@@ -65,7 +65,30 @@ class BoundMaster final : public BoundParticipant {
     master_.set_cell(std::move(observed));
   }
 
+  nb::tuple waiting_ends() const {
+    nb::list waiting;
+    for (const auto& [agent, events] : master_.waiting_ends())
+      for (const auto& event : events) waiting.append(nb::make_tuple(agent, face_of(event)));
+    return nb::tuple(waiting);
+  }
+
+  void add_waiting_ends(int64_t agent, nb::handle event) {
+    const EventPtr ended = event_from(event);
+    if (ended->key() != TasksEnded::kType.key()) throw nb::type_error("expected TasksEnded");
+    master_.add_waiting_ends(agent, std::static_pointer_cast<const TasksEnded>(ended));
+  }
+
  private:
+  static std::vector<EndsNotice> notices(const std::vector<int>& numbers) {
+    std::vector<EndsNotice> made;
+    for (const int number : numbers) {
+      if (number < 0 || number > static_cast<int>(EndsNotice::BeforeSync))
+        throw nb::value_error("ends_notice: expected EndsNotice");
+      made.push_back(static_cast<EndsNotice>(number));
+    }
+    return made;
+  }
+
   nb::object cell_;  // keeps it alive
   Master master_;
 };
@@ -158,10 +181,10 @@ void bind_participants(nb::module_& module) {
           nb::arg("now_us"), nb::arg("event"), "As Participant.handle.");
   nb::class_<BoundMaster, BoundParticipant>(module, "Master", "See master.hpp.")
       .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle,
-                    const std::vector<bool>&, int64_t, const std::vector<int64_t>&, int64_t,
+                    const std::vector<int>&, int64_t, const std::vector<int64_t>&, int64_t,
                     nb::handle, int64_t, nb::handle, nb::object>(),
            nb::arg("cell"), nb::arg("request"), nb::arg("priority"), nb::arg("initial_task"),
-           nb::arg("initial_machine"), nb::arg("initial_owner"), nb::arg("wants_ends"),
+           nb::arg("initial_machine"), nb::arg("initial_owner"), nb::arg("ends_notice"),
            nb::arg("sample_us"), nb::arg("watchers"), nb::arg("capacity"),
            nb::arg("quota_of_task").none(), nb::arg("quotas"), nb::arg("partition_offsets"),
            nb::arg("records"))
@@ -169,6 +192,12 @@ void bind_participants(nb::module_& module) {
            nb::arg("observers"))
       .def("restore_counts", [](BoundMaster& self, int64_t epoch,
                                 int64_t running) { self.master().restore(epoch, running); })
+      .def("waiting_ends", &BoundMaster::waiting_ends)
+      .def("add_waiting_ends", &BoundMaster::add_waiting_ends, nb::arg("agent"), nb::arg("ended"))
+      .def(
+          "forget_ends",
+          [](BoundMaster& self, int64_t agent) { self.master().forget_ends(agent); },
+          nb::arg("agent"))
       .def(
           "record_due_ends",
           [](BoundMaster& self, nb::handle allocation, nb::handle end_us) {

@@ -32,7 +32,9 @@ class PythonEvent final : public Event {
     if (!text) throw nanobind::python_error();
     return {text, static_cast<size_t>(size)};
   }
-  void encode(EventEncoder& encoder, std::string& out) const override;
+  void encode(EventEncoder& encoder, std::string& out) const override {
+    encoder.put_foreign(event_.ptr(), out);
+  }
 
  private:
   // The priority is an attribute of the event's class.

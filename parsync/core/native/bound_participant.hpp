@@ -80,6 +80,8 @@ class BoundParticipant {
   }
 
   virtual Participant& core() = 0;
+  // The same, if it takes decisions; null if not.
+  virtual Decider* decider() { return nullptr; }
   // The Python Measurements that HandOut empties; None if it makes none.
   const nanobind::object& records() const { return records_; }
 

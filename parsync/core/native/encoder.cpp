@@ -108,8 +108,8 @@ void Encoder::pack_log_entry(int64_t address, int64_t at_us, const Event& event,
   event.encode_for_log(*this, out);
 }
 
-void PythonEvent::encode(EventEncoder& encoder, std::string& out) const {
-  static_cast<Encoder&>(encoder).pack(event_, out);
+void Encoder::put_foreign(const void* event, std::string& out) {
+  pack(static_cast<PyObject*>(const_cast<void*>(event)), out);
 }
 
 bool Encoder::is_array(nb::handle value) const {

@@ -43,6 +43,8 @@ class Encoder : public EventEncoder {
   void append_log_frame(int64_t address, int64_t at_us, const Event& event, std::string& frames);
   // Appends a value. Throws as encode().
   void pack(nanobind::handle value, std::string& out);
+  // Appends an event of a Python class.
+  void put_foreign(const void* event, std::string& out) override;
 
   // For Python's garbage collector: the objects that the encoder holds form cycles with it.
   int traverse(visitproc visit, void* arg) const;

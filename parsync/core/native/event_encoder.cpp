@@ -15,6 +15,10 @@ void pack_shared_column(const AnyColumn& column, std::string& bytes) {
       bytes);
 }
 
+void EventEncoder::put_foreign(const void*, std::string&) {
+  throw std::logic_error("this encoder is for native events");
+}
+
 void EventEncoder::put_transaction(const Transaction& transaction, std::string& out) {
   const Transaction& t = transaction;
   Level level(*this);

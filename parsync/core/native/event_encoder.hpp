@@ -32,6 +32,7 @@ void pack_shared_column(const AnyColumn& column, std::string& bytes);
 class EventEncoder {
  public:
   EventEncoder() = default;
+  virtual ~EventEncoder() = default;
   EventEncoder(const EventEncoder&) = delete;
   EventEncoder& operator=(const EventEncoder&) = delete;
 
@@ -57,6 +58,10 @@ class EventEncoder {
     msgpack::put_extension_head(out, body.size(), kEventCode);
     out += body;
   }
+
+  // Appends an event whose class is another language's. Throws std::logic_error unless the encoder
+  // is one of that language.
+  virtual void put_foreign(const void* event, std::string& out);
 
   // Appends a CommitResult or a PartitionDelta.
   template <class T>

@@ -1,6 +1,9 @@
 #include "event_queue.hpp"
 
+#include <chrono>
+
 #include "bound_event.hpp"
+#include "events.hpp"
 
 namespace nb = nanobind;
 
@@ -40,7 +43,7 @@ EventQueue::Entry EventQueue::pop() {
 }
 
 void EventQueue::run_until(int64_t until_us, LogFrames& log, const nb::dict& handlers,
-                           nb::handle carry_out, nb::handle hash_log) {
+                           nb::handle carry_out, nb::handle hash_log, Measurements* gathered) {
   Handlers known;
   for (const auto& [address, handler] : handlers) {
     BoundParticipant* native = nullptr;
@@ -58,7 +61,7 @@ void EventQueue::run_until(int64_t until_us, LogFrames& log, const nb::dict& han
     if (log.append(address_, now_us_, *event_) >= kHashedBytes) call(hash_log);
     const Handler& handler = known.at(address_);
     if (handler.native) {
-      run_native(*handler.native, known, carry_out);
+      run_native(*handler.native, known, carry_out, gathered);
       continue;
     }
     const nb::object now_us = number(now_us_);
@@ -70,7 +73,7 @@ void EventQueue::run_until(int64_t until_us, LogFrames& log, const nb::dict& han
 }
 
 void EventQueue::run_native(BoundParticipant& participant, const Handlers& handlers,
-                            nb::handle carry_out) {
+                            nb::handle carry_out, Measurements* gathered) {
   effects_.clear();
   participant.handle(now_us_, event_, effects_);
   const int64_t now_us = now_us_, sender = address_;
@@ -80,12 +83,29 @@ void EventQueue::run_native(BoundParticipant& participant, const Handlers& handl
       send(now_us, message->to, std::move(message->event), sender);
     } else if (auto* timer = std::get_if<SetTimer>(&effect)) {
       set_timer(now_us, timer->at_us, std::move(timer->event), sender);
-    } else {
+    } else if (auto* start = std::get_if<StartDecision>(&effect); start && participant.decider()) {
+      decide(*participant.decider(), start->decision);
+    } else if (!std::holds_alternative<HandOut>(effect) || !gathered ||
+               !gathered->take_over(nb::cast<Measurements&>(participant.records()))) {
       others.clear();
       others.add(std::move(effect));
       call(carry_out, number(now_us), number(sender), participant.listed(others));
     }
   }
+}
+
+// Computes the decision at once, on the state as it stands. The measured time stays out of the
+// event: a run in virtual time repeats, log and all.
+void EventQueue::decide(Decider& decider, int64_t decision) {
+  using Clock = std::chrono::steady_clock;
+  const int64_t now_us = now_us_, address = address_;
+  const Clock::time_point begun = Clock::now();
+  decider.decide(decision, now_us);
+  const auto elapsed = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begun);
+  const int64_t decision_us = decider.decision_us(elapsed.count());
+  const auto done = std::make_shared<DecisionDone>();
+  done->decision = decision;
+  set_timer(now_us, now_us + decision_us, done, address);
 }
 
 nb::list EventQueue::waiting() const {

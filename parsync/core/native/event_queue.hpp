@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -41,19 +42,43 @@ class EventQueue {
 
   // At once if at_us is past.
   void set_timer(int64_t now_us, int64_t at_us, EventPtr event, int64_t address) {
+    if (rest_ && event->key() == rest_->event_key && at_us <= rest_->until_us)
+      at_us = rest_->moved_us(at_us);
     push(std::max(now_us, at_us), address, std::move(event));
   }
+
+  // A time in which timers of one type of event come once per interval: those set for up to
+  // until_us are moved to before_us before the end of their interval, and at most to until_us.
+  // Intervals begin at multiples of interval_us.
+  struct Rest {
+    uint64_t event_key;
+    int64_t until_us;
+    int64_t interval_us;
+    int64_t before_us;
+
+    int64_t moved_us(int64_t at_us) const {
+      const int64_t intervals = (at_us + before_us + interval_us - 1) / interval_us;
+      return std::min(intervals * interval_us - before_us, until_us);
+    }
+  };
+  void begin_rest(const Rest& rest) { rest_ = rest; }
+  void end_rest() { rest_.reset(); }
 
   // Handles every event up to and including until_us. Each is appended to `log` first.
   //
   // handlers: by address, native participants, or callables of (now_us, event) -> effects.
   // carry_out: called with (now_us, address, effects) for the effects of callables, unless their
-  // list is empty. Of native participants' effects it gets those that are neither timers nor
-  // messages to one of `handlers`. hash_log: called once `log` holds kHashedBytes.
+  // list is empty. Of native participants' effects it gets those that are neither timers, nor
+  // messages to one of `handlers`, nor decisions of a native decider, which are computed here,
+  // nor rows that `gathered` takes.
+  // hash_log: called once `log` holds kHashedBytes.
+  //
+  // gathered: takes over the rows that native participants hand out, if it has their tables; else,
+  // or if it is null, carry_out gets them as Records.
   //
   // Throws what those throw; the events that are still to come stay.
   void run_until(int64_t until_us, LogFrames& log, const nanobind::dict& handlers,
-                 nanobind::handle carry_out, nanobind::handle hash_log);
+                 nanobind::handle carry_out, nanobind::handle hash_log, Measurements* gathered);
 
   // (at_us, address, event) of all that are still to come, in order.
   nanobind::list waiting() const;
@@ -86,9 +111,12 @@ class EventQueue {
   void push(int64_t at_us, int64_t address, EventPtr event);
   Entry pop();
   void run_native(BoundParticipant& participant, const Handlers& handlers,
-                  nanobind::handle carry_out);
+                  nanobind::handle carry_out, Measurements* gathered);
+
+  void decide(Decider& decider, int64_t decision);
 
   int64_t message_us_;
+  std::optional<Rest> rest_;
   std::unordered_set<int64_t> beside_cell_;
   std::vector<Entry> heap_;
   uint64_t sent_ = 0;

@@ -44,6 +44,34 @@ TasksStarted started_tasks(const Transaction& transaction, const CommitResult& r
   return started;
 }
 
+// One column after the other: that of each event.
+template <class T>
+SharedColumn<T> joined(const std::vector<std::shared_ptr<const TasksEnded>>& events,
+                       SharedColumn<T> TasksEnded::*column) {
+  size_t rows = 0;
+  for (const auto& event : events) rows += ((*event).*column).size();
+  auto [made, values] = SharedColumn<T>::make(rows);
+  for (const auto& event : events) values = std::ranges::copy((*event).*column, values).out;
+  return made;
+}
+
+// What is told at once in place of these events, of which there is at least one.
+TasksEnded joined(const std::vector<std::shared_ptr<const TasksEnded>>& events) {
+  if (events.size() == 1) return *events[0];
+  TasksEnded all;
+  all.change = events[0]->change;
+  all.task = joined(events, &TasksEnded::task);
+  all.allocation = joined(events, &TasksEnded::allocation);
+  all.machine = joined(events, &TasksEnded::machine);
+  all.version = joined(events, &TasksEnded::version);
+  const size_t width = events[0]->request.width();
+  auto [request, values] = SharedTable<int64_t>::make(all.task.size(), width);
+  for (const auto& event : events)
+    values = std::copy_n(event->request.data(), event->request.count(), values);
+  all.request = request;
+  return all;
+}
+
 }  // namespace
 
 Master::Master(ObservedCell cell, MasterSettings settings, Measurements& records)
@@ -62,8 +90,8 @@ Master::Master(ObservedCell cell, MasterSettings settings, Measurements& records
   }
   std::copy_if(settings_.watchers.begin(), settings_.watchers.end(), std::back_inserter(beside_),
                [](int64_t address) { return address != kWorkers; });
-  any_wants_ends_ = std::find(settings_.wants_ends.begin(), settings_.wants_ends.end(), true) !=
-                    settings_.wants_ends.end();
+  any_wants_ends_ = std::ranges::any_of(
+      settings_.ends_notice, [](EndsNotice notice) { return notice != EndsNotice::Never; });
 }
 
 void Master::handle(int64_t now_us, const EventPtr& event, Effects& effects) {
@@ -160,6 +188,10 @@ void Master::sync(int64_t now_us, const SyncRequest& event, Effects& effects) {
   for (size_t i = 0; i < event.partition.size(); ++i)
     reply.deltas.push_back(
         cell_.delta_since(event.partition[i], event.version[i], now_us, event.with_seqnum));
+  if (const auto ends = waiting_ends_.find(event.agent); ends != waiting_ends_.end()) {
+    effects.send(event.agent, joined(ends->second));
+    waiting_ends_.erase(ends);
+  }
   effects.send(event.agent, std::move(reply));
 }
 
@@ -234,9 +266,10 @@ void Master::notify_ended(int64_t now_us, const Released& ended, ChangeKind chan
   }
   if (finished && !any_wants_ends_) return;
   for (const int32_t agent : std::set<int32_t>(ended.owner.begin(), ended.owner.end())) {
-    if (static_cast<size_t>(agent) >= settings_.wants_ends.size())
+    if (static_cast<size_t>(agent) >= settings_.ends_notice.size())
       throw std::invalid_argument("owner " + std::to_string(agent) + ": there is no such agent");
-    if (finished && !settings_.wants_ends[static_cast<size_t>(agent)]) continue;
+    const EndsNotice notice = settings_.ends_notice[static_cast<size_t>(agent)];
+    if (finished && notice == EndsNotice::Never) continue;
     std::vector<size_t> rows;
     for (size_t i = 0; i < count; ++i)
       if (ended.owner[i] == agent) rows.push_back(i);
@@ -247,7 +280,10 @@ void Master::notify_ended(int64_t now_us, const Released& ended, ChangeKind chan
     told.machine = rows_of(ended.machine, rows);
     told.request = rows_of(ended.request, rows);
     told.version = rows_of(ended.version, rows);
-    effects.send(agent, std::move(told));
+    if (finished && notice == EndsNotice::BeforeSync)
+      add_waiting_ends(agent, std::make_shared<const TasksEnded>(std::move(told)));
+    else
+      effects.send(agent, std::move(told));
   }
 }
 

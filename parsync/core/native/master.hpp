@@ -4,8 +4,8 @@
 //   CommitRequest   -> the cell decides; CommitReply to who asked, TasksStarted to the workers,
 //                      TasksCancelled and TasksEnded for victims; ClaimsSettled to the owner of the
 //                      tasks if somebody else asked
-//   SyncRequest     -> SyncReply: one delta per partition
-//   TasksFinished   -> the allocations end; TasksEnded to those agents that want ends
+//   SyncRequest     -> TasksEnded, if ends wait for the agent; SyncReply: one delta per partition
+//   TasksFinished   -> the allocations end; TasksEnded to those agents that want ends at once
 //   MachinesChanged -> what ran on machines that went down is lost: TasksCancelled, TasksEnded
 //   RunningRequest  -> RunningReply
 //   SampleDue       -> a row of the cell's time series; all rows are handed out
@@ -16,6 +16,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -36,11 +38,19 @@ struct InitialTasks {
   SharedColumn<int32_t> owner;    // [k]
 };
 
+// When an agent is notified that its tasks have finished. Of tasks that lose their place, all agents
+// are notified at once.
+enum class EndsNotice : int8_t {
+  Never,
+  AtOnce,
+  BeforeSync,  // all that finished since the last, before the answer to its SyncRequest
+};
+
 struct MasterSettings {
   SharedTable<int64_t> request;    // [tasks, R], of every task
   SharedColumn<int32_t> priority;  // [tasks]
   InitialTasks initial;
-  std::vector<bool> wants_ends;  // by agent: whether it is notified when its tasks finish
+  std::vector<EndsNotice> ends_notice;  // by agent
   int64_t sample_us = 0;
   std::vector<int64_t> watchers;  // addresses
   int64_t capacity = 0;           // of all machines, in the first resource
@@ -66,7 +76,17 @@ class Master : public Participant {
   void restore(int64_t epoch, int64_t running) {
     epoch_ = epoch;
     running_ = running;
+    waiting_ends_.clear();
   }
+
+  // The ends of which agents are still to be notified, in order.
+  using WaitingEnds = std::map<int64_t, std::vector<std::shared_ptr<const TasksEnded>>>;
+  const WaitingEnds& waiting_ends() const { return waiting_ends_; }
+  void add_waiting_ends(int64_t agent, std::shared_ptr<const TasksEnded> ended) {
+    waiting_ends_[agent].push_back(std::move(ended));
+  }
+  // A new agent takes the place of this one, which knows nothing of the tasks that have ended.
+  void forget_ends(int64_t agent) { waiting_ends_.erase(agent); }
 
   // Tasks still running when the run ends, with the time they are due to end, so that job
   // completion times are not cut off at the last commit. Allocations that have ended otherwise, of
@@ -93,6 +113,7 @@ class Master : public Participant {
   MasterSettings settings_;
   std::vector<int64_t> beside_;  // the watchers but for the worker pool
   bool any_wants_ends_ = false;
+  WaitingEnds waiting_ends_;
   Measurements& records_;
   std::unordered_map<int32_t, SharedColumn<int32_t>> owner_columns_;
   int64_t epoch_ = 0;

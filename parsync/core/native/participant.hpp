@@ -84,6 +84,16 @@ class Participant {
   virtual void handle(int64_t now_us, const EventPtr& event, Effects& effects) = 0;
 };
 
+// A participant that takes decisions: an agent with a scheduler.
+class Decider : public Participant {
+ public:
+  // Computes the decision of a StartDecision on the state as it stands now.
+  virtual void decide(int64_t decision, int64_t now_us) = 0;
+  // The time that the decision just computed takes. elapsed_ns: the wall time that decide() took;
+  // only measured clocks use it.
+  virtual int64_t decision_us(int64_t elapsed_ns) = 0;
+};
+
 // A participant was sent an event that it does not handle.
 struct WrongEvent {
   std::string participant;

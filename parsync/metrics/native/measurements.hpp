@@ -41,11 +41,31 @@ class Measurements {
     throw std::invalid_argument(std::string(name) + ": there is no such table");
   }
 
+  // Takes over all rows of the other. Returns false, with both as they were, if the other has rows
+  // of a table that this has not.
+  bool take_over(Measurements& other) {
+    for (size_t table = 0; table < other.tables(); ++table)
+      if (other.rows(table).rows() > 0 && !find(other, table)) return false;
+    for (size_t table = 0; table < other.tables(); ++table) {
+      if (other.rows(table).rows() == 0) continue;
+      find(other, table)->append(other.rows(table));
+      other.rows(table).clear();
+    }
+    return true;
+  }
   void clear() {
     for (RowBuffer& rows : buffers_) rows.clear();
   }
 
  private:
+  // The rows of the same table as the other's, null if there is none.
+  RowBuffer* find(const Measurements& other, size_t table) {
+    for (size_t mine = 0; mine < names_.size(); ++mine)
+      if (names_[mine] == other.names_[table])
+        return buffers_[mine].is_like(other.buffers_[table]) ? &buffers_[mine] : nullptr;
+    return nullptr;
+  }
+
   std::vector<std::string> names_;
   std::vector<RowBuffer> buffers_;
 };

@@ -4,6 +4,7 @@
 // adds a row knows its table.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -67,6 +68,20 @@ class RowBuffer {
       return;
     }
     for (size_t row = 0; row < count; ++row) write(column, row, static_cast<int64_t>(values[row]));
+  }
+
+  // Whether rows of the other have columns of the same sizes.
+  bool is_like(const RowBuffer& other) const {
+    return std::ranges::equal(columns_, other.columns_, {}, &Column::size, &Column::size);
+  }
+  // Adds the rows of one that is like this.
+  void append(const RowBuffer& other) {
+    first_ = rows_;
+    rows_ += other.rows_;
+    for (size_t column = 0; column < columns_.size(); ++column) {
+      const std::vector<char>& bytes = other.columns_[column].bytes;
+      columns_[column].bytes.insert(columns_[column].bytes.end(), bytes.begin(), bytes.end());
+    }
   }
 
   // Forgets the rows; keeps their memory for the next.

@@ -36,9 +36,9 @@ from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, split_batch
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.metrics.tables import NOBODY, Waiting
+from parsync.protocols._native import QueueHolds
 from parsync.protocols.drives_scheduler import DrivesScheduler
 from parsync.protocols.locking.events import LockRequest, LocksGranted, LocksReleased, RetryDue
-from parsync.protocols.queue_holds import QueueHolds
 from parsync.protocols.sorting_out import SortingOut
 from parsync.protocols.spec import AgentEnvironment
 from parsync.protocols.task_observer import TaskObserver
@@ -128,6 +128,11 @@ class LockingAgent(DrivesScheduler):
         self._in_vain = 0  # partitions looked at since a task was placed
         self._epoch = 0
         self._activity = Activity.IDLE
+
+    @property
+    def doing(self) -> str:
+        """What it does at the moment, in a few words."""
+        return self.doing_text(self._activity, self.queued, self._rounds)
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
         match event:

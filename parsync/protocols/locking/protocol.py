@@ -51,7 +51,7 @@ SPEC = ProtocolSpec(
     LockingAgent,
     cell_side=LockTable,
     events=EVENTS,
-    capabilities=frozenset({ProtocolCapability.RUNS_SCHEDULERS}),
+    capabilities=frozenset({ProtocolCapability.RUNS_SCHEDULERS, ProtocolCapability.SYNCHRONISES}),
     check=check,
     reach=reach,
 )

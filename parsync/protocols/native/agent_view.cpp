@@ -90,10 +90,10 @@ std::vector<int64_t> AgentView::used_permille() const {
   for (size_t p = 0; p < permille.size(); ++p) {
     Int128 total = 0, used = 0;
     for (auto m = static_cast<size_t>(offsets[p]); m < static_cast<size_t>(offsets[p + 1]); ++m) {
-      if (!cell_.up()[m]) continue;
+      if (!cell_.is_up(static_cast<int32_t>(m))) continue;
       const int64_t limit = cell.limit[m * dimensions];
       total += limit;
-      used += limit - std::clamp<int64_t>(cell_.all_free()[m * dimensions], 0, limit);
+      used += limit - std::clamp<int64_t>(cell_.free(static_cast<int32_t>(m))[0], 0, limit);
     }
     permille[p] = static_cast<int64_t>(used * 1000 / std::max<Int128>(total, 1));
   }

@@ -45,6 +45,11 @@ class AgentView {
   // The partitions from the freshest to the stalest; all 0 before the first synchronisation.
   std::span<const int32_t> order() const { return order_; }
 
+  // The partition of a machine that exists.
+  int32_t partition_of(int32_t machine) const {
+    return static_cast<int32_t>(cell_.static_state().index.partition_of(machine));
+  }
+
   // The mean age of the partitions that the agent may use.
   int64_t staleness_us(int64_t now_us) const;
   // How much of the first resource is in use in each partition, in thousandths: machines that are

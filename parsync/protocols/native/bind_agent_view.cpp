@@ -3,49 +3,18 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
-#include "agent_view.hpp"
-#include "parsync/metrics/native/bound_agent_log.hpp"
-#include "shared_state/native/column.hpp"
-#include "shared_state/native/new_array.hpp"
+#include "bound_agent_view.hpp"
 
 namespace nb = nanobind;
 
 namespace {
 
-using agora::AgentView;
 using agora::array_of;
-using agora::BoundAgentLog;
-using agora::ClusterView;
+using agora::BoundAgentView;
 using agora::Column;
 using agora::length_of;
-
-// An agent's view with the view of the cell that it refreshes, and its order as an array.
-class BoundAgentView {
- public:
-  BoundAgentView(nb::object cell, std::vector<int32_t> visible, int64_t first_turn)
-      : cell_(std::move(cell)),
-        view_(nb::cast<ClusterView&>(cell_), std::move(visible), first_turn),
-        order_(array_of(view_.order())) {}
-
-  bool on_reply(int64_t now_us, const agora::SyncReply& reply, int64_t rounds, BoundAgentLog& log,
-                nb::handle rows_changed) {
-    const Column<int64_t> changed(rows_changed, "rows_changed", view_.order().size());
-    const bool applied = view_.on_reply(now_us, reply, rounds, log.log, changed.span());
-    order_ = array_of(view_.order());
-    return applied;
-  }
-
-  AgentView& view() { return view_; }
-  const nb::object& order() const { return order_; }
-
- private:
-  const nb::object cell_;
-  AgentView view_;
-  nb::object order_;
-};
 
 nb::object freshness_order(nb::handle synced_us, int64_t latest) {
   const Column<const int64_t> synced(synced_us, "synced_us", length_of(synced_us, "synced_us"));

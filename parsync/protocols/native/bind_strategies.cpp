@@ -1,49 +1,13 @@
 // Python's access to strategies, the rankings of rounds, and the average delay.
 #include <nanobind/nanobind.h>
 
-#include <cstdint>
-#include <optional>
-
-#include "schedulers/native/bound_planner.hpp"
-#include "strategies.hpp"
+#include "bound_strategies.hpp"
 
 namespace nb = nanobind;
-
-namespace {
-
-using agora::Column;
+using agora::BoundRoundRankings;
+using agora::BoundStrategy;
 using agora::DelayAverage;
-using agora::length_of;
 using agora::RoundRankings;
-
-struct BoundStrategy {
-  agora::Strategy strategy;
-};
-
-// The rankings of an agent's rounds, with the column of the task table that they borrow.
-class BoundRoundRankings {
- public:
-  BoundRoundRankings(const BoundStrategy& strategy, const BoundStrategy* long_strategy,
-                     nb::handle task_class)
-      : task_class_(task_class, "task_class", length_of(task_class, "task_class")),
-        rankings(strategy.strategy,
-                 long_strategy == nullptr ? std::nullopt : std::optional(long_strategy->strategy),
-                 task_class_.span()) {}
-
-  nb::tuple of(nb::handle task) const {
-    const Column<const int64_t> tasks(task, "task", length_of(task, "task"));
-    const RoundRankings::Shared shared = rankings.of(tasks.span());
-    return nb::make_tuple(static_cast<int>(shared.ranking), shared.tasks);
-  }
-
- private:
-  const Column<const int8_t> task_class_;
-
- public:
-  RoundRankings rankings;
-};
-
-}  // namespace
 
 void bind_strategies(nb::module_& module) {
   nb::class_<BoundStrategy>(module, "Strategy", "How an agent ranks partitions; strategies.hpp.")

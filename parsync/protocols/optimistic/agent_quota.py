@@ -14,39 +14,12 @@ from parsync.core.quota_events import QuotaGrant
 from parsync.core.quota_reclaim import Reclaimer
 from parsync.core.quotas import TaskQuotas
 from parsync.protocols.spec import AgentEnvironment
-from schedulers.interface import Plan
 from shared_state.transaction import CommitResult, Reason, Transaction
 
 _ACCEPTED, _DUPLICATE = int(Reason.ACCEPTED), int(Reason.DUPLICATE)
 
 
-class NoQuota:
-    """Of an agent whose arm has no quotas."""
-
-    account: QuotaAccount | None = None
-
-    def on_adopted(self, event: TasksAdopted) -> None:
-        """Tasks of the agent run already."""
-
-    def on_outcome(self, plan: Plan, result: CommitResult) -> None:
-        """The cell answered the claims of a plan."""
-
-    def on_ended(self, event: TasksEnded) -> None:
-        """Tasks of the agent ended."""
-
-    def on_synced(self) -> None:
-        """The agent's view was refreshed."""
-
-    def on_request(self, number: int) -> list[Effect]:
-        """Refuse a request: the coordinator has nothing to ask."""
-        raise TypeError("an agent without quotas cannot handle QuotaRequest")
-
-    def on_grant(self, grant: QuotaGrant, sequence: int) -> Transaction | None:
-        """Refuse a grant."""
-        raise TypeError("an agent without quotas cannot handle QuotaGrant")
-
-
-class AgentLimit(NoQuota):
+class AgentLimit:
     """The limit of one scheduler on the resources that its tasks hold: a grant that never changes,
     for all of its tasks.
 
@@ -55,8 +28,6 @@ class AgentLimit(NoQuota):
         limits: The scheduler's.
     """
 
-    account: QuotaAccount
-
     def __init__(self, environment: AgentEnvironment, limits: SchedulerLimits) -> None:
         shared = environment.shared
         one_group = TaskQuotas(1, np.zeros(len(shared.table), np.int32))
@@ -64,16 +35,28 @@ class AgentLimit(NoQuota):
         self.account.granted = limits.amount(shared.cell)[None]
 
     def on_adopted(self, event: TasksAdopted) -> None:
+        """Tasks of the agent run already."""
         self.account.adopt(event.task)
 
-    def on_outcome(self, plan: Plan, result: CommitResult) -> None:
-        self.account.end(plan.task[result.reason == _DUPLICATE])
+    def on_outcome(self, claims: Transaction, result: CommitResult) -> None:
+        """The cell answered a transaction."""
+        self.account.end(claims.task[result.reason == _DUPLICATE])
 
     def on_ended(self, event: TasksEnded) -> None:
+        """Tasks of the agent ended."""
         self.account.end(event.task[event.allocation >= 0])
 
     def on_synced(self) -> None:
+        """The agent's view was refreshed."""
         self.account.look()
+
+    def on_request(self, number: int) -> list[Effect]:
+        """Refuse a request: the coordinator has nothing to ask."""
+        raise TypeError("an agent without quotas cannot handle QuotaRequest")
+
+    def on_grant(self, grant: QuotaGrant, sequence: int) -> Transaction | None:
+        """Refuse a grant."""
+        raise TypeError("an agent without quotas cannot handle QuotaGrant")
 
 
 class AgentQuota:
@@ -100,13 +83,14 @@ class AgentQuota:
         if self._reclaimer is not None:
             self._reclaimer.on_started(event.allocation, event.task, event.machine)
 
-    def on_outcome(self, plan: Plan, result: CommitResult) -> None:
-        """The cell answered the claims of a plan. Losers are the queue's to enter; tasks that ran
+    def on_outcome(self, claims: Transaction, result: CommitResult) -> None:
+        """The cell answered a transaction. Losers are the queue's to enter; tasks that ran
         already hold nothing besides."""
-        self.account.end(plan.task[result.reason == _DUPLICATE])
+        self.account.end(claims.task[result.reason == _DUPLICATE])
         if self._reclaimer is not None:
             won = result.reason == _ACCEPTED
-            self._reclaimer.on_started(result.allocation[won], plan.task[won], plan.machine[won])
+            started = claims.task[won], claims.machine[won]
+            self._reclaimer.on_started(result.allocation[won], *started)
 
     def on_ended(self, event: TasksEnded) -> None:
         """Tasks of the agent ended."""
@@ -140,9 +124,11 @@ class AgentQuota:
         return self._reclaimer.transaction(self._agent, sequence, grant.reclaim)
 
 
-def make_quota(environment: AgentEnvironment, limits: SchedulerLimits) -> AgentQuota | NoQuota:
+def make_quota(
+    environment: AgentEnvironment, limits: SchedulerLimits
+) -> AgentQuota | AgentLimit | None:
     """The quota of an agent, or what stands for it where its scheduler limits itself: an arm has
-    one or the other."""
+    one or the other, or none."""
     if environment.shared.quotas is not None:
         return AgentQuota(environment)
-    return NoQuota() if limits.hold_permille is None else AgentLimit(environment, limits)
+    return None if limits.hold_permille is None else AgentLimit(environment, limits)

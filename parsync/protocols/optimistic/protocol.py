@@ -13,7 +13,7 @@ from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.protocols.optimistic.shared_demand.events import EVENTS as DEMAND_EVENTS
 from parsync.protocols.optimistic.shared_demand.ledger import DemandLedger
 from parsync.protocols.optimistic.shared_demand.tables import TABLES
-from parsync.protocols.optimistic.sync.checked import CheckedSyncPolicy
+from parsync.protocols.optimistic.sync.checked import make_checked_policy
 from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.optimistic.sync.registry import make_sync_policy
 from parsync.protocols.spec import AgentEnvironment, GroupReach, Member, ProtocolSpec
@@ -35,7 +35,7 @@ def make_agent(environment: AgentEnvironment) -> Agent:
         shared.partitioning.count,
         stream_key(shared.seed, f"{environment.name}/sync"),
     )
-    sync = CheckedSyncPolicy(
+    sync = make_checked_policy(
         make_sync_policy(options.sync, options.sync_options, context),
         options.sync,
         environment.name,
@@ -125,6 +125,7 @@ def capabilities(options: OptimisticOptions) -> Set[ProtocolCapability]:
         ProtocolCapability.RUNS_SCHEDULERS,
         ProtocolCapability.PASSES_DEMAND,
         ProtocolCapability.SHOWS_RUNNING,
+        ProtocolCapability.SYNCHRONISES,
         *obeys,
         *wants_ends,
         *whole,

@@ -1,38 +1,83 @@
 """The planning of a decision round: what the scheduler does with the tasks that it is offered, and
-how long that takes."""
+how long that takes.
+
+A greedy placer of this repository that places without prices is called in native code
+(parsync/protocols/native/round_planner.hpp). Other schedulers are called here.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from parsync.metrics.agent_log import round_figures
 from parsync.protocols import _native
 from parsync.protocols.optimistic.agent_view import AgentView
 from parsync.protocols.optimistic.options import AgentPolicy
-from parsync.protocols.optimistic.rounds import Round
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import ModelledByClass, native_clock
-from schedulers.greedy.base import claimed_plan
-from schedulers.interface import PartitionRanking, PendingReason, PlanContext
+from schedulers.interface import PartitionRanking, PendingReason, Plan, PlanContext
 from shared_state.random import WORD, stream_key
-from shared_state.tasks import TaskClass
+from shared_state.tasks import Int64, TaskClass
 from shared_state.transaction import ConflictCheck
 
 
-class RoundPlanner:
-    """Plans the rounds of one agent on its view: in native code
-    (parsync/protocols/native/round_planner.hpp) if its scheduler is a greedy placer of this
-    repository that places without prices, else by calls of the scheduler.
+def native_planner(
+    environment: AgentEnvironment,
+    scheduler: CheckedScheduler,
+    view: AgentView,
+    policy: AgentPolicy,
+) -> Any:
+    """The planner of an agent's rounds in native code, if it and its clock are this repository's;
+    else None."""
+    clock = native_clock(environment.clock)
+    if scheduler.greedy is None or view.preemptible is not None or clock is None:
+        return None
+    units = scheduler.unplaceable
+    return _native.RoundPlanner(
+        environment.shared.seed & WORD,
+        environment.name,
+        int(policy.quality),
+        policy.conflict_check is ConflictCheck.SEQUENCE_NUMBER,
+        clock,
+        environment.clock.charges_kept,
+        scheduler.greedy,
+        environment.shared.table.task_class,
+        None if units is None else units.native,
+    )
+
+
+class PlannedRound(NamedTuple):
+    """A plan whose claims have been taken out of the view.
+
+    Attributes:
+        plan: The plan.
+        synced_us, ticket, in_full: As in ClaimedPlan.
+        seqnum: uint32[k], the sequence numbers of its machines in the view; None if the transaction
+            needs none.
+        figures: Those of a flow scheduler's round, in the order of the table `rounds`; None for
+            other kinds.
+    """
+
+    plan: Plan
+    synced_us: Int64
+    ticket: int
+    in_full: bool
+    seqnum: NDArray[np.uint32] | None
+    figures: list[int] | None
+
+
+class ScheduledRounds:
+    """Plans the rounds of one agent on its view by calls of its scheduler.
 
     Args:
         environment: The agent's environment.
         scheduler: The agent's scheduler.
         view: The agent's view.
         policy: How the agent behaves.
-        longest_us: How long after the start of a round the decision on its last task may begin;
-            None: no limit.
     """
 
     def __init__(
@@ -41,110 +86,77 @@ class RoundPlanner:
         scheduler: CheckedScheduler,
         view: AgentView,
         policy: AgentPolicy,
-        longest_us: int | None,
     ) -> None:
         self._scheduler = scheduler
         self._view = view
         self._checks_seqnum = policy.conflict_check is ConflictCheck.SEQUENCE_NUMBER
         self._quality = policy.quality
-        self._longest_us = longest_us
         self._clock = environment.clock
         self._task_class = environment.shared.table.task_class
         self._name = environment.name
         self._seed = environment.shared.seed
-        self._greedy: Any = None
-        clock = native_clock(self._clock)
-        if scheduler.greedy is not None and view.preemptible is None and clock is not None:
-            units = scheduler.unplaceable
-            self._greedy = _native.RoundPlanner(
-                self._seed & WORD,
-                self._name,
-                int(self._quality),
-                self._checks_seqnum,
-                clock,
-                self._clock.charges_kept,
-                scheduler.greedy,
-                self._task_class,
-                None if units is None else units.native,
-            )
+        self._offered: Int64 = np.zeros(0, np.int64)
+        self._planned: PlannedRound | None = None  # the last round
 
-    def most_tasks(self, now_us: int, end_us: int | None, ranking: PartitionRanking) -> int | None:
-        """The most tasks that a round may be about that begins now; None: any number, or the
-        decision time is not known beforehand.
+    def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
+        """As DecisionClock.tasks_within."""
+        return self._clock.tasks_within(window_us, partitions_per_task)
+
+    def plan(self, task: Int64, number: int, ranking: int, now_us: int) -> PlannedRound:
+        """Plan a round on the view as it stands, and take its claims out of the view.
 
         Args:
-            end_us: By when the decision on the last task has to begin; None: no limit.
+            task: int64[n], the tasks that the scheduler is offered.
+            number: The number of the round.
+            ranking: A PartitionRanking.
+            now_us: The agent's time.
         """
-        partitions = len(self._view.order)
-        window = _native.round_window(now_us, end_us, self._longest_us, int(ranking), partitions)
-        return None if window is None else self._clock.tasks_within(*window)
-
-    def plan(self, round_: Round, now_us: int) -> None:
-        """Plan the round on the view as it stands, and take its claims out of the view."""
-        if self._greedy is not None:
-            self._plan_natively(round_, now_us)
-            return
         view, preemptible = self._view.cell, self._view.preemptible
         context = PlanContext(
             now_us,
-            stream_key(self._seed, self._name, round_.number),
-            round_.ranking,
+            stream_key(self._seed, self._name, number),
+            PartitionRanking(ranking),
             self._view.order,
             None if preemptible is None else preemptible.running,
             self._quality,
         )
-        plan, round_.synced_us, round_.ticket, round_.in_full = self._scheduler.plan_and_claim(
-            round_.offered.task, view, context
-        )
-        round_.plan = plan
+        plan, synced_us, ticket, in_full = self._scheduler.plan_and_claim(task, view, context)
         if preemptible is not None:
             preemptible.on_planned(plan)
-        if self._checks_seqnum:
-            round_.seqnum = view.seqnum[plan.machine]
+        self._offered = task
+        seqnum = view.seqnum[plan.machine] if self._checks_seqnum else None
+        self._planned = PlannedRound(plan, synced_us, ticket, in_full, seqnum, round_figures(plan))
+        return self._planned
 
-    def _plan_natively(self, round_: Round, now_us: int) -> None:
-        task = round_.offered.task
-        ranking, order = int(round_.ranking), self._view.order
-        found = self._scheduler.claim_by(
-            self._greedy.plan, self._view.cell, task, round_.number, now_us, ranking, order
-        )
-        round_.plan, round_.synced_us, round_.ticket, round_.in_full = claimed_plan(found, task)
-        if self._checks_seqnum:
-            round_.seqnum = self._greedy.seqnum
-
-    def decision_us(self, round_: Round, elapsed_ns: int) -> int:
-        """How long the round takes to decide, once it is planned.
+    def decision_us(self, elapsed_ns: int) -> int:
+        """How long the round just planned takes to decide.
 
         Args:
             elapsed_ns: The wall time of plan(), used by Measured clocks only.
         """
-        if self._greedy is not None:
-            round_.decision_us = self._greedy.decision_us(elapsed_ns)
-            return round_.decision_us
-        plan = round_.plan
-        assert plan is not None, "a round is planned before it is timed"
+        assert self._planned is not None, "a round is planned before it is timed"
+        plan, in_full = self._planned.plan, self._planned.in_full
         assert plan.partitions_scanned is not None, "CheckedScheduler counts where a plan does not"
         if self._clock.charges_kept:
             tasks = self._scheduler.tasks_considered(plan)
         else:
-            tasks = len(round_.offered)
+            tasks = len(self._offered)
             if len(plan.pending):  # those too large for every machine the scheduler never saw
                 tasks -= int(np.count_nonzero(plan.pending_reason == PendingReason.TOO_LARGE))
         if isinstance(self._clock, ModelledByClass):
-            services = self._task_class[round_.tasks] == TaskClass.SERVICE
+            about = self._offered if in_full else np.union1d(self._offered, plan.task)
+            services = self._task_class[about] == TaskClass.SERVICE
             service_tasks = min(tasks, int(np.count_nonzero(services)))
-            round_.decision_us = self._clock.by_class_us(
+            return self._clock.by_class_us(
                 tasks - service_tasks,
                 service_tasks,
                 int(plan.partitions_scanned),
                 int(plan.priced_machines),
             )
-            return round_.decision_us
-        round_.decision_us = self._clock.duration_us(
+        return self._clock.duration_us(
             tasks,
             int(plan.partitions_scanned),
             int(plan.operations),
             elapsed_ns,
             int(plan.priced_machines),
         )
-        return round_.decision_us

@@ -218,6 +218,7 @@ class CellRuntime(CellSideLoop):
         for address, its_host in sorted(self._host_of.items()):
             if its_host != host or address < 0:
                 continue
+            self.master.forget_ends(address)
             running = self.master.cell.allocations(address)
             if len(running):
                 self.outgoing(

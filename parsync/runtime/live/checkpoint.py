@@ -25,7 +25,7 @@ from parsync.core.codec import decode, encode
 from shared_state.errors import AgoraError
 from shared_state.journal import read_journal
 
-MAGIC = b"agora live cell, checkpoint 2\n"
+MAGIC = b"agora live cell, checkpoint 3\n"
 SUFFIX = ".checkpoint"
 PARTIAL = ".partial"
 WRITTEN_PER_LOGGED = 4

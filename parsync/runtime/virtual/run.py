@@ -110,7 +110,14 @@ def run_virtual(
     runtime: VirtualRuntime | SteppedRuntime
     if calibration is None:
         runtime = VirtualRuntime(
-            participants, deciders, records.take, assembly.codec, message_us, assembly.parts, audit
+            participants,
+            deciders,
+            records.take,
+            assembly.codec,
+            message_us,
+            assembly.parts,
+            audit,
+            records.rows,
         )
     else:
         runtime = SteppedRuntime(assembly, participants, deciders, records.take, calibration, audit)

@@ -14,6 +14,7 @@ from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.events import DecisionDone, SampleDue, Started, SyncReply, SyncRequest
 from parsync.core.participant import Decider, Participant
+from parsync.metrics.measurements import Measurements
 from parsync.metrics.record import Record
 from parsync.protocols.broken import ProtocolBroken
 from parsync.protocols.optimistic.events import SyncDue
@@ -25,9 +26,6 @@ from parsync.runtime.virtual.last_records import hand_out_last_records
 Handler = Callable[[int, Event], list[Effect]]
 # What goes on whether or not anything happens in the cell.
 PERIODIC = (SampleDue, SyncDue, SyncRequest, SyncReply)
-
-
-TimerSetter = Callable[[int, int, Event, int], None]  # as Runtime.set_timer
 
 
 class VirtualRuntime:
@@ -45,6 +43,8 @@ class VirtualRuntime:
             beside the cell share a process, so a message between two of them takes no time.
         parts: Those of the participants that are of protocols which users brought.
         audit: Checks what comes of every event, before it is carried out.
+        gathered: Takes over the rows that native participants hand out, which on_record does not
+            get then. None: it gets all.
     """
 
     def __init__(
@@ -56,11 +56,13 @@ class VirtualRuntime:
         message_us: int = 0,
         parts: Mapping[int, ProtocolPart] = MappingProxyType({}),
         audit: RunAudit | None = None,
+        gathered: Measurements | None = None,
     ) -> None:
+        self._gathered = gathered
         beside_cell = frozenset(filter(is_beside_cell, participants))
         self._queue = EventQueue(message_us, beside_cell)
         self.send = self._queue.send
-        self.set_timer: TimerSetter = self._queue.set_timer
+        self.set_timer = self._queue.set_timer
         self._message_us = message_us
         self._participants = participants
         self._parts = parts
@@ -105,7 +107,7 @@ class VirtualRuntime:
         # that has ended would wait for the garbage collector.
         carry_out = DecisionInterpreter(self, self._participants, self._deciders).carry_out
         try:
-            queue.run_until(until_us, digest.frames, handlers, carry_out, digest.hash_frames)
+            queue.run_until(until_us, digest.frames, handlers, carry_out, digest.hash_frames, self._gathered)
         except Exception as error:
             self._broken = True
             address, event = queue.address, queue.event
@@ -131,18 +133,11 @@ class VirtualRuntime:
             interval_us: The length of the intervals, which begin at multiples of it.
         """
         before_us = min(4 * self._message_us + 1000, interval_us // 2)  # for question and answer
-
-        def set_timer(now_us: int, at_us: int, event: Event, address: int) -> None:
-            if isinstance(event, SyncDue) and at_us <= until_us:
-                end_us = -(-(at_us + before_us) // interval_us) * interval_us
-                at_us = min(end_us - before_us, until_us)
-            self._queue.set_timer(now_us, at_us, event, address)
-
-        self.set_timer = set_timer
+        self._queue.begin_rest(SyncDue, until_us, interval_us, before_us)
         try:
             self.run_until(until_us)
         finally:
-            self.set_timer = self._queue.set_timer
+            self._queue.end_rest()
 
     def _handler(self, address: int, participant: Participant) -> Handler | NativeParticipant:
         handle, audit = participant.handle, self._audit

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from parsync.protocols import _native
 from parsync.protocols.optimistic.sync.policy import PeriodicSync, SyncFeedback, SyncPolicy
 from schedulers.interface import ContractBroken
 from shared_state.tasks import Int32
@@ -95,7 +96,18 @@ class CheckedSyncPolicy:
 
     def latest(self, now_us: int) -> int | None:
         """As PeriodicSync.latest; None for a policy of another make."""
-        return self._policy.latest(now_us) if isinstance(self._policy, PeriodicSync) else None
+        if not isinstance(self._policy, PeriodicSync):
+            return None
+        try:
+            latest = self._policy.latest(now_us)
+        except (Exception, SystemExit) as error:
+            self._failed(self._last_k, error)
+        if latest is None:
+            return None
+        if not isinstance(latest, int | np.integer) or not -LATEST_US < latest < LATEST_US:
+            got = _described(latest)
+            raise self._broken(self._last_k, f"latest: expected an int or None, got {got}")
+        return int(latest)
 
     def observe(self, feedback: SyncFeedback) -> None:
         """As SyncPolicy.observe."""
@@ -115,6 +127,8 @@ class CheckedSyncPolicy:
         if value is not None and (type(value) is not int or value < 1):
             got = _described(value)
             raise self._broken(0, f"retry_us: expected an int of 1 or more or None, got {got}")
+        if value is not None and value >= LATEST_US:
+            raise self._broken(0, f"retry_us: expected less than {LATEST_US}, got {value}")
         return value
 
     def _property(self, name: str) -> Any:
@@ -131,6 +145,16 @@ class CheckedSyncPolicy:
 
     def _broken(self, k: int, rule: str) -> SyncPolicyBroken:
         return SyncPolicyBroken(self._scheduler, self._kind, k, rule)
+
+
+def make_checked_policy(
+    policy: SyncPolicy, kind: str, scheduler: str, partitions: int
+) -> SyncPolicy:
+    """The policy with its answers checked, as CheckedSyncPolicy; a native one, which keeps its
+    contract, as it is."""
+    if isinstance(policy, _native.SyncPolicy):
+        return policy
+    return CheckedSyncPolicy(policy, kind, scheduler, partitions)
 
 
 def _raised(error: BaseException) -> str:

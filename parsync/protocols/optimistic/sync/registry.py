@@ -26,12 +26,12 @@ ENTRY_POINTS = "agora.sync_policies"
 _HERE = "parsync.protocols.optimistic.sync"
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
-        "diff_block": f"{_HERE}.blocks:DIFF_BLOCK",
-        "diff_single": f"{_HERE}.single_partition:SPEC",
-        "every_attempt": f"{_HERE}.every_attempt:SPEC",
-        "same_block": f"{_HERE}.blocks:SAME_BLOCK",
-        "state_aligned": f"{_HERE}.state:ALIGNED",
-        "state_staggered": f"{_HERE}.state:STAGGERED",
+        "diff_block": f"{_HERE}.built_in:DIFF_BLOCK",
+        "diff_single": f"{_HERE}.built_in:DIFF_SINGLE",
+        "every_attempt": f"{_HERE}.built_in:EVERY_ATTEMPT",
+        "same_block": f"{_HERE}.built_in:SAME_BLOCK",
+        "state_aligned": f"{_HERE}.built_in:STATE_ALIGNED",
+        "state_staggered": f"{_HERE}.built_in:STATE_STAGGERED",
     }
 )
 

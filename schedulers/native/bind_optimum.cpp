@@ -13,8 +13,8 @@ using agora::length_of;
 
 namespace {
 
-nb::tuple cost(const BestPlacement& best, nb::handle room, nb::handle preference,
-               nb::handle request, size_t dimensions) {
+nb::tuple cost(BestPlacement& best, nb::handle room, nb::handle preference, nb::handle request,
+               size_t dimensions) {
   const Column<const int64_t> rooms(room, "room", best.machines(), dimensions);
   const size_t count = length_of(preference, "preference");
   const Column<const int32_t> sets(preference, "preference", count);

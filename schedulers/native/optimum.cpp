@@ -1,19 +1,21 @@
 #include "optimum.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "flowsolver/flowsolver.hpp"
+#include "shared_state/native/cell.hpp"
 #include "shared_state/native/fit.hpp"
 
 namespace agora {
 
 namespace {
 
-constexpr uint32_t kNoNode = UINT32_MAX;
+constexpr uint32_t kNoNode = UINT32_MAX, kNoGroup = UINT32_MAX;
 
 // Tasks of one set that ask alike.
 struct TaskClass {
@@ -23,11 +25,13 @@ struct TaskClass {
   bool has_place = true;  // fits some machine
 };
 
-// An entry of a class's set: a machine that some of its tasks fit, and what they cost there.
+// An entry of a class's set: a machine that some of its tasks fit, what they cost there, and how
+// many tasks it takes.
 struct Listed {
   uint32_t task_class;
   uint32_t machine;
   int64_t cost;
+  int64_t slots;
 };
 
 void check_entries(std::span<const int64_t> offsets, std::span<const int32_t> column, size_t bound,
@@ -64,18 +68,18 @@ bool costs_are_ordered(const PreferenceColumns& catalog) {
   return true;
 }
 
-// What is placed where: tasks and room as they were given.
+// The tasks as they were given, and what machines have room for.
 struct Problem {
-  std::span<const int64_t> room;
-  size_t dimensions;
+  const MachineRoom& room;
+  size_t machines, dimensions;
   std::span<const int32_t> preference;
   std::span<const int64_t> request;
 
   const int64_t* request_of(size_t task) const { return request.data() + task * dimensions; }
-  const int64_t* room_of(size_t machine) const { return room.data() + machine * dimensions; }
-  size_t machines() const { return room.size() / dimensions; }
   bool fits(const int64_t* asked, size_t machine) const {
-    return fits_in(asked, room_of(machine), dimensions);
+    std::array<int64_t, kMaxDimensions> free;
+    room.read(machine, free.data());
+    return fits_in(asked, free.data(), dimensions);
   }
 
   bool is_alike() const {
@@ -119,50 +123,55 @@ std::vector<TaskClass> classes_by_request(const Problem& problem) {
   return classes;
 }
 
-// A bound on the number of tasks that fit each machine, whichever they are, at most `count`: in
-// each resource, that many of the smallest requests must fit. Exact if all ask for the same.
-// Machines without any room take none.
-std::vector<int64_t> slots_of(const Problem& problem, bool alike) {
-  const auto count = static_cast<int64_t>(problem.preference.size());
-  const size_t machines = problem.machines();
-  std::vector<int64_t> slots(machines, count);
-  std::vector<int64_t> smallest, sums;
-  for (size_t r = 0; r < problem.dimensions; ++r) {
-    const auto room = [&](size_t m) { return std::max<int64_t>(problem.room_of(m)[r], 0); };
-    if (alike) {
-      const int64_t asked = problem.request_of(0)[r];
-      if (asked <= 0) continue;
-      for (size_t m = 0; m < machines; ++m)
-        if (slots[m]) slots[m] = std::min(slots[m], room(m) / asked);
-      continue;
+// A bound on the number of tasks that fit a machine, whichever they are: in each resource, that
+// many of the smallest requests must fit. Exact if all ask for the same. A machine without any room
+// takes none.
+class SlotCount {
+ public:
+  SlotCount(const Problem& problem, bool alike) : problem_(problem), alike_(alike) {
+    for (size_t r = 0; r < problem.dimensions && !alike; ++r) {
+      std::vector<int64_t> smallest;
+      for (size_t task = 0; task < problem.preference.size(); ++task)
+        smallest.push_back(problem.request_of(task)[r]);
+      std::ranges::sort(smallest);
+      std::vector<int64_t>& sums = sums_.emplace_back();
+      for (const int64_t asked : smallest) {
+        int64_t sum = 0;
+        if (__builtin_add_overflow(sums.empty() ? 0 : sums.back(), asked, &sum)) break;
+        sums.push_back(sum);
+      }
     }
-    int64_t most = 0;
-    for (size_t m = 0; m < machines; ++m) most = std::max(most, room(m));
-    smallest.clear();
-    for (size_t task = 0; task < problem.preference.size(); ++task)
-      smallest.push_back(problem.request_of(task)[r]);
-    std::ranges::sort(smallest);
-    sums.clear();
-    for (const int64_t asked : smallest) {
-      int64_t sum = 0;
-      if (__builtin_add_overflow(sums.empty() ? 0 : sums.back(), asked, &sum) || sum > most) break;
-      sums.push_back(sum);
+  }
+
+  bool is_exact() const { return alike_; }
+
+  int64_t operator()(size_t machine) const {
+    std::array<int64_t, kMaxDimensions> room;
+    problem_.room.read(machine, room.data());
+    auto slots = static_cast<int64_t>(problem_.preference.size());
+    bool has_room = false;
+    for (size_t r = 0; r < problem_.dimensions; ++r) {
+      const int64_t free = std::max<int64_t>(room[r], 0);
+      has_room |= free > 0;
+      if (!alike_) {
+        slots =
+            std::min<int64_t>(slots, std::ranges::upper_bound(sums_[r], free) - sums_[r].begin());
+      } else if (const int64_t asked = problem_.request_of(0)[r]; asked > 0) {
+        slots = std::min(slots, free / asked);
+      }
     }
-    for (size_t m = 0; m < machines; ++m)
-      slots[m] =
-          std::min<int64_t>(slots[m], std::ranges::upper_bound(sums, room(m)) - sums.begin());
+    return has_room ? slots : 0;
   }
-  for (size_t m = 0; m < machines; ++m) {
-    const int64_t* const room = problem.room_of(m);
-    if (std::all_of(room, room + problem.dimensions, [](int64_t free) { return free <= 0; }))
-      slots[m] = 0;
-  }
-  return slots;
-}
+
+ private:
+  const Problem& problem_;
+  bool alike_;
+  std::vector<std::vector<int64_t>> sums_;  // by resource, of the smallest requests
+};
 
 void find_places(const Problem& problem, std::vector<TaskClass>& classes) {
   const auto fits_somewhere = [&](const int64_t* request) {
-    for (size_t m = 0; m < problem.machines(); ++m)
+    for (size_t m = 0; m < problem.machines; ++m)
       if (problem.fits(request, m)) return true;
     return false;
   };
@@ -179,13 +188,20 @@ void find_places(const Problem& problem, std::vector<TaskClass>& classes) {
 // leaves those that it does not name.
 class MachineGroups {
  public:
-  // group[m]: numbers below `groups`, different for machines that are told apart from the
-  // beginning.
-  MachineGroups(std::vector<uint32_t> group, size_t groups)
-      : group_(std::move(group)), is_listed_(group_.size(), 0), split_(groups) {}
+  // group_of: room for the group of each machine, all kNoGroup; is so again when this ends. groups:
+  // how many there are to begin with.
+  MachineGroups(std::vector<uint32_t>& group_of, size_t groups)
+      : group_of_(group_of), split_(groups) {}
+  ~MachineGroups() {
+    for (const uint32_t machine : listed_) group_of_[machine] = kNoGroup;
+  }
+  MachineGroups(const MachineGroups&) = delete;
+  MachineGroups& operator=(const MachineGroups&) = delete;
 
-  // All that one class lists, in any order.
-  void split_by(std::span<Listed> entries) {
+  // All that one class lists, in any order. first_group(entry): of a machine that no class has
+  // listed yet.
+  template <class FirstGroup>
+  void split_by(std::span<Listed> entries, FirstGroup first_group) {
     const auto by_cost = [](const Listed& left, const Listed& right) {
       return left.cost < right.cost;
     };
@@ -193,18 +209,22 @@ class MachineGroups {
     for (size_t at = 0; at < entries.size(); ++at) {
       if (at == 0 || entries[at].cost != entries[at - 1].cost) ++list_;
       const uint32_t machine = entries[at].machine;
-      const uint32_t group = group_[machine];
+      uint32_t& group = group_of_[machine];
+      if (group == kNoGroup) {
+        listed_.push_back(machine);
+        group = first_group(entries[at]);
+      }
       if (split_[group].by != list_) {
         split_[group] = {list_, static_cast<uint32_t>(split_.size())};
         split_.emplace_back();
       }
-      group_[machine] = split_[group].into;
-      is_listed_[machine] = 1;
+      group = split_[group].into;
     }
   }
 
-  bool is_listed(size_t machine) const { return is_listed_[machine] != 0; }
-  uint32_t of(size_t machine) const { return group_[machine]; }
+  bool is_listed(size_t machine) const { return group_of_[machine] != kNoGroup; }
+  const std::vector<uint32_t>& listed() const { return listed_; }
+  uint32_t of(size_t machine) const { return group_of_[machine]; }
   size_t count() const { return split_.size(); }
 
  private:
@@ -213,31 +233,34 @@ class MachineGroups {
     uint32_t into = 0;
   };
 
-  std::vector<uint32_t> group_;
-  std::vector<uint8_t> is_listed_;
-  std::vector<Split> split_;  // by group
+  std::vector<uint32_t>& group_of_;
+  std::vector<uint32_t> listed_;  // machines
+  std::vector<Split> split_;      // by group
   uint32_t list_ = 0;
 };
 
 // The network of optimum.hpp. Nodes: the classes, the sink, X, listed racks, groups of machines.
 class PlacementNetwork {
  public:
-  // rack_begin: [racks + 1], the first machine of each rack. slots: tasks that each machine takes.
+  // rack_begin: [racks + 1], the first machine of each rack. group_of: as for MachineGroups.
   PlacementNetwork(const PreferenceColumns& catalog, std::span<const size_t> rack_begin,
                    const Problem& problem, std::span<const TaskClass> classes,
-                   std::span<const int64_t> slots)
+                   const SlotCount& slots, std::vector<uint32_t>& group_of)
       : catalog_(catalog),
         rack_begin_(rack_begin),
         problem_(problem),
         classes_(classes),
         slots_(slots),
-        total_(static_cast<int64_t>(problem.preference.size())) {
+        total_(static_cast<int64_t>(problem.preference.size())),
+        rack_node_(rack_begin.size() - 1, kNoNode) {
     for (const TaskClass& one : classes_) add_node(one.size);
     sink_ = add_node(-total_);
     anywhere_ = add_node(0);
-    above_.assign(slots_.size(), anywhere_);
     add_classes();
-    add_machines(groups_of_listed_machines());
+    MachineGroups groups(group_of, network_.num_nodes());
+    list_machines(groups);
+    add_groups(groups);
+    add_others(groups);
   }
 
   const flowsolver::Network& network() const { return network_; }
@@ -254,9 +277,14 @@ class PlacementNetwork {
     network_.cost.push_back(cost);
   }
 
+  // What a machine is reached from besides: the node of its rack, or X.
+  uint32_t above(size_t machine) const {
+    const uint32_t rack = rack_node_[static_cast<size_t>(catalog_.rack_of[machine])];
+    return rack == kNoNode ? anywhere_ : rack;
+  }
+
   // Classes, and the racks that they list.
   void add_classes() {
-    std::vector<uint32_t> node_of(rack_begin_.size() - 1, kNoNode);
     for (uint32_t c = 0; c < classes_.size(); ++c) {
       const TaskClass& one = classes_[c];
       add_arc(c, sink_, one.size, catalog_.unscheduled_cost[one.set]);
@@ -264,82 +292,105 @@ class PlacementNetwork {
       add_arc(c, anywhere_, one.size, catalog_.elsewhere_cost[one.set]);
       const auto [begin, end] = entries_of(catalog_.rack_offsets, one.set);
       for (size_t at = begin; at < end; ++at) {
-        const auto rack = static_cast<size_t>(catalog_.rack[at]);
-        if (node_of[rack] == kNoNode) node_of[rack] = add_rack(rack);
-        add_arc(c, node_of[rack], one.size, catalog_.rack_cost[at]);
+        uint32_t& node = rack_node_[static_cast<size_t>(catalog_.rack[at])];
+        if (node == kNoNode) node = add_node(0);
+        add_arc(c, node, one.size, catalog_.rack_cost[at]);
       }
     }
   }
 
-  uint32_t add_rack(size_t rack) {
-    const uint32_t node = add_node(0);
-    racks_.push_back(node);
-    for (size_t machine = rack_begin_[rack]; machine < rack_begin_[rack + 1]; ++machine)
-      above_[machine] = node;
-    return node;
-  }
-
-  MachineGroups groups_of_listed_machines() {
-    MachineGroups groups(above_, network_.num_nodes());
+  void list_machines(MachineGroups& groups) {
     for (uint32_t c = 0; c < classes_.size(); ++c) {
       const size_t first = listed_.size();
       const auto [begin, end] = entries_of(catalog_.machine_offsets, classes_[c].set);
       for (size_t at = begin; at < end; ++at) {
         const auto machine = static_cast<size_t>(catalog_.machine[at]);
-        if (slots_[machine] > 0 && problem_.fits(classes_[c].request, machine))
-          listed_.push_back({c, static_cast<uint32_t>(machine), catalog_.machine_cost[at]});
+        const int64_t slots = slots_(machine);
+        if (slots > 0 && (slots_.is_exact() || problem_.fits(classes_[c].request, machine)))
+          listed_.push_back({c, static_cast<uint32_t>(machine), catalog_.machine_cost[at], slots});
       }
-      groups.split_by(std::span(listed_).subspan(first));
+      groups.split_by(std::span(listed_).subspan(first), [this](const Listed& entry) {
+        listed_slots_.push_back(entry.slots);
+        return above(entry.machine);
+      });
     }
-    return groups;
   }
 
-  // Groups of machines, and the room of everything. The first machine of a group stands for it.
-  void add_machines(const MachineGroups& groups) {
+  // Groups of machines. The first machine of a group stands for it.
+  void add_groups(const MachineGroups& groups) {
     const size_t first_group = network_.num_nodes();
     std::vector<uint32_t> node_of(groups.count(), kNoNode), first_machine;
-    std::vector<int64_t> room(first_group, 0);  // by node
-    for (uint32_t machine = 0; machine < slots_.size(); ++machine) {
-      uint32_t node = above_[machine];
-      if (groups.is_listed(machine)) {
-        uint32_t& of_group = node_of[groups.of(machine)];
-        if (of_group == kNoNode) {
-          of_group = add_node(0);
-          room.push_back(0);
-          first_machine.push_back(machine);
-        }
-        node = of_group;
+    std::vector<int64_t> room;
+    for (size_t i = 0; i < listed_slots_.size(); ++i) {
+      const uint32_t machine = groups.listed()[i];
+      uint32_t& node = node_of[groups.of(machine)];
+      if (node == kNoNode) {
+        node = add_node(0);
+        room.push_back(0);
+        first_machine.push_back(machine);
       }
-      room[node] += slots_[machine];
+      room[node - first_group] += listed_slots_[i];
     }
     for (const Listed& entry : listed_) {
       const uint32_t node = node_of[groups.of(entry.machine)];
       if (first_machine[node - first_group] == entry.machine)
         add_arc(entry.task_class, node, classes_[entry.task_class].size, entry.cost);
     }
-    for (size_t group = 0; group < first_machine.size(); ++group) {
+    for (size_t group = 0; group < room.size(); ++group) {
       const auto node = static_cast<uint32_t>(first_group + group);
-      add_arc(above_[first_machine[group]], node, room[node], 0);
-      add_arc(node, sink_, room[node], 0);
+      add_arc(above(first_machine[group]), node, room[group], 0);
+      add_arc(node, sink_, room[group], 0);
     }
-    for (const uint32_t rack : racks_) {
-      add_arc(anywhere_, rack, total_, 0);
-      add_arc(rack, sink_, room[rack], 0);
+  }
+
+  // The machines without a node, of listed racks and of all others.
+  void add_others(const MachineGroups& groups) {
+    int64_t elsewhere = 0;
+    for (size_t rack = 0; rack < rack_node_.size(); ++rack) {
+      const uint32_t node = rack_node_[rack];
+      if (node == kNoNode) {
+        add_room(groups, rack, elsewhere);
+        continue;
+      }
+      int64_t room = 0;
+      add_room(groups, rack, room);
+      add_arc(anywhere_, node, total_, 0);
+      add_arc(node, sink_, room, 0);
     }
-    add_arc(anywhere_, sink_, room[anywhere_], 0);
+    add_arc(anywhere_, sink_, elsewhere, 0);
+  }
+
+  // Adds what a rack's machines without a node have room for, until it is enough for all tasks.
+  void add_room(const MachineGroups& groups, size_t rack, int64_t& room) const {
+    for (size_t m = rack_begin_[rack]; m < rack_begin_[rack + 1] && room < total_; ++m)
+      if (!groups.is_listed(m)) room += slots_(m);
   }
 
   const PreferenceColumns& catalog_;
   std::span<const size_t> rack_begin_;
   const Problem& problem_;
   std::span<const TaskClass> classes_;
-  std::span<const int64_t> slots_;
+  const SlotCount& slots_;
   const int64_t total_;  // tasks
   flowsolver::Network network_;
   uint32_t sink_ = 0, anywhere_ = 0;
-  std::vector<uint32_t> above_;  // by machine: the node of its rack, or X
-  std::vector<uint32_t> racks_;  // the nodes of racks
+  std::vector<uint32_t> rack_node_;  // by rack: its node, if it is listed
   std::vector<Listed> listed_;
+  std::vector<int64_t> listed_slots_;  // of MachineGroups::listed()
+};
+
+// The room of an array.
+class ArrayRoom final : public MachineRoom {
+ public:
+  ArrayRoom(std::span<const int64_t> room, size_t dimensions)
+      : room_(room), dimensions_(dimensions) {}
+  void read(size_t machine, int64_t* to) const override {
+    std::copy_n(room_.data() + machine * dimensions_, dimensions_, to);
+  }
+
+ private:
+  std::span<const int64_t> room_;
+  size_t dimensions_;
 };
 
 }  // namespace
@@ -358,28 +409,32 @@ BestPlacement::BestPlacement(const PreferenceColumns& catalog) : catalog_(catalo
     rack_begin_[rack] = machine;
   }
   ordered_ = costs_are_ordered(catalog);
+  group_of_.assign(rack_of.size(), kNoGroup);
 }
 
 Optimum BestPlacement::cost(std::span<const int64_t> room, size_t dimensions,
-                            std::span<const int32_t> preference,
-                            std::span<const int64_t> request) const {
-  if (dimensions == 0 || room.size() != machines() * dimensions ||
+                            std::span<const int32_t> preference, std::span<const int64_t> request) {
+  if (room.size() != machines() * dimensions)
+    throw std::invalid_argument("least placement cost: expected room for each machine");
+  return cost(ArrayRoom(room, dimensions), dimensions, preference, request);
+}
+
+Optimum BestPlacement::cost(const MachineRoom& room, size_t dimensions,
+                            std::span<const int32_t> preference, std::span<const int64_t> request) {
+  if (dimensions == 0 || dimensions > kMaxDimensions ||
       request.size() != preference.size() * dimensions)
-    throw std::invalid_argument(
-        "least placement cost: expected room for each machine and a "
-        "request for each task");
+    throw std::invalid_argument("least placement cost: expected a request for each task");
   for (const int32_t set : preference)
     if (set < 0 || static_cast<size_t>(set) >= catalog_.sets())
       throw std::invalid_argument("least placement cost: there is no set " + std::to_string(set));
   if (preference.empty()) return {0, true};
-  const Problem problem{room, dimensions, preference, request};
+  const Problem problem{room, machines(), dimensions, preference, request};
   const bool alike = problem.is_alike();
   std::vector<TaskClass> classes =
       alike ? classes_by_set(problem, catalog_.sets()) : classes_by_request(problem);
-  const std::vector<int64_t> slots = slots_of(problem, alike);
   if (!alike) find_places(problem, classes);
-
-  const PlacementNetwork made(catalog_, rack_begin_, problem, classes, slots);
+  const SlotCount slots(problem, alike);
+  const PlacementNetwork made(catalog_, rack_begin_, problem, classes, slots, group_of_);
   const flowsolver::Solution solution =
       flowsolver::algorithms().front().solve(made.network(), {}, flowsolver::Control());
   if (solution.status != flowsolver::Status::kOptimal)

@@ -9,7 +9,7 @@
 // A class is the tasks that are of one preference set and ask alike. A group is the machines that
 // are listed by the same classes at the same costs and lie in one listed rack, or in none: the flow
 // does not tell them apart, so they are one node with the room of all. Machines that no class lists
-// have no node.
+// have no node; of these, no more are looked at than it takes to have room for all tasks.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +26,15 @@ struct Optimum {
   bool exact = false;
 };
 
+// What tasks may take on each machine.
+class MachineRoom {
+ public:
+  virtual ~MachineRoom() = default;
+  // Writes an amount for each resource; below 0: none.
+  virtual void read(size_t machine, int64_t* room) const = 0;
+};
+
+// Not thread-safe.
 class BestPlacement {
  public:
   // The columns are borrowed for this object's life. Throws std::invalid_argument if they are
@@ -40,7 +49,9 @@ class BestPlacement {
   // Throws std::invalid_argument: lengths, a set that does not exist, costs beyond the solver's
   // range.
   Optimum cost(std::span<const int64_t> room, size_t dimensions,
-               std::span<const int32_t> preference, std::span<const int64_t> request) const;
+               std::span<const int32_t> preference, std::span<const int64_t> request);
+  Optimum cost(const MachineRoom& room, size_t dimensions, std::span<const int32_t> preference,
+               std::span<const int64_t> request);
 
  private:
   PreferenceColumns catalog_;
@@ -48,6 +59,7 @@ class BestPlacement {
   // No listed machine costs more than its rack, and no listed rack more than elsewhere: then the
   // cheapest path is the right price.
   bool ordered_;
+  std::vector<uint32_t> group_of_;  // by machine: used while a network is made
 };
 
 }  // namespace agora

@@ -3,7 +3,7 @@ on.
 
 Speed: 8 s of 95 % load; committed tasks per second of one core = tasks / CPU time of a round,
 metrics, set-up of views and files included. The regret of about a hundred sampled transactions,
-which a run works out besides (0.8 s at this scale, however long it lasts), is not. Memory: 60 s of
+which a run works out besides (0.3 s at this scale, however long it lasts), is not. Memory: 60 s of
 it, the largest resident set of a process that does nothing else. Peer: per_task_simulation.py on
 the same workload.
 """

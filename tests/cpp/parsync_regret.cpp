@@ -234,7 +234,7 @@ class World {
 
   Draws draw_;
   Preferences preferences_;
-  const BestPlacement best_{preferences_.columns()};
+  BestPlacement best_{preferences_.columns()};
   std::vector<int32_t> preference_;
   Ids arrivals_;
   Cell cell_{kMachines, 1, std::vector<int64_t>(kMachines, 2), Ids{0, kMachines}};

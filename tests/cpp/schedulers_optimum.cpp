@@ -137,7 +137,7 @@ bool the_optimum_is_the_textbooks(Draws& draw) {
     for (size_t r = 0; r < kDimensions; ++r)
       request.push_back(alike && i > 0 ? request[r] : static_cast<int64_t>(r + draw(3)));
   }
-  const BestPlacement best(catalog.columns());
+  BestPlacement best(catalog.columns());
   const Optimum found = best.cost(room, kDimensions, preference, request);
   CHECK(found.cost == least_cost(catalog.columns(), room, preference, request));
   CHECK(!ordered || !alike || found.exact);
@@ -146,7 +146,7 @@ bool the_optimum_is_the_textbooks(Draws& draw) {
 
 void what_does_not_go_together_is_refused(Draws& draw) {
   RandomCatalog catalog(draw, 4, 2, true);
-  const BestPlacement best(catalog.columns());
+  BestPlacement best(catalog.columns());
   const Ids room(4 * kDimensions, 1), one(kDimensions, 1);
   const std::vector<int32_t> first{0}, unknown{9}, negative{-1};
   CHECK(!is_refused([&] { best.cost(room, kDimensions, first, one); }));

@@ -25,9 +25,9 @@ void bind_regret(nb::module_& module) {
                                         "Regret of what is sampled; see regret.hpp.")
       .def(
           "__init__",
-          [](RegretWatch* self, const BestPlacement& best, nb::handle preference,
-             nb::handle request, nb::handle arrival_us, nb::handle arrival_offsets,
-             nb::handle arrival_rows, nb::handle initial, bool has_gangs,
+          [](RegretWatch* self, BestPlacement& best, nb::handle preference, nb::handle request,
+             nb::handle arrival_us, nb::handle arrival_offsets, nb::handle arrival_rows,
+             nb::handle initial, bool has_gangs,
              const std::vector<std::pair<int64_t, int64_t>>& phases, int64_t batches_per_phase,
              int64_t instants_per_phase, uint64_t seed) {
             std::vector<RegretWatch::Phase> settled;

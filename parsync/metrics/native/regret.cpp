@@ -1,9 +1,8 @@
 #include "regret.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
-#include <limits>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -11,8 +10,6 @@
 namespace agora {
 
 namespace {
-
-constexpr int64_t kNeverUs = std::numeric_limits<int64_t>::max();
 
 int64_t sum_of(const std::vector<int64_t>& costs) {
   int64_t sum = 0;
@@ -34,22 +31,57 @@ std::vector<T> ascending(std::span<const T> values) {
   return sorted;
 }
 
-// room(limit, used) of each resource of each machine, [M, R]; 0 where it is down.
-template <class Room>
-std::vector<int64_t> room_of(const Cell& cell, Room room) {
-  const std::span<const int64_t> limit = cell.limit();
-  const RowState* const rows = cell.rows().data();
-  const size_t dimensions = cell.dimensions();
-  std::vector<int64_t> all(limit.size());
-  for (size_t m = 0, at = 0; at < all.size(); ++m)
-    for (size_t r = 0; r < dimensions; ++r, ++at)
-      all[at] = rows[m].up() ? room(limit[at], cell.used_at(m, r)) : 0;
-  return all;
-}
+// What claims may still take of a cell, below 0 on machines above their limit; or what machines may
+// hold, if all that runs may move: their limit, or what they hold above it. 0 where they are down.
+class CellRoom final : public MachineRoom {
+ public:
+  enum class Of : bool { kFree, kAll };
+  CellRoom(const Cell& cell, Of of) : cell_(cell), of_(of) {}
+
+  void read(size_t machine, int64_t* room) const override {
+    const size_t dimensions = cell_.dimensions(), first = machine * dimensions;
+    const bool up = cell_.rows()[machine].up();
+    for (size_t r = 0; r < dimensions; ++r) {
+      const int64_t limit = cell_.limit()[first + r], used = cell_.used_at(machine, r);
+      room[r] = !up ? 0 : of_ == Of::kFree ? limit - used : std::max(limit, used);
+    }
+  }
+
+ private:
+  const Cell& cell_;
+  Of of_;
+};
+
+// What claims may still take of a cell, and more on a few machines.
+class ChangedRoom final : public MachineRoom {
+ public:
+  explicit ChangedRoom(const Cell& cell) : free_(cell, CellRoom::Of::kFree), cell_(cell) {}
+
+  // times: 1 or -1. Nothing may be read before settle().
+  void add(int32_t machine, const int64_t* request, int64_t times) {
+    rows_.push_back({machine, changes_.size()});
+    for (size_t r = 0; r < cell_.dimensions(); ++r) changes_.push_back(times * request[r]);
+  }
+  void settle() { std::ranges::sort(rows_); }
+
+  void read(size_t machine, int64_t* room) const override {
+    free_.read(machine, room);
+    const auto row = static_cast<int32_t>(machine);
+    for (auto at = std::ranges::lower_bound(rows_, std::pair{row, size_t{0}});
+         at != rows_.end() && at->first == row; ++at)
+      for (size_t r = 0; r < cell_.dimensions(); ++r) room[r] += changes_[at->second + r];
+  }
+
+ private:
+  CellRoom free_;
+  const Cell& cell_;
+  std::vector<std::pair<int32_t, size_t>> rows_;  // a machine, and where its change begins
+  std::vector<int64_t> changes_;
+};
 
 }  // namespace
 
-RegretWatch::RegretWatch(const BestPlacement& best, Tasks tasks, Sampling sampling)
+RegretWatch::RegretWatch(BestPlacement& best, Tasks tasks, Sampling sampling)
     : best_(best), tasks_(std::move(tasks)), sampling_(std::move(sampling)) {
   const size_t count = tasks_.preference.size();
   if (tasks_.request.rows() != count)
@@ -93,18 +125,21 @@ void RegretWatch::before_change(int64_t now_us) {
   while (next_ < moments_.size() && moments_[next_].at_us <= now_us) begin(moments_[next_++]);
 }
 
-void RegretWatch::before_commit(const TransactionPtr& transaction, int64_t now_us) {
-  pending_ = open_ ? place_in_reservoir() : std::nullopt;
-  if (!pending_) return;
-  samples_.resize(std::max(samples_.size(), *pending_ + 1));
-  samples_[*pending_] = {now_us, transaction, room(), victims_of(*transaction), nullptr};
+void RegretWatch::before_commit(const TransactionPtr& transaction, int64_t) {
+  pending_.reset();
+  const std::optional<size_t> place = open_ ? place_in_reservoir() : std::nullopt;
+  if (!place) return;
+  samples_.resize(std::max(samples_.size(), *place + 1));
+  samples_[*place].reset();  // there is none if the commit fails
+  pending_ = {*place, victims_of(*transaction)};
 }
 
 void RegretWatch::on_commit(const TransactionPtr& transaction, const CommitResultPtr& result,
-                            int64_t) {
+                            int64_t now_us) {
   if (result->reason.size() != transaction->size())
     throw std::invalid_argument("regret: expected an answer to each claim");
-  if (pending_) samples_[*pending_].result = result;
+  if (pending_)
+    samples_[pending_->place] = decide(*transaction, *result, pending_->victims, now_us);
   pending_.reset();
   if (result->evicted.size()) set_placed(describe(cell(), result->evicted).task.span(), false);
   for (size_t i = 0; i < transaction->size(); ++i)
@@ -148,20 +183,30 @@ std::optional<size_t> RegretWatch::place_in_reservoir() {
 void RegretWatch::close() {
   open_ = false;
   pending_.reset();
-  std::ranges::stable_sort(samples_, {}, &Sample::at_us);
-  for (const Sample& sample : samples_)
-    if (sample.result) decide(sample);
+  const size_t before = decisions_.size();
+  for (const std::optional<Decision>& sample : samples_)
+    if (sample) decisions_.push_back(*sample);
+  std::ranges::stable_sort(decisions_.begin() + static_cast<ptrdiff_t>(before), decisions_.end(),
+                           {}, &Decision::at_us);
   samples_.clear();
 }
 
-void RegretWatch::decide(const Sample& sample) {
-  const Transaction& claims = *sample.transaction;
-  const CommitResult& result = *sample.result;
-  const auto& [victim, allocation, held] = sample.victims;
-  std::vector<int64_t> room = sample.room;
-  for (size_t i = 0; i < victim.size(); ++i)
-    for (size_t r = 0; r < dimensions(); ++r)
-      room[static_cast<size_t>(held[i]) * dimensions() + r] += request_of(victim[i])[r];
+// None if no task of it was there to be placed.
+std::optional<RegretWatch::Decision> RegretWatch::decide(const Transaction& claims,
+                                                         const CommitResult& result,
+                                                         const Victims& victims, int64_t at_us) {
+  const auto& [victim, allocation, held] = victims;
+  ChangedRoom room(cell());
+  for (size_t i = 0; i < claims.size(); ++i)
+    if (result.reason[i] == static_cast<int8_t>(Reason::Accepted))
+      room.add(claims.machine[i], claims.request.row(i), 1);
+  if (result.evicted.size()) {
+    const Released evicted = describe(cell(), result.evicted);
+    for (size_t i = 0; i < evicted.size(); ++i)
+      room.add(evicted.machine[i], evicted.request.row(i), -1);
+  }
+  for (size_t i = 0; i < victim.size(); ++i) room.add(held[i], request_of(victim[i]), 1);
+  room.settle();
   const std::vector<int64_t> ended = ascending(result.evicted.span());
   const auto home = [&](size_t i) { return contains(ended, allocation[i]) ? kUnplaced : held[i]; };
 
@@ -181,13 +226,16 @@ void RegretWatch::decide(const Sample& sample) {
   std::ranges::sort(moved);
   for (size_t v = 0; v < victim.size(); ++v)
     if (!contains(moved, victim[v])) add(placed, victim[v], home(v), request_of(victim[v]));
-  if (placed.machine.empty()) return;
+  if (placed.machine.empty()) return std::nullopt;
 
   const Optimum least = optimum(room, placed);
-  decisions_.push_back({sample.at_us, claims.scheduler, claims.sequence,
-                        static_cast<int64_t>(placed.machine.size()),
-                        std::ranges::count(placed.machine, kUnplaced), cost_of(placed) - least.cost,
-                        least.exact && claims.commit_mode != CommitMode::AllOrNothing});
+  return Decision{at_us,
+                  claims.scheduler,
+                  claims.sequence,
+                  static_cast<int64_t>(placed.machine.size()),
+                  std::ranges::count(placed.machine, kUnplaced),
+                  cost_of(placed) - least.cost,
+                  least.exact && claims.commit_mode != CommitMode::AllOrNothing};
 }
 
 void RegretWatch::look(int64_t at_us) {
@@ -200,13 +248,11 @@ void RegretWatch::look(int64_t at_us) {
     add(runs, running.task[i], running.machine[i], running.request.row(i));
   const int64_t fixed = cost_of(runs);
   const int64_t cost = sum_of({fixed, cost_of(waits)});
-  const Optimum staying = optimum(room(), waits);
+  const Optimum staying = optimum(CellRoom(cell(), CellRoom::Of::kFree), waits);
 
-  const std::vector<int64_t> holds =
-      room_of(cell(), [](int64_t limit, int64_t used) { return std::max(limit, used); });
   Placed all = std::move(runs);
   for (const int64_t task : idle) add(all, task, kUnplaced, request_of(task));
-  const Optimum moving = optimum(holds, all);
+  const Optimum moving = optimum(CellRoom(cell(), CellRoom::Of::kAll), all);
   systems_.push_back({at_us, static_cast<int64_t>(running.size()),
                       static_cast<int64_t>(idle.size()), cost, cost - fixed - staying.cost,
                       cost - moving.cost, staying.exact && moving.exact && !tasks_.has_gangs});
@@ -218,8 +264,6 @@ const Cell& RegretWatch::cell() const {
   if (!cell_) throw std::invalid_argument("regret: no cell is observed");
   return *cell_;
 }
-
-std::vector<int64_t> RegretWatch::room() const { return room_of(cell(), std::minus<int64_t>()); }
 
 RegretWatch::Victims RegretWatch::victims_of(const Transaction& transaction) const {
   Victims victims;
@@ -263,10 +307,6 @@ int64_t RegretWatch::cost_of(const Placed& placed) const {
   const auto preferred = std::make_unique_for_overwrite<bool[]>(cost.size());
   placement_cost(best_.catalog(), placed.preference, placed.machine, cost.data(), preferred.get());
   return sum_of(cost);
-}
-
-Optimum RegretWatch::optimum(const std::vector<int64_t>& room, const Placed& placed) const {
-  return best_.cost(room, dimensions(), placed.preference, placed.request);
 }
 
 void RegretWatch::set_placed(std::span<const int64_t> tasks, bool placed) {

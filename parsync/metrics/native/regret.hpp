@@ -6,9 +6,12 @@
 // at or after their time. While a phase is open, its transactions pass a reservoir:
 //
 //   before_change -> moments that are due: OPEN, CLOSE, LOOK
-//   before_commit -> a place in the reservoir? keep the transaction and the room for it
-//   on_commit     -> the answer to it
-//   CLOSE         -> work out the regret of all that is kept
+//   before_commit -> a place in the reservoir? note what its evictions would end
+//   on_commit     -> its regret takes the place
+//   CLOSE         -> what is in the reservoir is kept
+//
+// The room before a commit is worked out from the cell after it: a copy of the cell for each sample
+// would take longer than all the rest.
 //
 // Of anything else it notes only which tasks run or have run.
 #pragma once
@@ -56,7 +59,7 @@ class RegretWatch final : public CellObserver {
 
   // `best` and the cell outlive this. Throws std::invalid_argument for columns that do not go
   // together, and calls for tasks that do not exist.
-  RegretWatch(const BestPlacement& best, Tasks tasks, Sampling sampling);
+  RegretWatch(BestPlacement& best, Tasks tasks, Sampling sampling);
 
   void attach(const Cell& cell) override;
   void before_change(int64_t now_us) override;
@@ -86,13 +89,10 @@ class RegretWatch final : public CellObserver {
     std::vector<int64_t> task, allocation;
     std::vector<int32_t> machine;
   };
-  // A transaction, the room for it just before, [M, R], and the answer.
-  struct Sample {
-    int64_t at_us;
-    TransactionPtr transaction;
-    std::vector<int64_t> room;
+  // The transaction that is being decided, if it has a place in the reservoir.
+  struct Pending {
+    size_t place;
     Victims victims;
-    CommitResultPtr result;
   };
   // Tasks, where they are (or kUnplaced), and what they ask for.
   struct Placed {
@@ -110,23 +110,24 @@ class RegretWatch final : public CellObserver {
   void begin(const Moment& moment);
   void look(int64_t at_us);
   void close();
-  void decide(const Sample& sample);
+  std::optional<Decision> decide(const Transaction& claims, const CommitResult& result,
+                                 const Victims& victims, int64_t at_us);
   std::optional<size_t> place_in_reservoir();
 
   const Cell& cell() const;
-  // What claims may still take; below 0 on machines above their limit.
-  std::vector<int64_t> room() const;
   Victims victims_of(const Transaction& transaction) const;
   std::vector<int64_t> waiting(int64_t at_us) const;
   const int64_t* request_of(int64_t task) const;
   void add(Placed& to, int64_t task, int32_t machine, const int64_t* request) const;
   int64_t cost_of(const Placed& placed) const;
-  Optimum optimum(const std::vector<int64_t>& room, const Placed& placed) const;
+  Optimum optimum(const MachineRoom& room, const Placed& placed) {
+    return best_.cost(room, dimensions(), placed.preference, placed.request);
+  }
   void set_placed(std::span<const int64_t> tasks, bool placed);
   size_t row_of(int64_t task) const;
   size_t dimensions() const { return tasks_.request.width(); }
 
-  const BestPlacement& best_;
+  BestPlacement& best_;
   Tasks tasks_;
   Sampling sampling_;
   const Cell* cell_ = nullptr;
@@ -137,8 +138,8 @@ class RegretWatch final : public CellObserver {
   bool open_ = false;
   uint64_t seen_ = 0;  // transactions of this phase
   Stream stream_{0};
-  std::vector<Sample> samples_;
-  std::optional<size_t> pending_;  // the sample that is being decided
+  std::vector<std::optional<Decision>> samples_;  // the reservoir
+  std::optional<Pending> pending_;
 
   std::vector<Decision> decisions_;
   std::vector<System> systems_;

@@ -74,10 +74,10 @@ class TestAgent {
  public:
   TestAgent(const Setting& setting, int64_t index)
       : policy_(any_policy(index)),
-        cell_(std::make_shared<StaticCellState>(1, std::vector<int64_t>(kMachines, 6),
-                                                std::vector<int64_t>(kMachines, 0),
-                                                setting.offsets),
-              checks_seqnum_),
+        cell_(
+            std::make_shared<StaticCellState>(1, std::vector<int64_t>(kMachines, 6),
+                                              std::vector<int64_t>(kMachines, 0), setting.offsets),
+            checks_seqnum_),
         view_(cell_, {0, 1, 2}, index),
         log_(static_cast<int32_t>(index), {setting.job, setting.submit_us, setting.preference},
              setting.columns(), records_),
@@ -93,8 +93,8 @@ class TestAgent {
         planner_({11, "agent", PartitionQuality::MeanWeight, checks_seqnum_, false},
                  ModelledTime{3, 2'000, 100, 0}, greedy_, setting.task_class, nullptr),
         scheduler_(planner_, cell_, view_),
-        agent_(settings(setting, index), {cell_, view_, queue_, log_, sorting_out_, rankings_,
-                                          *policy_, scheduler_}) {}
+        agent_(settings(setting, index),
+               {cell_, view_, queue_, log_, sorting_out_, rankings_, *policy_, scheduler_}) {}
 
   OptimisticAgent& agent() { return agent_; }
   EndsNotice ends_notice() const {
@@ -111,8 +111,8 @@ class TestAgent {
     made.pipelines = !policy_->at_every_attempt() && draw(2);
     made.freed_at_once = freed_at_once_;
     made.checks_seqnum = checks_seqnum_;
-    made.unit = draw(2) ? OptimisticAgent::Settings::Unit::Gang
-                        : OptimisticAgent::Settings::Unit::Job;
+    made.unit =
+        draw(2) ? OptimisticAgent::Settings::Unit::Gang : OptimisticAgent::Settings::Unit::Job;
     made.requeue_us = 30;
     made.average_permille = 100;
     made.records_holds = true;
@@ -262,10 +262,10 @@ class World {
   void deliver(const Entry& entry) {
     if (entry.address >= 0) see(entry.event);
     Effects effects;
-    Participant& participant =
-        entry.address == kMaster    ? static_cast<Participant&>(master_)
-        : entry.address == kWorkers ? static_cast<Participant&>(workers_)
-                                    : agents_[static_cast<size_t>(entry.address)]->agent();
+    Participant& participant = entry.address == kMaster ? static_cast<Participant&>(master_)
+                               : entry.address == kWorkers
+                                   ? static_cast<Participant&>(workers_)
+                                   : agents_[static_cast<size_t>(entry.address)]->agent();
     participant.handle(entry.at_us, entry.event, effects);
     for (Effect& effect : effects.list()) {
       if (const auto* send = std::get_if<Send>(&effect)) {

@@ -195,8 +195,7 @@ void bind_participants(nb::module_& module) {
       .def("waiting_ends", &BoundMaster::waiting_ends)
       .def("add_waiting_ends", &BoundMaster::add_waiting_ends, nb::arg("agent"), nb::arg("ended"))
       .def(
-          "forget_ends",
-          [](BoundMaster& self, int64_t agent) { self.master().forget_ends(agent); },
+          "forget_ends", [](BoundMaster& self, int64_t agent) { self.master().forget_ends(agent); },
           nb::arg("agent"))
       .def(
           "record_due_ends",

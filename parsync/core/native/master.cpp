@@ -47,7 +47,7 @@ TasksStarted started_tasks(const Transaction& transaction, const CommitResult& r
 // One column after the other: that of each event.
 template <class T>
 SharedColumn<T> joined(const std::vector<std::shared_ptr<const TasksEnded>>& events,
-                       SharedColumn<T> TasksEnded::*column) {
+                       SharedColumn<T> TasksEnded::* column) {
   size_t rows = 0;
   for (const auto& event : events) rows += ((*event).*column).size();
   auto [made, values] = SharedColumn<T>::make(rows);

@@ -38,8 +38,8 @@ struct InitialTasks {
   SharedColumn<int32_t> owner;    // [k]
 };
 
-// When an agent is notified that its tasks have finished. Of tasks that lose their place, all agents
-// are notified at once.
+// When an agent is notified that its tasks have finished. Of tasks that lose their place, all
+// agents are notified at once.
 enum class EndsNotice : int8_t {
   Never,
   AtOnce,

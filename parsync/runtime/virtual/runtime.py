@@ -107,7 +107,8 @@ class VirtualRuntime:
         # that has ended would wait for the garbage collector.
         carry_out = DecisionInterpreter(self, self._participants, self._deciders).carry_out
         try:
-            queue.run_until(until_us, digest.frames, handlers, carry_out, digest.hash_frames, self._gathered)
+            hash_frames, gathered = digest.hash_frames, self._gathered
+            queue.run_until(until_us, digest.frames, handlers, carry_out, hash_frames, gathered)
         except Exception as error:
             self._broken = True
             address, event = queue.address, queue.event

@@ -228,7 +228,7 @@ class World {
   std::vector<int64_t> room_now() const {
     std::vector<int64_t> room;
     for (size_t m = 0; m < kMachines; ++m)
-      room.push_back(cell_.rows()[m].up() ? cell_.limit()[m] - cell_.used()[m] : 0);
+      room.push_back(cell_.rows()[m].up() ? cell_.limit()[m] - cell_.used_at(m, 0) : 0);
     return room;
   }
 

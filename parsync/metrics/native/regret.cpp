@@ -38,13 +38,12 @@ std::vector<T> ascending(std::span<const T> values) {
 template <class Room>
 std::vector<int64_t> room_of(const Cell& cell, Room room) {
   const std::span<const int64_t> limit = cell.limit();
-  const int64_t* const used = cell.used().data();
   const RowState* const rows = cell.rows().data();
   const size_t dimensions = cell.dimensions();
   std::vector<int64_t> all(limit.size());
   for (size_t m = 0, at = 0; at < all.size(); ++m)
-    for (const size_t end = at + dimensions; at < end; ++at)
-      all[at] = rows[m].up() ? room(limit[at], used[at]) : 0;
+    for (size_t r = 0; r < dimensions; ++r, ++at)
+      all[at] = rows[m].up() ? room(limit[at], cell.used_at(m, r)) : 0;
   return all;
 }
 

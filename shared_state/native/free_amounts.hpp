@@ -37,7 +37,7 @@ class FreeAmounts {
   static constexpr int8_t kDown = -128;
   static constexpr int8_t kOutside = -127;
   static constexpr int64_t kLowest = -126, kHighest = 127;
-  // Of what is left inside of any limit from 0 to kHighest.
+  // Where no more is used, limit - used is inside, for any limit from 0 to kHighest.
   static constexpr int64_t kHighestUsed = -kLowest;
 
   // All are down. narrow: only with one dimension.

@@ -20,6 +20,18 @@ constexpr size_t kAhead = 16;  // rows: so early the memory of a row is asked fo
 
 [[noreturn]] void refuse(const std::string& what) { throw std::invalid_argument(what); }
 
+// Calls visit(row) for the rows of `bits(word)`, 64 to a word, that lie in [first, end), ascending.
+template <typename Bits, typename Visit>
+void for_each_row(size_t first, size_t end, const Bits& bits, const Visit& visit) {
+  for (size_t word = first / 64; word * 64 < end; ++word) {
+    uint64_t rows = bits(word);
+    if (word * 64 < first) rows &= ~uint64_t{0} << (first % 64);
+    if ((word + 1) * 64 > end) rows &= (uint64_t{1} << (end % 64)) - 1;
+    for (; rows != 0; rows &= rows - 1)
+      visit(static_cast<int32_t>(word * 64) + std::countr_zero(rows));
+  }
+}
+
 }  // namespace
 
 ClusterView::ClusterView(std::shared_ptr<const StaticCellState> static_state, bool with_seqnum)
@@ -123,18 +135,6 @@ int64_t ClusterView::check_used(const Delta& delta) const {
   return highest;
 }
 
-// Calls visit(row) for the rows of `bits(word)`, 64 to a word, that lie in [first, end), ascending.
-template <typename Bits, typename Visit>
-void for_each_row(size_t first, size_t end, const Bits& bits, const Visit& visit) {
-  for (size_t word = first / 64; word * 64 < end; ++word) {
-    uint64_t rows = bits(word);
-    if (word * 64 < first) rows &= ~uint64_t{0} << (first % 64);
-    if ((word + 1) * 64 > end) rows &= (uint64_t{1} << (end % 64)) - 1;
-    for (; rows != 0; rows &= rows - 1)
-      visit(static_cast<int32_t>(word * 64) + std::countr_zero(rows));
-  }
-}
-
 // Shows what the rows of a delta have free. Leaves in toggled_, ascending, those that are to open
 // or to close. No branch is hard to predict: half of the changed rows do, in no order; few are
 // overlaid.
@@ -212,13 +212,12 @@ void ClusterView::find_toggled(const Delta& delta) {
   const size_t partition = static_cast<size_t>(delta.partition);
   const size_t first = static_cast<size_t>(static_state_->index.offsets[partition]),
                end = static_cast<size_t>(static_state_->index.offsets[partition + 1]);
-  toggled_.resize(end - first);
-  size_t toggled = 0;
+  toggled_.clear();
+  toggled_.reserve(end - first);
   const auto differ = [&](size_t word) {
     return free_.rows_with_room(word) ^ index_.open_rows(word);
   };
-  for_each_row(first, end, differ, [&](int32_t machine) { toggled_[toggled++] = machine; });
-  toggled_.resize(toggled);
+  for_each_row(first, end, differ, [&](int32_t machine) { toggled_.push_back(machine); });
   const Row* row = static_cast<const Row*>(delta.row);
   for (const int32_t dirty : dirty_) {
     if (std::binary_search(row, row + delta.count, static_cast<size_t>(dirty) - first)) continue;

@@ -247,3 +247,42 @@ def test_a_column_of_more_values_than_memory_holds_is_refused() -> None:
     column = struct.pack("<cBBxIQ", b"q", 0, 255, (1 << 32) - 1, 1)
     with pytest.raises(ValueError, match="values"):
         unpack_columns(column)
+
+
+def of_another_type(event: Event, was: bytes, becomes: bytes) -> bytes:
+    data = encode(event)
+    assert data.count(was) == 1
+    return data.replace(was, becomes)
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (encode((1, 2))[:-1], "cut off"),
+        (encode((1, 2)) + b"\xc0", "more than there should be"),
+        (b"\xc1", "no value"),
+        (b"\x91" * 5000 + b"\xc0", "nested too deep"),
+        (b"\xdd\xff\xff\xff\xff", "cut off"),
+        (b"\xa1\xff", "utf-8"),
+        (of_another_type(events.Started(3), b"\x91\x03", b"\x91\xc0"), "expected epoch"),
+        (of_another_type(events.Started(3), b"\x91\x03", b"\x90"), "cut off"),
+        (of_another_type(events.TasksSubmitted(I64[:1]), b"q", b"i"), "task: expected an array"),
+        (of_another_type(events.TasksSubmitted(I64[:1]), b"\x93\x01", b"\x93\x02"), "lacks"),
+    ],
+)
+def test_bytes_that_are_no_value_are_refused(data: bytes, error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        decode(data)
+
+
+@given(st.sampled_from(EVENTS), st.data())
+def test_no_damage_to_an_event_crashes(event: Event, draws: st.DataObject) -> None:
+    data = bytearray(WITH_NESTS.encode(Nest((event, {"a": 1.5}, I32))))
+    # (bytes below 16 would ask for columns of gigabytes, which are allowed)
+    for _ in range(draws.draw(st.integers(1, 3))):
+        data[draws.draw(st.integers(0, len(data) - 1))] = draws.draw(st.integers(16, 255))
+    try:
+        back = WITH_NESTS.decode(bytes(data))
+    except (AgoraError, ValueError, TypeError):
+        return
+    WITH_NESTS.encode(back)

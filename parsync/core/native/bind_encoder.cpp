@@ -1,43 +1,54 @@
-// Python's access to the encoder.
+// Python's access to the encoder and the decoder.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bound_event.hpp"
+#include "decoder.hpp"
 #include "encoder.hpp"
 #include "log_frames.hpp"
 
 namespace nb = nanobind;
+using agora::Decoder;
 using agora::Encoder;
 using agora::LogFrames;
 
 namespace {
 
+template <class T>
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
-  return nb::inst_ready(self) ? nb::inst_ptr<Encoder>(self)->traverse(visit, arg) : 0;
+  return nb::inst_ready(self) ? nb::inst_ptr<T>(self)->traverse(visit, arg) : 0;
 }
 
+template <class T>
 int clear(PyObject* self) {
-  nb::inst_ptr<Encoder>(self)->clear();
+  nb::inst_ptr<T>(self)->clear();
   return 0;
 }
 
-PyType_Slot collected[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
-                           {Py_tp_clear, reinterpret_cast<void*>(&clear)},
+template <class T>
+PyType_Slot collected[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse<T>)},
+                           {Py_tp_clear, reinterpret_cast<void*>(&clear<T>)},
                            {0, nullptr}};
 
 }  // namespace
 
 void bind_encoder(nb::module_& module) {
   nb::class_<Encoder>(module, "Encoder", "Values and events as canonical msgpack; see encoder.hpp.",
-                      nb::type_slots(collected))
+                      nb::type_slots(collected<Encoder>))
       .def(nb::init<nb::object, nb::object>(), nb::arg("array_type"), nb::arg("integer_type"))
       .def("add_class", &Encoder::add_class, nb::arg("cls"), nb::arg("code"), nb::arg("prefix"),
            nb::arg("fields"))
       .def("encode", &Encoder::encode, nb::arg("value").none())
       .def("log_entry", &Encoder::log_entry, nb::arg("address"), nb::arg("at_us"),
            nb::arg("event").none());
+  nb::class_<Decoder>(module, "Decoder", "The inverse of Encoder; see decoder.hpp.",
+                      nb::type_slots(collected<Decoder>))
+      .def(nb::init<nb::object>(), nb::arg("make_array"))
+      .def("add_class", &Decoder::add_class, nb::arg("cls"), nb::arg("kind"), nb::arg("number"),
+           nb::arg("fields"))
+      .def("decode", &Decoder::decode, nb::arg("data"));
   nb::class_<LogFrames>(module, "LogFrames",
                         "Entries of an event log as frames, gathered until they are taken.")
       .def(nb::init<Encoder&>(), nb::arg("encoder"), nb::keep_alive<1, 2>())

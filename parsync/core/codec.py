@@ -8,7 +8,7 @@ because a replayed master makes the payload anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import fields
 from typing import Any
 
@@ -16,7 +16,15 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core._native import Decoder, Encoder, LogFrames, NativeEvent
+from parsync.core._native import (
+    Decoder,
+    EffectsDigest,
+    Encoder,
+    EventEffectsDigest,
+    HandledFrames,
+    LogFrames,
+    NativeEvent,
+)
 from parsync.core.event import Event
 from parsync.core.events import CORE_EVENTS
 from shared_state.errors import AgoraError
@@ -50,7 +58,6 @@ class Codec:
         classes: dict[tuple[str, int], type] = dict(_PARTS)
         self._encoder = Encoder(np.ndarray, np.integer)
         decoder = Decoder(_array)
-        cls: type[Any]
         for cls in (*CORE_EVENTS, *events):
             key = cls.kind, cls.number
             if classes.setdefault(key, cls) is not cls:
@@ -58,7 +65,7 @@ class Codec:
                     f"protocol {cls.kind!r}: two events have the number {cls.number}: "
                     f"{classes[key].__name__} and {cls.__name__}"
                 )
-            names = [field.name for field in fields(cls)]
+            names = [field.name for field in fields(classes[key])]
             decoder.add_class(cls, *key, len(names))
             if not issubclass(cls, NativeEvent):
                 self._encoder.add_class(cls, _EVENT, _prefix(key), names)
@@ -70,6 +77,18 @@ class Codec:
     def log_digest(self) -> LogDigest:
         """A digest of a log's entries."""
         return LogDigest(self._encoder)
+
+    def effects_digest(self, digest_bytes: int) -> EffectsDigest:
+        """A blake2b over encoded values, in order."""
+        return EffectsDigest(self._encoder, digest_bytes)
+
+    def event_effects_digest(self, measured: Set[str]) -> EventEffectsDigest:
+        """Digests of the effects of one event each. The rows of `measured` tables are left out."""
+        return EventEffectsDigest(self._encoder, measured)
+
+    def handled_frames(self, measured: Set[str]) -> HandledFrames:
+        """The frames of an actor's log. The rows of `measured` tables are left out of digests."""
+        return HandledFrames(self._encoder, measured)
 
 
 def _prefix(key: tuple[str, int]) -> bytes:

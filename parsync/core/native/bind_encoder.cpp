@@ -1,16 +1,21 @@
-// Python's access to the encoder and the decoder.
+// Python's access to the encoder, the decoder, and what live logs hold.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bound_event.hpp"
 #include "decoder.hpp"
+#include "effects_digest.hpp"
 #include "encoder.hpp"
+#include "handled_frames.hpp"
 #include "log_frames.hpp"
 
 namespace nb = nanobind;
 using agora::Decoder;
+using agora::EffectsDigest;
 using agora::Encoder;
+using agora::EventEffectsDigest;
+using agora::HandledFrames;
 using agora::LogFrames;
 
 namespace {
@@ -60,4 +65,31 @@ void bind_encoder(nb::module_& module) {
           nb::arg("address"), nb::arg("at_us"), nb::arg("event").none(),
           "Returns the bytes that wait.")
       .def("take", &LogFrames::take);
+  const auto bytes_of = [](const std::string& digest) {
+    return nb::bytes(digest.data(), digest.size());
+  };
+  nb::class_<EffectsDigest>(module, "EffectsDigest",
+                            "blake2b over encoded values, in order; see effects_digest.hpp.")
+      .def(nb::init<Encoder&, size_t>(), nb::arg("encoder"), nb::arg("digest_bytes"),
+           nb::keep_alive<1, 2>())
+      .def("add", nb::overload_cast<nb::handle>(&EffectsDigest::add), nb::arg("value").none())
+      .def("add_outgoing", &EffectsDigest::add_outgoing, nb::arg("to"), nb::arg("event").none())
+      .def("take", [bytes_of](EffectsDigest& self) { return bytes_of(self.take()); });
+  nb::class_<EventEffectsDigest>(module, "EventEffectsDigest",
+                                 "Digests of the effects of one event each.")
+      .def(nb::init<Encoder&, nb::object>(), nb::arg("encoder"), nb::arg("measured"),
+           nb::keep_alive<1, 2>())
+      .def(
+          "of",
+          [bytes_of](EventEffectsDigest& self, nb::handle effects) {
+            return bytes_of(self.of(effects));
+          },
+          nb::arg("effects"));
+  nb::class_<HandledFrames>(module, "HandledFrames",
+                            "The frames of an actor's log, gathered until they are taken.")
+      .def(nb::init<Encoder&, nb::object>(), nb::arg("encoder"), nb::arg("measured"),
+           nb::keep_alive<1, 2>())
+      .def("append", &HandledFrames::append, nb::arg("address"), nb::arg("at_us"),
+           nb::arg("event").none(), nb::arg("effects"), "Returns the bytes that wait.")
+      .def("take", &HandledFrames::take);
 }

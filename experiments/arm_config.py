@@ -20,8 +20,8 @@ from experiments.quota_config import QuotaConfig
 from experiments.strict_model import Name, Strict
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
-from parsync.protocols.optimistic.choices import LoserPolicy
 from parsync.protocols.optimistic.options import OptimisticOptions
+from parsync.protocols.pending_queue import LoserPolicy
 from parsync.runtime.arm_spec import ArmSpec, GroupSpec, ProtocolChoice
 from parsync.runtime.protocol_checks import check_protocols
 from parsync.workload.workload import Workload

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from rich.console import Group
 from rich.text import Text
@@ -34,11 +35,31 @@ from experiments.version import version_text
 from parsync.metrics.summary import quantities, series, summarise
 
 
+class ArmResults:
+    """The runs of arms in figures, each made once: that takes tens of milliseconds, and a run shows
+    them several times."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[ArmRun, ArmResult]] = {}  # by the run's id()
+
+    def of(
+        self,
+        config: RunConfig,
+        run: ArmRun,
+        seeds: Mapping[int, Mapping[str, SeedFigures]] = MappingProxyType({}),
+    ) -> ArmResult:
+        """As arm_result; of the same run, with the same configuration."""
+        if id(run) not in self._made:
+            self._made[id(run)] = run, arm_result(config, run, {})
+        return replace(self._made[id(run)][1], seeds=_seeds_of(run, seeds))
+
+
 def finish_run(
     config: RunConfig,
     workload: WorkloadFacts,
     runs: Sequence[ArmRun],
     live_runs: Sequence[ArmRun],
+    results: ArmResults,
     seeds: Mapping[int, Mapping[str, SeedFigures]],
     sensitivity: Sequence[Sensitivity],
     predictions: Mapping[str, Prediction],
@@ -53,6 +74,7 @@ def finish_run(
     Args:
         runs: The runs that the arms are compared by.
         live_runs: The separate live runs.
+        results: Of these runs, as far as they are made.
         predictions: Of live runs, by name of the arm.
         partial: Why the run did not get to its end, "" if it did.
         report: Shows that the report is being made.
@@ -67,7 +89,7 @@ def finish_run(
 
     facts = _facts(config, partial)
     with report.stage("writing the results"):
-        arms, live = _results(config, runs, live_runs, seeds, predictions)
+        arms, live = _results(config, runs, live_runs, results, seeds, predictions)
         summary = summary_of_results(facts, workload, arms, live, sensitivity)
         write_run(directory, summary, arms, live)
         of_arms = [
@@ -94,6 +116,7 @@ def report_so_far(
     workload: WorkloadFacts,
     runs: Sequence[ArmRun],
     live_runs: Sequence[ArmRun],
+    results: ArmResults,
     seeds: Mapping[int, Mapping[str, SeedFigures]],
     directory: Path,
     to_come: Sequence[str],
@@ -101,7 +124,7 @@ def report_so_far(
     """Write the report of a run that goes on, and nothing else. Returns its path.
 
     Args:
-        runs, live_runs: As in finish_run.
+        runs, live_runs, results: As in finish_run.
         to_come: What the run has still to do, in words.
 
     Raises:
@@ -109,7 +132,7 @@ def report_so_far(
     """
     from experiments.report.page import write_report_so_far
 
-    arms, live = _results(config, runs, live_runs, seeds, {})
+    arms, live = _results(config, runs, live_runs, results, seeds, {})
     summary = summary_of_results(_facts(config, ""), workload, arms, live)
     described = (*summary.arms, *summary.live_runs)
     series = {
@@ -118,9 +141,12 @@ def report_so_far(
     return write_report_so_far(Run(directory, summary, series), to_come)
 
 
-def preview(config: RunConfig, workload: WorkloadFacts, runs: Sequence[ArmRun]) -> Group:
-    """The comparison of arms that have all run in virtual time, for the terminal."""
-    arms = [arm_result(config, run, {}) for run in runs]
+def preview(
+    config: RunConfig, workload: WorkloadFacts, runs: Sequence[ArmRun], results: ArmResults
+) -> Group:
+    """The comparison of arms that have all run in virtual time, for the terminal. results: as in
+    finish_run."""
+    arms = [results.of(config, run) for run in runs]
     return comparison_table(summary_of_results(_facts(config, ""), workload, arms))
 
 
@@ -128,16 +154,17 @@ def _results(
     config: RunConfig,
     runs: Sequence[ArmRun],
     live_runs: Sequence[ArmRun],
+    results: ArmResults,
     seeds: Mapping[int, Mapping[str, SeedFigures]],
     predictions: Mapping[str, Prediction],
 ) -> tuple[list[ArmResult], list[ArmResult]]:
     """The runs that the arms are compared by, and the separate live runs, in figures."""
     of_live = config.of_live_runs()
     live = [
-        replace(arm_result(of_live, run, {}), prediction=predictions.get(run.arm.name))
+        replace(results.of(of_live, run), prediction=predictions.get(run.arm.name))
         for run in live_runs
     ]
-    return [arm_result(config, run, seeds) for run in runs], live
+    return [results.of(config, run, seeds) for run in runs], live
 
 
 def _facts(config: RunConfig, partial: str) -> RunFacts:
@@ -175,7 +202,6 @@ def arm_result(
     notes = dict(run.notes)
     if live and config.live.machines is not None:
         notes[MACHINES] = config.live.machines
-    results = {seed: figures[arm.name] for seed, figures in seeds.items() if arm.name in figures}
     return ArmResult(
         name=arm.name,
         runtime="ray" if live else "virtual",
@@ -195,7 +221,7 @@ def arm_result(
         quantities=quantities(run.metrics),
         series=series(run.metrics),
         digest=run.digest,
-        seeds=results,
+        seeds=_seeds_of(run, seeds),
         watched=run.watched,
         partial=bool(run.stopped),
         restarts=run.restarts,
@@ -203,3 +229,11 @@ def arm_result(
         validity=live_validity(config, run) if live else None,
         tears_gangs="" if run.metrics.run.gangs is None else tears_gangs(arm),
     )
+
+
+def _seeds_of(
+    run: ArmRun, seeds: Mapping[int, Mapping[str, SeedFigures]]
+) -> dict[int, SeedFigures]:
+    """The figures of a run's arm, by seed."""
+    name = run.arm.name
+    return {seed: figures[name] for seed, figures in seeds.items() if name in figures}

@@ -24,7 +24,7 @@ from parsync.metrics.live import Snapshot
 from parsync.metrics.record import Record
 from parsync.metrics.run_frame import BUCKET_US, Group, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.metrics.summary import summarise
+from parsync.metrics.summary import summarise_run
 from parsync.protocols.tables import tables_of
 from parsync.runtime.arm_file import InVirtualTime
 from parsync.runtime.assembly_files import write_assembly
@@ -252,7 +252,7 @@ def seed_figures(
 
 def figures_of_run(run: ArmRun, workload: Workload) -> SeedFigures:
     """The figures of a run in virtual time that got to its end, on this workload."""
-    figures = summarise(run.metrics)
+    figures = summarise_run(run.metrics)
     return SeedFigures(
         digest=run.digest,
         workload=digest(workload),

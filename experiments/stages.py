@@ -17,7 +17,7 @@ from experiments.cell_watch import settle_us
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
 from experiments.finishing import (
-    arm_result,
+    ArmResults,
     finish_run,
     preview,
     report_so_far,
@@ -103,6 +103,7 @@ class Stages:
         self._slug, self._live_slug = slugs_of_arms(config)
         self._changed: list[tuple[Choice, Point, SeedFigures]] = []
         self._predicted: dict[str, SeedFigures] = {}
+        self._results = ArmResults()
         self._reported = False
         self._reported_s = time.monotonic()
         self.runs: dict[str, ArmRun] = {}
@@ -176,7 +177,7 @@ class Stages:
                 show(f"all arms in virtual time: {progress.step()}")
         self.doing = "interrupted"
         if any(not run.stopped for run in self.runs.values()):
-            self._console.print(preview(self._config, self._facts, self.in_order()))
+            self._console.print(preview(self._config, self._facts, self.in_order(), self._results))
         self._interruption.check()
         self._report_so_far()
 
@@ -196,7 +197,7 @@ class Stages:
         config, slug = self._config, self._slug[name]
         if apart:
             config, slug = self._of_live, self._live_slug[name]
-        result = arm_result(config, run, {})
+        result = self._results.of(config, run)
         keep_arm(self._directory, result, slug, self._facts, self._version, run.stopped)
 
     def paired_seeds(self) -> None:
@@ -286,6 +287,7 @@ class Stages:
             self._facts,
             self.in_order(),
             self._live_in_order(),
+            self._results,
             self.seeds,
             sensitivity(self._slug, self._changed),
             predictions_of(self._config, self._live_in_order(), self._predicted),
@@ -318,7 +320,14 @@ class Stages:
             return
         with self._report.stage("drawing the report"):
             path = report_so_far(
-                self._config, self._facts, runs, live, self.seeds, self._directory, to_come
+                self._config,
+                self._facts,
+                runs,
+                live,
+                self._results,
+                self.seeds,
+                self._directory,
+                to_come,
             )
         if not self._reported:
             self._console.print(Text(f"report so far: {path}"), soft_wrap=True)

@@ -32,8 +32,9 @@ class Cell:
     """The master state, columnar in C++ (native/cell.hpp states its invariants). Not thread-safe.
 
     used: int64[M, R], seqnum: uint32[M], up: bool[M], versions: int64[P] are read-only views of the
-    live state. A call that raises has changed nothing. ValueError names the argument and row that
-    is wrong.
+    live state. Of one resource whose limits are at most 127 the cell keeps a byte per machine until
+    somebody reads `used`; from then on it keeps that column. A call that raises has changed
+    nothing. ValueError names the argument and row that is wrong.
     """
 
     def __init__(
@@ -66,10 +67,15 @@ class Cell:
         return self._native
 
     def _show(self) -> None:
-        self.used: Int64 = self._native.used
         self.seqnum: NDArray[np.uint32] = self._native.seqnum
         self.up: NDArray[np.bool_] = self._native.up
         self.versions: Int64 = self._native.versions
+
+    @property
+    def used(self) -> Int64:
+        """int64[M, R], what is in use of each machine: it changes with the cell."""
+        used: Int64 = self._native.used
+        return used
 
     @property
     def machines_up(self) -> int:

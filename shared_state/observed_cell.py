@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from shared_state import _native
 from shared_state.cell import Cell, Released
 from shared_state.tasks import Int32, Int64
 from shared_state.transaction import CommitResult, PartitionDelta, Transaction
@@ -59,6 +60,53 @@ class CellObserver:
 
     def on_delta(self, cell: Cell, delta: PartitionDelta, now_us: int) -> None:
         """Called when the changes of a partition were read, for a synchronisation."""
+
+
+class NativeObserver(CellObserver):
+    """An observer in native code, of which Python hears nothing when native code calls the cell.
+
+    Attributes:
+        native: The observer. No method of this class does anything but call it.
+    """
+
+    def __init__(self, native: _native.CellObserver) -> None:
+        self.native = native
+
+    def on_attach(self, cell: Cell) -> None:
+        self.native.attach(cell.native)
+
+    def before_change(self, cell: Cell, now_us: int) -> None:
+        self.native.before_change(now_us)
+
+    def before_commit(self, cell: Cell, transaction: Transaction, now_us: int) -> None:
+        self.native.before_commit(transaction, now_us)
+
+    def on_commit(
+        self, cell: Cell, transaction: Transaction, result: CommitResult, now_us: int
+    ) -> None:
+        self.native.on_commit(transaction, result, now_us)
+
+    def on_release(self, cell: Cell, released: Released, now_us: int) -> None:
+        self.native.on_release(released, now_us)
+
+    def on_load(
+        self,
+        cell: Cell,
+        task: Int64,
+        machine: Int32,
+        request: Int64,
+        owner: Int32,
+        allocation: Int64,
+    ) -> None:
+        self.native.on_load(task, machine, request, owner, allocation)
+
+    def on_machines(
+        self, cell: Cell, machine: Int32, up: NDArray[Any], lost: Released, now_us: int
+    ) -> None:
+        self.native.on_machines(machine, up, lost, now_us)
+
+    def on_delta(self, cell: Cell, delta: PartitionDelta, now_us: int) -> None:
+        self.native.on_delta(delta, now_us)
 
 
 class CellObservers(CellObserver):
@@ -153,14 +201,15 @@ class ObservedCell(Cell):
         return delta
 
 
-def observers_of(cell: Cell) -> list[CellObserver]:
-    """Those who observe a cell, in the order in which they hear of its calls."""
+def observers_of(cell: Cell) -> list[CellObserver | _native.CellObserver]:
+    """Those who observe a cell, in the order in which they hear of its calls; of native ones, what
+    native code calls."""
     if not isinstance(cell, ObservedCell):
         return []
     return _each(cell.observer)
 
 
-def _each(observer: CellObserver) -> list[CellObserver]:
-    if not isinstance(observer, CellObservers):
-        return [observer]
-    return [one for part in observer.observers for one in _each(part)]
+def _each(observer: CellObserver) -> list[CellObserver | _native.CellObserver]:
+    if isinstance(observer, CellObservers):
+        return [one for part in observer.observers for one in _each(part)]
+    return [observer.native if isinstance(observer, NativeObserver) else observer]

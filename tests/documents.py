@@ -32,7 +32,8 @@ FIRST = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
 PAGES = [ROOT / name for name in FIRST] + sorted((ROOT / "docs").glob("*.md"))
 LANGUAGES = {"python", "toml", "bash", "promql", "text"}
 LOADS_A_RUN = ("results.md", "sweep.md")  # their Python reads what a command of theirs has left
-PACKAGE_OF = {"csv_trace": "workloads", "lottery": "protocols"}  # in examples/, by kind
+# in examples/, by kind
+PACKAGE_OF = {"csv_trace": "workloads", "lottery": "protocols", "retry_at_sync": "protocols"}
 
 _FENCE = re.compile(r"```(\S*)")
 _REST = re.compile(r"# the rest as in (.+)")

@@ -3,7 +3,8 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -42,12 +43,18 @@ class FigureSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class RenderedFigure:
-    """A figure and its files."""
+class ShownFigure:
+    """A figure and the file that a page shows."""
 
     spec: FigureSpec
-    png: Path
     svg: Path
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedFigure(ShownFigure):
+    """A figure and its files."""
+
+    png: Path
 
 
 _BAND = (
@@ -222,11 +229,33 @@ def draw_all(
         # A browser has letters that matplotlib lacks: there, arms have their names.
         shown = figure if drawable.summary.arms == run.summary.arms else spec.draw(run)
         assert shown is not None
-        try:
+        with _naming(directory / spec.name):
             png, svg = style.save(figure, shown, directory, spec.name)
-        except OSError as error:
-            raise AgoraError(
-                f"{directory / spec.name}: cannot write the figure: {error.strerror}"
-            ) from error
-        drawn.append(RenderedFigure(spec, png, svg))
+        drawn.append(RenderedFigure(spec, svg, png))
     return drawn
+
+
+def draw_for_page(
+    run: Run, directory: Path, check: Callable[[], None], specs: Sequence[FigureSpec]
+) -> list[ShownFigure]:
+    """As draw_all, but only what a page shows: in two thirds of the time."""
+    drawn = []
+    for spec in specs:
+        check()
+        figure = spec.draw(run)
+        if figure is None:
+            continue
+        svg = directory / f"{spec.name}.svg"
+        with _naming(directory / spec.name):
+            style.write_svg(figure, svg)
+        drawn.append(ShownFigure(spec, svg))
+    return drawn
+
+
+@contextmanager
+def _naming(place: Path) -> Iterator[None]:
+    """Raise AgoraError for a figure that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise AgoraError(f"{place}: cannot write the figure: {error.strerror}") from error

@@ -14,8 +14,9 @@ from experiments import figures as figures_of_runs
 from experiments.decision_basis import basis_explained, basis_text, basis_titles
 from experiments.figures import (
     FigureSpec,
-    RenderedFigure,
+    ShownFigure,
     draw_all,
+    draw_for_page,
     live_figures,
     style,
 )
@@ -59,6 +60,9 @@ from shared_state.errors import AgoraError
 REPORT = "report.html"
 FIGURES_FOLDER = "figures"
 EARLY_FIGURES = 3  # of a run that goes on
+_Draw = Callable[
+    [Run, Path, Callable[[], None], Sequence[FigureSpec]], Sequence[ShownFigure]
+]  # draw_all, or like it
 _TEMPLATES = Path(__file__).parent / "templates"
 _LEAD = ("frontier", "trade_off")  # the figure of the first screen: the first that there is
 
@@ -81,7 +85,7 @@ def write_report(directory: Path, check: Callable[[], None] = never_stop) -> Pat
     Raises:
         AgoraError: The directory holds no run, or the report cannot be written.
     """
-    return _write(read_run(directory), figures_of_runs.FIGURES, (), check)
+    return _write(read_run(directory), figures_of_runs.FIGURES, (), check, draw_all)
 
 
 def write_report_so_far(run: Run, to_come: Sequence[str]) -> Path:
@@ -92,7 +96,8 @@ def write_report_so_far(run: Run, to_come: Sequence[str]) -> Path:
 
     Returns, Raises: As write_report.
     """
-    return _write(run, figures_of_runs.FIGURES[:EARLY_FIGURES], to_come, never_stop)
+    early = figures_of_runs.FIGURES[:EARLY_FIGURES]
+    return _write(run, early, to_come, never_stop, draw_for_page)
 
 
 def _write(
@@ -100,14 +105,15 @@ def _write(
     specs: Sequence[FigureSpec],
     to_come: Sequence[str],
     check: Callable[[], None],
+    draw: _Draw,
 ) -> Path:
     figures = run.directory / FIGURES_FOLDER
     path = run.directory / REPORT
     live = run.live()
     try:
         figures.mkdir(exist_ok=True)
-        drawn = draw_all(run, figures, check, specs)
-        drawn_live = [] if live is None else draw_all(live, figures, check, live_figures(specs))
+        drawn = draw(run, figures, check, specs)
+        drawn_live = [] if live is None else draw(live, figures, check, live_figures(specs))
         text = render(run, drawn, drawn_live, to_come)
         with whole_file(path) as unfinished:
             unfinished.write_text(text, "utf-8")
@@ -119,8 +125,8 @@ def _write(
 
 def render(
     run: Run,
-    drawn: Sequence[RenderedFigure],
-    drawn_live: Sequence[RenderedFigure] = (),
+    drawn: Sequence[ShownFigure],
+    drawn_live: Sequence[ShownFigure] = (),
     to_come: Sequence[str] = (),
 ) -> str:
     """The page's text.

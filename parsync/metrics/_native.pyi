@@ -6,8 +6,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from shared_state._native import CellObserver
 from shared_state.tasks import Int32, Int64
-from shared_state.transaction import CommitResult, Transaction
 
 def __getattr__(name: str) -> Any: ...
 
@@ -59,7 +59,7 @@ class TableFold:
     def has_sinks(self) -> bool: ...
     def fold(self, columns: dict[str, Any]) -> bool: ...
 
-class ConflictCauses:
+class ConflictCauses(CellObserver):
     def __init__(
         self,
         machines: int,
@@ -68,6 +68,24 @@ class ConflictCauses:
         from_us: list[int],
         to_us: list[int],
     ) -> None: ...
-    def load(self, task: Int64, machine: Int32, owner: Int32) -> None: ...
-    def commit(self, transaction: Transaction, result: CommitResult, now_us: int) -> None: ...
     def counts(self) -> tuple[int, int, int]: ...
+
+class RegretWatch(CellObserver):
+    def __init__(
+        self,
+        best: object,
+        preference: Int32,
+        request: Int64,
+        arrival_us: Int64,
+        arrival_offsets: Int64,
+        arrival_rows: Int64,
+        initial: Int64,
+        has_gangs: bool,
+        phases: list[tuple[int, int]],
+        batches_per_phase: int,
+        instants_per_phase: int,
+        seed: int,
+    ) -> None: ...
+    def end(self, ended_us: int) -> None: ...
+    def decisions(self) -> list[tuple[int, ...]]: ...
+    def systems(self) -> list[tuple[int, ...]]: ...

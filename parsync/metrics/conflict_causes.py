@@ -25,10 +25,7 @@ from parsync.metrics.metric import ratio
 from parsync.metrics.quantity import Better, Unit, quantity
 from parsync.workload.workload import Workload
 from schedulers.objective import native_columns
-from shared_state.cell import Cell
-from shared_state.observed_cell import CellObserver
-from shared_state.tasks import Int32, Int64
-from shared_state.transaction import CommitResult, Transaction
+from shared_state.observed_cell import NativeObserver
 
 
 class ConflictCauses(Figures):
@@ -64,38 +61,25 @@ class ConflictCauses(Figures):
         )
 
 
-class ConflictCauseWatch(CellObserver):
+class ConflictCauseWatch(NativeObserver):
     """Observes a cell and counts the causes of conflicts.
 
     It counts transactions that are decided after the first settle_us of a phase, and before the
     phase's end.
     """
 
+    native: _native.ConflictCauses
+
     def __init__(self, workload: Workload, settle_us: int) -> None:
-        self._causes = _native.ConflictCauses(
+        causes = _native.ConflictCauses(
             workload.cell.machines,
             np.ascontiguousarray(workload.tasks.preference, np.int32),
             native_columns(workload.catalog, workload.cell),
             [phase.start_us + settle_us for phase in workload.phases],
             [phase.end_us for phase in workload.phases],
         )
-
-    def on_commit(
-        self, cell: Cell, transaction: Transaction, result: CommitResult, now_us: int
-    ) -> None:
-        self._causes.commit(transaction, result, now_us)
-
-    def on_load(
-        self,
-        cell: Cell,
-        task: Int64,
-        machine: Int32,
-        request: Int64,
-        owner: Int32,
-        allocation: Int64,
-    ) -> None:
-        self._causes.load(task, machine, owner)
+        super().__init__(causes)
 
     def causes(self) -> ConflictCauses:
         """The shares so far."""
-        return ConflictCauses.of(*self._causes.counts())
+        return ConflictCauses.of(*self.native.counts())

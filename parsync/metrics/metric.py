@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -64,18 +64,26 @@ class Scope:
     slots: tuple[int, ...]
     last_us: int
     kept: Mapping[str, KeptRows]
+    _cells: tuple[NDArray[Any], ...] = field(init=False, repr=False, compare=False)
+    _inside: dict[str, NDArray[np.bool_]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_cells", np.ix_(self.agents, self.slots))
+        object.__setattr__(self, "_inside", {})
 
     def sum(self, counts: NDArray[Any]) -> int:
         """The sum of counts, int64[agents, slots], over the scope."""
-        return int(counts[np.ix_(self.agents, self.slots)].sum())
+        return int(counts[self._cells].sum())
 
     def rows(self, table: str) -> tuple[KeptRows, NDArray[np.bool_]]:
         """All rows of a kept table, and which of them are within the scope."""
         rows = self.kept[table]
-        inside = np.isin(rows.slot, self.slots)
-        if "agent" in rows:
-            inside &= np.isin(rows["agent"], self.agents)
-        return rows, inside
+        if table not in self._inside:
+            inside = np.isin(rows.slot, self.slots)
+            if "agent" in rows:
+                inside &= np.isin(rows["agent"], self.agents)
+            self._inside[table] = inside
+        return rows, self._inside[table].copy()  # a metric may choose among them further
 
 
 class MetricClass(ABCMeta):

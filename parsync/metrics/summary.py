@@ -4,6 +4,7 @@ and windows."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -176,12 +177,46 @@ class ArmFigures(Figures):
     staleness: PartitionStaleness
 
 
+@dataclass(frozen=True, slots=True)
+class RunFigures:
+    """The figures that runs are compared by: as ArmFigures, but for those of single agents and
+    partitions."""
+
+    overall: ScopeFigures
+    phases: list[PhaseFigures]
+    groups: list[GroupFigures]
+    totals: TotalFigures
+
+
 def summarise(metrics: RunMetrics) -> ArmFigures:
     """All figures of what was recorded. AgoraError naming a metric whose code fails."""
     metrics.flush()
     maker = _FigureMaker(metrics)
-    everyone = range(metrics.run.agents)
+    run = _run_figures(metrics, maker)
     return ArmFigures(
+        overall=run.overall,
+        phases=run.phases,
+        groups=run.groups,
+        agents=[
+            AgentFigures(agent=agent, **maker.figures([agent]))
+            for agent in range(metrics.run.agents)
+        ],
+        totals=run.totals,
+        start=_start(metrics, maker.kept),
+        rivals=metrics.get(ConflictMetric).rivals.tolist(),
+        staleness=metrics.get(StalenessMetric).by_partition(),
+    )
+
+
+def summarise_run(metrics: RunMetrics) -> RunFigures:
+    """The figures that runs are compared by. AgoraError as summarise."""
+    metrics.flush()
+    return _run_figures(metrics, _FigureMaker(metrics))
+
+
+def _run_figures(metrics: RunMetrics, maker: _FigureMaker) -> RunFigures:
+    everyone = range(metrics.run.agents)
+    return RunFigures(
         overall=ScopeFigures(**maker.figures(everyone)),
         phases=maker.phases(everyone),
         groups=[
@@ -193,11 +228,7 @@ def summarise(metrics: RunMetrics) -> ArmFigures:
             )
             for group in metrics.run.groups
         ],
-        agents=[AgentFigures(agent=agent, **maker.figures([agent])) for agent in everyone],
         totals=_totals(metrics, maker.kept),
-        start=_start(metrics, maker.kept),
-        rivals=metrics.get(ConflictMetric).rivals.tolist(),
-        staleness=metrics.get(StalenessMetric).by_partition(),
     )
 
 
@@ -212,11 +243,13 @@ def scope_figures(
 
 
 class _FigureMaker:
-    """Makes the figures of any set of agents over any set of windows."""
+    """Makes the figures of any set of agents over any set of windows, of each once: the agents of
+    most arms are one group."""
 
     def __init__(self, metrics: RunMetrics) -> None:
         self._metrics = metrics
         self.kept = metrics.kept()
+        self._made: dict[tuple[tuple[int, ...], tuple[int, ...]], dict[str, Any]] = {}
 
     def phases(self, agents: Sequence[int]) -> list[PhaseFigures]:
         return [
@@ -232,6 +265,12 @@ class _FigureMaker:
     def figures(self, agents: Sequence[int], slots: Sequence[int] | None = None) -> dict[str, Any]:
         """The fields of ScopeFigures."""
         scope = self._metrics.scope(agents, slots, self.kept)
+        key = scope.agents, scope.slots
+        if key not in self._made:
+            self._made[key] = self._figures_of(scope)
+        return self._made[key]
+
+    def _figures_of(self, scope: Scope) -> dict[str, Any]:
         fields: dict[str, Any] = dict.fromkeys(OBSERVED)
         others: dict[str, Any] = {}
         at_least: dict[str, float | None] = {}

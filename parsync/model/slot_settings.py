@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from parsync.model import _native
 from parsync.protocols.optimistic.choices import (
-    LoserPolicy,
     SlotWeighting,
     StrategyKind,
     SyncMode,
 )
+from parsync.protocols.pending_queue import LoserPolicy
 from schedulers.interface import PartitionQuality
 from shared_state.errors import AgoraError
 

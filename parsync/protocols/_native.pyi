@@ -5,16 +5,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.core._native import NativeParticipant, PassedOver, QueuedTasks, QuotaAccount
-from parsync.core.effects import Effect
 from parsync.core.events import SyncReply
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.measurements import Measurements
 from parsync.protocols.optimistic.event import OptimisticEvent
-from parsync.protocols.optimistic.preemptible import Preemptible
-from parsync.protocols.optimistic.rounds import Round
 from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncFeedback
 from parsync.protocols.optimistic.sync.policy import SyncPolicy as AnySyncPolicy
+from parsync.protocols.preemptible import Preemptible
+from parsync.protocols.rounds import Round
 from parsync.protocols.task_observer import TaskObserver
 from shared_state.static_frozen import static_frozen
 from shared_state.tasks import Int32, Int64
@@ -53,7 +52,7 @@ class DemandReply(OptimisticEvent):
     squares: Int64
 
 class QueueExits:
-    def __init__(self) -> None: ...
+    def __init__(self, too_large: Int64) -> None: ...
     @property
     def too_large(self) -> Int64: ...
     @property
@@ -122,8 +121,6 @@ class DelayAverage:
     def add(self, delay_sum_us: int, committed: int, batch_size: int) -> None: ...
     @property
     def us(self) -> int: ...
-    @property
-    def scaled(self) -> int: ...
 
 class SyncPolicy:
     @property
@@ -154,20 +151,19 @@ MOST_TOGETHER: int
 class SyncSchedule:
     def __init__(self, policy: AnySyncPolicy, partitions: int) -> None: ...
     @property
-    def policy(self) -> AnySyncPolicy: ...
-    @property
     def next_us(self) -> int | None: ...
     @property
     def rows_changed(self) -> Int64: ...
-    def start(self, now_us: int) -> list[Effect]: ...
+    def start(self, now_us: int) -> tuple[int, int] | None: ...
     def on_due(
         self, now_us: int, k: int, delay_us: int, queued: int, load: Callable[[], Int64]
-    ) -> tuple[Int32, list[Effect]]: ...
+    ) -> tuple[Int32, tuple[int, int] | None]: ...
     def on_committed(self, partition: Int32, conflict: NDArray[np.bool_]) -> None: ...
 
 class AgentView:
     def __init__(self, cell: ClusterView, visible: list[int], first_turn: int) -> None: ...
     def start(self, now_us: int) -> None: ...
+    def forget(self) -> None: ...
     def on_reply(
         self, now_us: int, reply: SyncReply, rounds: int, log: AgentLog, rows_changed: Int64
     ) -> bool: ...
@@ -175,9 +171,33 @@ class AgentView:
     def used_permille(self) -> Int64: ...
     @property
     def order(self) -> Int32: ...
-    @property
-    def is_synced(self) -> bool: ...
     changed: bool
+
+class RoundPlanner:
+    def __init__(
+        self,
+        seed: int,
+        name: str,
+        quality: int,
+        checks_seqnum: bool,
+        clock: Any | None,
+        charges_kept: bool,
+        planner: Any,
+        task_class: NDArray[np.int8],
+        units: Any | None,
+    ) -> None: ...
+    def plan(
+        self,
+        view: ClusterView,
+        task: Int64,
+        round: int,
+        now_us: int,
+        ranking: int,
+        partition_order: Int32,
+    ) -> Any: ...
+    @property
+    def seqnum(self) -> NDArray[np.uint32]: ...
+    def decision_us(self, elapsed_ns: int) -> int: ...
 
 class SortingOut:
     def __init__(

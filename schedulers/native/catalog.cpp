@@ -21,12 +21,17 @@ std::pair<size_t, size_t> entries(std::span<const int64_t> offsets, size_t set, 
   return {static_cast<size_t>(begin), static_cast<size_t>(end)};
 }
 
-// The place of `value` among the ascending column[begin, end), or end.
+// The place of `value` among the ascending column[begin, end), or end. Without branches that depend
+// on the values, which the processor could not predict.
 size_t find(std::span<const int32_t> column, std::pair<size_t, size_t> range, int32_t value) {
-  const auto first = column.begin() + static_cast<std::ptrdiff_t>(range.first),
-             last = column.begin() + static_cast<std::ptrdiff_t>(range.second);
-  const auto at = std::lower_bound(first, last, value);
-  return at != last && *at == value ? static_cast<size_t>(at - column.begin()) : range.second;
+  const auto [begin, end] = range;
+  const int32_t* at = column.data() + begin;
+  for (size_t left = end - begin; left > 1;) {
+    const size_t half = left / 2;
+    at += static_cast<size_t>(at[half] <= value) * half;
+    left -= half;
+  }
+  return begin != end && *at == value ? static_cast<size_t>(at - column.data()) : end;
 }
 
 bool strictly_ascending(std::span<const int32_t> values) {

@@ -5,6 +5,7 @@
 void bind_claimable(nanobind::module_& module);
 void bind_flow_placements(nanobind::module_& module);
 void bind_flow_units(nanobind::module_& module);
+void bind_optimum(nanobind::module_& module);
 void bind_place(nanobind::module_& module);
 void bind_planner(nanobind::module_& module);
 void bind_prices(nanobind::module_& module);
@@ -16,6 +17,7 @@ NB_MODULE(_native, module) {
   bind_claimable(module);
   bind_flow_placements(module);
   bind_flow_units(module);
+  bind_optimum(module);
   bind_place(module);
   bind_planner(module);
   bind_prices(module);

@@ -333,8 +333,7 @@ int32_t Placer::choose_ranked(const Pool& pool) {
 
 void Placer::push_ranked(int32_t row) {
   if (ranked_.empty()) return;
-  const size_t partition =
-      static_cast<size_t>(view_.static_state().index.partition[static_cast<size_t>(row)]);
+  const size_t partition = view_.static_state().index.partition_of(row);
   for (const size_t pool : {partition, everything_.partition}) {
     if (!ranked_[pool].built()) continue;
     ranked_[pool].push(ranked(row, prices_.has_value()));
@@ -359,8 +358,7 @@ void Placer::exclude(int32_t row) {
   trial_.exclude(row);
   if (prices_) prices_->changed(row);
   excluded_.push_back(row);
-  OpenSum& sum = excluded_sum_[static_cast<size_t>(
-      view_.static_state().index.partition[static_cast<size_t>(row)])];
+  OpenSum& sum = excluded_sum_[view_.static_state().index.partition_of(row)];
   ++sum.count;
   const int64_t weight = view_.static_state().index.weight[static_cast<size_t>(row)];
   sum.quality += by_score() ? score_of(weight) : weight;

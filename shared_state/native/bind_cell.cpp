@@ -104,7 +104,7 @@ void bind_cell(nb::module_& module) {
       .def_prop_ro("machines_up", &Cell::machines_up)
       .def_prop_ro("used",
                    [](nb::handle_t<Cell> self) {
-                     const auto& cell = nb::cast<const Cell&>(self);
+                     auto& cell = nb::cast<Cell&>(self);
                      return view_of(self, cell.used().data(), cell.machines(), cell.dimensions(),
                                     cell.dimensions());
                    })

@@ -124,8 +124,7 @@ void bind_view(nb::module_& module) {
                  throw std::invalid_argument("machine: there is no such machine");
              const agora::NewArray<int64_t> synced_us(rows.size());
              for (size_t i = 0; i < rows.size(); ++i)
-               synced_us.data()[i] = view.synced_us()[static_cast<size_t>(
-                   layout.partition[static_cast<size_t>(rows.data()[i])])];
+               synced_us.data()[i] = view.synced_us()[layout.partition_of(rows.data()[i])];
              return synced_us.object();
            })
       .def("withdraw", &ClusterView::withdraw)
@@ -142,14 +141,14 @@ void bind_view(nb::module_& module) {
       .def_prop_ro("claims_in_flight", &ClusterView::claims_in_flight)
       .def_prop_ro("free",
                    [](nb::handle_t<ClusterView> self) {
-                     const ClusterView& view = nb::cast<const ClusterView&>(self);
+                     ClusterView& view = nb::cast<ClusterView&>(self);
                      return Out<int64_t>(
                          view.all_free().data(),
                          {view.static_state().machines(), view.static_state().dimensions()}, self);
                    })
       .def_prop_ro("up",
                    [](nb::handle_t<ClusterView> self) {
-                     const std::span<const uint8_t> up = nb::cast<const ClusterView&>(self).up();
+                     const std::span<const uint8_t> up = nb::cast<ClusterView&>(self).up();
                      return Out<bool>(reinterpret_cast<const bool*>(up.data()), {up.size()}, self);
                    })
       .def_prop_ro("seqnum",

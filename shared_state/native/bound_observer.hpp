@@ -1,10 +1,12 @@
-// An observer of the cell whose class is Python's (shared_state/observed_cell.py).
+// Observers of the cell as Python holds them: native ones, and those whose class is Python's
+// (shared_state/observed_cell.py).
 #pragma once
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "bound_fields.hpp"
@@ -70,5 +72,13 @@ class PythonObserver final : public CellObserver {
   nanobind::object cell_, before_change_, before_commit_, on_commit_, on_release_, on_load_,
       on_machines_, on_delta_;
 };
+
+// The observer that Python holds. cell: what it is given as the cell if its class is Python's.
+inline std::shared_ptr<CellObserver> observer_from(nanobind::handle observer,
+                                                   nanobind::handle cell) {
+  if (nanobind::isinstance<CellObserver>(observer))
+    return nanobind::cast<std::shared_ptr<CellObserver>>(observer);
+  return std::make_shared<PythonObserver>(nanobind::borrow(observer), nanobind::borrow(cell));
+}
 
 }  // namespace agora

@@ -8,6 +8,17 @@ namespace agora {
 
 namespace {
 
+bool fit_in_bytes(std::span<const int64_t> limit) {
+  return std::all_of(limit.begin(), limit.end(),
+                     [](int64_t l) { return l <= UsedAmounts::kHighestNarrow; });
+}
+
+bool all_alike(std::span<const int64_t> limit, size_t dimensions) {
+  return limit.size() >= dimensions &&
+         std::equal(limit.begin() + static_cast<std::ptrdiff_t>(dimensions), limit.end(),
+                    limit.begin());
+}
+
 [[noreturn]] void refuse(const char* field, size_t row, const char* expected) {
   throw std::invalid_argument(std::string(field) + "[" + std::to_string(row) + "]: expected " +
                               expected);
@@ -43,8 +54,11 @@ Cell::Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit,
            std::span<const int64_t> offsets, std::span<const int32_t> priority)
     : dimensions_(dimensions),
       limit_(limit.begin(), limit.end()),
+      limit_stride_(all_alike(limit, dimensions) ? 0 : dimensions),
       offsets_(offsets.begin(), offsets.end()),
       priority_(priority.begin(), priority.end()),
+      used_(limit.size(), dimensions == 1 && fit_in_bytes(limit)),
+      changed_(machines),
       slab_(dimensions) {
   if (dimensions < 1 || dimensions > kMaxDimensions)
     throw std::invalid_argument("dimensions: expected 1 to 8");
@@ -68,8 +82,6 @@ Cell::Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit,
     for (int64_t row = offsets[p]; row < offsets[p + 1]; ++row)
       rows_[static_cast<size_t>(row)].partition_and_up = static_cast<uint32_t>(p) << 8 | 1;
   }
-  used_.assign(machines * dimensions, 0);
-  changed_.assign(machines, 0);
   versions_.assign(offsets.size() - 1, 0);
   touched_.assign(offsets.size() - 1, 0);
   slab_.reserve(machines);  // address space only: pages come with use
@@ -81,7 +93,7 @@ void Cell::touch(size_t row) {
     touched_[partition] = stamp_;
     ++versions_[partition];
   }
-  changed_[row] = versions_[partition];
+  changed_.set(row, versions_[partition]);
 }
 
 void Cell::make_room_for_task(int64_t task) {
@@ -92,7 +104,7 @@ void Cell::make_room_for_task(int64_t task) {
 void Cell::end_slot(uint32_t slot) {
   const auto row = static_cast<size_t>(slab_[slot].machine);
   const int64_t* request = slab_.request(slot);
-  for (size_t r = 0; r < dimensions_; ++r) used_[row * dimensions_ + r] -= request[r];
+  for (size_t r = 0; r < dimensions_; ++r) used_.add(row * dimensions_ + r, -request[r]);
   touch(row);
   slab_.end(slot);
 }
@@ -156,7 +168,7 @@ void Cell::load(size_t count, const int64_t* task, const int32_t* machine, const
   for (size_t i = 0; i < count; ++i) {
     const auto row = static_cast<size_t>(machine[i]);
     for (size_t r = 0; r < dimensions_; ++r)
-      used_[row * dimensions_ + r] += request[i * dimensions_ + r];
+      used_.add(row * dimensions_ + r, request[i * dimensions_ + r]);
     set_placed(task[i]);
     rows_[row].claimed_by(owner[i]);
     ++rows_[row].seqnum;

@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "cell_columns.hpp"
 #include "huge_pages.hpp"
 #include "slab.hpp"
 
@@ -115,13 +116,13 @@ struct AllocationColumns {
   int64_t* version;
 };
 
-// What a delta holds before its dtypes are chosen: the rows (offsets within the partition) and the
-// extremes of their `used`.
+// What a delta holds before its dtypes are chosen: the rows (offsets within the partition), and
+// what none of their `used` exceeds.
 struct DeltaScan {
   int64_t first_row;
   int64_t rows;  // of the partition
   size_t count;
-  int64_t largest;
+  int64_t largest;  // INT8_MAX, if not more than that
 };
 
 class Cell {
@@ -179,10 +180,17 @@ class Cell {
   // not of a cell of this shape.
   void restore(std::span<const char> bytes);
 
-  const HugePageVector<int64_t>& used() const { return used_; }
+  // [M, R], where it lies from now on: it changes with the cell.
+  const HugePageVector<int64_t>& used() {
+    used_.widen();
+    return used_.wide();
+  }
+  int64_t used_at(size_t row, size_t resource) const { return used_[row * dimensions_ + resource]; }
+  bool is_narrow() const { return used_.is_narrow(); }
+  // Of the first resource, on all machines.
+  int64_t used_of_first() const { return used_.sum(dimensions_); }
   const std::vector<int64_t>& limit() const { return limit_; }
   const HugePageVector<RowState>& rows() const { return rows_; }
-  const HugePageVector<int64_t>& changed() const { return changed_; }
   const std::vector<int64_t>& versions() const { return versions_; }
 
  private:
@@ -250,17 +258,19 @@ class Cell {
     return at < priority_.size() ? priority_[at] : 0;
   }
   void make_room_for_task(int64_t task);
+  void take_columns(const std::vector<int64_t>& used, const std::vector<int64_t>& changed);
   template <class Archive>
   void archive(Archive& archive);
 
   size_t dimensions_;
   std::vector<int64_t> limit_;  // [M, R]
+  size_t limit_stride_;         // 0 if all machines have the limits of the first, else R
   std::vector<int64_t> offsets_;
   std::vector<int32_t> priority_;  // by task; empty: schedulers evict their own tasks only
 
-  HugePageVector<int64_t> used_;  // [M, R]
+  UsedAmounts used_;  // [M, R]
   HugePageVector<RowState> rows_;
-  HugePageVector<int64_t> changed_;
+  RowVersions changed_;
   std::vector<int64_t> versions_;
   std::vector<uint64_t> placed_;    // a bit per task: it runs, or ran to its end
   std::vector<int64_t> loaded_{0};  // one entry: the sum of all requests ever loaded

@@ -18,6 +18,7 @@ static_assert(std::has_unique_object_representations_v<Allocation> &&
 namespace {
 
 struct Writer {
+  static constexpr bool kReads = false;
   std::string bytes;
 
   template <class T, class Allocator>
@@ -29,6 +30,7 @@ struct Writer {
 };
 
 struct Reader {
+  static constexpr bool kReads = true;
   std::span<const char> bytes;
 
   template <class T, class Allocator>
@@ -49,11 +51,21 @@ struct Reader {
 
 }  // namespace
 
+void Cell::take_columns(const std::vector<int64_t>& used, const std::vector<int64_t>& changed) {
+  if (used.size() != used_.size() || changed.size() != changed_.size())
+    throw std::invalid_argument("checkpoint: columns do not fit together");
+  used_.assign(used);
+  for (size_t row = 0; row < changed.size(); ++row) changed_.set(row, changed[row]);
+}
+
 template <class Archive>
 void Cell::archive(Archive& archive) {
-  archive(used_);
+  std::vector<int64_t> used, changed;  // in eight bytes each, however the cell keeps them
+  if constexpr (!Archive::kReads) used = used_.all(), changed = changed_.all();
+  archive(used);
   archive(rows_);
-  archive(changed_);
+  archive(changed);
+  if constexpr (Archive::kReads) take_columns(used, changed);
   archive(versions_);
   archive(placed_);
   archive(loaded_);
@@ -82,9 +94,8 @@ void Cell::restore(std::span<const char> bytes) {
     throw std::invalid_argument(
         "checkpoint: of a cell with another number of machines, dimensions or partitions");
   archive(reader);
-  const bool sized = used_.size() == limit_.size() && rows_.size() == fresh.size() &&
-                     changed_.size() == fresh.size() && versions_.size() == touched_.size() &&
-                     loaded_.size() == 1;
+  const bool sized =
+      rows_.size() == fresh.size() && versions_.size() == touched_.size() && loaded_.size() == 1;
   // up or down
   const auto same_home = [](const RowState& a, const RowState& b) {
     return (a.partition_and_up | 1) == (b.partition_and_up | 1);

@@ -41,23 +41,23 @@ constexpr size_t kPrefetchSlots = 4;
 template <size_t R>
 bool Cell::fits(size_t row, const int64_t* request) const {
   const size_t n = R ? R : dimensions_;
-  const int64_t* used = used_.data() + row * n;
-  const int64_t* limit = limit_.data() + row * n;
+  const int64_t* limit = limit_.data() + row * limit_stride_;
   bool fit = true;
-  for (size_t r = 0; r < n; ++r) fit &= request[r] <= std::max<int64_t>(limit[r] - used[r], 0);
+  for (size_t r = 0; r < n; ++r)
+    fit &= request[r] <= std::max<int64_t>(limit[r] - used_[row * n + r], 0);
   return fit;
 }
 
 template <size_t R>
 void Cell::take(size_t row, const int64_t* request) {
   const size_t n = R ? R : dimensions_;
-  for (size_t r = 0; r < n; ++r) used_[row * n + r] += request[r];
+  for (size_t r = 0; r < n; ++r) used_.add(row * n + r, request[r]);
 }
 
 template <size_t R>
 void Cell::give(size_t row, const int64_t* request) {
   const size_t n = R ? R : dimensions_;
-  for (size_t r = 0; r < n; ++r) used_[row * n + r] -= request[r];
+  for (size_t r = 0; r < n; ++r) used_.add(row * n + r, -request[r]);
 }
 
 size_t Cell::commit(const Claims& claims, const Answer& answer) {
@@ -101,10 +101,10 @@ void Cell::validate(const Claims& claims, const Answer& answer) {
   for (size_t i = 0; i < claims.count; ++i) {
     const auto row = static_cast<uint32_t>(claims.machine[i]);
     if (row >= rows) refuse("machine", i, "a machine of the cell");
-    __builtin_prefetch(used_.data() + row * n, 1);
-    __builtin_prefetch(limit_.data() + row * n);
+    used_.prefetch(row * n);
+    __builtin_prefetch(limit_.data() + row * limit_stride_);
     __builtin_prefetch(rows_.data() + row, 1);
-    __builtin_prefetch(changed_.data() + row, 1);
+    changed_.prefetch(row);
     const int64_t task = claims.task[i];
     if (task < 0 || task >= kMaxTasks) refuse("task", i, "a task id in 0..2^32-1");
     last_task = std::max(last_task, task);

@@ -1,6 +1,8 @@
 // Deltas: the rows of a partition that changed after a version. There is no change log: the rows'
 // versions are scanned.
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <stdexcept>
 
 #include "cell.hpp"
@@ -20,17 +22,21 @@ DeltaScan Cell::scan(size_t partition, int64_t from) {
     for (uint32_t row = 0; row < rows; ++row) scanned_[row] = row;
     count = rows;
   } else if (from < versions_[partition]) {
-    const int64_t* changed = changed_.data() + first;
     uint32_t* out = scanned_.data();
-    for (uint32_t row = 0; row < rows; ++row) {  // branch-free: changed rows come at random
-      out[count] = row;
-      count += changed[row] > from;
+    for (uint32_t row = 0; row < rows; row += 64) {
+      uint64_t changed = changed_.changed_after(from, static_cast<size_t>(first + row));
+      if (rows - row < 64) changed &= (uint64_t{1} << (rows - row)) - 1;
+      for (; changed != 0; changed &= changed - 1)
+        out[count++] = row + static_cast<uint32_t>(std::countr_zero(changed));
     }
   }
-  int64_t largest = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const int64_t* used = used_.data() + static_cast<size_t>(first + scanned_[i]) * dimensions_;
-    for (size_t r = 0; r < dimensions_; ++r) largest = std::max(largest, used[r]);
+  int64_t largest = INT8_MAX;
+  if (!used_.is_narrow()) {
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t* used =
+          used_.wide().data() + static_cast<size_t>(first + scanned_[i]) * dimensions_;
+      for (size_t r = 0; r < dimensions_; ++r) largest = std::max(largest, used[r]);
+    }
   }
   return {first, rows, count, largest};
 }
@@ -42,9 +48,14 @@ void Cell::write_rows(const DeltaScan& scan, Row* row) const {
 
 template <class Used>
 void Cell::write_used(const DeltaScan& scan, Used* used) const {
+  if (used_.is_narrow()) {
+    const int8_t* from = used_.narrow() + scan.first_row;
+    for (size_t i = 0; i < scan.count; ++i) used[i] = from[scanned_[i]];
+    return;
+  }
   for (size_t i = 0; i < scan.count; ++i) {
     const int64_t* from =
-        used_.data() + static_cast<size_t>(scan.first_row + scanned_[i]) * dimensions_;
+        used_.wide().data() + static_cast<size_t>(scan.first_row + scanned_[i]) * dimensions_;
     for (size_t r = 0; r < dimensions_; ++r) *used++ = static_cast<Used>(from[r]);
   }
 }

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 void bind_cell(nanobind::module_& module);
+void bind_observed_cell(nanobind::module_& module);
 void bind_pack(nanobind::module_& module);
 void bind_transaction(nanobind::module_& module);
 void bind_view(nanobind::module_& module);
@@ -14,6 +15,7 @@ NB_MODULE(_native, module) {
   bind_cell(module);
   bind_pack(module);
   bind_transaction(module);
+  bind_observed_cell(module);
   bind_view(module);
   bind_random(module);
 }

@@ -21,6 +21,8 @@ class CellObserver {
   CellObserver(const CellObserver&) = delete;
   CellObserver& operator=(const CellObserver&) = delete;
 
+  // Once, with the cell that is observed from now on; it outlives this.
+  virtual void attach(const Cell&) {}
   // Before every commit, release, load and change of machines (loads are at time 0), and before the
   // more specific method.
   virtual void before_change(int64_t) {}
@@ -52,7 +54,7 @@ class ObservedCell {
   Cell& cell() { return *cell_; }
   const Cell& cell() const { return *cell_; }
   // Observers are asked in the order in which they were added.
-  void add(std::unique_ptr<CellObserver> observer) { observers_.push_back(std::move(observer)); }
+  void add(std::shared_ptr<CellObserver> observer) { observers_.push_back(std::move(observer)); }
 
   CommitResultPtr commit(const TransactionPtr& transaction, int64_t now_us) {
     for (const auto& observer : observers_) observer->before_change(now_us);
@@ -99,7 +101,7 @@ class ObservedCell {
 
  private:
   Cell* cell_;
-  std::vector<std::unique_ptr<CellObserver>> observers_;
+  std::vector<std::shared_ptr<CellObserver>> observers_;
 };
 
 }  // namespace agora

@@ -21,6 +21,8 @@ class SparseAmounts {
   }
 
   bool has(int32_t row) const { return present_[index(row) / 64] >> (index(row) % 64) & 1; }
+  // Of the rows from 64 * word on, those that have one: the lowest bit is the first row.
+  uint64_t rows(size_t word) const { return present_[word]; }
   // The amount of the row, [R]; null where it is zero in every dimension. Valid until add().
   const int64_t* find(int32_t row) const {
     return has(row) ? amount_.data() + place_of(row) * dimensions_ : nullptr;

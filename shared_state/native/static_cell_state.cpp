@@ -67,6 +67,7 @@ StaticCellState::StaticCellState(size_t dimensions, std::vector<int64_t> limits,
       refuse("limit of machine " + std::to_string(i / dimensions) + ": expected 0 to 2^50");
     int64_t& most = scale_[i % dimensions];
     most = std::max(most, limit[i]);
+    largest_limit_ = std::max(largest_limit_, limit[i]);
   }
   const std::vector<int64_t> most = scale_;
   for (int64_t& scale : scale_) scale = scale > 0 ? (int64_t{1} << 60) / scale : 0;

@@ -2,15 +2,10 @@
 
 namespace agora {
 
-void Trial::add_free(int32_t row, const int64_t* request, int64_t sign) {
-  int64_t* free = view_.free_.data() + static_cast<size_t>(row) * view_.dimensions_;
-  for (size_t r = 0; r < view_.dimensions_; ++r) free[r] += sign * request[r];
-}
-
 bool Trial::take(int32_t row, const int64_t* request) {
   steps_.push_back({request, row, 0, Change::Took});
-  add_free(row, request, -1);
-  if (view_.has_room(row)) return true;
+  view_.free_.add(row, request, -1);
+  if (view_.free_.has_room(row)) return true;
   steps_.back().place = view_.index_.erase(row);
   steps_.back().change = Change::TookLast;
   return false;
@@ -34,7 +29,7 @@ void Trial::rollback(size_t mark) {
         view_.index_.undo_erase(step.row, step.place);
         [[fallthrough]];
       case Change::Took:
-        add_free(step.row, step.request, +1);
+        view_.free_.add(step.row, step.request, +1);
         break;
       case Change::Excluded:
         view_.index_.undo_erase(step.row, step.place);

@@ -37,8 +37,6 @@ class Trial {
     Change change;
   };
 
-  void add_free(int32_t row, const int64_t* request, int64_t sign);
-
   ClusterView& view_;
   std::vector<Step> steps_;
 };

@@ -1,6 +1,7 @@
 #include "view.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -24,9 +25,10 @@ constexpr size_t kAhead = 16;  // rows: so early the memory of a row is asked fo
 ClusterView::ClusterView(std::shared_ptr<const StaticCellState> static_state, bool with_seqnum)
     : static_state_(std::move(static_state)),
       dimensions_(static_state_->dimensions()),
-      free_(static_state_->machines() * dimensions_, -1),
+      free_(static_state_->machines(), dimensions_,
+            !with_seqnum && dimensions_ == 1 &&
+                static_state_->largest_limit() <= FreeAmounts::kHighest),
       overlay_(static_state_->machines(), dimensions_),
-      up_(static_state_->machines()),
       seqnum_(with_seqnum ? static_state_->machines() : 0),
       closed_(seqnum_.size()),
       closing_(dimensions_, kClosed),
@@ -37,23 +39,12 @@ ClusterView::ClusterView(std::shared_ptr<const StaticCellState> static_state, bo
       index_(static_state_->index) {}
 
 void ClusterView::reindex(int32_t row) {
-  const bool open = up_[static_cast<size_t>(row)] && has_room(row);
+  const bool open = free_.has_room(row);
   if (open == index_.contains(row)) return;
   if (open) {
     index_.insert(row);
   } else {
     index_.erase(row);
-  }
-}
-
-// The same where many rows of one partition change: index_.resum(partition) follows.
-void ClusterView::reindex_unsummed(int32_t row, size_t partition) {
-  const bool open = up_[static_cast<size_t>(row)] && has_room(row);
-  if (open == index_.contains(row)) return;
-  if (open) {
-    index_.insert_unsummed(row, partition);
-  } else {
-    index_.erase_unsummed(row, partition);
   }
 }
 
@@ -87,11 +78,8 @@ void ClusterView::log_all() {
 
 void ClusterView::overlay(int32_t row, const int64_t* amount, int64_t sign) {
   log(row);
-  const size_t at = static_cast<size_t>(row) * dimensions_;
-  overlaid_[static_cast<size_t>(static_state_->index.partition[static_cast<size_t>(row)])] +=
-      overlay_.add(row, amount, sign);
-  if (!up_[static_cast<size_t>(row)]) return;
-  for (size_t r = 0; r < dimensions_; ++r) free_[at + r] -= sign * amount[r];
+  overlaid_[partition_of(row)] += overlay_.add(row, amount, sign);
+  free_.add(row, amount, -sign);
 }
 
 void ClusterView::close(int32_t row) {
@@ -109,15 +97,20 @@ void ClusterView::check_rows(const Delta& delta) const {
   const Row* row = static_cast<const Row*>(delta.row);
   const std::vector<int64_t>& offsets = static_state_->index.offsets;
   const size_t p = static_cast<size_t>(delta.partition);
+  // Negative if some step is not above 0. Without branches, several rows are looked at together.
+  using Step = std::conditional_t<sizeof(Row) == 2, int32_t, int64_t>;
+  Step steps = 0;
   for (size_t i = 1; i < delta.count; ++i)
-    if (row[i - 1] >= row[i]) refuse("delta: rows must ascend");
+    steps |= static_cast<Step>(row[i]) - static_cast<Step>(row[i - 1]) - 1;
+  if (steps < 0) refuse("delta: rows must ascend");
   if (delta.count > 0 && row[delta.count - 1] >= static_cast<uint64_t>(offsets[p + 1] - offsets[p]))
     refuse("delta: row " + std::to_string(row[delta.count - 1]) + " is not in partition " +
            std::to_string(delta.partition));
 }
 
+// Returns the highest.
 template <typename Used>
-void ClusterView::check_used(const Delta& delta) const {
+int64_t ClusterView::check_used(const Delta& delta) const {
   const Used* used = static_cast<const Used*>(delta.used);
   const size_t size = delta.count * dimensions_;
   Used lowest = 0, highest = 0;
@@ -127,59 +120,165 @@ void ClusterView::check_used(const Delta& delta) const {
   }
   if (lowest < 0 || static_cast<int64_t>(highest) > kMaxUsed)
     refuse("delta: used must lie in [0, 2^61]");
+  return highest;
 }
 
-// First what is free, without branches that are hard to predict (half of the changed rows open or
-// close, in no order; few are overlaid); then the index.
+// Calls visit(row) for the rows of `bits(word)`, 64 to a word, that lie in [first, end), ascending.
+template <typename Bits, typename Visit>
+void for_each_row(size_t first, size_t end, const Bits& bits, const Visit& visit) {
+  for (size_t word = first / 64; word * 64 < end; ++word) {
+    uint64_t rows = bits(word);
+    if (word * 64 < first) rows &= ~uint64_t{0} << (first % 64);
+    if ((word + 1) * 64 > end) rows &= (uint64_t{1} << (end % 64)) - 1;
+    for (; rows != 0; rows &= rows - 1)
+      visit(static_cast<int32_t>(word * 64) + std::countr_zero(rows));
+  }
+}
+
+// Shows what the rows of a delta have free. Leaves in toggled_, ascending, those that are to open
+// or to close. No branch is hard to predict: half of the changed rows do, in no order; few are
+// overlaid.
+
+// inside: so are all amounts that the view shows (free_amounts.hpp), and limit - used of these
+// rows.
+template <typename Row, typename Used>
+void ClusterView::apply_narrow(const Delta& delta, bool inside) {
+  const size_t partition = static_cast<size_t>(delta.partition);
+  if (inside) {
+    apply_bytes<Row, Used>(delta);
+    if (overlaid_[partition] > 0) overlay_again<Row, Used>(delta);
+  } else {
+    for (size_t i = 0; i < delta.count; ++i) show_narrow<Row, Used>(delta, i);
+  }
+  find_toggled<Row>(delta);
+}
+
+// limit - used, which is inside; first of all rows, several at a time, then each to its place.
+template <typename Row, typename Used>
+void ClusterView::apply_bytes(const Delta& delta) {
+  const Row* row = static_cast<const Row*>(delta.row);
+  const Used* used = static_cast<const Used*>(delta.used);
+  const size_t first =
+      static_cast<size_t>(static_state_->index.offsets[static_cast<size_t>(delta.partition)]);
+  const int64_t* limit = static_state_->limit.data();
+  room_.resize(delta.count);
+  int8_t* room = room_.data();
+  if (static_state_->same_limits() && delta.count > 0) {
+    const auto of_all = static_cast<int8_t>(limit[0]);
+    for (size_t i = 0; i < delta.count; ++i)
+      room[i] = static_cast<int8_t>(of_all - static_cast<int8_t>(used[i]));
+  } else {
+    for (size_t i = 0; i < delta.count; ++i)
+      room[i] = static_cast<int8_t>(limit[first + row[i]] - static_cast<int64_t>(used[i]));
+  }
+  for (size_t i = 0; i < delta.count; ++i) room[i] = delta.up[i] ? room[i] : FreeAmounts::kDown;
+  int8_t* free = free_.narrow() + first;
+  for (size_t i = 0; i < delta.count; ++i) free[row[i]] = room[i];
+}
+
+// Lays over the rows of a delta what is laid over them.
+template <typename Row, typename Used>
+void ClusterView::overlay_again(const Delta& delta) {
+  const Row* row = static_cast<const Row*>(delta.row);
+  const size_t partition = static_cast<size_t>(delta.partition);
+  const size_t first = static_cast<size_t>(static_state_->index.offsets[partition]),
+               end = static_cast<size_t>(static_state_->index.offsets[partition + 1]);
+  const auto overlaid = [&](size_t word) { return overlay_.rows(word); };
+  for_each_row(first, end, overlaid, [&](int32_t machine) {
+    const auto wanted = static_cast<Row>(static_cast<size_t>(machine) - first);
+    const Row* at = std::lower_bound(row, row + delta.count, wanted);
+    if (at != row + delta.count && *at == wanted)
+      show_narrow<Row, Used>(delta, static_cast<size_t>(at - row));
+  });
+}
+
+// The i-th row of a delta, whatever it shows.
+template <typename Row, typename Used>
+void ClusterView::show_narrow(const Delta& delta, size_t i) {
+  const size_t m =
+      static_cast<size_t>(static_state_->index.offsets[static_cast<size_t>(delta.partition)]) +
+      static_cast<const Row*>(delta.row)[i];
+  const int32_t machine = static_cast<int32_t>(m);
+  if (!delta.up[i]) return free_.set_narrow_down(machine);
+  const int64_t used = static_cast<const Used*>(delta.used)[i];
+  const int64_t* overlaid = overlay_.find(machine);
+  free_.set_narrow(machine, static_state_->limit[m] - used - (overlaid != nullptr ? *overlaid : 0));
+}
+
+// Of a narrow view: by the bitmap of the rows that have room, against that of the open ones. They
+// differ in the delta's rows and in dirty_ alone.
+template <typename Row>
+void ClusterView::find_toggled(const Delta& delta) {
+  const size_t partition = static_cast<size_t>(delta.partition);
+  const size_t first = static_cast<size_t>(static_state_->index.offsets[partition]),
+               end = static_cast<size_t>(static_state_->index.offsets[partition + 1]);
+  toggled_.resize(end - first);
+  size_t toggled = 0;
+  const auto differ = [&](size_t word) {
+    return free_.rows_with_room(word) ^ index_.open_rows(word);
+  };
+  for_each_row(first, end, differ, [&](int32_t machine) { toggled_[toggled++] = machine; });
+  toggled_.resize(toggled);
+  const Row* row = static_cast<const Row*>(delta.row);
+  for (const int32_t dirty : dirty_) {
+    if (std::binary_search(row, row + delta.count, static_cast<size_t>(dirty) - first)) continue;
+    const auto at = std::lower_bound(toggled_.begin(), toggled_.end(), dirty);
+    if (at != toggled_.end() && *at == dirty) toggled_.erase(at);
+  }
+}
+
 template <size_t R, bool kOverlaid, typename Row, typename Used>
-void ClusterView::apply_rows_sized(const Delta& delta) {
+void ClusterView::apply_wide(const Delta& delta) {
   const size_t n = R ? R : dimensions_;
   const Row* row = static_cast<const Row*>(delta.row);
   const Used* used = static_cast<const Used*>(delta.used);
   const int64_t* limit = static_state_->limit.data();
   // machines of one size: their limits lie in one place
   const size_t stride = static_state_->same_limits() ? 0 : n;
-  const size_t partition = static_cast<size_t>(delta.partition);
-  const size_t first = static_cast<size_t>(static_state_->index.offsets[partition]);
+  const size_t first =
+      static_cast<size_t>(static_state_->index.offsets[static_cast<size_t>(delta.partition)]);
+  int64_t* free = free_.wide();
+  uint8_t* is_up = free_.up();
   toggled_.resize(delta.count);
   size_t toggled = 0;
   for (size_t i = 0; i < delta.count; ++i) {
     const size_t m = first + row[i];
-    if (i + kAhead < delta.count) __builtin_prefetch(&free_[(first + row[i + kAhead]) * n], 1);
+    if (i + kAhead < delta.count) __builtin_prefetch(&free[(first + row[i + kAhead]) * n], 1);
     const bool up = delta.up[i];
     const int64_t kept = -static_cast<int64_t>(up);  // all bits where up
-    up_[m] = up;
+    is_up[m] = up;
     const int64_t* overlaid = kOverlaid ? overlay_.find(static_cast<int32_t>(m)) : nullptr;
     for (size_t r = 0; r < n; ++r) {
       int64_t room = limit[m * stride + r] - static_cast<int64_t>(used[i * n + r]);
       if (kOverlaid && overlaid != nullptr) room -= overlaid[r];
-      free_[m * n + r] = (room & kept) | ~kept;
+      free[m * n + r] = (room & kept) | ~kept;
     }
     toggled_[toggled] = static_cast<int32_t>(m);
     // where down, nothing has room
-    toggled += has_room(free_.data() + m * n, n) != index_.contains(static_cast<int32_t>(m));
+    toggled += FreeAmounts::has_room(free + m * n, n) != index_.contains(static_cast<int32_t>(m));
   }
-  for (size_t i = 0; i < toggled; ++i) {
-    if (index_.contains(toggled_[i])) {
-      index_.erase_unsummed(toggled_[i], partition);
-    } else {
-      index_.insert_unsummed(toggled_[i], partition);
-    }
+  toggled_.resize(toggled);
+}
+
+template <typename Row, typename Used>
+void ClusterView::apply_rows(const Delta& delta, int64_t highest_used) {
+  const Row* row = static_cast<const Row*>(delta.row);
+  const size_t partition = static_cast<size_t>(delta.partition);
+  const bool overlaid = overlaid_[partition] > 0;
+  if (free_.is_narrow()) {
+    const bool inside = !free_.has_outside() && highest_used <= FreeAmounts::kHighestUsed;
+    apply_narrow<Row, Used>(delta, inside);
+  } else if (dimensions_ == 1) {
+    overlaid ? apply_wide<1, true, Row, Used>(delta) : apply_wide<1, false, Row, Used>(delta);
+  } else {
+    overlaid ? apply_wide<0, true, Row, Used>(delta) : apply_wide<0, false, Row, Used>(delta);
   }
+  index_.toggle_unsummed(toggled_, partition);
+  const size_t first = static_cast<size_t>(static_state_->index.offsets[partition]);
   if (!logs_.empty())
     for (size_t i = 0; i < delta.count; ++i) log(static_cast<int32_t>(first + row[i]));
   if (!seqnum_.empty())
     for (size_t i = 0; i < delta.count; ++i) seqnum_[first + row[i]] = delta.seqnum[i];
-}
-
-template <typename Row, typename Used>
-void ClusterView::apply_rows(const Delta& delta) {
-  const bool overlaid = overlaid_[static_cast<size_t>(delta.partition)] > 0;
-  if (dimensions_ == 1)
-    return overlaid ? apply_rows_sized<1, true, Row, Used>(delta)
-                    : apply_rows_sized<1, false, Row, Used>(delta);
-  overlaid ? apply_rows_sized<0, true, Row, Used>(delta)
-           : apply_rows_sized<0, false, Row, Used>(delta);
 }
 
 void ClusterView::apply(const PartitionDelta& delta) {
@@ -223,9 +322,9 @@ void ClusterView::apply(const Delta& delta) {
     using Row = decltype(row_type);
     using Used = decltype(used_type);
     check_rows<Row>(delta);
-    check_used<Used>(delta);
+    const int64_t highest_used = check_used<Used>(delta);
     expire_overlays(p, delta.to_version);
-    apply_rows<Row, Used>(delta);
+    apply_rows<Row, Used>(delta, highest_used);
   };
   const auto with_used = [&](auto used_type) {
     if (delta.row_bytes == 2) {
@@ -252,9 +351,9 @@ void ClusterView::apply(const Delta& delta) {
     default:
       refuse(name + ": used must be of 1, 2, 4 or 8 bytes");
   }
-  for (const int32_t row : dirty_) reindex_unsummed(row, p);
-  dirty_.clear();
   index_.resum(p);
+  for (const int32_t row : dirty_) reindex(row);
+  dirty_.clear();
   versions_[p] = delta.to_version;
   synced_us_[p] = delta.at_us;
 }
@@ -326,8 +425,7 @@ std::map<int64_t, ClusterView::Ticket>::iterator ClusterView::find(int64_t ticke
 
 void ClusterView::keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version,
                              bool closed) {
-  ExpiringOverlay& expiring =
-      expiring_[static_cast<size_t>(static_state_->index.partition[static_cast<size_t>(row)])];
+  ExpiringOverlay& expiring = expiring_[partition_of(row)];
   expiring.version.push_back(version);
   expiring.row.push_back(row);
   expiring.closed.push_back(closed);
@@ -349,8 +447,7 @@ void ClusterView::settle(int64_t ticket, std::span<const int8_t> reason,
     const int64_t* request = claims.request.data() + i * dimensions_;
     const bool lost_to_nobody = reason[i] == static_cast<int8_t>(Reason::Gang) ||
                                 reason[i] == static_cast<int8_t>(Reason::Duplicate);
-    const size_t p = static_cast<size_t>(static_state_->index.partition[static_cast<size_t>(row)]);
-    const bool shown = shows(p, version[i]);
+    const bool shown = shows(partition_of(row), version[i]);
     const bool unknown = !shown && reason[i] == static_cast<int8_t>(Reason::Stale);
     if (lost_to_nobody || shown) {
       overlay(row, request, -1);
@@ -384,9 +481,7 @@ void ClusterView::released(std::span<const int32_t> machine, const int64_t* requ
   if (version.size() != machine.size()) refuse("released: expected one version per machine");
   check(machine, request);
   for (size_t i = 0; i < machine.size(); ++i) {
-    const size_t p =
-        static_cast<size_t>(static_state_->index.partition[static_cast<size_t>(machine[i])]);
-    if (shows(p, version[i])) continue;
+    if (shows(partition_of(machine[i]), version[i])) continue;
     overlay(machine[i], request + i * dimensions_, -1);
     keep_until(machine[i], request + i * dimensions_, -1, version[i], false);
     reindex(machine[i]);
@@ -395,22 +490,18 @@ void ClusterView::released(std::span<const int32_t> machine, const int64_t* requ
 
 int64_t ClusterView::first_oversubscribed(std::span<const int32_t> machine, const int64_t* request,
                                           std::span<const int32_t> freed, const int64_t* amount) {
-  const auto add = [this](int32_t row, const int64_t* of, int64_t sign) {
-    int64_t* room = free_.data() + static_cast<size_t>(row) * dimensions_;
-    for (size_t r = 0; r < dimensions_; ++r) room[r] += sign * of[r];
-  };
-  for (size_t i = 0; i < freed.size(); ++i) add(freed[i], amount + i * dimensions_, +1);
+  for (size_t i = 0; i < freed.size(); ++i) free_.add(freed[i], amount + i * dimensions_, +1);
   size_t fitting = 0;
   for (; fitting < machine.size(); ++fitting) {
     const int32_t row = machine[fitting];
     const int64_t* asked = request + fitting * dimensions_;
-    if (row < 0 || static_cast<size_t>(row) >= static_state_->machines() ||
-        !up_[static_cast<size_t>(row)] || !fits(row, asked))
+    if (row < 0 || static_cast<size_t>(row) >= static_state_->machines() || !is_up(row) ||
+        !fits(row, asked))
       break;
-    add(row, asked, -1);
+    free_.add(row, asked, -1);
   }
-  for (size_t i = 0; i < fitting; ++i) add(machine[i], request + i * dimensions_, +1);
-  for (size_t i = 0; i < freed.size(); ++i) add(freed[i], amount + i * dimensions_, -1);
+  for (size_t i = 0; i < fitting; ++i) free_.add(machine[i], request + i * dimensions_, +1);
+  for (size_t i = 0; i < freed.size(); ++i) free_.add(freed[i], amount + i * dimensions_, -1);
   return fitting < machine.size() ? static_cast<int64_t>(fitting) : -1;
 }
 
@@ -428,8 +519,7 @@ void ClusterView::drop_expiring() {
 void ClusterView::reset() {
   log_all();
   drop_expiring();
-  std::fill(free_.begin(), free_.end(), -1);
-  std::fill(up_.begin(), up_.end(), uint8_t{0});
+  free_.set_all_down();
   std::fill(seqnum_.begin(), seqnum_.end(), 0U);
   std::fill(synced_us_.begin(), synced_us_.end(), kNeverSynced);
   std::fill(versions_.begin(), versions_.end(), 0);

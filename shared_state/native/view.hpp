@@ -19,6 +19,9 @@
 // settled, and where that was rejected as STALE until the partition is synced to the version that
 // holds the outcome.
 //
+// Of one resource whose limits are small, a view without sequence numbers keeps a byte per machine
+// (free_amounts.hpp), until all_free() or up() is called: it then keeps whole columns.
+//
 // Calls that throw std::invalid_argument have changed nothing. Not thread-safe.
 #pragma once
 
@@ -27,9 +30,10 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "fit.hpp"
+#include "free_amounts.hpp"
 #include "huge_pages.hpp"
 #include "row_log.hpp"
 #include "sparse_amounts.hpp"
@@ -93,20 +97,24 @@ class ClusterView {
   const WeightedIndex& index() const { return index_; }
   // The index keeps the sums of scores from now on.
   void sum_scores() { index_.sum_scores(); }
-  const int64_t* free(int32_t row) const {
-    return free_.data() + static_cast<size_t>(row) * dimensions_;
-  }
-  bool fits(int32_t row, const int64_t* request) const {
-    return fits_in(request, free(row), dimensions_);
-  }
+  FreeAmount free(int32_t row) const { return free_.of(row); }
+  bool is_up(int32_t row) const { return free_.is_up(row); }
+  bool fits(int32_t row, const int64_t* request) const { return free_.fits(row, request); }
   // Asks for the memory that taking and claiming the row reads.
   void prefetch(int32_t row) const {
-    __builtin_prefetch(free(row), 1);
-    __builtin_prefetch(&up_[static_cast<size_t>(row)]);
+    free_.prefetch(row);
     index_.prefetch(row);
   }
-  std::span<const int64_t> all_free() const { return free_; }
-  std::span<const uint8_t> up() const { return up_; }
+  // The columns of all machines, [M, R] and [M] bools. They change with the view.
+  std::span<const int64_t> all_free() {
+    free_.widen();
+    return std::as_const(free_).wide();
+  }
+  std::span<const uint8_t> up() {
+    free_.widen();
+    return std::as_const(free_).up();
+  }
+  bool is_narrow() const { return free_.is_narrow(); }
   std::span<const uint32_t> seqnum() const { return seqnum_; }  // empty: made without
   std::span<const int64_t> synced_us() const { return synced_us_; }
   std::span<const int64_t> versions() const { return versions_; }
@@ -130,11 +138,21 @@ class ClusterView {
   template <typename Row>
   void check_rows(const Delta& delta) const;
   template <typename Used>
-  void check_used(const Delta& delta) const;
+  int64_t check_used(const Delta& delta) const;
   template <typename Row, typename Used>
-  void apply_rows(const Delta& delta);
+  void apply_rows(const Delta& delta, int64_t highest_used);
+  template <typename Row, typename Used>
+  void apply_narrow(const Delta& delta, bool inside);
+  template <typename Row, typename Used>
+  void apply_bytes(const Delta& delta);
+  template <typename Row, typename Used>
+  void overlay_again(const Delta& delta);
+  template <typename Row, typename Used>
+  void show_narrow(const Delta& delta, size_t i);
+  template <typename Row>
+  void find_toggled(const Delta& delta);
   template <size_t R, bool kOverlaid, typename Row, typename Used>
-  void apply_rows_sized(const Delta& delta);
+  void apply_wide(const Delta& delta);
   void check(std::span<const int32_t> machine, const int64_t* request) const;
   void expire_overlays(size_t partition, int64_t version);
   void drop_expiring();
@@ -146,23 +164,16 @@ class ClusterView {
   void close(int32_t row);
   void reopen(int32_t row);
   void reindex(int32_t row);
-  void reindex_unsummed(int32_t row, size_t partition);
   std::map<int64_t, Ticket>::iterator find(int64_t ticket);
+  size_t partition_of(int32_t row) const { return static_state_->index.partition_of(row); }
   bool shows(size_t partition, int64_t version) const {
     return synced_us_[partition] != kNeverSynced && version <= versions_[partition];
-  }
-  bool has_room(int32_t row) const { return has_room(free(row), dimensions_); }
-  static bool has_room(const int64_t* room, size_t dimensions) {
-    int64_t highest = room[0];
-    for (size_t r = 1; r < dimensions; ++r) highest = room[r] > highest ? room[r] : highest;
-    return highest > 0;
   }
 
   std::shared_ptr<const StaticCellState> static_state_;
   size_t dimensions_;
-  HugePageVector<int64_t> free_;        // [M, R]
+  FreeAmounts free_;                    // [M, R]
   SparseAmounts overlay_;               // [M, R]
-  HugePageVector<uint8_t> up_;          // [M], bool
   HugePageVector<uint32_t> seqnum_;     // [M] or empty
   std::vector<uint32_t> closed_;        // [M] or empty: for how many reasons
   const std::vector<int64_t> closing_;  // [R]: kClosed
@@ -171,6 +182,7 @@ class ClusterView {
   std::vector<ExpiringOverlay> expiring_;  // [P]
   std::vector<int64_t> overlaid_;          // [P]: rows with something laid over them
   std::vector<int32_t> dirty_;             // rows whose overlay ended in this apply
+  std::vector<int8_t> room_;               // limit - used of the rows of this delta
   std::vector<int32_t> toggled_;           // rows that this apply opens or closes
   std::map<int64_t, Ticket> tickets_;
   int64_t next_ticket_ = 1;

@@ -13,6 +13,9 @@
 // A weight w stands for a score of ln w. An index that is asked to also keeps the sum of scores of
 // each partition, in fixed point, so that it never drifts either.
 //
+// The lists hold rows by their place in the partition, in two bytes each where every partition is
+// small enough for that.
+//
 // insert, erase: O(1). Draws: O(P / 8 + 8 + 32). next_open: a bitmap scan. Undoing insertions and
 // erasures in the reverse order restores the very same lists, and so the very same later draws.
 #pragma once
@@ -21,6 +24,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -59,38 +63,38 @@ struct IndexLayout {
     }
     const int top = std::bit_width(static_cast<uint64_t>(heaviest_weight)) - 1;
     const size_t partitions = offsets.size() - 1;
-    group.resize(weight.size());
-    partition.resize(weight.size());
+    weight_class.resize(weight.size());
     start.assign(partitions * kWeightClasses + 1, 0);
     heaviest.assign(partitions * kWeightClasses, 1);
     for (size_t p = 0; p < partitions; ++p) {
       for (int64_t row = offsets[p]; row < offsets[p + 1]; ++row) {
         const size_t i = static_cast<size_t>(row);
         const int below_top = top - (std::bit_width(static_cast<uint64_t>(weight[i])) - 1);
-        const size_t g = p * kWeightClasses + static_cast<size_t>(std::min(
-                                                  below_top, static_cast<int>(kWeightClasses) - 1));
-        partition[i] = static_cast<int32_t>(p);
-        group[i] = static_cast<uint32_t>(g);
+        weight_class[i] = static_cast<uint8_t>(std::min<int>(below_top, kWeightClasses - 1));
+        const size_t g = p * kWeightClasses + weight_class[i];
         heaviest[g] = std::max(heaviest[g], weight[i]);
         ++start[g + 1];
       }
     }
     for (size_t g = 0; g + 1 < start.size(); ++g) start[g + 1] += start[g];
     find_even_groups();
+    find_partitions();
   }
 
   size_t rows() const { return weight.size(); }
   size_t partitions() const { return offsets.size() - 1; }
   size_t partition_of(int32_t row) const {
-    return static_cast<size_t>(partition[static_cast<size_t>(row)]);
+    size_t p = partition_at_[static_cast<size_t>(row) >> block_bits_];
+    while (row >= offsets[p + 1]) ++p;
+    return p;
   }
+  int64_t largest_partition() const { return largest_partition_; }
 
-  std::vector<int64_t> weight;        // [M]
-  std::vector<int64_t> offsets;       // [P+1]
-  HugePageVector<int32_t> partition;  // [M]
-  HugePageVector<uint32_t> group;     // [M]: partition * 32 + class
-  std::vector<uint32_t> start;        // [P*32+1]: where the group's list begins
-  std::vector<int64_t> heaviest;      // [P*32]
+  std::vector<int64_t> weight;           // [M]
+  std::vector<int64_t> offsets;          // [P+1]
+  HugePageVector<uint8_t> weight_class;  // [M]
+  std::vector<uint32_t> start;           // [P*32+1]: where the group's list begins
+  std::vector<int64_t> heaviest;         // [P*32]
 
   // A change of a row reads less memory where these need not be looked up by row.
   static constexpr uint32_t kSeveral = ~uint32_t{0};
@@ -99,7 +103,7 @@ struct IndexLayout {
 
   uint32_t group_of(size_t row, size_t its_partition) const {
     const uint32_t g = only_group[its_partition];
-    return g != kSeveral ? g : group[row];
+    return g != kSeveral ? g : group(row, its_partition);
   }
   int64_t weight_of(size_t row, uint32_t its_group) const {
     const int64_t w = even_weight[its_group];
@@ -107,17 +111,84 @@ struct IndexLayout {
   }
 
  private:
+  uint32_t group(size_t row, size_t its_partition) const {
+    return static_cast<uint32_t>(its_partition * kWeightClasses) + weight_class[row];
+  }
+
   void find_even_groups() {
     even_weight = heaviest;
     only_group.assign(partitions(), kSeveral);
-    for (size_t i = 0; i < weight.size(); ++i)
-      if (weight[i] != heaviest[group[i]]) even_weight[group[i]] = 0;
     for (size_t p = 0; p < partitions(); ++p) {
-      const auto begin = group.begin() + offsets[p], end = group.begin() + offsets[p + 1];
-      if (begin != end && std::all_of(begin, end, [&](uint32_t g) { return g == *begin; }))
-        only_group[p] = *begin;
+      const size_t first = static_cast<size_t>(offsets[p]),
+                   end = static_cast<size_t>(offsets[p + 1]);
+      bool one = first < end;
+      for (size_t i = first; i < end; ++i) {
+        const uint32_t g = group(i, p);
+        if (weight[i] != heaviest[g]) even_weight[g] = 0;
+        one = one && weight_class[i] == weight_class[first];
+      }
+      if (one) only_group[p] = group(first, p);
     }
   }
+
+  // No partition is smaller than a block, so each block is of one partition, or of two.
+  void find_partitions() {
+    int64_t smallest = std::max<int64_t>(static_cast<int64_t>(rows()), 1);
+    for (size_t p = 0; p < partitions(); ++p) {
+      const int64_t size = offsets[p + 1] - offsets[p];
+      largest_partition_ = std::max(largest_partition_, size);
+      if (size > 0) smallest = std::min(smallest, size);
+    }
+    block_bits_ = std::bit_width(static_cast<uint64_t>(smallest)) - 1;
+    size_t p = 0;
+    for (size_t row = 0; row < rows(); row += size_t{1} << block_bits_) {
+      while (static_cast<int64_t>(row) >= offsets[p + 1]) ++p;
+      partition_at_.push_back(static_cast<uint32_t>(p));
+    }
+  }
+
+  int64_t largest_partition_ = 0;
+  int block_bits_ = 0;                  // of the rows of a block: 2^block_bits_
+  std::vector<uint32_t> partition_at_;  // by block: that of its first row
+};
+
+// Whole numbers from 0, as wide as the highest needs.
+class Numbers {
+ public:
+  // All lie below `bound`, which is at most 2^31.
+  Numbers(size_t count, int64_t bound)
+      : are_short_(bound <= int64_t{1} << 16),
+        short_(are_short_ ? count : 0),
+        long_(are_short_ ? 0 : count) {}
+
+  int64_t operator[](size_t at) const {
+    return are_short_ ? int64_t{short_[at]} : int64_t{long_[at]};
+  }
+  void set(size_t at, int64_t number) {
+    if (are_short_) {
+      short_[at] = static_cast<uint16_t>(number);
+    } else {
+      long_[at] = static_cast<uint32_t>(number);
+    }
+  }
+  bool are_short() const { return are_short_; }
+  // The numbers themselves: uint16_t if they are short, else uint32_t.
+  template <class T>
+  T* as() {
+    if constexpr (sizeof(T) == sizeof(uint16_t)) {
+      return short_.data();
+    } else {
+      return long_.data();
+    }
+  }
+  void prefetch(size_t at) const {
+    __builtin_prefetch(are_short_ ? static_cast<const void*>(&short_[at]) : &long_[at], 1);
+  }
+
+ private:
+  bool are_short_;
+  HugePageVector<uint16_t> short_;
+  HugePageVector<uint32_t> long_;
 };
 
 class WeightedIndex {
@@ -126,14 +197,16 @@ class WeightedIndex {
 
   explicit WeightedIndex(const IndexLayout& layout)
       : layout_(&layout),
-        list_(layout.rows()),
-        position_(layout.rows()),
+        list_(layout.rows(), layout.largest_partition()),
+        position_(layout.rows(), layout.largest_partition()),
         open_((layout.rows() + 63) / 64),
         groups_(layout.partitions() * kWeightClasses),
         partitions_(layout.partitions()),
         blocks_((layout.partitions() + kBlock - 1) / kBlock) {}
 
   bool contains(int32_t row) const { return open_[index(row) / 64] >> (index(row) % 64) & 1; }
+  // Of the rows from 64 * word on, those that are contained: the lowest bit is the first row.
+  uint64_t open_rows(size_t word) const { return open_[word]; }
   int64_t count() const { return total_.count; }
   int64_t count(size_t partition) const { return partitions_[partition].count; }
   int64_t weight(size_t partition) const { return partitions_[partition].weight; }
@@ -146,41 +219,38 @@ class WeightedIndex {
     scores_.resize(layout_->partitions());
     const int64_t end = static_cast<int64_t>(layout_->rows());
     for (int32_t row = next_open(0, end); row != kNone; row = next_open(row + 1, end))
-      scores_[partition_of(row)] += score_of(layout_->weight[index(row)]);
+      scores_[layout_->partition_of(row)] += score_of(layout_->weight[index(row)]);
   }
 
   // Requires: not contained.
   void insert(int32_t row) {
-    insert_unsummed(row, partition_of(row));
-    add(index(row), +1);
+    const size_t partition = layout_->partition_of(row);
+    insert_unsummed(row, partition);
+    add(index(row), partition, +1);
   }
 
   // Requires: contained. Returns the place it had in its group's list.
   int32_t erase(int32_t row) {
-    add(index(row), -1);
-    return erase_unsummed(row, partition_of(row));
+    const size_t partition = layout_->partition_of(row);
+    add(index(row), partition, -1);
+    return erase_unsummed(row, partition);
   }
 
-  // For many changes to one partition, that of the row: the same, but counts and weights beyond the
-  // group's are wrong until resum(partition).
-  void insert_unsummed(int32_t row, size_t partition) {
-    const size_t i = index(row);
-    const uint32_t g = layout_->group_of(i, partition);
-    const int64_t at = groups_[g].count;
-    list_[layout_->start[g] + static_cast<size_t>(at)] = row;
-    position_[i] = static_cast<int32_t>(at);
-    add_to_group(i, g, +1);
-  }
-  int32_t erase_unsummed(int32_t row, size_t partition) {
-    const size_t i = index(row);
-    const uint32_t g = layout_->group_of(i, partition);
-    int32_t* list = list_.data() + layout_->start[g];
-    const int32_t at = position_[i];
-    const int32_t last = list[groups_[g].count - 1];
-    list[at] = last;
-    position_[index(last)] = at;
-    add_to_group(i, g, -1);
-    return at;
+  // Inserts those of the rows that are not contained, and erases the others, in the order given;
+  // all are of the partition, and none is named twice. Counts and weights beyond the groups' are
+  // wrong until resum(partition).
+  void toggle_unsummed(std::span<const int32_t> rows, size_t partition) {
+    const bool one_weight = layout_->only_group[partition] != IndexLayout::kSeveral &&
+                            layout_->even_weight[layout_->only_group[partition]] != 0;
+    if (!scores_.empty()) {
+      for (const int32_t row : rows) toggle(row, partition);
+    } else if (list_.are_short()) {
+      one_weight ? toggle_of_one_weight<uint16_t>(rows, partition)
+                 : toggle_of_many_weights<uint16_t>(rows, partition);
+    } else {
+      one_weight ? toggle_of_one_weight<uint32_t>(rows, partition)
+                 : toggle_of_many_weights<uint32_t>(rows, partition);
+    }
   }
   void resum(size_t partition) {
     Sum sum;
@@ -199,18 +269,20 @@ class WeightedIndex {
   // Requires: the latest change not undone was insert(row), or erase(row) returning `at`.
   void undo_insert(int32_t row) { erase(row); }
   void undo_erase(int32_t row, int32_t at) {
-    const size_t i = index(row);
-    const uint32_t g = layout_->group_of(i, partition_of(row));
-    int32_t* list = list_.data() + layout_->start[g];
+    const size_t i = index(row), partition = layout_->partition_of(row);
+    const size_t first = index(layout_->offsets[partition]);
+    const uint32_t g = layout_->group_of(i, partition);
+    const size_t list = layout_->start[g];
     const int64_t end = groups_[g].count;
     if (at < end) {
-      list[end] = list[at];
-      position_[index(list[at])] = static_cast<int32_t>(end);
+      const int64_t moved = list_[list + index(at)];
+      list_.set(list + index(end), moved);
+      position_.set(first + index(moved), end);
     }
-    list[at] = row;
-    position_[i] = at;
+    list_.set(list + index(at), static_cast<int64_t>(i - first));
+    position_.set(i, at);
     add_to_group(i, g, +1);
-    add(i, +1);
+    add(i, partition, +1);
   }
 
   void clear() {
@@ -246,10 +318,7 @@ class WeightedIndex {
   }
 
   // Asks for the memory that erasing the row reads.
-  void prefetch(int32_t row) const {
-    __builtin_prefetch(&position_[index(row)], 1);
-    __builtin_prefetch(&layout_->partition[index(row)]);
-  }
+  void prefetch(int32_t row) const { position_.prefetch(index(row)); }
 
   // The lowest open row in [from, to), or kNone.
   int32_t next_open(int64_t from, int64_t to) const {
@@ -274,9 +343,88 @@ class WeightedIndex {
     int64_t weight = 0;
   };
 
-  static size_t index(int32_t row) { return static_cast<size_t>(row); }
-  size_t partition_of(int32_t row) const {
-    return static_cast<size_t>(layout_->partition[index(row)]);
+  static size_t index(int64_t number) { return static_cast<size_t>(number); }
+
+  void insert_unsummed(int32_t row, size_t partition) {
+    const size_t i = index(row);
+    const uint32_t g = layout_->group_of(i, partition);
+    const int64_t at = groups_[g].count;
+    list_.set(layout_->start[g] + index(at), row - layout_->offsets[partition]);
+    position_.set(i, at);
+    add_to_group(i, g, +1);
+  }
+  int32_t erase_unsummed(int32_t row, size_t partition) {
+    const size_t i = index(row), first = index(layout_->offsets[partition]);
+    const uint32_t g = layout_->group_of(i, partition);
+    const size_t list = layout_->start[g];
+    const int64_t at = position_[i];
+    const int64_t last = list_[list + index(groups_[g].count - 1)];
+    list_.set(list + index(at), last);
+    position_.set(first + index(last), at);
+    add_to_group(i, g, -1);
+    return static_cast<int32_t>(at);
+  }
+  void toggle(int32_t row, size_t partition) {
+    if (contains(row)) {
+      erase_unsummed(row, partition);
+    } else {
+      insert_unsummed(row, partition);
+    }
+  }
+
+  // toggle() of each row, where the sums of scores are not kept.
+  template <class T>
+  void toggle_of_many_weights(std::span<const int32_t> rows, size_t partition) {
+    const int64_t first = layout_->offsets[partition];
+    T* position = position_.as<T>() + first;
+    const uint8_t* weight_class = layout_->weight_class.data() + first;
+    const int64_t* weight = layout_->weight.data() + first;
+    Sum* groups = groups_.data() + partition * kWeightClasses;
+    const uint32_t* start = layout_->start.data() + partition * kWeightClasses;
+    for (const int32_t row : rows) {
+      const size_t at = index(row - first), its_class = weight_class[at];
+      T* list = list_.as<T>() + start[its_class];
+      Sum& group = groups[its_class];
+      uint64_t& word = open_[index(row) / 64];
+      const uint64_t bit = uint64_t{1} << (index(row) % 64);
+      if ((word & bit) == 0) {
+        list[group.count] = static_cast<T>(at);
+        position[at] = static_cast<T>(group.count++);
+        group.weight += weight[at];
+      } else {
+        const T last = list[--group.count];
+        list[position[at]] = last;
+        position[last] = position[at];
+        group.weight -= weight[at];
+      }
+      word ^= bit;
+    }
+  }
+
+  // toggle() of each row, where one group holds the partition's rows and all weigh the same: its
+  // list and sums are looked up once.
+  template <class T>
+  void toggle_of_one_weight(std::span<const int32_t> rows, size_t partition) {
+    const int64_t first = layout_->offsets[partition];
+    const uint32_t g = layout_->only_group[partition];
+    T* list = list_.as<T>() + layout_->start[g];
+    T* position = position_.as<T>() + first;
+    int64_t count = groups_[g].count;
+    for (const int32_t row : rows) {
+      const size_t at = index(row - first);
+      uint64_t& word = open_[index(row) / 64];
+      const uint64_t bit = uint64_t{1} << (index(row) % 64);
+      if ((word & bit) == 0) {
+        list[count] = static_cast<T>(at);
+        position[at] = static_cast<T>(count++);
+      } else {
+        const T last = list[--count];
+        list[position[at]] = last;
+        position[last] = position[at];
+      }
+      word ^= bit;
+    }
+    groups_[g] = {count, count * layout_->even_weight[g]};
   }
 
   void add_to_group(size_t i, uint32_t g, int64_t sign) {
@@ -288,8 +436,7 @@ class WeightedIndex {
     if (!scores_.empty()) scores_[g / kWeightClasses] += sign * score_of(weight);
   }
 
-  void add(size_t i, int64_t sign) {
-    const size_t p = static_cast<size_t>(layout_->partition[i]);
+  void add(size_t i, size_t p, int64_t sign) {
     const int64_t w = sign * layout_->weight_of(i, layout_->group_of(i, p));
     for (Sum* sum : {&partitions_[p], &blocks_[p / kBlock], &total_}) {
       sum->count += sign;
@@ -309,34 +456,35 @@ class WeightedIndex {
   int32_t weighted_in(size_t partition, int64_t rest, Stream& stream) const {
     size_t g = partition * kWeightClasses;
     while (rest >= groups_[g].weight) rest -= groups_[g++].weight;
-    const int32_t* list = list_.data() + layout_->start[g];
+    const size_t list = layout_->start[g], first = index(layout_->offsets[partition]);
     const uint64_t count = static_cast<uint64_t>(groups_[g].count);
     const int64_t heaviest = layout_->heaviest[g];
     // All of the heaviest weight: every position is accepted. (Int128: the product of two large
     // weights.)
     const bool even = static_cast<Int128>(heaviest) * groups_[g].count == groups_[g].weight;
     for (;;) {
-      const int32_t row = list[stream.below(count)];
+      const size_t row = first + index(list_[list + stream.below(count)]);
       if (even || static_cast<int64_t>(stream.below(static_cast<uint64_t>(heaviest))) <
-                      layout_->weight[index(row)])
-        return row;
+                      layout_->weight[row])
+        return static_cast<int32_t>(row);
     }
   }
 
   int32_t uniform_in(size_t partition, int64_t rest) const {
     size_t g = partition * kWeightClasses;
     while (rest >= groups_[g].count) rest -= groups_[g++].count;
-    return list_[layout_->start[g] + static_cast<size_t>(rest)];
+    return static_cast<int32_t>(layout_->offsets[partition] +
+                                list_[layout_->start[g] + index(rest)]);
   }
 
   const IndexLayout* layout_;
-  HugePageVector<int32_t> list_;      // [M]: open rows, group by group
-  HugePageVector<int32_t> position_;  // [M]: place in the group's list, where open
-  std::vector<uint64_t> open_;        // bitmap of M rows
-  std::vector<Sum> groups_;           // [P*32]
-  std::vector<Sum> partitions_;       // [P]
-  std::vector<Sum> blocks_;           // [P/8]
-  std::vector<int64_t> scores_;       // [P], or empty unless they are kept
+  Numbers list_;                 // [M]: open rows by their place in the partition, group by group
+  Numbers position_;             // [M]: place in the group's list, where open
+  std::vector<uint64_t> open_;   // bitmap of M rows
+  std::vector<Sum> groups_;      // [P*32]
+  std::vector<Sum> partitions_;  // [P]
+  std::vector<Sum> blocks_;      // [P/8]
+  std::vector<int64_t> scores_;  // [P], or empty unless they are kept
   Sum total_;
 };
 

@@ -95,6 +95,15 @@ void check_run() {
   for (int64_t step = 0; step < 60; ++step) {
     now_us += static_cast<int64_t>(draw(3));  // some come at the same instant
     if (draw(15) == 0) ++epoch;
+    if (draw(10) == 0) {
+      view.forget();
+      CHECK(!view.is_synced());
+      held_epoch = -1;
+      for (size_t p = 0; p < kPartitions; ++p) known[p] = std::max(known[p], synced[p]);
+      std::ranges::fill(synced, -1);
+      std::ranges::fill(permille, 0);
+      CHECK(view.used_permille() == permille);
+    }
     std::vector<agora::PartitionDelta> deltas;
     std::vector<int32_t> asked = visible;
     if (draw(2)) asked = {visible[draw(visible.size())]};

@@ -6,6 +6,7 @@
 
 #include "check.hpp"
 #include "parsync/protocols/native/strategies.hpp"
+#include "shared_state/native/random.hpp"
 
 static Draws draw(5);
 
@@ -53,12 +54,16 @@ void check_rankings() {
     check_throws<std::invalid_argument>([&] { by_length.of(std::vector<int64_t>{unknown}); });
 }
 
-// The average in fractions of 2^-16 us is at most one of them, each time, below the exact one.
+// a / b, rounded down.
+agora::Int128 floor_of(agora::Int128 a, agora::Int128 b) { return a / b - (a % b < 0); }
+
+// The average is kept in units of 2^-16 us, rounded down each time.
 void check_average() {
   for (int run = 0; run < 200; ++run) {
     const auto permille = static_cast<int64_t>(1 + draw(1000));
     agora::DelayAverage average(permille);
     double exact = 0;
+    agora::Int128 scaled = 0;
     for (int i = 0; i < 40; ++i) {
       const auto committed = static_cast<int64_t>(draw(150)), batch = int64_t{100};
       const auto sum_us = static_cast<int64_t>(draw(uint64_t{1} << 36));
@@ -72,6 +77,10 @@ void check_average() {
                static_cast<double>(permille) / 1000 *
                static_cast<double>(std::min(committed, batch)) / static_cast<double>(batch);
       CHECK(std::abs(static_cast<double>(average.us()) - exact) < 2 + exact * 1e-12);
+      const agora::Int128 mean = (agora::Int128{sum_us} << 16) / committed;
+      const agora::Int128 weight = agora::Int128{permille} * std::min(committed, batch);
+      scaled += floor_of((mean - scaled) * weight, agora::Int128{1000} * batch);
+      CHECK(average.scaled() == static_cast<int64_t>(scaled) && average.us() == scaled >> 16);
     }
   }
   agora::DelayAverage average(1000);

@@ -1,5 +1,5 @@
 // The cell without Python, for the sanitizers: random operations, and after each the invariants of
-// cell.hpp recomputed from the allocations.
+// cell.hpp recomputed from the allocations, whether or not the cell keeps narrow columns.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -170,7 +170,8 @@ class Harness {
 
   void scan() {
     const auto partition = static_cast<size_t>(draw(static_cast<int64_t>(cell_->partitions())));
-    const DeltaScan scan = cell_->scan(partition, draw(cell_->versions()[partition] + 1));
+    const int64_t from = draw(cell_->versions()[partition] + 1);
+    const DeltaScan scan = cell_->scan(partition, from);
     std::vector<uint16_t> row(scan.count);
     std::vector<int16_t> used(scan.count * dimensions_);
     std::vector<uint32_t> seqnum(scan.count);
@@ -181,10 +182,17 @@ class Harness {
     for (size_t i = 0; i < scan.count; ++i) {
       const auto machine = static_cast<size_t>(scan.first_row) + row[i];
       for (size_t r = 0; r < dimensions_; ++r)
-        CHECK(used[i * dimensions_ + r] == cell_->used()[machine * dimensions_ + r]);
+        CHECK(used[i * dimensions_ + r] == cell_->used_at(machine, r));
       CHECK(seqnum[i] == cell_->rows()[machine].seqnum &&
             up[i] == static_cast<bool>(cell_->rows()[machine].up()));
+      CHECK(i == 0 || row[i - 1] < row[i]);
     }
+    for (auto machine = offsets_[partition]; machine < offsets_[partition + 1]; ++machine) {
+      const bool scanned =
+          std::binary_search(row.begin(), row.end(), machine - offsets_[partition]);
+      CHECK(scanned || (from > 0 && seen_[static_cast<size_t>(machine)].version <= from));
+    }
+    CHECK(from < cell_->versions()[partition] || from == 0 || scan.count == 0);
   }
 
   template <class Call>
@@ -207,23 +215,110 @@ class Harness {
         used[static_cast<size_t>(all.machine[i]) * dimensions_ + r] +=
             all.request[i * dimensions_ + r];
     }
-    CHECK(std::equal(used.begin(), used.end(), cell_->used().begin(), cell_->used().end()));
+    int64_t of_first = 0;
+    for (size_t machine = 0; machine < cell_->machines(); ++machine) {
+      for (size_t r = 0; r < dimensions_; ++r)
+        CHECK(cell_->used_at(machine, r) == used[machine * dimensions_ + r]);
+      of_first += used[machine * dimensions_];
+    }
+    CHECK(cell_->used_of_first() == of_first);
+    if (draw(500) == 0)  // the cell is wide from now on
+      CHECK(std::equal(used.begin(), used.end(), cell_->used().begin(), cell_->used().end()));
+    was_narrow |= cell_->is_narrow();
+    was_wide |= !cell_->is_narrow();
+    see(used);
     std::sort(all.task.begin(), all.task.end());
     CHECK(std::adjacent_find(all.task.begin(), all.task.end()) == all.task.end());
     for (size_t p = 0; p < versions_.size(); ++p) {
       CHECK(cell_->versions()[p] >= versions_[p] && cell_->versions()[p] <= versions_[p] + 1);
-      for (auto row = offsets_[p]; row < offsets_[p + 1]; ++row)
-        CHECK(cell_->changed()[static_cast<size_t>(row)] <= cell_->versions()[p]);
     }
     versions_ = cell_->versions();
   }
+
+  // Which machines look different than before, and so changed in the version of now.
+  void see(const std::vector<int64_t>& used) {
+    seen_.resize(cell_->machines());
+    for (size_t p = 0; p < versions_.size(); ++p) {
+      for (auto machine = static_cast<size_t>(offsets_[p]);
+           machine < static_cast<size_t>(offsets_[p + 1]); ++machine) {
+        const RowState& row = cell_->rows()[machine];
+        const auto first = used.begin() + static_cast<std::ptrdiff_t>(machine * dimensions_);
+        Seen now{{first, first + static_cast<std::ptrdiff_t>(dimensions_)},
+                 row.seqnum,
+                 row.up(),
+                 cell_->versions()[p]};
+        const Seen& before = seen_[machine];
+        if (now.used != before.used || now.seqnum != before.seqnum || now.up != before.up)
+          seen_[machine] = now;
+      }
+    }
+  }
+
+  struct Seen {
+    std::vector<int64_t> used;
+    uint32_t seqnum = 0;
+    bool up = true;
+    int64_t version = 0;
+  };
 
   std::mt19937_64 random_;
   size_t dimensions_;
   std::vector<int64_t> limit_, offsets_, versions_, ids_;
   std::unique_ptr<Cell> cell_;
+  std::vector<Seen> seen_;  // [M]: how each machine looked, and the version since when
   int64_t loaded_ = 0;
+
+ public:
+  bool was_narrow = false, was_wide = false;
 };
+
+// A machine loaded beyond what a byte holds makes the column wide, and shows what it showed.
+void a_cell_widens_when_it_must() {
+  const std::vector<int64_t> limit{127, 3}, offsets{0, 2};
+  Cell cell(2, 1, limit, offsets);
+  CHECK(cell.is_narrow());
+  for (int64_t task = 0; task < 2; ++task) {
+    const int32_t machine = 0, owner = 1;
+    const int64_t request = 100;
+    int64_t id;
+    cell.load(1, &task, &machine, &request, &owner, &id);
+    CHECK(cell.is_narrow() == (task == 0));
+    CHECK(cell.used_at(0, 0) == 100 * (task + 1) && cell.used_of_first() == 100 * (task + 1));
+    const DeltaScan scan = cell.scan(0, task);
+    int16_t used[2];
+    cell.write_used(scan, used);
+    CHECK(used[0] == 100 * (task + 1) && scan.largest >= used[0]);
+  }
+  const std::string bytes = cell.checkpoint();
+  Cell restored(2, 1, limit, offsets);
+  restored.restore(bytes);
+  CHECK(!restored.is_narrow() && restored.used()[0] == 200 && restored.checkpoint() == bytes);
+  CHECK(!Cell(1, 1, std::vector<int64_t>{128}, std::vector<int64_t>{0, 1}).is_narrow());
+  CHECK(!Cell(1, 2, std::vector<int64_t>{1, 1}, std::vector<int64_t>{0, 1}).is_narrow());
+}
+
+// Versions of more than four bytes, which no run reaches.
+void row_versions_may_be_large() {
+  constexpr size_t kRows = 150;
+  constexpr int64_t kLargest32 = INT32_MAX;
+  std::mt19937_64 random(5);
+  for (const int64_t start : {int64_t{1}, kLargest32 - 40, int64_t{1} << 40}) {
+    RowVersions versions(kRows);
+    std::vector<int64_t> expected(kRows);
+    for (int64_t version = start; version < start + 80; ++version) {
+      const size_t row = random() % kRows;
+      versions.set(row, version);
+      expected[row] = version;
+      CHECK(versions.all() == expected);
+      for (const int64_t from : {int64_t{0}, version - 5, version, kLargest32}) {
+        const size_t first = random() % kRows;
+        const uint64_t changed = versions.changed_after(from, first);
+        for (size_t i = first; i < std::min(first + 64, kRows); ++i)
+          CHECK((changed >> (i - first) & 1) == (expected[i] > from));
+      }
+    }
+  }
+}
 
 void check_packing() {
   const std::vector<int64_t> values{INT64_MIN, INT64_MAX, 0};
@@ -237,10 +332,16 @@ void check_packing() {
 }  // namespace
 
 int main() {
-  for (uint64_t seed = 1; seed <= 12; ++seed) {
+  bool narrow = false, wide = false;
+  for (uint64_t seed = 1; seed <= 16; ++seed) {
     Harness harness(seed, 5 + seed * 7, 1 + seed % 4, 1 + seed % 5);
     for (int step = 0; step < 400; ++step) harness.step();
+    narrow |= harness.was_narrow;
+    wide |= seed % 4 == 0 && harness.was_wide;
   }
+  CHECK(narrow && wide);  // with one resource
+  a_cell_widens_when_it_must();
+  row_versions_may_be_large();
   check_packing();
   return 0;
 }

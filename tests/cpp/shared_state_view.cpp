@@ -1,5 +1,6 @@
 // The index against sorted sets, its draws against their distribution, sparse amounts against dense
-// ones, trials that leave no trace, and sequence numbers against a cell's.
+// ones, trials that leave no trace, narrow views against wide ones, and sequence numbers against a
+// cell's.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "shared_state/native/cell.hpp"
+#include "shared_state/native/row_bits.hpp"
 #include "shared_state/native/sparse_amounts.hpp"
 #include "shared_state/native/trial.hpp"
 #include "shared_state/native/view.hpp"
@@ -59,7 +61,7 @@ void index_agrees_with_sets() {
   std::vector<std::set<int32_t>> open(layout.partitions());
   for (int step = 0; step < 20000; ++step) {
     const int32_t row = static_cast<int32_t>(stream.below(300));
-    std::set<int32_t>& set = open[static_cast<size_t>(layout.partition[static_cast<size_t>(row)])];
+    std::set<int32_t>& set = open[layout.partition_of(row)];
     require(index.contains(row) == set.contains(row), "contains");
     if (set.erase(row)) {
       index.erase(row);
@@ -343,9 +345,311 @@ void sparse_amounts_agree_with_dense() {
   require(most > 10'000 && present < most / 2, "the table has grown, and rows have left it");
 }
 
+// A row's place in a large partition takes more than two bytes; many rows toggled at once leave the
+// very lists that they leave one by one, whether or not the partition's rows weigh the same.
+void index_toggles_many_rows() {
+  Stream stream(8);
+  constexpr size_t kRows = 80'000;
+  for (const bool weighted : {false, true}) {
+    for (const std::vector<int64_t>& offsets :
+         {std::vector<int64_t>{0, 70'000, 80'000}, std::vector<int64_t>{0, 0, 40'001, 80'000}}) {
+      const IndexLayout layout(weighted ? weights(kRows, stream) : std::vector<int64_t>(kRows, 3),
+                               offsets);
+      for (size_t p = 0; p < layout.partitions(); ++p) {
+        if (offsets[p] == offsets[p + 1]) continue;
+        require(layout.partition_of(static_cast<int32_t>(offsets[p])) == p &&
+                    layout.partition_of(static_cast<int32_t>(offsets[p + 1] - 1)) == p,
+                "the partition of a row");
+      }
+      WeightedIndex many(layout), single(layout);
+      const size_t p = layout.partitions() - 2;
+      for (int round = 0; round < 20; ++round) {
+        if (round == 10) many.sum_scores(), single.sum_scores();
+        std::set<int32_t> chosen;
+        for (int i = 0; i < 6'000; ++i)
+          chosen.insert(static_cast<int32_t>(
+              offsets[p] + static_cast<int64_t>(
+                               stream.below(static_cast<uint64_t>(offsets[p + 1] - offsets[p])))));
+        const std::vector<int32_t> rows(chosen.begin(), chosen.end());
+        many.toggle_unsummed(rows, p);
+        many.resum(p);
+        for (const int32_t row : rows)
+          single.contains(row) ? static_cast<void>(single.erase(row)) : single.insert(row);
+        require(fingerprint(many, layout) == fingerprint(single, layout), "rows toggled at once");
+        if (round > 10) require(many.score(p) == single.score(p), "their scores");
+      }
+    }
+  }
+}
+
+void rows_are_found_by_vector_as_one_by_one() {
+  Stream stream(9);
+  for (int round = 0; round < 2'000; ++round) {
+    int8_t bytes[64];
+    int32_t words[64];
+    for (size_t i = 0; i < 64; ++i) {
+      bytes[i] = static_cast<int8_t>(stream.below(256));
+      words[i] = static_cast<int32_t>(stream.below(round % 2 == 0 ? 3 : uint64_t{1} << 32));
+    }
+    const int8_t byte = bytes[stream.below(64)];
+    const int32_t word = words[stream.below(64)];
+    require(rows_above(bytes, byte) == plain_rows_above(bytes, byte), "bytes above a bound");
+    require(rows_above(bytes, int8_t{0}) == plain_rows_above(bytes, int8_t{0}), "bytes above 0");
+    require(rows_above(words, word) == plain_rows_above(words, word), "words above a bound");
+  }
+}
+
+// One history of syncs, claims, answers, releases and plans on several views.
+class NarrowAgainstWide {
+  // What all views answer alike.
+  template <typename Ask>
+  auto each(Ask ask) {
+    const auto first = ask(*views_[0]);
+    for (size_t v = 1; v < views_.size(); ++v) require(ask(*views_[v]) == first, "the same answer");
+    return first;
+  }
+
+ public:
+  NarrowAgainstWide(uint64_t seed, int64_t highest_limit, bool same, bool weighted)
+      : stream_(seed), limit_(kRows) {
+    const int64_t largest =
+        static_cast<int64_t>(stream_.below(static_cast<uint64_t>(highest_limit)));
+    for (int64_t& l : limit_)
+      l = same ? largest + 1
+               : static_cast<int64_t>(stream_.below(static_cast<uint64_t>(largest) + 2));
+    const std::vector<int64_t> offsets{0, 1, 70, 128, 300, 333};
+    const auto static_state = std::make_shared<const StaticCellState>(
+        1, limit_, weighted ? weights(kRows, stream_) : std::vector<int64_t>(kRows, 1), offsets);
+    for (size_t v = 0; v < 3; ++v)
+      views_.push_back(std::make_unique<ClusterView>(static_state, false));
+    views_[1]->all_free();
+    require(views_[0]->is_narrow() && !views_[1]->is_narrow(), "one is narrow, one is wide");
+    used_.resize(kRows);
+    up_.assign(kRows, 1);
+    changed_.assign(kRows, 0);
+    versions_.assign(offsets.size() - 1, 0);
+    cell_offsets_ = offsets;
+  }
+
+  void run(int steps) {
+    for (int step = 0; step < steps; ++step) {
+      if (step == steps / 2) views_[2]->up();  // from here on it is wide, in the middle of it all
+      switch (stream_.below(9)) {
+        case 0:
+        case 1:
+          change_cell();
+          break;
+        case 2:
+        case 3:
+          sync(stream_.below(versions_.size()));
+          break;
+        case 4:
+          claim();
+          break;
+        case 5:
+          answer();
+          break;
+        case 6:
+          release();
+          break;
+        case 7:
+          plan();
+          break;
+        default:
+          oversubscribe();
+          if (stream_.below(300) == 0)
+            each([](ClusterView& view) {
+              view.reset();
+              return 0;
+            });
+      }
+      compare();
+    }
+    require(views_[0]->is_narrow(), "nothing but a reader of columns widens a view");
+  }
+
+ private:
+  static constexpr size_t kRows = 333;
+
+  int32_t any_row() { return static_cast<int32_t>(stream_.below(kRows)); }
+  size_t partition_of(int32_t row) const {
+    return views_[0]->static_state().index.partition_of(row);
+  }
+  // Mostly small, now and then more than a byte holds, or much more.
+  int64_t any_amount() {
+    const uint64_t kind = stream_.below(60);
+    return static_cast<int64_t>(kind == 0   ? stream_.below(uint64_t{1} << 50)
+                                : kind == 1 ? 100 + stream_.below(200)
+                                            : stream_.below(4));
+  }
+
+  void change_cell() {
+    for (uint64_t k = stream_.below(40); k-- > 0;) {
+      const int32_t row = any_row();
+      const size_t m = static_cast<size_t>(row), p = partition_of(row);
+      used_[m] = stream_.below(3) == 0 ? 0 : any_amount();
+      up_[m] = stream_.below(20) != 0;
+      changed_[m] = ++versions_[p];
+    }
+  }
+  void sync(size_t p) {
+    const int64_t from = stream_.below(20) == 0 ? 0 : views_[0]->versions()[p];
+    const int64_t first = cell_offsets_[p];
+    std::vector<uint16_t> row;
+    std::vector<int64_t> used;
+    const auto up = std::make_unique<bool[]>(kRows);
+    for (int64_t m = first; m < cell_offsets_[p + 1]; ++m) {
+      if (from > 0 && changed_[static_cast<size_t>(m)] <= from) continue;
+      up[row.size()] = up_[static_cast<size_t>(m)];
+      row.push_back(static_cast<uint16_t>(m - first));
+      used.push_back(up[row.size() - 1] ? used_[static_cast<size_t>(m)] : 0);
+    }
+    const bool small = std::all_of(used.begin(), used.end(), [](int64_t u) { return u < 128; });
+    const std::vector<int8_t> bytes(used.begin(), used.end());
+    ++now_us_;
+    each([&](ClusterView& view) {
+      view.apply({static_cast<int32_t>(p), from, std::max<int64_t>(versions_[p], 1), now_us_,
+                  row.size(), row.data(), 2,
+                  small ? static_cast<const void*>(bytes.data()) : used.data(), small ? 1UL : 8UL,
+                  up.get(), nullptr});
+      return view.versions()[p];
+    });
+    versions_[p] = std::max<int64_t>(versions_[p], 1);
+  }
+  void claim() {
+    const size_t k = stream_.below(12);
+    std::vector<int32_t> machine(k);
+    std::vector<int64_t> request(k);
+    for (size_t i = 0; i < k; ++i) machine[i] = any_row(), request[i] = any_amount();
+    under_way_.push_back(
+        {each([&](ClusterView& view) { return view.claim(machine, request.data()); }), machine});
+  }
+  void answer() {
+    if (under_way_.empty()) return;
+    const size_t at = stream_.below(under_way_.size());
+    const auto [ticket, machine] = under_way_[at];
+    under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(at));
+    if (stream_.below(4) == 0) {
+      each([&](ClusterView& view) {
+        view.withdraw(ticket);
+        return view.claims_in_flight();
+      });
+      return;
+    }
+    std::vector<int8_t> reason;
+    std::vector<int64_t> version;
+    for (const int32_t row : machine) {
+      reason.push_back(static_cast<int8_t>(stream_.below(7)));
+      // of a row that changed then, or long before: it will not be in the delta
+      version.push_back(versions_[partition_of(row)] + static_cast<int64_t>(stream_.below(2)));
+      if (stream_.below(2) == 0)
+        changed_[static_cast<size_t>(row)] = ++versions_[partition_of(row)];
+    }
+    each([&](ClusterView& view) {
+      view.settle(ticket, reason, version);
+      return view.claims_in_flight();
+    });
+  }
+  void release() {
+    const size_t k = stream_.below(5);
+    std::vector<int32_t> machine(k);
+    std::vector<int64_t> request(k), version(k);
+    for (size_t i = 0; i < k; ++i) {
+      machine[i] = any_row(), request[i] = any_amount();
+      version[i] = versions_[partition_of(machine[i])] + static_cast<int64_t>(stream_.below(2));
+    }
+    each([&](ClusterView& view) {
+      view.released(machine, request.data(), version);
+      return view.index().count();
+    });
+  }
+  void plan() {
+    const uint64_t key = stream_.below(1'000'000);
+    const int64_t one = 1 + static_cast<int64_t>(stream_.below(2));
+    each([&](ClusterView& view) {
+      std::vector<int32_t> found;
+      Stream draws(key);
+      Trial trial(view);
+      for (int i = 0; i < 30 && view.index().count() > 0; ++i) {
+        const int32_t row =
+            i % 2 ? view.index().draw_uniform(draws) : view.index().draw_weighted(draws);
+        found.push_back(row);
+        if (view.fits(row, &one)) {
+          found.push_back(trial.take(row, &one));
+        } else {
+          trial.exclude(row);
+          if (i % 3 == 0) trial.readmit(row);
+        }
+      }
+      return found;
+    });
+  }
+  void oversubscribe() {
+    std::vector<int32_t> machine, freed;
+    std::vector<int64_t> request, amount;
+    for (uint64_t k = stream_.below(6); k-- > 0;)
+      machine.push_back(any_row()), request.push_back(any_amount());
+    if (stream_.below(10) == 0) machine.push_back(-1), request.push_back(1);
+    for (uint64_t k = stream_.below(3); k-- > 0;)
+      freed.push_back(machine.empty() || machine[0] < 0 ? any_row() : machine[0]),
+          amount.push_back(any_amount());
+    each([&](ClusterView& view) {
+      return view.first_oversubscribed(machine, request.data(), freed, amount.data());
+    });
+  }
+  void compare() {
+    each([](ClusterView& view) {
+      std::vector<int64_t> shown = fingerprint(view.index(), view.static_state().index);
+      for (int32_t row = 0; row < static_cast<int32_t>(kRows); ++row) {
+        const FreeAmount free = view.free(row);
+        shown.push_back(free[0]);
+        for (const int64_t asked : {0, 1, 2, 130}) shown.push_back(view.fits(row, &asked));
+        shown.push_back(view.is_up(row));
+        require(view.index().contains(row) == (free[0] > 0), "open as long as there is room");
+      }
+      return shown;
+    });
+  }
+
+  Stream stream_;
+  std::vector<int64_t> limit_, cell_offsets_;
+  std::vector<std::unique_ptr<ClusterView>>
+      views_;  // narrow, wide, and first the one, then the other
+  std::vector<int64_t> used_, changed_, versions_;
+  std::vector<uint8_t> up_;
+  std::vector<std::pair<int64_t, std::vector<int32_t>>> under_way_;
+  int64_t now_us_ = 0;
+};
+
+void narrow_views_show_what_wide_ones_do() {
+  for (uint64_t seed = 0; seed < 12; ++seed)
+    NarrowAgainstWide(seed,
+                      seed % 3 == 0   ? 126
+                      : seed % 3 == 1 ? 4
+                                      : 1,
+                      seed % 2 == 0, seed % 4 < 2)
+        .run(1'500);
+}
+
+void views_are_narrow_where_limits_allow_it() {
+  const std::vector<int64_t> offsets{0, 2}, score(2, 1);
+  const auto narrow = [&](size_t dimensions, std::vector<int64_t> limit, bool with_seqnum) {
+    const auto state = std::make_shared<const StaticCellState>(dimensions, limit, score, offsets);
+    return ClusterView(state, with_seqnum).is_narrow();
+  };
+  require(narrow(1, {127, 0}, false), "a byte holds the limits");
+  require(!narrow(1, {128, 0}, false), "a byte does not hold a limit");
+  require(!narrow(1, {1, 1}, true), "closed rows are far below what a byte holds");
+  require(!narrow(2, {1, 1, 1, 1}, false), "two resources");
+}
+
 }  // namespace
 
 int main() {
+  rows_are_found_by_vector_as_one_by_one();
+  views_are_narrow_where_limits_allow_it();
+  narrow_views_show_what_wide_ones_do();
+  index_toggles_many_rows();
   sparse_amounts_agree_with_dense();
   index_agrees_with_sets();
   draws_are_proportional();

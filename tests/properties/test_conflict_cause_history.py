@@ -97,7 +97,10 @@ def test_causes_are_those_of_the_whole_history(
     )
     model = Model()
     machine = np.arange(len(initial), dtype=np.int32)
-    causes.load(machine.astype(np.int64), machine, np.array(initial, np.int32))
+    task = machine.astype(np.int64)
+    causes.on_load(
+        task, machine, np.ones((len(task), 1), np.int64), np.array(initial, np.int32), task
+    )
     model.claims = [(row, owner, row, -1) for row, owner in enumerate(initial)]
     now_us = 0
     for number, (scheduler, later_us, claims) in enumerate(commits):
@@ -112,6 +115,6 @@ def test_causes_are_those_of_the_whole_history(
         result = CommitResult(
             number, reason.astype(np.int8), task, rival.astype(np.int32), task, task, NONE
         )
-        causes.commit(transaction, result, now_us)
+        causes.on_commit(transaction, result, now_us)
         model.commit(scheduler, now_us, claims, 3 <= now_us < 12 or 20 <= now_us < 30)
     assert list(causes.counts()) == model.counts

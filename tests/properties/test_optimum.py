@@ -1,11 +1,13 @@
-"""BestPlacement against scipy's assignment on one row per slot, and against every placement there
-is where packing is hard."""
+"""BestPlacement against scipy's assignment on one row per slot, of the relaxation where requests
+differ, and against every placement there is where packing is hard."""
 
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
@@ -71,6 +73,58 @@ def test_alike_tasks_are_assigned_as_well_as_can_be(
     rows, chosen = linear_sum_assignment(cost)
     assert best.exact
     assert best.cost == cost[rows, chosen].sum()
+
+
+def relaxed(
+    catalog: PreferenceCatalog, room: np.ndarray, preference: np.ndarray, request: np.ndarray
+) -> int:
+    """The least cost if each machine takes as many tasks as it has room for the smallest, dimension
+    by dimension, and a task may go wherever one way there is open to it, at its price."""
+    count = len(preference)
+    smallest = np.cumsum(np.sort(request, axis=0), axis=0)
+    fit = (smallest[:, None] <= np.maximum(room, 0)).sum(axis=0).min(axis=1)
+    slot = np.repeat(np.arange(MACHINES), np.where((room > 0).any(axis=1), fit, 0))
+    never = 1 << 30
+    cost = np.full((count, MACHINES), never)
+    for row, one in enumerate(preference):
+        fits_here = fits(request[row], room)
+        if fits_here.any():
+            cost[row] = catalog.elsewhere_cost[one]
+            for at in range(*catalog.rack_offsets[one : one + 2]):
+                there = cell().rack == catalog.rack[at]
+                cost[row, there] = np.minimum(cost[row, there], catalog.rack_cost[at])
+        for at in range(*catalog.machine_offsets[one : one + 2]):
+            machine = catalog.machine[at]
+            if fits_here[machine]:
+                cost[row, machine] = min(cost[row, machine], catalog.machine_cost[at])
+    waits = np.repeat(catalog.unscheduled_cost[preference][:, None], count, axis=1)
+    all_costs = np.concatenate([cost[:, slot], waits], axis=1)
+    rows, chosen = linear_sum_assignment(all_costs)
+    return int(all_costs[rows, chosen].sum())
+
+
+@examples(250)
+@given(st.booleans(), st.data())
+def test_the_relaxation_is_solved_to_its_optimum(ordered: bool, data: st.DataObject) -> None:
+    catalog = data.draw(catalogs(ordered))
+    count = data.draw(st.integers(1, 14))
+    preference = np.array(
+        data.draw(st.lists(st.integers(0, catalog.sets - 1), min_size=count, max_size=count)),
+        np.int32,
+    )
+    kinds = data.draw(
+        st.lists(
+            st.tuples(st.integers(0, 4), st.integers(0, 4)).filter(any), min_size=1, max_size=3
+        )
+    )
+    request = np.array([data.draw(st.sampled_from(kinds)) for _ in range(count)], np.int64)
+    room = np.array(
+        data.draw(
+            st.lists(st.tuples(*[st.integers(-2, 9)] * 2), min_size=MACHINES, max_size=MACHINES)
+        )
+    )
+    best = BestPlacement(cell(2), catalog).cost(room, preference, request)
+    assert best.cost == relaxed(catalog, room, preference, request)
 
 
 def packed(
@@ -150,3 +204,20 @@ def test_set_zero_and_nobody() -> None:
     assert solver.cost(np.ones((MACHINES, 1), np.int64), none, np.zeros((0, 1), np.int64)).cost == 0
     many = np.zeros(50, np.int32)
     assert solver.cost(np.ones((MACHINES, 1), np.int64), many, np.ones((50, 1), np.int64)).cost == 0
+
+
+def test_what_does_not_go_together_is_refused() -> None:
+    solver = BestPlacement(cell(), PreferenceCatalog.empty())
+    room, request = np.ones((MACHINES, 1), np.int64), np.ones((2, 1), np.int64)
+    with pytest.raises(ValueError, match="there is no set 1"):
+        solver.cost(room, np.array([0, 1], np.int32), request)
+    with pytest.raises(ValueError, match="room: expected an array"):
+        solver.cost(room[1:], np.zeros(2, np.int32), request)
+    with pytest.raises(ValueError, match="request: expected an array"):
+        solver.cost(room, np.zeros(3, np.int32), request)
+    dear = replace(PreferenceCatalog.empty(), unscheduled_cost=np.array([1 << 58]))
+    with pytest.raises(ValueError, match="out of the solver's range"):
+        BestPlacement(cell(), dear).cost(0 * room, np.zeros(2, np.int32), request)
+    far = catalog_of([({MACHINES: 1}, {}, 2, 3)])
+    with pytest.raises(ValueError, match="machines out of range"):
+        BestPlacement(cell(), far)

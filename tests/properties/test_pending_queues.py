@@ -16,9 +16,12 @@ from parsync.core.queued_tasks import QueuedTasks
 from parsync.core.quota_account import QuotaAccount
 from parsync.core.quotas import TaskQuotas
 from parsync.metrics.tables import NOBODY, Waiting
-from parsync.protocols.optimistic.choices import LoserPolicy
-from parsync.protocols.optimistic.pending_queue import AgentQueue, SchedulerQueue
-from parsync.protocols.optimistic.rounds import Round
+from parsync.protocols.pending_queue import (
+    AgentQueue,
+    LoserPolicy,
+    SchedulerQueue,
+)
+from parsync.protocols.rounds import Round
 from schedulers.interface import PartitionRanking, PendingReason, Plan
 from shared_state.tasks import NOWHERE_ELSE, PreferenceCatalog, TaskBatch
 from tests.unit.agent_bench import make_table

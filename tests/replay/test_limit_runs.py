@@ -20,9 +20,9 @@ from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.participant import Participant
 from parsync.core.quotas import QuotaGroup, QuotaSpec
-from parsync.protocols.optimistic.agent_quota import AgentLimit
+from parsync.protocols.agent_quota import AgentLimit
 from parsync.protocols.optimistic.options import OptimisticOptions
-from parsync.protocols.optimistic.pending_queue import AgentQueue
+from parsync.protocols.pending_queue import AgentQueue
 from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster, limit_audit

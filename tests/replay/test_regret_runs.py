@@ -29,7 +29,7 @@ from parsync.runtime.virtual.runtime import VirtualRuntime
 from parsync.workload.workload import Workload
 from schedulers.objective import UNPLACED, placement_cost
 from shared_state.cell import Cell
-from shared_state.observed_cell import ObservedCell
+from shared_state.observed_cell import CellObserver, CellObservers, ObservedCell
 from shared_state.transaction import Transaction
 from tests.fixtures.overloaded_cell import arm, failing_workload, group
 from tests.replay.test_virtual_runs import ARMS, Witness
@@ -184,14 +184,14 @@ def test_evictions_never_make_it_negative() -> None:
     spec = PREEMPTING.spec(3, 1000, 50_000, live=False)
     evictions = []
 
-    class Counting(RegretWatch):
+    class Counting(CellObserver):
         def before_commit(self, cell: Cell, transaction: Transaction, now_us: int) -> None:
-            super().before_commit(cell, transaction, now_us)
             if transaction.evict is not None:
                 evictions.append(len(transaction.evict))
 
-    watch = Counting(workload, SETTLE_US, SEED)
-    run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None, observer=watch)
+    watch = RegretWatch(workload, SETTLE_US, SEED)
+    both = CellObservers(watch, Counting())
+    run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None, observer=both)
     regret = watch.regret(workload.end_us)
     assert sum(evictions) > 0, "else this test shows nothing"
     assert regret.decision and all(row.regret >= 0 for row in regret.decision)

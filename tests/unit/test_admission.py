@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from parsync.core.queued_tasks import QueuedTasks
-from parsync.protocols.optimistic.choices import LoserPolicy
-from parsync.protocols.optimistic.pending_queue import AgentQueue
-from parsync.protocols.optimistic.rounds import Round
+from parsync.protocols.pending_queue import (
+    AgentQueue,
+    LoserPolicy,
+)
+from parsync.protocols.rounds import Round
 from schedulers.interface import PartitionRanking, PendingReason, Plan
 from shared_state.tasks import TaskBatch
 from tests.greedy_world import tasks_of

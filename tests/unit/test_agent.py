@@ -11,8 +11,8 @@ import pytest
 from parsync.core import events
 from parsync.core.effects import SetTimer, StartDecision
 from parsync.core.events import CommitReply, CommitRequest
-from parsync.protocols.optimistic.choices import LoserPolicy
 from parsync.protocols.optimistic.events import RequeueDue, SyncDue
+from parsync.protocols.pending_queue import LoserPolicy
 from schedulers.interface import ChangeKind, PartitionRanking
 from shared_state.transaction import ConflictCheck
 from tests.unit.agent_bench import POLICY, Bench, answer, none

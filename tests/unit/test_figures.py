@@ -8,7 +8,16 @@ from typing import cast
 import numpy as np
 import pytest
 
-from experiments.figures import FIGURES, FigureSpec, data, delay, draw_all, load, quotas
+from experiments.figures import (
+    FIGURES,
+    FigureSpec,
+    data,
+    delay,
+    draw_all,
+    draw_for_page,
+    load,
+    quotas,
+)
 from experiments.report.page import never_stop
 from experiments.run_directory import Run, read_run
 from experiments.summary_model import ArmSummary
@@ -107,6 +116,13 @@ def test_every_figure_is_one_png_and_one_svg(run: Run, tmp_path: Path) -> None:
         assert "Flow" in text  # names its arms
 
 
+def test_a_page_needs_no_png(run: Run, tmp_path: Path) -> None:
+    drawn = draw_for_page(run, tmp_path, never_stop, FIGURES[:2])
+    assert [figure.spec.name for figure in drawn] == [spec.name for spec in FIGURES[:2]]
+    assert sorted(tmp_path.iterdir()) == sorted(figure.svg for figure in drawn)
+    assert all("Flow" in figure.svg.read_text("utf-8") for figure in drawn)
+
+
 @pytest.mark.parametrize(
     "spec", [spec for spec in FIGURES if spec.name != "rivals"], ids=lambda spec: str(spec.name)
 )
@@ -117,8 +133,9 @@ def test_axes_say_what_they_show(run: Run, spec: FigureSpec) -> None:
 
 
 def test_a_folder_that_is_gone_is_named(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(AgoraError, match="cannot write the figure"):
-        draw_all(run, tmp_path / "gone", never_stop)
+    for draw in (draw_all, draw_for_page):
+        with pytest.raises(AgoraError, match="cannot write the figure"):
+            draw(run, tmp_path / "gone", never_stop, FIGURES)
 
 
 def test_lines_of_quota_groups_are_what_they_hold_and_their_shares(run: Run) -> None:

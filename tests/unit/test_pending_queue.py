@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from parsync.core.head_of_line import PassedOver, UnitSizes
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
-from parsync.protocols.optimistic.choices import LoserPolicy
-from parsync.protocols.optimistic.pending_queue import (
+from parsync.protocols.pending_queue import (
     AgentQueue,
+    LoserPolicy,
     PendingQueue,
     QueueExits,
     SchedulerQueue,
 )
-from parsync.protocols.optimistic.rounds import Round
+from parsync.protocols.rounds import Round
 from schedulers.interface import PartitionRanking, PendingReason, Plan
 from shared_state.tasks import PreferenceCatalog
 from tests.unit.agent_bench import make_table

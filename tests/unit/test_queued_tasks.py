@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from parsync.core.queued_tasks import NO_TASKS, DelegatedTasks, QueuedTasks, split_batch
-from parsync.protocols.optimistic.choices import LoserPolicy
-from parsync.protocols.optimistic.pending_queue import AgentQueue
+from parsync.protocols.pending_queue import (
+    AgentQueue,
+    LoserPolicy,
+)
 
 
 def tasks_of(*task: int) -> QueuedTasks:

@@ -13,9 +13,11 @@ from parsync.core.head_of_line import PassedOver, UnitSizes
 from parsync.core.queued_tasks import QueuedTasks
 from parsync.core.quota_account import QuotaAccount
 from parsync.core.quotas import TaskQuotas
-from parsync.protocols.optimistic.choices import LoserPolicy
-from parsync.protocols.optimistic.pending_queue import AgentQueue
-from parsync.protocols.optimistic.rounds import Round
+from parsync.protocols.pending_queue import (
+    AgentQueue,
+    LoserPolicy,
+)
+from parsync.protocols.rounds import Round
 from schedulers.interface import PartitionRanking, PendingReason, Plan
 from shared_state.tasks import PreferenceCatalog, TaskBatch
 from tests.unit.agent_bench import make_table

@@ -14,7 +14,7 @@ from parsync.core.quota_events import QuotaGrant, QuotaReport
 from parsync.core.quota_reclaim import Reclaimer
 from parsync.core.quota_rounds import QuotaRounds
 from parsync.core.quotas import Capacity, QuotaGroup, QuotaSpec, TaskQuotas
-from parsync.protocols.optimistic.agent_quota import AgentQuota
+from parsync.protocols.agent_quota import AgentQuota
 from parsync.protocols.spec import AgentEnvironment
 from tests.unit.agent_bench import make_table
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from parsync.core.addresses import CELL_SIDE
 from parsync.core.events import SyncReply
 from parsync.metrics.agent_log import AgentLog
-from parsync.protocols.optimistic.agent_view import AgentView
-from parsync.protocols.optimistic.round_planner import ScheduledRounds, native_planner
-from parsync.protocols.optimistic.sync.policy import SyncContext
+from parsync.protocols.agent_view import AgentView
+from parsync.protocols.round_planner import ScheduledRounds, native_planner
 from parsync.protocols.spec import AgentEnvironment, Environment, Member
 from schedulers import registry
 from schedulers.checked import CheckedScheduler
@@ -32,11 +31,9 @@ from schedulers.unplaceable import NEVER_US, UnplaceableUnits
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.tasks import NO_GANG, CellSpec, Int64, PreferenceCatalog, TaskBatch
-from shared_state.transaction import ConflictCheck
 from tests.unit.agent_bench import OPTIONS, SAMPLE_US
 
 MACHINES, TASKS, PARTITIONS = 8, 24, 3
-CONTEXT = SyncContext(10_000, PARTITIONS, 0, 2, stream=0)
 
 
 class DoubleTime(Modelled):
@@ -118,15 +115,14 @@ def planner(
     assert scheduler.greedy is not None
     [member] = shared.members
     environment = AgentEnvironment(shared, 0, "agent-0", member, scheduler, clock, None, units)
-    view = AgentView(environment, CONTEXT, checks_seqnum)
+    view = AgentView(environment, with_seqnum=checks_seqnum)
     log = AgentLog(0, shared.cell, shared.table, shared.catalog)
     deltas = tuple(cell.delta_since(p, 0, 10 + p, checks_seqnum) for p in range(PARTITIONS))
     view.start(0)
     view.on_reply(20, SyncReply(0, deltas), 0, log, np.zeros(PARTITIONS, np.int64))
-    check = ConflictCheck.SEQUENCE_NUMBER if checks_seqnum else ConflictCheck.RESOURCE_FIT
-    policy = replace(OPTIONS.policy(), conflict_check=check)
-    native = native_planner(environment, scheduler, view, policy)
-    return native, ScheduledRounds(environment, scheduler, view, policy), view
+    quality = OPTIONS.quality
+    native = native_planner(environment, view, quality)
+    return native, ScheduledRounds(environment, view, quality), view
 
 
 def plan_natively(native: Any, view: AgentView, task: Int64, *round_: int) -> ClaimedPlan:

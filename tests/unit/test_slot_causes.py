@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from parsync.model.slot_results import ConflictsAndScores, SlotResults
 from parsync.model.slot_settings import STRATEGIES, Phase, SchedulerGroup, SlotSettings
 from parsync.model.slot_simulator import simulate
-from parsync.protocols.optimistic.choices import LoserPolicy, SlotWeighting, SyncMode
+from parsync.protocols.optimistic.choices import SlotWeighting, SyncMode
+from parsync.protocols.pending_queue import LoserPolicy
 from tests.fixtures.examples import examples
 from tests.unit.slot_cells import TASKS_PER_S, small_settings
 

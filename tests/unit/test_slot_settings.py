@@ -20,12 +20,12 @@ from parsync.model.slot_settings import (
 )
 from parsync.model.slot_simulator import simulate
 from parsync.protocols.optimistic.choices import (
-    LoserPolicy,
     SlotWeighting,
     StrategyKind,
     SyncMode,
 )
 from parsync.protocols.optimistic.sync import registry
+from parsync.protocols.pending_queue import LoserPolicy
 from schedulers.interface import PartitionQuality
 from shared_state.errors import AgoraError
 from tests.unit.slot_cells import small_settings

@@ -26,13 +26,13 @@ from parsync.model.slot_settings import (
 from parsync.model.slot_simulator import simulate
 from parsync.protocols.optimistic.choices import (
     FinishRule,
-    LoserPolicy,
     SlotWeighting,
     StrategyKind,
     SyncMode,
 )
 from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.optimistic.sync.registry import make_sync_policy
+from parsync.protocols.pending_queue import LoserPolicy
 from schedulers.interface import PartitionQuality
 from tests.unit.slot_cells import SLOTS, TASKS_PER_S, small_settings
 

@@ -13,7 +13,8 @@ from experiments.slot_series import phase_figures
 from experiments.slot_settings_file import load_settings, settings_text, with_values
 from parsync.model.slot_settings import Phase, SchedulerGroup, SlotSettings
 from parsync.model.slot_simulator import simulate
-from parsync.protocols.optimistic.choices import LoserPolicy, SlotWeighting, StrategyKind, SyncMode
+from parsync.protocols.optimistic.choices import SlotWeighting, StrategyKind, SyncMode
+from parsync.protocols.pending_queue import LoserPolicy
 from parsync.runtime.command_line import run
 from schedulers.interface import PartitionQuality
 from tests.unit.slot_cells import small_settings

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parsync.core.effects import Effect, SetTimer
 from parsync.protocols import _native
-from parsync.protocols.optimistic.events import SyncDue
 from parsync.protocols.optimistic.sync.checked import CheckedSyncPolicy
 from parsync.protocols.optimistic.sync.policy import PeriodicSync, SyncContext, SyncFeedback
 from parsync.protocols.optimistic.sync.registry import make_sync_policy
@@ -51,21 +49,13 @@ def scheduled(policy: Scripted) -> SyncSchedule:
     return SyncSchedule(checked, PARTITIONS)
 
 
-def timers(effects: list[Effect]) -> list[tuple[int, int]]:
-    """(time, k) of each effect, all of which are timers of synchronisations."""
-    found = []
-    for effect in effects:
-        assert isinstance(effect, SetTimer) and isinstance(effect.event, SyncDue)
-        found.append((effect.at_us, effect.event.k))
-    return found
-
-
-def due(schedule: SyncSchedule, now_us: int, k: int) -> tuple[list[int], list[tuple[int, int]]]:
-    partitions, effects = schedule.on_due(
+def due(schedule: SyncSchedule, now_us: int, k: int) -> tuple[list[int], tuple[int, int] | None]:
+    """The partitions of the k-th synchronisation, and (time, k) of the next."""
+    partitions, following = schedule.on_due(
         now_us, k, delay_us=7, queued=11, load=lambda: np.array([500, 0])
     )
     assert partitions.dtype == np.int32
-    return partitions.tolist(), timers(effects)
+    return partitions.tolist(), following
 
 
 def columns(feedback: SyncFeedback) -> list[list[int]]:
@@ -81,18 +71,18 @@ def test_the_first_timer_is_the_first_that_is_still_to_come(
     start_us: int, first: tuple[int, int]
 ) -> None:
     schedule = scheduled(Scripted())
-    assert timers(schedule.start(start_us)) == [first]
+    assert schedule.start(start_us) == first
     assert schedule.next_us == first[0]
 
 
 def test_each_timer_sets_the_next_and_none_follows_the_last() -> None:
     schedule = scheduled(Scripted(count=2))
-    assert timers(schedule.start(0)) == [(100, 1)]
-    assert due(schedule, 100, 1) == ([1], [(200, 2)])
+    assert schedule.start(0) == (100, 1)
+    assert due(schedule, 100, 1) == ([1], (200, 2))
     assert schedule.next_us == 200
-    assert due(schedule, 200, 2) == ([2], [])
+    assert due(schedule, 200, 2) == ([2], None)
     assert schedule.next_us is None
-    assert scheduled(Scripted(count=0)).start(0) == []
+    assert scheduled(Scripted(count=0)).start(0) is None
 
 
 @pytest.mark.parametrize(
@@ -110,14 +100,14 @@ def test_a_late_timer_does_all_that_is_due_together(
 ) -> None:
     schedule = scheduled(Scripted())
     schedule.start(0)
-    assert due(schedule, now_us, 1) == (partitions, [following])
+    assert due(schedule, now_us, 1) == (partitions, following)
     assert schedule.next_us == following[0]
 
 
 def test_a_late_timer_after_the_last_one_stops() -> None:
     schedule = scheduled(Scripted(count=3))
     schedule.start(0)
-    assert due(schedule, 1000, 1) == ([1, 2, 3], [])
+    assert due(schedule, 1000, 1) == ([1, 2, 3], None)
 
 
 def test_a_punctual_policy_keeps_its_order_of_refreshing() -> None:
@@ -200,11 +190,10 @@ def test_after_many_left_out_everything_is_refreshed_and_the_times_stay(
     schedule.start(0)
     now_us = policy.due_us(1 + missed)
     assert now_us is not None
-    partitions, effects = schedule.on_due(now_us, 1, 0, 0, lambda: np.zeros(7, np.int64))
+    partitions, following = schedule.on_due(now_us, 1, 0, 0, lambda: np.zeros(7, np.int64))
     assert sorted(partitions.tolist()) == list(range(7))
-    (timer,) = effects
-    assert isinstance(timer, SetTimer) and timer.event == SyncDue(missed + 2)
-    assert timer.at_us == policy.due_us(missed + 2) == schedule.next_us
+    assert following == (policy.due_us(missed + 2), missed + 2)
+    assert following[0] == schedule.next_us
 
 
 @pytest.mark.parametrize("kind", PERIODIC_KINDS)

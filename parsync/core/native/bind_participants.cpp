@@ -60,7 +60,7 @@ class BoundMaster final : public BoundParticipant {
   void observe(nb::object native_cell, nb::handle cell, nb::handle observers) {
     ObservedCell observed(nb::cast<Cell&>(native_cell));
     for (const nb::handle observer : nb::iter(observers))
-      observed.add(std::make_unique<PythonObserver>(nb::borrow(observer), nb::borrow(cell)));
+      observed.add(observer_from(observer, cell));
     cell_ = std::move(native_cell);
     master_.set_cell(std::move(observed));
   }

@@ -297,10 +297,8 @@ SharedColumn<int32_t> Master::owner_column(int32_t owner, size_t count) {
 
 void Master::sample(int64_t now_us, int64_t sample, Effects& effects) {
   const Cell& cell = cell_.cell();
-  int64_t used = 0;
-  for (size_t at = 0; at < cell.used().size(); at += cell.dimensions()) used += cell.used()[at];
-  const auto used_permille =
-      static_cast<int64_t>(Int128{used} * 1000 / std::max<int64_t>(1, settings_.capacity));
+  const auto used_permille = static_cast<int64_t>(Int128{cell.used_of_first()} * 1000 /
+                                                  std::max<int64_t>(1, settings_.capacity));
   records_.rows("cell").add(
       {now_us, running_, static_cast<int64_t>(cell.machines_up()), used_permille});
   if (settings_.quota_of_task) record_quota_use(now_us);

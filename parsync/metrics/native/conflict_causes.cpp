@@ -9,12 +9,12 @@
 
 namespace agora {
 
-ConflictCauses::ConflictCauses(size_t machines, std::span<const int32_t> preference,
+ConflictCauses::ConflictCauses(size_t machines, SharedColumn<int32_t> preference,
                                const PreferenceColumns& catalog, std::vector<int64_t> from_us,
                                std::vector<int64_t> to_us)
     : last_(machines),
       before_(machines),
-      preference_(preference),
+      preference_(std::move(preference)),
       catalog_(catalog),
       from_us_(std::move(from_us)),
       to_us_(std::move(to_us)) {
@@ -31,8 +31,8 @@ size_t ConflictCauses::row_of(int32_t machine, int64_t task) const {
   return static_cast<size_t>(machine);
 }
 
-void ConflictCauses::load(std::span<const int64_t> task, std::span<const int32_t> machine,
-                          std::span<const int32_t> owner) {
+void ConflictCauses::on_load(const Load& load) {
+  const auto& [task, machine, request, owner, allocation] = load;
   if (machine.size() != task.size() || owner.size() != task.size())
     throw std::invalid_argument("conflict causes: expected a machine and an owner for each task");
   constexpr int64_t kLongAgoUs = -1;
@@ -40,8 +40,10 @@ void ConflictCauses::load(std::span<const int64_t> task, std::span<const int32_t
     last_[row_of(machine[i], task[i])] = {owner[i], task[i], kLongAgoUs};
 }
 
-void ConflictCauses::commit(const Transaction& transaction, const CommitResult& result,
-                            int64_t now_us) {
+void ConflictCauses::on_commit(const TransactionPtr& claims, const CommitResultPtr& answer,
+                               int64_t now_us) {
+  const Transaction& transaction = *claims;
+  const CommitResult& result = *answer;
   const size_t n = transaction.size();
   if (transaction.machine.size() != n || result.reason.size() != n || result.rival.size() != n)
     throw std::invalid_argument("conflict causes: expected an answer to each claim");

@@ -11,28 +11,26 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "schedulers/native/catalog.hpp"
-#include "shared_state/native/transaction.hpp"
+#include "shared_state/native/observed_cell.hpp"
 
 namespace agora {
 
-class ConflictCauses {
+class ConflictCauses final : public CellObserver {
  public:
   // preference: the set of each task. [from_us, to_us): when conflicts count, ascending and apart.
-  // The spans and the catalog's outlive this. Throws std::invalid_argument if the times differ in
-  // number.
-  ConflictCauses(size_t machines, std::span<const int32_t> preference,
+  // The catalog's columns outlive this. Throws std::invalid_argument if the times differ in number.
+  ConflictCauses(size_t machines, SharedColumn<int32_t> preference,
                  const PreferenceColumns& catalog, std::vector<int64_t> from_us,
                  std::vector<int64_t> to_us);
 
   // An initial state, placed long ago. Throws std::invalid_argument for a machine or task that does
-  // not exist, as commit() does.
-  void load(std::span<const int64_t> task, std::span<const int32_t> machine,
-            std::span<const int32_t> owner);
-  void commit(const Transaction& transaction, const CommitResult& result, int64_t now_us);
+  // not exist, as on_commit() does.
+  void on_load(const Load& load) override;
+  void on_commit(const TransactionPtr& transaction, const CommitResultPtr& result,
+                 int64_t now_us) override;
 
   // Conflicts so far, by cause.
   int64_t same_tick() const { return same_tick_; }
@@ -53,7 +51,7 @@ class ConflictCauses {
   bool prefers(int64_t task, int32_t machine) const;
 
   std::vector<Claim> last_, before_;  // by machine
-  std::span<const int32_t> preference_;
+  SharedColumn<int32_t> preference_;
   PreferenceColumns catalog_;
   std::vector<int64_t> from_us_, to_us_;
   int64_t same_tick_ = 0, quality_ = 0, stale_ = 0;

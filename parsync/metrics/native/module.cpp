@@ -3,6 +3,7 @@
 
 void bind_conflict_causes(nanobind::module_& module);
 void bind_measurements(nanobind::module_& module);
+void bind_regret(nanobind::module_& module);
 void bind_table_fold(nanobind::module_& module);
 
 NB_MODULE(_native, module) {
@@ -10,5 +11,6 @@ NB_MODULE(_native, module) {
   nanobind::module_::import_("schedulers._native");
   bind_conflict_causes(module);
   bind_measurements(module);
+  bind_regret(module);
   bind_table_fold(module);
 }

@@ -24,6 +24,13 @@ AgentView::AgentView(ClusterView& cell, std::vector<int32_t> visible, int64_t fi
 
 void AgentView::start(int64_t now_us) { std::fill(known_us_.begin(), known_us_.end(), now_us); }
 
+void AgentView::forget() {
+  for (size_t p = 0; p < known_us_.size(); ++p)
+    known_us_[p] = std::max(known_us_[p], cell_.synced_us()[p]);
+  cell_.reset();
+  epoch_ = -1;
+}
+
 bool AgentView::on_reply(int64_t now_us, const SyncReply& reply, int64_t rounds, AgentLog& log,
                          std::span<int64_t> rows_changed) {
   if (rows_changed.size() != order_.size())
@@ -31,13 +38,9 @@ bool AgentView::on_reply(int64_t now_us, const SyncReply& reply, int64_t rounds,
   if (reply.epoch != epoch_) {
     // The master was restarted, or this view is new: other epochs' versions mean nothing.
     const bool resync = is_synced();
+    if (resync) forget();
     epoch_ = reply.epoch;
-    if (resync) {
-      for (size_t p = 0; p < known_us_.size(); ++p)
-        known_us_[p] = std::max(known_us_[p], cell_.synced_us()[p]);
-      cell_.reset();
-      return false;
-    }
+    if (resync) return false;
   }
   int64_t latest = -1;
   for (const PartitionDeltaPtr& changes : reply.deltas) {
@@ -90,10 +93,10 @@ std::vector<int64_t> AgentView::used_permille() const {
   for (size_t p = 0; p < permille.size(); ++p) {
     Int128 total = 0, used = 0;
     for (auto m = static_cast<size_t>(offsets[p]); m < static_cast<size_t>(offsets[p + 1]); ++m) {
-      if (!cell_.up()[m]) continue;
+      if (!cell_.is_up(static_cast<int32_t>(m))) continue;
       const int64_t limit = cell.limit[m * dimensions];
       total += limit;
-      used += limit - std::clamp<int64_t>(cell_.all_free()[m * dimensions], 0, limit);
+      used += limit - std::clamp<int64_t>(cell_.free(static_cast<int32_t>(m))[0], 0, limit);
     }
     permille[p] = static_cast<int64_t>(used * 1000 / std::max<Int128>(total, 1));
   }

@@ -4,6 +4,7 @@
 //   unsynced ───────────> everything asked for ──────────> synced
 //                                  ^                          │ a reply of another epoch:
 //                                  └──────────────────────────┘ the master was restarted
+//   synced or not ── forget() ──> unsynced
 //
 // Partitions that the agent's group may not use are never synchronised, so that their machines stay
 // closed to it.
@@ -39,6 +40,9 @@ class AgentView {
   // (ClusterView::apply); the deltas before it are applied.
   bool on_reply(int64_t now_us, const SyncReply& reply, int64_t rounds, AgentLog& log,
                 std::span<int64_t> rows_changed);
+
+  // Shows nothing any more, until the next reply, which may be of any epoch.
+  void forget();
 
   bool is_synced() const { return epoch_ >= 0; }
   std::span<const int32_t> visible() const { return visible_; }

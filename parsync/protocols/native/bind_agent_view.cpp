@@ -9,44 +9,25 @@
 
 namespace nb = nanobind;
 
-namespace {
-
 using agora::array_of;
 using agora::BoundAgentView;
-using agora::Column;
-using agora::length_of;
-
-nb::object freshness_order(nb::handle synced_us, int64_t latest) {
-  const Column<const int64_t> synced(synced_us, "synced_us", length_of(synced_us, "synced_us"));
-  std::vector<int32_t> order;
-  agora::freshness_order(synced.span(), latest, order);
-  return array_of<int32_t>(order);
-}
-
-int64_t average_staleness_us(nb::handle synced_us, int64_t now_us) {
-  const Column<const int64_t> synced(synced_us, "synced_us", length_of(synced_us, "synced_us"));
-  return agora::average_staleness_us(synced.span(), now_us);
-}
-
-}  // namespace
 
 void bind_agent_view(nb::module_& module) {
   nb::class_<BoundAgentView>(module, "AgentView", "An agent's view; see agent_view.hpp.")
       .def(nb::init<nb::object, std::vector<int32_t>, int64_t>(), nb::arg("cell"),
            nb::arg("visible"), nb::arg("first_turn"))
       .def("start", [](BoundAgentView& self, int64_t now_us) { self.view().start(now_us); })
+      .def(
+          "forget", [](BoundAgentView& self) { self.view().forget(); },
+          "Shows nothing any more, until the next reply.")
       .def("on_reply", &BoundAgentView::on_reply, nb::arg("now_us"), nb::arg("reply"),
            nb::arg("rounds"), nb::arg("log"), nb::arg("rows_changed"))
       .def("staleness_us",
            [](BoundAgentView& self, int64_t now_us) { return self.view().staleness_us(now_us); })
       .def("used_permille",
            [](BoundAgentView& self) { return array_of<int64_t>(self.view().used_permille()); })
-      .def_prop_ro("is_synced", [](BoundAgentView& self) { return self.view().is_synced(); })
       .def_prop_ro("order", &BoundAgentView::order)
       .def_prop_rw(
           "changed", [](BoundAgentView& self) { return self.view().changed; },
           [](BoundAgentView& self, bool changed) { self.view().changed = changed; });
-  module.def("freshness_order", &freshness_order, nb::arg("synced_us"), nb::arg("latest"));
-  module.def("average_staleness_us", &average_staleness_us, nb::arg("synced_us"),
-             nb::arg("now_us"));
 }

@@ -21,7 +21,15 @@ using agora::length_of;
 
 void bind_pending_queue(nb::module_& module) {
   nb::class_<BoundExits>(module, "QueueExits")
-      .def(nb::init<>())
+      .def(
+          "__init__",
+          [](BoundExits* self, nb::handle too_large) {
+            const Column<const int64_t> task(too_large, "too_large",
+                                             length_of(too_large, "too_large"));
+            new (self) BoundExits();
+            self->too_large = array_of(task.span());
+          },
+          nb::arg("too_large"))
       .def_ro("too_large", &BoundExits::too_large)
       .def_ro("abandoned", &BoundExits::abandoned)
       .def_ro("retry", &BoundExits::retry);

@@ -37,6 +37,5 @@ void bind_strategies(nb::module_& module) {
       .def(nb::init<int64_t>(), nb::arg("coefficient_permille"))
       .def("add", &DelayAverage::add, nb::arg("delay_sum_us"), nb::arg("committed"),
            nb::arg("batch_size"))
-      .def_prop_ro("us", &DelayAverage::us)
-      .def_prop_ro("scaled", &DelayAverage::scaled);
+      .def_prop_ro("us", &DelayAverage::us);
 }

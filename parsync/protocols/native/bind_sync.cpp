@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bound_sync_policy.hpp"
+#include "optimistic_events.hpp"
 #include "parsync/core/native/bound_participant.hpp"
 #include "shared_state/native/column.hpp"
 #include "sync_policies.hpp"
@@ -42,13 +43,12 @@ class BoundSyncSchedule {
         native_(agora::sync_policy_from(policy_)),
         schedule_(*native_, partitions) {}
 
-  const nb::object& policy() const { return policy_; }
   agora::SyncSchedule& schedule() { return schedule_; }
 
-  nb::list start(int64_t now_us) {
+  nb::object start(int64_t now_us) {
     Effects effects;
     schedule_.start(now_us, effects);
-    return timers(effects);
+    return next(effects);
   }
 
   nb::tuple on_due(int64_t now_us, int64_t k, int64_t delay_us, int64_t queued,
@@ -61,7 +61,7 @@ class BoundSyncSchedule {
     };
     const agora::SharedColumn<int32_t> partitions =
         schedule_.on_due(now_us, k, delay_us, queued, used_permille, effects);
-    return nb::make_tuple(agora::array_of(partitions), timers(effects));
+    return nb::make_tuple(agora::array_of(partitions), next(effects));
   }
 
   void on_committed(nb::handle partition, nb::handle conflict) {
@@ -72,13 +72,11 @@ class BoundSyncSchedule {
   }
 
  private:
-  static nb::list timers(Effects& effects) {
-    nb::list made;
-    for (const agora::Effect& effect : effects.list()) {
-      const auto& timer = std::get<agora::SetTimer>(effect);
-      made.append(agora::EffectClasses::get().set_timer(timer.at_us, agora::face_of(timer.event)));
-    }
-    return made;
+  // When the next synchronisation is due, and its number; None: there are no more.
+  static nb::object next(Effects& effects) {
+    if (effects.list().empty()) return nb::none();
+    const auto& timer = std::get<agora::SetTimer>(effects.list().front());
+    return nb::make_tuple(timer.at_us, agora::as<agora::optimistic::SyncDue>(timer.event).k);
   }
 
   const nb::object policy_;
@@ -146,7 +144,6 @@ void bind_sync(nb::module_& module) {
            nb::arg("delay_us"), nb::arg("queued"), nb::arg("load"))
       .def("on_committed", &BoundSyncSchedule::on_committed, nb::arg("partition"),
            nb::arg("conflict"))
-      .def_prop_ro("policy", &BoundSyncSchedule::policy)
       .def_prop_ro("next_us", [](BoundSyncSchedule& self) { return self.schedule().next_us(); })
       .def_prop_ro("rows_changed", &rows_changed);
   module.attr("MOST_TOGETHER") = agora::SyncSchedule::kMostTogether;

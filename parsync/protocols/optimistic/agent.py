@@ -8,22 +8,22 @@ Here it is put together: from native parts, and from those in Python that only s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 from parsync.core.head_of_line import UnitSizes
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.protocols import _native
+from parsync.protocols.agent_quota import make_quota
+from parsync.protocols.agent_view import AgentView
 from parsync.protocols.drives_scheduler import DrivesScheduler
-from parsync.protocols.optimistic.agent_quota import make_quota
-from parsync.protocols.optimistic.agent_view import AgentView
 from parsync.protocols.optimistic.choices import AtomicUnit
 from parsync.protocols.optimistic.options import AgentPolicy
 from parsync.protocols.optimistic.queues import make_queue
-from parsync.protocols.optimistic.round_planner import ScheduledRounds, native_planner
 from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange
 from parsync.protocols.optimistic.strategies import RoundRankings, Strategy
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
+from parsync.protocols.round_planner import ScheduledRounds, native_planner
+from parsync.protocols.rounds import Activity, ClaimUnit
 from parsync.protocols.sorting_out import SortingOut
 from parsync.protocols.spec import AgentEnvironment
 from parsync.protocols.task_observer import TaskObserver
@@ -31,25 +31,6 @@ from parsync.protocols.waiting_tasks import record_waiting
 from schedulers.capability import Capability, observes_changes
 from shared_state.tasks import Int64
 from shared_state.transaction import CommitMode, ConflictCheck
-
-
-class Activity(IntEnum):
-    """What the agent is doing, as in optimistic_agent.hpp."""
-
-    IDLE = 0
-    STARTING = 1
-    SYNCING = 2
-    DECIDING = 3
-    COMMITTING = 4
-    BLOCKED_ON_CAPACITY = 5
-
-
-class ClaimUnit(IntEnum):
-    """Which claims of a transaction stand or fall together: none, those of a gang, or of a job."""
-
-    CLAIM = 0
-    GANG = 1
-    JOB = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +78,8 @@ class OptimisticAgent(_native.OptimisticAgent, DrivesScheduler):
         self.scheduler = environment.scheduler
         capabilities = environment.member.capabilities
         checks_seqnum = policy.conflict_check is ConflictCheck.SEQUENCE_NUMBER
-        self._view = AgentView(environment, context, checks_seqnum)
+        first_turn = context.index * context.partitions // context.agents
+        self._view = AgentView(environment, options.only_partitions, first_turn, checks_seqnum)
         self.view = self._view.cell
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
         quota = make_quota(environment, policy.limits)
@@ -118,8 +100,8 @@ class OptimisticAgent(_native.OptimisticAgent, DrivesScheduler):
             SortingOut(environment, self._log),
             RoundRankings(strategy, long_strategy, shared.table.task_class),
             sync,
-            native_planner(environment, self.scheduler, self._view, policy)
-            or ScheduledRounds(environment, self.scheduler, self._view, policy),
+            native_planner(environment, self._view, policy.quality)
+            or ScheduledRounds(environment, self._view, policy.quality),
             TaskObserver(self.scheduler, observes) if observes else None,
             quota,
             self._demand,

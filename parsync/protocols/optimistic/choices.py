@@ -9,14 +9,6 @@ from pydantic import BeforeValidator, PlainSerializer
 from pydantic_core import PydanticCustomError
 
 
-class LoserPolicy(IntEnum):
-    """What becomes of rejected claims: re-decided at once while the next batch waits (ParSync), or
-    back to the queue's tail after a pause (Omega)."""
-
-    BLOCK = 0
-    REQUEUE = 1
-
-
 class AtomicUnit(IntEnum):
     """Which claims of a transaction CommitMode.ALL_OR_NOTHING accepts together or not at all: those
     of a gang, or those of a job (Omega's simulator, whose transactions are of one job each)."""

@@ -16,12 +16,12 @@ from parsync.core.head_of_line import (
 from parsync.core.limits import ENTIRE, SchedulerLimits
 from parsync.protocols.optimistic.choices import (
     AtomicUnit,
-    LoserPolicy,
     StrategyKind,
     named,
 )
 from parsync.protocols.optimistic.strategies import Strategy, make_strategy
 from parsync.protocols.optimistic.sync import registry as sync_policies
+from parsync.protocols.pending_queue import LoserPolicy
 from parsync.workload.gangs import TaskGangs
 from parsync.workload.workload import Workload
 from schedulers.interface import PartitionQuality

@@ -6,9 +6,12 @@ from collections.abc import Set
 
 from parsync.core.head_of_line import PassedOver, UnitSizes
 from parsync.core.quota_account import QuotaAccount
-from parsync.protocols.optimistic.choices import LoserPolicy
 from parsync.protocols.optimistic.options import AgentPolicy
-from parsync.protocols.optimistic.pending_queue import AgentQueue, PendingQueue, SchedulerQueue
+from parsync.protocols.pending_queue import (
+    AgentQueue,
+    LoserPolicy,
+    SchedulerQueue,
+)
 from schedulers.capability import Capability
 from shared_state.tasks import NO_GANG, PreferenceCatalog, TaskBatch
 
@@ -19,7 +22,7 @@ def make_queue(
     table: TaskBatch,
     catalog: PreferenceCatalog,
     account: QuotaAccount | None = None,
-) -> PendingQueue:
+) -> AgentQueue | SchedulerQueue:
     """The queue of an agent: a SchedulerQueue if its scheduler remembers the waiting tasks.
 
     Args:
@@ -42,7 +45,7 @@ def _make(
     table: TaskBatch,
     catalog: PreferenceCatalog,
     account: QuotaAccount | None,
-) -> PendingQueue:
+) -> AgentQueue | SchedulerQueue:
     """The queue of an agent that admits all jobs."""
     whole_queue = Capability.PLANS_WHOLE_QUEUE in capabilities
     gangs = table.gang if (table.gang != NO_GANG).any() else None

@@ -140,7 +140,6 @@ class DelayAverage(_native.DelayAverage):
 
     Attributes:
         us: The average.
-        scaled: The same in units of 2^-16 us.
     """
 
     def add(self, delay_sum_us: int, committed: int, batch_size: int) -> None:

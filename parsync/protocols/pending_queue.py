@@ -8,6 +8,7 @@ task are drawn in `parsync/protocols/native/pending_queue.hpp`.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Protocol
 
 from parsync.core.head_of_line import PassedOver
@@ -16,15 +17,31 @@ from parsync.core.quota_account import QuotaAccount
 from parsync.metrics.tables import Waiting
 from parsync.protocols import _native
 from parsync.protocols._native import NO_EXITS, QueueExits
-from parsync.protocols.optimistic.choices import LoserPolicy
-from parsync.protocols.optimistic.rounds import Round
+from parsync.protocols.rounds import Round
 from parsync.protocols.waiting_tasks import WaitingPart
 from shared_state.tasks import Int32, Int64
 
-__all__ = ["NO_EXITS", "AgentQueue", "PendingQueue", "QueueExits", "SchedulerQueue"]
+__all__ = [
+    "NO_EXITS",
+    "AgentQueue",
+    "LoserPolicy",
+    "PendingQueue",
+    "QueueExits",
+    "SchedulerQueue",
+]
+
+
+class LoserPolicy(IntEnum):
+    """What becomes of rejected claims: re-decided at once while the next batch waits (ParSync), or
+    back to the queue's tail after a pause (Omega)."""
+
+    BLOCK = 0
+    REQUEUE = 1
 
 
 class PendingQueue(Protocol):
+    """What an agent asks of its queue, whatever its protocol."""
+
     def has_new(self, now_us: int) -> bool:
         """Are there tasks that the next round would offer even though others find no room?"""
         ...
@@ -43,19 +60,6 @@ class PendingQueue(Protocol):
         """
         ...
 
-    def limit_jobs(self, job: Int64, jobs_max: int) -> None:
-        """Admit few jobs at a time (Omega section 3.4), before any task is added.
-
-        A job is admitted when its first task may be offered, and leaves when all of its tasks have
-        ended or were given up. Others wait in order of submission. Tasks of admitted jobs that have
-        to run again are never held back.
-
-        Args:
-            job: int64[tasks], the job of each task id.
-            jobs_max: How many jobs are admitted at a time.
-        """
-        ...
-
     def add(self, work: QueuedTasks) -> None:
         """Tasks that were submitted, or have to run again."""
         ...
@@ -67,10 +71,6 @@ class PendingQueue(Protocol):
             The size of a batch begun now; 0 if the current batch continues; None if there is
             nothing to decide.
         """
-        ...
-
-    def current(self) -> QueuedTasks:
-        """The tasks of the current batch that take() can take, in order."""
         ...
 
     def take(self, limit: int | None) -> QueuedTasks:
@@ -98,10 +98,6 @@ class PendingQueue(Protocol):
 
     def on_committed(self, round_: Round, losers: QueuedTasks) -> QueueExits:
         """The round is over: put the losers where they belong."""
-        ...
-
-    def on_requeue_due(self, key: int) -> None:
-        """The pause of QueueExits.retry is over."""
         ...
 
     def on_adopted(self, task: Int64) -> None:

@@ -14,6 +14,7 @@ from parsync.core.quota_events import QuotaGrant
 from parsync.core.quota_reclaim import Reclaimer
 from parsync.core.quotas import TaskQuotas
 from parsync.protocols.spec import AgentEnvironment
+from schedulers.interface import Plan
 from shared_state.transaction import CommitResult, Reason, Transaction
 
 _ACCEPTED, _DUPLICATE = int(Reason.ACCEPTED), int(Reason.DUPLICATE)
@@ -38,7 +39,7 @@ class AgentLimit:
         """Tasks of the agent run already."""
         self.account.adopt(event.task)
 
-    def on_outcome(self, claims: Transaction, result: CommitResult) -> None:
+    def on_outcome(self, claims: Plan | Transaction, result: CommitResult) -> None:
         """The cell answered a transaction."""
         self.account.end(claims.task[result.reason == _DUPLICATE])
 
@@ -83,7 +84,7 @@ class AgentQuota:
         if self._reclaimer is not None:
             self._reclaimer.on_started(event.allocation, event.task, event.machine)
 
-    def on_outcome(self, claims: Transaction, result: CommitResult) -> None:
+    def on_outcome(self, claims: Plan | Transaction, result: CommitResult) -> None:
         """The cell answered a transaction. Losers are the queue's to enter; tasks that ran
         already hold nothing besides."""
         self.account.end(claims.task[result.reason == _DUPLICATE])

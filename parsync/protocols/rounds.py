@@ -1,4 +1,4 @@
-"""What an agent works on: its queued tasks and its decision rounds."""
+"""The decision rounds of agents that drive a scheduler."""
 
 from __future__ import annotations
 
@@ -8,22 +8,29 @@ from enum import IntEnum
 import numpy as np
 
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
-from parsync.protocols.optimistic.choices import AtomicUnit
-from parsync.protocols.optimistic.options import AgentPolicy
 from schedulers.interface import PartitionRanking, Plan
 from shared_state.tasks import NO_GANG, Int64
-from shared_state.transaction import CommitMode, Transaction
+from shared_state.transaction import CommitMode, ConflictCheck, Transaction
 
 
 class Activity(IntEnum):
-    """What the agent is doing."""
+    """What an agent is doing; the first six as in optimistic_agent.hpp."""
 
     IDLE = 0  # nothing to decide
     STARTING = 1  # a round begins at the end of this instant
-    SYNCING = 2  # waiting for the sync that precedes a round
+    SYNCING = 2  # waiting for the state of the cell that the next round needs
     DECIDING = 3
     COMMITTING = 4
     BLOCKED_ON_CAPACITY = 5  # nothing in the view fits the queued tasks: waiting for a change
+    WAITING_FOR_GRANT = 6  # somebody else says when the next round may begin
+
+
+class ClaimUnit(IntEnum):
+    """Which claims of a transaction stand or fall together: none, those of a gang, or of a job."""
+
+    CLAIM = 0
+    GANG = 1
+    JOB = 2
 
 
 @dataclass(slots=True)
@@ -67,23 +74,16 @@ class Round:
             return offered
         return np.union1d(offered, claimed)
 
-    def transaction(
-        self, scheduler: int, sequence: int, policy: AgentPolicy, job: Int64
-    ) -> Transaction:
+    def transaction(self, scheduler: int, sequence: int, unit: Int64 | None) -> Transaction:
         """What an agent asks of the cell, once the round is planned.
 
         Args:
             scheduler: The agent.
             sequence: The number of the transaction.
-            policy: The agent's policy.
-            job: int64[tasks], the job of every task.
+            unit: int64[k], what stands or falls together with each claim; None: each by itself.
         """
         plan = self.plan
         assert plan is not None and self.synced_us is not None, "plans come before transactions"
-        unit: Int64 | None = None
-        if policy.commit_mode is CommitMode.ALL_OR_NOTHING:
-            is_job = policy.atomic_unit is AtomicUnit.JOB
-            unit = job[plan.task] if is_job else _gangs(plan.gang)
         return Transaction(
             scheduler=scheduler,
             sequence=sequence,
@@ -91,16 +91,18 @@ class Round:
             machine=plan.machine,
             request=plan.request,
             synced_us=self.synced_us,
-            commit_mode=policy.commit_mode,
-            conflict_check=policy.conflict_check,
+            commit_mode=CommitMode.INCREMENTAL if unit is None else CommitMode.ALL_OR_NOTHING,
+            conflict_check=(
+                ConflictCheck.RESOURCE_FIT if self.seqnum is None else ConflictCheck.SEQUENCE_NUMBER
+            ),
             gang=unit,
             seqnum=self.seqnum,
             evict=plan.evict if len(plan.evict) else None,
         )
 
 
-def _gangs(gang: Int64) -> Int64:
-    """What stands or falls together: gangs, and every task without one by itself. (To the cell,
-    claims without a gang are one group.)"""
+def gangs_or_alone(gang: Int64) -> Int64:
+    """What stands or falls together: gangs, int64[k], and every task without one by itself. (To the
+    cell, claims without a gang are one group.)"""
     alone = NO_GANG - 1 - np.arange(len(gang), dtype=np.int64)
     return np.where(gang == NO_GANG, alone, gang)

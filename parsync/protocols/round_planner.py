@@ -7,47 +7,65 @@ A greedy placer of this repository that places without prices is called in nativ
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parsync.metrics.agent_log import round_figures
 from parsync.protocols import _native
-from parsync.protocols.optimistic.agent_view import AgentView
-from parsync.protocols.optimistic.options import AgentPolicy
+from parsync.protocols.agent_view import AgentView
 from parsync.protocols.spec import AgentEnvironment
-from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import ModelledByClass, native_clock
-from schedulers.interface import PartitionRanking, PendingReason, Plan, PlanContext
+from schedulers.greedy.base import claimed_plan
+from schedulers.interface import (
+    PartitionQuality,
+    PartitionRanking,
+    PendingReason,
+    Plan,
+    PlanContext,
+)
 from shared_state.random import WORD, stream_key
 from shared_state.tasks import Int64, TaskClass
-from shared_state.transaction import ConflictCheck
 
 
 def native_planner(
-    environment: AgentEnvironment,
-    scheduler: CheckedScheduler,
-    view: AgentView,
-    policy: AgentPolicy,
-) -> Any:
-    """The planner of an agent's rounds in native code, if it and its clock are this repository's;
-    else None."""
-    clock = native_clock(environment.clock)
+    environment: AgentEnvironment, view: AgentView, quality: PartitionQuality
+) -> _native.RoundPlanner | None:
+    """The planner of an agent's rounds in native code, if its scheduler and its clock are this
+    repository's; else None.
+
+    Args:
+        environment: The agent's, with a scheduler.
+        view: The agent's view.
+        quality: Which partition the scheduler is told is the best.
+    """
+    clock, scheduler = native_clock(environment.clock), environment.scheduler
+    assert scheduler is not None, "ProtocolCapability.RUNS_SCHEDULERS is declared"
     if scheduler.greedy is None or view.preemptible is not None or clock is None:
         return None
     units = scheduler.unplaceable
     return _native.RoundPlanner(
         environment.shared.seed & WORD,
         environment.name,
-        int(policy.quality),
-        policy.conflict_check is ConflictCheck.SEQUENCE_NUMBER,
+        int(quality),
+        view.with_seqnum,
         clock,
         environment.clock.charges_kept,
         scheduler.greedy,
         environment.shared.table.task_class,
         None if units is None else units.native,
     )
+
+
+def make_rounds(
+    environment: AgentEnvironment, view: AgentView, quality: PartitionQuality
+) -> NativeRounds | ScheduledRounds:
+    """What plans the rounds of an agent in Python: in native code where native_planner() can."""
+    native = native_planner(environment, view, quality)
+    if native is None:
+        return ScheduledRounds(environment, view, quality)
+    return NativeRounds(native, view)
 
 
 class PlannedRound(NamedTuple):
@@ -70,27 +88,44 @@ class PlannedRound(NamedTuple):
     figures: list[int] | None
 
 
+class NativeRounds:
+    """Plans the rounds of one agent on its view by a planner in native code.
+
+    Args:
+        planner: The planner, by native_planner().
+        view: The agent's view.
+    """
+
+    def __init__(self, planner: _native.RoundPlanner, view: AgentView) -> None:
+        self._planner = planner
+        self._view = view
+
+    def plan(self, task: Int64, number: int, ranking: int, now_us: int) -> PlannedRound:
+        """As ScheduledRounds.plan()."""
+        view = self._view
+        found = self._planner.plan(view.cell, task, number, now_us, ranking, view.order)
+        seqnum = self._planner.seqnum if view.with_seqnum else None
+        return PlannedRound(*claimed_plan(found, task), seqnum, None)
+
+    def decision_us(self, elapsed_ns: int) -> int:
+        """As ScheduledRounds.decision_us()."""
+        return self._planner.decision_us(elapsed_ns)
+
+
 class ScheduledRounds:
     """Plans the rounds of one agent on its view by calls of its scheduler.
 
     Args:
-        environment: The agent's environment.
-        scheduler: The agent's scheduler.
-        view: The agent's view.
-        policy: How the agent behaves.
+        environment, view, quality: As for native_planner().
     """
 
     def __init__(
-        self,
-        environment: AgentEnvironment,
-        scheduler: CheckedScheduler,
-        view: AgentView,
-        policy: AgentPolicy,
+        self, environment: AgentEnvironment, view: AgentView, quality: PartitionQuality
     ) -> None:
-        self._scheduler = scheduler
+        assert environment.scheduler is not None, "ProtocolCapability.RUNS_SCHEDULERS is declared"
+        self._scheduler = environment.scheduler
         self._view = view
-        self._checks_seqnum = policy.conflict_check is ConflictCheck.SEQUENCE_NUMBER
-        self._quality = policy.quality
+        self._quality = quality
         self._clock = environment.clock
         self._task_class = environment.shared.table.task_class
         self._name = environment.name
@@ -124,7 +159,7 @@ class ScheduledRounds:
         if preemptible is not None:
             preemptible.on_planned(plan)
         self._offered = task
-        seqnum = view.seqnum[plan.machine] if self._checks_seqnum else None
+        seqnum = view.seqnum[plan.machine] if self._view.with_seqnum else None
         self._planned = PlannedRound(plan, synced_us, ticket, in_full, seqnum, round_figures(plan))
         return self._planned
 

@@ -1,4 +1,4 @@
-// Values and events as canonical msgpack: equal values give equal bytes. codec.py holds the
+// Values and events as canonical msgpack: equal values give equal bytes. decoder.hpp holds the
 // format's other half, decoding.
 //
 // Plain values (None, bool, int, float, str, bytes, tuple, list, dict) are msgpack's own, in their

@@ -25,7 +25,7 @@ DIGEST_BYTES = 16
 
 _FRONT = struct.Struct("<II")
 _HEADER = struct.Struct("<III")
-_BUFFER_BYTES = 1 << 16
+BUFFER_BYTES = 1 << 16
 _READ_BYTES = 1 << 22
 
 
@@ -80,7 +80,14 @@ class JournalWriter:
         front = _FRONT.pack(size, zlib.crc32(payload))
         self._pending += (front, zlib.crc32(front).to_bytes(4, "little"), payload)
         self._pending_bytes += _HEADER.size + size
-        if self._pending_bytes >= _BUFFER_BYTES:
+        if self._pending_bytes >= BUFFER_BYTES:
+            self._write()
+
+    def append_frames(self, frames: bytes) -> None:
+        """Add frames that native code has made (parsync/core/native/journal_frames.hpp)."""
+        self._pending.append(frames)
+        self._pending_bytes += len(frames)
+        if self._pending_bytes >= BUFFER_BYTES:
             self._write()
 
     def flush(self) -> None:
@@ -209,7 +216,7 @@ class EventDigest:
         """Take in one frame's payload."""
         self._pending += (len(payload).to_bytes(4, "little"), payload)
         self._pending_bytes += len(payload)
-        if self._pending_bytes >= _BUFFER_BYTES:
+        if self._pending_bytes >= BUFFER_BYTES:
             self._hash_pending()
 
     def update_framed(self, frames: bytes) -> None:

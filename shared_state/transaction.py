@@ -5,15 +5,12 @@ The classes themselves are native (native/transaction.hpp). Each is used like a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shared_state._native import CommitResult, PartitionDelta, Transaction
-from shared_state.packing import unpack_columns
 
 __all__ = [
     "CONFLICTS",
@@ -26,7 +23,6 @@ __all__ = [
     "PartitionDelta",
     "Reason",
     "Transaction",
-    "decode_transaction",
     "is_conflict",
 ]
 
@@ -87,33 +83,3 @@ _IS_CONFLICT = np.isin(np.arange(len(Reason)), CONFLICTS)
 def is_conflict(reason: NDArray[np.int8]) -> NDArray[np.bool_]:
     """Which of the Reasons are conflicts; of the same shape."""
     return _IS_CONFLICT[reason]
-
-
-def decode_transaction(encoded: Sequence[Any]) -> Transaction:
-    """A transaction of what its encoding holds (EventEncoder::put_transaction): scheduler,
-    sequence, commit mode, conflict check, which optional columns there are, packed columns.
-
-    Raises:
-        ValueError: The parts do not fit together.
-    """
-    try:
-        scheduler, sequence, commit_mode, conflict_check, present, packed = encoded
-        task, machine, request, synced_us, *rest = unpack_columns(packed)
-        gang, seqnum, evict = (rest.pop(0) if present >> bit & 1 else None for bit in range(3))
-        if rest:
-            raise ValueError("more columns than there should be")
-        return Transaction(
-            scheduler,
-            sequence,
-            task,
-            machine,
-            request,
-            synced_us,
-            CommitMode(commit_mode),
-            ConflictCheck(conflict_check),
-            gang,
-            seqnum,
-            evict,
-        )
-    except (TypeError, ValueError, IndexError) as error:
-        raise ValueError(f"encoded transaction: malformed ({error})") from error

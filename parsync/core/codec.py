@@ -8,29 +8,33 @@ because a replayed master makes the payload anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Set
 from dataclasses import fields
-from functools import partial
 from typing import Any
 
 import msgpack
 import numpy as np
+from numpy.typing import NDArray
 
-from parsync.core._native import Encoder, LogFrames, NativeEvent
+from parsync.core._native import (
+    Decoder,
+    EffectsDigest,
+    Encoder,
+    EventEffectsDigest,
+    HandledFrames,
+    LogFrames,
+    NativeEvent,
+)
 from parsync.core.event import Event
 from parsync.core.events import CORE_EVENTS
 from shared_state.errors import AgoraError
 from shared_state.journal import EventDigest
-from shared_state.packing import unpack_columns
-from shared_state.transaction import CommitResult, PartitionDelta, decode_transaction
+from shared_state.transaction import CommitResult, PartitionDelta, Transaction
 
-_ARRAY = 0
-_EVENT = 1
+_EVENT = 1  # the code of an event's extension
 _ALIGNMENT = 8  # of an array's data within its extension: native code takes no misaligned arrays
-_DEEPEST = 4  # events within events: ours go two deep, and each level takes much of the C stack
-_CELL = "cell"  # the kind of what is no event but part of one
-_TRANSACTION = (_CELL, 1)
-_PARTS: dict[tuple[str, int], type] = {(_CELL, 2): CommitResult, (_CELL, 3): PartitionDelta}
+# what is no event but part of one
+_PARTS = {("cell", 1): Transaction, ("cell", 2): CommitResult, ("cell", 3): PartitionDelta}
 
 
 class Codec:
@@ -39,6 +43,9 @@ class Codec:
     Attributes:
         encode: A value or an event as bytes.
         log_frame: One entry of an event log, of (address, at_us, event): the log form of the event.
+        decode: The inverse of encode, with tuples for sequences. Arrays come back read-only. Raises
+            AgoraError if an event is unknown, or nested deeper than any of ours, and ValueError if
+            the bytes are not such.
 
     Args:
         events: The event classes of the protocols.
@@ -48,70 +55,40 @@ class Codec:
     """
 
     def __init__(self, events: Iterable[type[Event]] = ()) -> None:
-        self._classes: dict[tuple[str, int], type] = dict(_PARTS)
+        classes: dict[tuple[str, int], type] = dict(_PARTS)
+        self._encoder = Encoder(np.ndarray, np.integer)
+        decoder = Decoder(_array)
         for cls in (*CORE_EVENTS, *events):
             key = cls.kind, cls.number
-            if self._classes.setdefault(key, cls) is not cls or key == _TRANSACTION:
+            if classes.setdefault(key, cls) is not cls:
                 raise AgoraError(
                     f"protocol {cls.kind!r}: two events have the number {cls.number}: "
-                    f"{self._classes[key].__name__} and {cls.__name__}"
+                    f"{classes[key].__name__} and {cls.__name__}"
                 )
-        self._fields = {
-            cls: [field.name for field in fields(cls)] for cls in self._classes.values()
-        }
-        self._encoder = Encoder(np.ndarray, np.integer)
-        for key, cls in self._classes.items():
-            if key[0] != _CELL and not issubclass(cls, NativeEvent):
-                self._encoder.add_class(cls, _EVENT, _prefix(key), self._fields[cls])
+            names = [field.name for field in fields(classes[key])]
+            decoder.add_class(cls, *key, len(names))
+            if not issubclass(cls, NativeEvent):
+                self._encoder.add_class(cls, _EVENT, _prefix(key), names)
         # (methods of our own cost as much as a small event)
         self.encode = self._encoder.encode
         self.log_frame = self._encoder.log_entry
-        # what decodes the extensions inside one at that depth
-        self._hooks: tuple[Callable[[int, bytes], Any], ...] = (
-            *(partial(self._decode_extension, depth=depth) for depth in range(1, _DEEPEST)),
-            _refuse_extension,
-        )
-
-    def decode(self, data: bytes) -> Any:
-        """The inverse of encode(). Arrays come back read-only, without a copy.
-
-        Raises:
-            AgoraError: An event is unknown, or nested deeper than any of ours.
-        """
-        hook = self._decode_extension
-        return msgpack.unpackb(data, ext_hook=hook, use_list=False, strict_map_key=False)
+        self.decode = decoder.decode
 
     def log_digest(self) -> LogDigest:
         """A digest of a log's entries."""
         return LogDigest(self._encoder)
 
-    def _decode_extension(self, code: int, data: bytes, depth: int = 0) -> Any:
-        if code == _ARRAY:
-            unpacker = msgpack.Unpacker()
-            unpacker.feed(data)
-            dtype, shape = unpacker.unpack()
-            head = unpacker.tell()
-            offset = head + -head % _ALIGNMENT
-            return np.frombuffer(data, np.dtype(dtype), offset=offset).reshape(shape)
-        if code != _EVENT:
-            raise AgoraError(f"unknown extension {code}: written by another version?")
-        unpacker = msgpack.Unpacker(
-            ext_hook=self._hooks[depth], use_list=False, strict_map_key=False
-        )
-        unpacker.feed(data)
-        key = unpacker.unpack(), unpacker.unpack()
-        if key == _TRANSACTION:
-            return decode_transaction(unpacker.unpack())
-        cls = self._classes.get(key)
-        if cls is None:
-            raise AgoraError(f"unknown event {key[1]} of protocol {key[0]!r}: of another version?")
-        where, plain, packed = unpacker.unpack()
-        columns, scalars = iter(unpack_columns(packed)), iter(plain)
-        values: list[Any] = [
-            next(columns) if where >> position & 1 else next(scalars)
-            for position in range(len(self._fields[cls]))
-        ]
-        return cls(*values)
+    def effects_digest(self, digest_bytes: int) -> EffectsDigest:
+        """A blake2b over encoded values, in order."""
+        return EffectsDigest(self._encoder, digest_bytes)
+
+    def event_effects_digest(self, measured: Set[str]) -> EventEffectsDigest:
+        """Digests of the effects of one event each. The rows of `measured` tables are left out."""
+        return EventEffectsDigest(self._encoder, measured)
+
+    def handled_frames(self, measured: Set[str]) -> HandledFrames:
+        """The frames of an actor's log. The rows of `measured` tables are left out of digests."""
+        return HandledFrames(self._encoder, measured)
 
 
 def _prefix(key: tuple[str, int]) -> bytes:
@@ -119,8 +96,14 @@ def _prefix(key: tuple[str, int]) -> bytes:
     return bytes(msgpack.packb(kind) + msgpack.packb(number))
 
 
-def _refuse_extension(code: int, data: bytes) -> Any:
-    raise AgoraError(f"events nested more than {_DEEPEST} deep")
+def _array(data: bytes) -> NDArray[Any]:
+    """The array in an extension, read-only, without a copy."""
+    unpacker = msgpack.Unpacker()
+    unpacker.feed(data)
+    dtype, shape = unpacker.unpack()
+    head = unpacker.tell()
+    offset = head + -head % _ALIGNMENT
+    return np.frombuffer(data, np.dtype(dtype), offset=offset).reshape(shape)
 
 
 class LogDigest:

@@ -1,6 +1,9 @@
-// pack_columns(*arrays) -> bytes: see pack.hpp.
+// pack_columns(*arrays) -> bytes, and unpack_columns(bytes) -> arrays: see pack.hpp.
 #include <nanobind/nanobind.h>
 
+#include <string_view>
+
+#include "bound_packed.hpp"
 #include "pack_array.hpp"
 
 namespace nb = nanobind;
@@ -16,6 +19,16 @@ nb::bytes pack_columns(nb::args arrays) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
+nb::list unpack_columns(const nb::bytes& packed) {
+  agora::PackedColumns columns(std::string_view(packed.c_str(), packed.size()));
+  nb::list arrays;
+  while (!columns.at_end()) arrays.append(agora::array_of(columns.next()));
+  return arrays;
+}
+
 }  // namespace
 
-void bind_pack(nb::module_& module) { module.def("pack_columns", &pack_columns); }
+void bind_pack(nb::module_& module) {
+  module.def("pack_columns", &pack_columns);
+  module.def("unpack_columns", &unpack_columns);
+}

@@ -1,7 +1,9 @@
 """Events as bytes."""
 
+import hashlib
 import struct
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import msgpack
@@ -12,10 +14,12 @@ from hypothesis import strategies as st
 
 from parsync.core import events, quota_events
 from parsync.core.codec import CORE, Codec, decode, encode
+from parsync.core.effects import Effect, Send, SetTimer, StartDecision
 from parsync.core.event import Event, Priority
+from parsync.metrics.record import Record
 from parsync.protocols.optimistic import events as optimistic_events
 from shared_state.errors import AgoraError
-from shared_state.journal import EventDigest
+from shared_state.journal import EventDigest, JournalWriter, read_journal
 from shared_state.packing import unpack_columns
 from shared_state.transaction import (
     CommitMode,
@@ -247,3 +251,79 @@ def test_a_column_of_more_values_than_memory_holds_is_refused() -> None:
     column = struct.pack("<cBBxIQ", b"q", 0, 255, (1 << 32) - 1, 1)
     with pytest.raises(ValueError, match="values"):
         unpack_columns(column)
+
+
+@pytest.mark.parametrize("size", [0, 1, 124, 125, 126, 127, 128, 129, 253, 254, 255, 256, 5000])
+def test_the_digest_of_effects_is_blake2b(size: int) -> None:
+    digest, values = CORE.effects_digest(16), (b"x" * size, b"", TRANSACTION)
+    for _ in range(2):
+        for value in values:
+            digest.add(value)
+        data = encode(events.Started(size))
+        assert digest.add_outgoing(7, events.Started(size)) == data
+        hashed = b"".join(map(encode, values)) + encode((7, len(data))) + data
+        assert digest.take() == hashlib.blake2b(hashed, digest_size=16).digest()
+
+
+def test_an_event_is_logged_with_the_digest_of_its_effects(tmp_path: Path) -> None:
+    rows = {"at_us": I64, "agent": I32}
+    effects: list[Effect] = [
+        Send(np.int64(3), EVENTS[1]),  # type: ignore[arg-type]  # an int to those who look
+        SetTimer(-5, Nest("me")),
+        Record("measured", rows),
+        Record("rows", rows),
+        StartDecision(9),
+    ]
+    logged = [(3, EVENTS[1]), (-5, Nest("me")), ("rows", tuple(rows.values())), 9]
+    data = b"".join(map(WITH_NESTS.encode, logged))
+    digest = hashlib.blake2b(data, digest_size=8).digest()
+    frames = WITH_NESTS.handled_frames({"measured"})
+    with JournalWriter(tmp_path / "log", sync=False) as writer:
+        for at_us, event in enumerate(EVENTS):
+            frames.append(4, at_us, event, effects)
+            with pytest.raises(TypeError, match="cannot encode"):
+                frames.append(4, at_us, event, [Send(3, object())])  # type: ignore[arg-type]
+        writer.append_frames(frames.take())
+    assert list(read_journal(tmp_path / "log")) == [
+        encode((WITH_NESTS.log_frame(4, at_us, event), digest))
+        for at_us, event in enumerate(EVENTS)
+    ]
+
+
+def of_another_type(event: Event, was: bytes, becomes: bytes) -> bytes:
+    data = encode(event)
+    assert data.count(was) == 1
+    return data.replace(was, becomes)
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (encode((1, 2))[:-1], "cut off"),
+        (encode((1, 2)) + b"\xc0", "more than there should be"),
+        (b"\xc1", "no value"),
+        (b"\x91" * 5000 + b"\xc0", "nested too deep"),
+        (b"\xdd\xff\xff\xff\xff", "cut off"),
+        (b"\xa1\xff", "utf-8"),
+        (of_another_type(events.Started(3), b"\x91\x03", b"\x91\xc0"), "expected epoch"),
+        (of_another_type(events.Started(3), b"\x91\x03", b"\x90"), "cut off"),
+        (of_another_type(events.TasksSubmitted(I64[:1]), b"q", b"i"), "task: expected an array"),
+        (of_another_type(events.TasksSubmitted(I64[:1]), b"\x93\x01", b"\x93\x02"), "lacks"),
+    ],
+)
+def test_bytes_that_are_no_value_are_refused(data: bytes, error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        decode(data)
+
+
+@given(st.sampled_from(EVENTS), st.data())
+def test_no_damage_to_an_event_crashes(event: Event, draws: st.DataObject) -> None:
+    data = bytearray(WITH_NESTS.encode(Nest((event, {"a": 1.5}, I32))))
+    # (bytes below 16 would ask for columns of gigabytes, which are allowed)
+    for _ in range(draws.draw(st.integers(1, 3))):
+        data[draws.draw(st.integers(0, len(data) - 1))] = draws.draw(st.integers(16, 255))
+    try:
+        back = WITH_NESTS.decode(bytes(data))
+    except (AgoraError, ValueError, TypeError):
+        return
+    WITH_NESTS.encode(back)

@@ -29,7 +29,6 @@ from parsync.metrics.tables import SCHEMAS, measured_tables, wrong_tables
 from parsync.protocols import registry
 from parsync.protocols.tables import tables_of
 from parsync.runtime.assembly_files import write_assembly
-from parsync.runtime.live.handled_log import effects_digest
 from parsync.runtime.live.log_replay import replay
 from parsync.runtime.live.plan import CELL, RunPlan
 from parsync.runtime.live.recorder import Recorder, records_log
@@ -354,7 +353,7 @@ def test_only_tables_that_are_measured_by_the_clock_are_left_out_of_digests() ->
 
     def digest(table: str, at_us: int) -> bytes:
         effects: list[Effect] = [Record(table, {"at_us": np.array([at_us])})]
-        return effects_digest(CORE, effects, measured_tables(tables))
+        return CORE.event_effects_digest(measured_tables(tables)).of(effects)
 
     assert digest("waits", 1) == digest("waits", 2)
     assert digest("draws", 1) != digest("draws", 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -11,13 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsync.core.codec import encode
+from parsync.core.codec import decode, encode
 from shared_state.packing import pack_columns, unpack_columns
 from shared_state.transaction import (
     CommitMode,
     ConflictCheck,
     Transaction,
-    decode_transaction,
 )
 
 DTYPES = [
@@ -97,12 +97,16 @@ def test_what_is_no_column_is_refused(array: object) -> None:
         pack_columns(array)  # type: ignore[arg-type]
 
 
-def encoded_parts(transaction: Transaction) -> tuple[Any, ...]:
-    """What the encoding of a transaction holds after its kind and number."""
+def with_parts(change: Callable[[list[Any]], None]) -> bytes:
+    """An encoded transaction whose parts after its kind and number were changed."""
+    none = np.zeros(0, np.int64)
+    transaction = Transaction(0, 1, none, none.astype(np.int32), none.reshape(0, 1), none)
     unpacker = msgpack.Unpacker()
     unpacker.feed(msgpack.unpackb(encode(transaction)).data)
-    assert (unpacker.unpack(), unpacker.unpack()) == ("cell", 1)
-    return tuple(unpacker.unpack())
+    kind, number, parts = unpacker.unpack(), unpacker.unpack(), unpacker.unpack()
+    assert (kind, number) == ("cell", 1)
+    change(parts)
+    return msgpack.packb(msgpack.ExtType(1, b"".join(map(msgpack.packb, (kind, number, parts)))))
 
 
 @pytest.mark.parametrize("present", range(8))
@@ -120,7 +124,7 @@ def test_transactions_come_back(present: int) -> None:
         seqnum=np.array([9, 8, 7, 6, (1 << 32) - 1], np.uint32) if present & 2 else None,
         evict=np.array([1 << 40, 5]) if present & 4 else None,
     )
-    back = decode_transaction(encoded_parts(original))
+    back = decode(encode(original))
     assert type(back.commit_mode) is CommitMode and type(back.conflict_check) is ConflictCheck
     for field in fields(Transaction):
         mine, other = getattr(back, field.name), getattr(original, field.name)
@@ -130,18 +134,25 @@ def test_transactions_come_back(present: int) -> None:
             assert mine == other
 
 
-def test_a_malformed_transaction_is_refused() -> None:
-    none = np.zeros(0, np.int64)
-    encoded = encoded_parts(
-        Transaction(0, 1, none, none.astype(np.int32), none.reshape(0, 1), none)
-    )
-    for broken in (
-        encoded[:-1],
-        (*encoded[:-1], encoded[-1][:-1]),
-        (*encoded[:2], 7, *encoded[3:]),
-        (*encoded[:4], 1, encoded[5]),
-    ):
-        with pytest.raises(ValueError, match="encoded transaction: malformed"):
-            decode_transaction(broken)
-    with pytest.raises(ValueError, match="malformed"):
-        decode_transaction((*encoded[:-1], encoded[-1] + pack_columns(none)))
+def put(at: int, value: Any) -> Callable[[list[Any]], None]:
+    return lambda parts: parts.__setitem__(at, value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        list.pop,
+        lambda parts: parts.append(0),
+        lambda parts: put(5, parts[5][:-1])(parts),
+        lambda parts: put(5, parts[5] + pack_columns(np.zeros(0, np.int64)))(parts),
+        lambda parts: put(5, pack_columns(np.zeros(0, np.int32)) + parts[5][16:])(parts),
+        put(0, "none"),
+        put(2, 7),
+        put(3, -1),
+        put(4, 1),
+    ],
+)
+def test_a_malformed_transaction_is_refused(change: Callable[[list[Any]], None]) -> None:
+    decode(with_parts(lambda parts: None))
+    with pytest.raises(ValueError, match="encoded transaction: malformed"):
+        decode(with_parts(change))

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "event.hpp"
+#include "event_decoder.hpp"
 #include "event_encoder.hpp"
 #include "shared_state/native/bound_fields.hpp"
 
@@ -62,6 +63,9 @@ inline nanobind::object face_of(const EventPtr& event) {
   return nanobind::cast(std::const_pointer_cast<Event>(event));
 }
 
+// The attribute of a face that tells how its events are decoded: a capsule of a DecodeEvent.
+constexpr const char* kDecoderName = "_decoder";
+
 // Makes the face of a native event, in the module of its protocol. `base`: the Python class of the
 // protocol's events, a subclass of parsync.core.event.Event.
 template <class T>
@@ -74,6 +78,8 @@ void bind_event(nanobind::module_& module, nanobind::handle base) {
   face.attr("kind") = nanobind::str(T::kType.kind.data(), T::kType.kind.size());
   face.attr("number") = T::kType.number;
   face.attr("priority") = priority(static_cast<int>(T::kType.priority));
+  static constexpr DecodeEvent decode = &decode_event<T>;
+  face.attr(kDecoderName) = nanobind::capsule(&decode);
   base.attr("register")(face);
 }
 

@@ -80,7 +80,7 @@ nb::bytes Encoder::encode(nb::handle value) {
 nb::bytes Encoder::log_entry(int64_t address, int64_t at_us, nb::handle event) {
   std::string out;
   out.reserve(1024);
-  pack_log_entry(address, at_us, *event_from(event), out);
+  append_log_entry(address, at_us, *event_from(event), out);
   return nb::bytes(out.data(), out.size());
 }
 
@@ -89,7 +89,7 @@ void Encoder::append_log_frame(int64_t address, int64_t at_us, const Event& even
   const size_t start = frames.size();
   try {
     frames.append(sizeof(uint32_t), '\0');
-    pack_log_entry(address, at_us, event, frames);
+    append_log_entry(address, at_us, event, frames);
     const size_t size = frames.size() - start - sizeof(uint32_t);
     if (size > UINT32_MAX)
       throw std::invalid_argument("cannot encode: a frame of 2^32 bytes or more");
@@ -101,7 +101,8 @@ void Encoder::append_log_frame(int64_t address, int64_t at_us, const Event& even
   }
 }
 
-void Encoder::pack_log_entry(int64_t address, int64_t at_us, const Event& event, std::string& out) {
+void Encoder::append_log_entry(int64_t address, int64_t at_us, const Event& event,
+                               std::string& out) {
   put_array_head(out, 3);
   put_integer(out, address);
   put_integer(out, at_us);

@@ -1,4 +1,4 @@
-// Values and events as canonical msgpack: equal values give equal bytes. codec.py holds the
+// Values and events as canonical msgpack: equal values give equal bytes. decoder.hpp holds the
 // format's other half, decoding.
 //
 // Plain values (None, bool, int, float, str, bytes, tuple, list, dict) are msgpack's own, in their
@@ -38,6 +38,8 @@ class Encoder : public EventEncoder {
   // An entry of an event log: (address, at_us, event), the event in its log form. Throws as
   // encode().
   nanobind::bytes log_entry(int64_t address, int64_t at_us, nanobind::handle event);
+  // Appends the same.
+  void append_log_entry(int64_t address, int64_t at_us, const Event& event, std::string& out);
   // Appends an entry as a frame (shared_state/journal.py): its length, u32 little-endian, then its
   // bytes. As encode() if it throws, with `frames` as it was.
   void append_log_frame(int64_t address, int64_t at_us, const Event& event, std::string& frames);
@@ -58,7 +60,6 @@ class Encoder : public EventEncoder {
     std::vector<nanobind::object> fields;  // interned names
   };
 
-  void pack_log_entry(int64_t address, int64_t at_us, const Event& event, std::string& out);
   bool pack_native(nanobind::handle value, std::string& out);
   void pack_event(const Class& cls, nanobind::handle event, std::string& out);
   void pack_fields(const Class& cls, nanobind::handle event, std::string& out);

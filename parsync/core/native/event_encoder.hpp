@@ -2,8 +2,8 @@
 //
 // An event is a msgpack extension: kind, number, then (where, plain fields, packed columns). Bit i
 // of `where` is set if field i is a column (shared_state/native/pack.hpp). Parts of events have the
-// same form, with the kind "cell". codec.py decodes it; encoder.hpp writes events of Python classes
-// in the same form.
+// same form, with the kind "cell". event_decoder.hpp decodes it; encoder.hpp writes events of
+// Python classes in the same form.
 #pragma once
 
 #include <cstddef>

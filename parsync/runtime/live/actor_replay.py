@@ -14,7 +14,6 @@ from parsync.core.events import DecisionDone
 from parsync.core.participant import Decider, Participant
 from parsync.metrics.record import Record
 from parsync.metrics.tables import SCHEMAS, Tables, measured_tables
-from parsync.runtime.live.handled_log import effects_digest
 from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
@@ -28,7 +27,7 @@ class Entry:
         address: Of the participant that handled the event.
         at_us: Run time of that.
         event: In its log form: a sync reply is a tuple (parsync.core.codec).
-        digest: Of the effects that the event had (handled_log.effects_digest).
+        digest: Of the effects that the event had (handled_log.py).
     """
 
     address: int
@@ -55,7 +54,7 @@ class ReplayedActor:
         tables: Tables = SCHEMAS,
     ) -> None:
         self._codec = codec
-        self._measured = measured_tables(tables)
+        self._digest = codec.event_effects_digest(measured_tables(tables))
         self._participants = participants
         self._deciders = deciders
 
@@ -91,7 +90,7 @@ class ReplayedActor:
         if decider is not None and isinstance(event, DecisionDone):
             decider.decision_us(event.elapsed_ns)
         effects = self._participants[address].handle(at_us, event)
-        digest = effects_digest(self._codec, effects, self._measured)
+        digest = self._digest.of(effects)
         if decider is not None:
             for effect in effects:
                 if isinstance(effect, StartDecision):

@@ -6,7 +6,6 @@ in them, timers fire at the first step past their time, and a reply is made from
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
@@ -94,16 +93,16 @@ class CellRuntime(CellSideLoop):
         self._outbox: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
         self._placement_state = np.zeros(tasks, np.int8)
         self._owner = np.full(tasks, -1, np.int32)
-        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        self._digest = codec.effects_digest(DIGEST_BYTES)
         self.epoch = -1
         self.steps = 0
 
     def begin_epoch(self, epoch: int, at_us: int) -> bytes:
         """Start the participants in a new epoch. Returns the digest of the effects."""
-        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        self._digest.take()  # what a step that failed has left
         self.epoch = epoch
         self.start(epoch, at_us)
-        return self._digest.digest()
+        return self._digest.take()
 
     def known(self, step: Step) -> bytes | None:
         """The reply to a step that needs no handling; None if it does."""
@@ -116,14 +115,14 @@ class CellRuntime(CellSideLoop):
             The reply, and the digest of the effects. The caller puts the step on record and then
             calls answered(), which makes the step known.
         """
-        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        self._digest.take()  # what a step that failed has left
         self.now_us = max(self.now_us, at_us)
         self.steps += 1
         if self._deduplicator.is_new_epoch(step):
             self._resync_host(step.host)
         self.run(at_us, step.messages)
         reply = self.codec.encode(tuple(self._outbox.pop(step.host, ())))
-        return reply, self._digest.digest()
+        return reply, self._digest.take()
 
     def answered(self, step: Step, reply: bytes) -> None:
         """Remember the reply to the step just handled, which is on record now."""
@@ -177,26 +176,25 @@ class CellRuntime(CellSideLoop):
     def send(self, now_us: int, to: int, event: Event, sender: int) -> None:
         """As Runtime.send."""
         if to in self.participants:
-            self._digest.update(self.codec.encode((to, event)))
+            self._digest.add((to, event))
         super().send(now_us, to, event, sender)
         if sender == MASTER:
             self._follow(event)
 
     def set_timer(self, now_us: int, at_us: int, event: Event, address: int) -> None:
         """As Runtime.set_timer."""
-        self._digest.update(self.codec.encode((address, at_us, event)))
+        self._digest.add((address, at_us, event))
         super().set_timer(now_us, at_us, event, address)
 
     def record(self, record: Record) -> None:
         """As Runtime.record."""
         if record.table not in self._measured:
-            self._digest.update(encode((record.table, tuple(record.columns.values()))))
+            self._digest.add((record.table, tuple(record.columns.values())))
         super().record(record)
 
     def outgoing(self, to: int, event: Event) -> None:
         """Keep a message until its receiver's host steps."""
-        data = self.codec.encode(event)
-        self._digest.update(encode((to, len(data))) + data)
+        data = self._digest.add_outgoing(to, event)
         self._outbox[self._host_of[to]].append((to, data))
 
     def _follow(self, event: Event) -> None:

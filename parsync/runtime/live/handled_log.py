@@ -6,48 +6,22 @@ A frame is (address, at_us, event, digest) with the event in its log form: a syn
 (epoch, ((partition, from, to), ...)) only, because a replay of the cell's log makes the payload
 anew. The digest leaves out the rows of tables whose values are measured by the clock. Nobody
 restarts from these logs, so nobody waits for the disk: they survive the process, up to its last
-flush.
+flush. Native code makes the frames (parsync/core/native/handled_frames.hpp).
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgpack
 
-from parsync.core.codec import Codec, decode, encode
-from parsync.core.effects import Effect, Send, SetTimer
+from parsync.core.codec import Codec, decode
+from parsync.core.effects import Effect
 from parsync.core.event import Event
-from parsync.metrics.record import Record
 from parsync.metrics.tables import SCHEMAS, Tables, measured_tables
-from shared_state.journal import JournalWriter, read_journal
-
-DIGEST_BYTES = 8
-
-
-def effects_digest(codec: Codec, effects: list[Effect], measured: Set[str]) -> bytes:
-    """blake2b-64 over the effects in order.
-
-    Args:
-        codec: Of the arm.
-        effects: Of one event.
-        measured: The tables whose rows are left out (metrics.tables.measured_tables).
-    """
-    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
-    for effect in effects:
-        if isinstance(effect, Send):
-            digest.update(codec.encode((effect.to, effect.event)))
-        elif isinstance(effect, SetTimer):
-            digest.update(codec.encode((effect.at_us, effect.event)))
-        elif isinstance(effect, Record):
-            if effect.table not in measured:
-                digest.update(encode((effect.table, tuple(effect.columns.values()))))
-        else:
-            digest.update(encode(effect.decision))
-    return digest.digest()
+from shared_state.journal import BUFFER_BYTES, JournalWriter, read_journal
 
 
 def handled_log(directory: Path, name: str, epoch: int) -> Path:
@@ -102,20 +76,20 @@ class HandledLog:
     """
 
     def __init__(self, codec: Codec, path: Path, tables: Tables = SCHEMAS) -> None:
-        self._codec = codec
-        self._measured = measured_tables(tables)
+        self._frames = codec.handled_frames(measured_tables(tables))
         self._writer = JournalWriter(path, sync=False)
 
     def handled(self, address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
         """Log an event that was handled."""
-        entry = self._codec.log_frame(address, at_us, event)
-        digest = effects_digest(self._codec, effects, self._measured)
-        self._writer.append(encode((entry, digest)))
+        if self._frames.append(address, at_us, event, effects) >= BUFFER_BYTES:
+            self._writer.append_frames(self._frames.take())
 
     def flush(self) -> None:
         """Write the frames to the file. Called once per tick."""
+        self._writer.append_frames(self._frames.take())
         self._writer.flush()
 
     def close(self) -> None:
         """Close the log, which is complete."""
+        self._writer.append_frames(self._frames.take())
         self._writer.close()

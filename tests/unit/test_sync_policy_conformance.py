@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parsync.core.effects import SetTimer
-from parsync.protocols.optimistic.events import SyncDue
 from parsync.protocols.optimistic.sync import registry
 from parsync.protocols.optimistic.sync.checked import (
     LATEST_US,
@@ -367,8 +365,8 @@ def test_numbers_of_numpy_tell_the_latest_too() -> None:
     policy = of(Everything, latest=lambda s, now_us: np.int64(now_us // 1000))
     context = SyncContext(1000, 2, 0, 1, 0)
     schedule = SyncSchedule(make_checked_policy(policy({}, context), "mine", "a-0", 2), 2)
-    partitions, (timer,) = schedule.on_due(900_000, 1, 0, 0, lambda: np.zeros(2, np.int64))
-    assert partitions.tolist() == [0, 1] and timer == SetTimer(901_000, SyncDue(901))
+    partitions, following = schedule.on_due(900_000, 1, 0, 0, lambda: np.zeros(2, np.int64))
+    assert partitions.tolist() == [0, 1] and following == (901_000, 901)
 
 
 def test_a_time_to_look_again_is_one_that_can_come() -> None:

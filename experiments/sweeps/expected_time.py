@@ -1,11 +1,10 @@
 """How long runs in virtual time will take, before any has run.
 
-The constants are processor times, fitted to the main comparison's thirteen arms, as they are and
-with --quick, to a cell of 60 machines, to the points of `agora frontier --quick`, to ParSync's cell
-of 200,000 machines and a tenth of it, and to Table 2 on up to four times that cell. On the machine
-where they were measured, an arm of the main comparison takes between 0.6 and 1.0 times what is
-expected, other points up to 1.8 times (most of all quality-first on the largest cells). While all
-processors are busy, runs take longer than alone, on that machine by a quarter (BUSY).
+The constants are processor times, fitted to the main comparison's fifteen arms, as they are and
+with --quick, and to four arms on ParSync's cell of 200,000 machines. On the machine where they were
+measured, an arm takes between 0.7 and 1.4 times what is expected, a flow scheduler with prices up
+to 1.7 times. While all processors are busy, runs take longer than alone, on that machine by a
+quarter (BUSY).
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ from schedulers import registry
 from schedulers.capability import Capability
 from shared_state.errors import AgoraError
 
-TASK_S = 1.65e-6
-TASK_OF_FLOW_S = 17.4e-6  # in an arm with a flow scheduler
-PATIENT_TASK_S = 5e-6  # more, in an arm of one scheduler with patience
-PATIENT_TASK_OF_FLOW_S = 14e-6  # with a flow scheduler
-PREFERENCE_SET_S = 80e-6  # of the workload, for the regret
-HEARTBEAT_S = 15.5e-6  # there is one in each millisecond of virtual time in which a task ends
-MACHINE_S = 20e-6  # for the regret
-JOB_OF_MANY_S = 350e-6  # more, in an arm of several schedulers, whose rounds end at their syncs
+TASK_S = 0.62e-6
+TASK_OF_FLOW_S = 5.7e-6  # in an arm with a flow scheduler
+PATIENT_TASK_S = 2.5e-6  # more, in an arm of one scheduler with patience
+PATIENT_TASK_OF_FLOW_S = 4.2e-6  # with a flow scheduler
+PREFERENCE_SET_S = 24e-6  # of the workload, for the regret
+HEARTBEAT_S = 8.0e-6  # there is one in each millisecond of virtual time in which a task ends
+MACHINE_S = 3.1e-6  # for the regret
+JOB_OF_MANY_S = 63e-6  # more, in an arm of several schedulers, whose rounds end at their syncs
 # of virtual time, for its syncs, if those of two partitions are at most FITTED_GAP_S apart
-SCHEDULER_SECOND_S = 0.002
+SCHEDULER_SECOND_S = 0.02e-3
 FITTED_GAP_S = 0.025
 # of a synchronisation of one of several schedulers, and of the rounds that it starts
-PATIENT_SYNC_S = 0.4e-3  # more, with patience: tasks that wait are looked at again
-PRICED_SYNC_S = 0.2e-3  # more, with slot prices
-SYNCED_MACHINE_S = 20e-9
-RANKED_MACHINE_S = 1.5e-9  # of the cell, where partitions are compared by quality
+PATIENT_SYNC_S = 0.12e-3  # more, with patience: tasks that wait are looked at again
+PRICED_SYNC_S = 0.08e-3  # more, with slot prices
+SYNCED_MACHINE_S = 4.4e-9
+RANKED_MACHINE_S = 0.28e-9  # of the cell, where partitions are compared by quality
 SAMPLE_AT_REST_S = 0.1e-3  # of a scheduler, with the synchronisation before it
 PROMPT = 1.6  # times as many rounds, about
 BUSY = 1.25  # times longer while other runs keep the other processors busy

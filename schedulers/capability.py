@@ -23,8 +23,9 @@ class Capability(StrEnum):
     # (PlanContext.running). The arm's eviction policy has to permit it.
     PREEMPTS = "preempts"
 
-    # observe() is told when its tasks finish (ChangeKind.FINISHED). Without it, an agent reports
-    # the ends of tasks only if it needs them itself.
+    # observe() is told of tasks that have finished (ChangeKind.FINISHED): with the agent's next
+    # synchronisation, if its protocol synchronises. Without it, an agent reports the ends of tasks
+    # only if it needs them itself.
     WANTS_ENDS = "wants_ends"
 
     # Its plans rest on the view and on the tasks that they are offered, and on nothing else: its

@@ -44,6 +44,7 @@ class Mutation:
 
 CELL = "tests/properties/test_cell_reference.py"
 COMMIT = "shared_state/native/commit.cpp"
+RELEASE = "used_.add(row * dimensions_ + r, -request[r]);"
 AGENT = "parsync/protocols/native/optimistic_agent.cpp"
 MUTATIONS = (
     Mutation(
@@ -56,15 +57,15 @@ MUTATIONS = (
     Mutation(
         "a release does not advance the partition's version",
         "shared_state/native/cell.cpp",
-        "used_[row * dimensions_ + r] -= request[r];\n  touch(row);",
-        "used_[row * dimensions_ + r] -= request[r];",
+        RELEASE + "\n  touch(row);",
+        RELEASE,
         CELL,
     ),
     Mutation(
         "a release moves the machine's sequence number",
         "shared_state/native/cell.cpp",
-        "used_[row * dimensions_ + r] -= request[r];\n  touch(row);",
-        "used_[row * dimensions_ + r] -= request[r];\n  ++rows_[row].seqnum;\n  touch(row);",
+        RELEASE + "\n  touch(row);",
+        RELEASE + "\n  ++rows_[row].seqnum;\n  touch(row);",
         CELL,
     ),
     Mutation(

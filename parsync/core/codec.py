@@ -97,13 +97,16 @@ def _prefix(key: tuple[str, int]) -> bytes:
 
 
 def _array(data: bytes) -> NDArray[Any]:
-    """The array in an extension, read-only, without a copy."""
-    unpacker = msgpack.Unpacker()
-    unpacker.feed(data)
-    dtype, shape = unpacker.unpack()
-    head = unpacker.tell()
-    offset = head + -head % _ALIGNMENT
-    return np.frombuffer(data, np.dtype(dtype), offset=offset).reshape(shape)
+    """The array in an extension, read-only, without a copy. ValueError if it holds none."""
+    try:
+        unpacker = msgpack.Unpacker()
+        unpacker.feed(data)
+        dtype, shape = unpacker.unpack()
+        head = unpacker.tell()
+        offset = head + -head % _ALIGNMENT
+        return np.frombuffer(data, np.dtype(dtype), offset=offset).reshape(shape)
+    except Exception as error:
+        raise ValueError("an array: malformed") from error
 
 
 class LogDigest:

@@ -26,8 +26,8 @@ class ProtocolCapability(StrEnum):
     # schedulers cannot preempt.
     SHOWS_RUNNING = "shows_running"
 
-    # The master tells its agents when their tasks finish (TasksEnded). Agents of schedulers that
-    # want to know of ends are told in any case.
+    # The master tells its agents whenever their tasks finish (TasksEnded). Agents of schedulers
+    # that want to know of ends are told without it, too; see SYNCHRONISES.
     WANTS_ENDS = "wants_ends"
 
     # Its agents plan on what the master told them when they last synchronised (SyncRequest). So an

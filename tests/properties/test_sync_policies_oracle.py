@@ -117,10 +117,9 @@ def test_every_answer_is_that_of_the_formulas(kind: str, context: SyncContext, n
 
 
 @given(kind=st.sampled_from(sorted(FORMULAS)), context=contexts(), k=st.integers(1, 10**6))
-def test_the_formula_of_the_latest_is_that_of_the_times(
-    kind: str, context: SyncContext, k: int
-) -> None:
-    formulas = FORMULAS[kind](context)
-    due_us = formulas.due_us(k)
+def test_the_latest_changes_when_one_is_due(kind: str, context: SyncContext, k: int) -> None:
+    policy = make_sync_policy(kind, {}, context)
+    assert isinstance(policy, _native.SyncPolicy)
+    due_us = FORMULAS[kind](context).due_us(k)
     if due_us is not None:
-        assert (formulas.latest(due_us - 1), formulas.latest(due_us)) == (k - 1, k)
+        assert (policy.latest(due_us - 1), policy.latest(due_us)) == (k - 1, k)

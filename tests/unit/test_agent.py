@@ -11,7 +11,7 @@ import pytest
 from parsync.core import events
 from parsync.core.effects import SetTimer, StartDecision
 from parsync.core.events import CommitReply, CommitRequest
-from parsync.protocols.optimistic.events import RequeueDue, SyncDue
+from parsync.protocols.optimistic.events import RequeueDue, RoundDue, SyncDue
 from parsync.protocols.pending_queue import LoserPolicy
 from schedulers.interface import ChangeKind, PartitionRanking
 from shared_state.transaction import ConflictCheck
@@ -304,3 +304,17 @@ def test_an_answer_repeated_after_a_restart_changes_nothing() -> None:
 def test_unknown_events_are_bugs() -> None:
     with pytest.raises(TypeError, match="cannot handle"):
         Bench().agent.handle(0, events.TasksCancelled(none()))
+
+
+def test_events_out_of_order_are_refused() -> None:
+    bench = Bench()
+    with pytest.raises(ValueError, match="RoundDue: expected once for each round"):
+        bench.agent.handle(0, RoundDue())
+    bench.submit(10, 1)
+    bench.agent.decide(bench.started[-1].decision, 10)
+    with pytest.raises(ValueError, match="DecisionDone: expected after"):
+        bench.agent.handle(20, events.DecisionDone(bench.started[-1].decision + 1, 0))
+    wide = np.ones((1, 2), np.int64)
+    one, machine = np.zeros(1, np.int64), np.zeros(1, np.int32)
+    with pytest.raises(ValueError, match="expected a column for each resource"):
+        bench.agent.handle(30, events.TasksEnded(3, one, one, machine, wide, one))

@@ -316,6 +316,16 @@ def test_bytes_that_are_no_value_are_refused(data: bytes, error: str) -> None:
         decode(data)
 
 
+def test_events_of_python_classes_with_too_much_are_refused() -> None:
+    data = WITH_NESTS.encode(Nest(7))
+    assert data.count(b"\x91\x07") == 1 and WITH_NESTS.decode(data) == Nest(7)
+    for fields in (b"\x92\x07\x08", b"\x92\x07\xc0"):
+        grown = bytearray(data.replace(b"\x91\x07", fields))
+        grown[grown.index(len(data) - 3)] += len(fields) - 2  # the bytes of the extension
+        with pytest.raises(ValueError, match="a field too many"):
+            WITH_NESTS.decode(bytes(grown))
+
+
 @given(st.sampled_from(EVENTS), st.data())
 def test_no_damage_to_an_event_crashes(event: Event, draws: st.DataObject) -> None:
     data = bytearray(WITH_NESTS.encode(Nest((event, {"a": 1.5}, I32))))

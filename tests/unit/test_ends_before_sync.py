@@ -120,6 +120,21 @@ def test_a_restored_master_still_tells_them() -> None:
     assert told(again.handle(30, sync(FLOW)), FLOW)[0] == ("TasksEnded", [3, 4]), "not twice"
 
 
+def test_a_checkpoint_with_other_ends_is_refused() -> None:
+    made = assembly(mixed_arm())
+    none = np.zeros(0, np.int64)
+    two = np.arange(2)
+    wrong = TasksEnded(3, none, two, none.astype(np.int32), np.ones((2, 1), np.int64), none)
+    wide = TasksEnded(3, two, two, two.astype(np.int32), np.ones((2, 2), np.int64), two)
+    for agent, ended, message in [
+        (FLOW, wrong, "differ in length"),
+        (FLOW, wide, "in each resource"),
+        (9, wide, "there is no agent 9"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            made.master().add_waiting_ends(agent, ended)
+
+
 def test_a_restarted_host_is_not_told_of_tasks_that_it_never_knew(tmp_path: Path) -> None:
     made = assembly(mixed_arm())
     runtime = CellRuntime(

@@ -162,7 +162,12 @@ nb::object Decoder::python_event(const Class& cls, Reader& reader, EventDecoder&
       values.push_back(nb::borrow(PyTuple_GET_ITEM(plain.ptr(), next++)));
     }
   }
+  if (next != PyTuple_GET_SIZE(plain.ptr()))
+    throw std::invalid_argument("an event has a field too many");
+  if (cls.fields < 64 && bits >> cls.fields)
+    throw std::invalid_argument("an event has a column too many");
   events.take_over(columns);
+  EventDecoder::end_of(reader);
   std::vector<PyObject*> arguments{nullptr};
   for (const nb::object& each : values) arguments.push_back(each.ptr());
   return checked(PyObject_Vectorcall(cls.type.ptr(), arguments.data() + 1,

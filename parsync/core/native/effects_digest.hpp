@@ -82,7 +82,9 @@ class EventEffectsDigest {
         add_pair(effect.attr("at_us"), effect.attr("event"));
       } else if (is(effect, record_class())) {
         const nanobind::object table = effect.attr("table");
-        if (PySequence_Contains(measured_.ptr(), table.ptr()) == 0)
+        const int is_measured = PySequence_Contains(measured_.ptr(), table.ptr());
+        if (is_measured < 0) throw nanobind::python_error();
+        if (!is_measured)
           digest_.add(nanobind::make_tuple(
               table, nanobind::tuple(effect.attr("columns").attr("values")())));
       } else {

@@ -107,6 +107,7 @@ std::shared_ptr<Transaction> EventDecoder::transaction(Reader& reader) {
     next_optional(t.gang, "gang");
     next_optional(t.seqnum, "seqnum");
     next_optional(t.evict, "evict");
+    if (left) Reader::refuse("which columns there are");
     take_over(columns);
     end_of(reader);
     return made;

@@ -2,6 +2,7 @@
 // list of fields. The bytes may be anybody's: what is no such event is a std::invalid_argument.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -105,6 +106,7 @@ class EventDecoder {
   }
   template <class T>
   void get_plain(std::optional<T>& value, msgpack::Reader& reader, const char* field) {
+    static_assert(std::derived_from<T, AnyColumn>, "only columns may be left out");
     if (!value) value.emplace();
     if (reader.next().kind != msgpack::Kind::Nil) get_plain(*value, reader, field);
     value.reset();

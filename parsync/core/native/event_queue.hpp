@@ -68,9 +68,9 @@ class EventQueue {
   //
   // handlers: by address, native participants, or callables of (now_us, event) -> effects.
   // carry_out: called with (now_us, address, effects) for the effects of callables, unless their
-  // list is empty. Of native participants' effects it gets those that are neither timers, nor
-  // messages to one of `handlers`, nor decisions of a native decider, which are computed here,
-  // nor rows that `gathered` takes.
+  // list is empty. Of native participants' effects, timers, messages to one of `handlers`,
+  // decisions of native deciders and rows that `gathered` takes are carried out here; carry_out
+  // gets the rest.
   // hash_log: called once `log` holds kHashedBytes.
   //
   // gathered: takes over the rows that native participants hand out, if it has their tables; else,

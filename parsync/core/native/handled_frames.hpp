@@ -27,11 +27,16 @@ class HandledFrames {
     entry_.clear();
     encoder_.append_log_entry(address, at_us, *event_from(event), entry_);
     const size_t start = bytes_.size();
-    bytes_.append(kFrameHeadBytes, '\0');
-    msgpack::put_array_head(bytes_, 2);
-    msgpack::put_bytes(bytes_, entry_);
-    msgpack::put_bytes(bytes_, digest);
-    finish_frame(bytes_, start);
+    try {
+      bytes_.append(kFrameHeadBytes, '\0');
+      msgpack::put_array_head(bytes_, 2);
+      msgpack::put_bytes(bytes_, entry_);
+      msgpack::put_bytes(bytes_, digest);
+      finish_frame(bytes_, start);
+    } catch (...) {
+      bytes_.resize(start);
+      throw;
+    }
     return bytes_.size();
   }
 

@@ -229,6 +229,16 @@ void Master::change_machines(int64_t now_us, const EventPtr& event, Effects& eff
   notify_ended(now_us, lost, ChangeKind::Lost, effects);
 }
 
+void Master::add_waiting_ends(int64_t agent, std::shared_ptr<const TasksEnded> ended) {
+  if (agent < 0 || static_cast<size_t>(agent) >= settings_.ends_notice.size())
+    throw std::invalid_argument("ends: there is no agent " + std::to_string(agent));
+  check_rows("ends", ended->task.size(), ended->allocation, ended->machine, ended->request,
+             ended->version);
+  if (ended->request.width() != settings_.request.width())
+    throw std::invalid_argument("ends: expected a request in each resource");
+  waiting_ends_[agent].push_back(std::move(ended));
+}
+
 void Master::notify_started(EventPtr started, Effects& effects) {
   effects.send(kWorkers, started);
   for (const int64_t address : beside_) effects.send(address, started);

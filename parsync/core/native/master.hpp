@@ -82,10 +82,9 @@ class Master : public Participant {
   // The ends of which agents are still to be notified, in order.
   using WaitingEnds = std::map<int64_t, std::vector<std::shared_ptr<const TasksEnded>>>;
   const WaitingEnds& waiting_ends() const { return waiting_ends_; }
-  void add_waiting_ends(int64_t agent, std::shared_ptr<const TasksEnded> ended) {
-    waiting_ends_[agent].push_back(std::move(ended));
-  }
-  // A new agent takes the place of this one, which knows nothing of the tasks that have ended.
+  // Throws std::invalid_argument if there is no such agent, or the columns differ in length.
+  void add_waiting_ends(int64_t agent, std::shared_ptr<const TasksEnded> ended);
+  // The agent was restarted: the new one never knew the tasks whose ends wait.
   void forget_ends(int64_t agent) { waiting_ends_.erase(agent); }
 
   // Tasks still running when the run ends, with the time they are due to end, so that job

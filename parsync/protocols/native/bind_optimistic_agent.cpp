@@ -24,7 +24,7 @@ using namespace agora;
 namespace {
 
 template <class T>
-nb::object face(const std::shared_ptr<const T>& part, const char*) {
+nb::object face(const std::shared_ptr<const T>& part) {
   return BoundValue<std::shared_ptr<const T>>::to(part);
 }
 
@@ -44,7 +44,7 @@ class PythonAgentScheduler final : public AgentScheduler {
         rounds_.attr("plan")(array_of(std::span<const int64_t>(round.tasks.offered.task)),
                              round.number, static_cast<int>(round.ranking), now_us);
     const nb::object plan = planned.attr("plan");
-    RoundPlan& made = round.plan;
+    RoundPlan made;
     made.task = column<int64_t>(plan, "task");
     made.machine = column<int32_t>(plan, "machine");
     made.request = BoundValue<SharedTable<int64_t>>::from(plan.attr("request"), "plan.request");
@@ -68,6 +68,7 @@ class PythonAgentScheduler final : public AgentScheduler {
     }
     check_rows("plan", made.task.size(), made.machine, made.request, made.gang, made.synced_us);
     check_rows("plan.pending", made.pending.size(), made.pending_reason);
+    round.plan = std::move(made);
   }
 
   int64_t decision_us(const DecisionRound&, int64_t elapsed_ns) override {
@@ -95,7 +96,7 @@ class PythonTaskObserver final : public TaskObserver {
   }
   void on_outcome(int64_t now_us, const TransactionPtr& claims, const CommitResultPtr& result,
                   int64_t accepted) override {
-    observer_.attr("on_outcome")(now_us, face(claims, "claims"), face(result, "result"), accepted);
+    observer_.attr("on_outcome")(now_us, face(claims), face(result), accepted);
   }
 
  private:
@@ -108,7 +109,7 @@ class PythonAgentQuota final : public AgentQuota {
 
   void on_adopted(const EventPtr& adopted) override { quota_.attr("on_adopted")(face_of(adopted)); }
   void on_outcome(const TransactionPtr& claims, const CommitResultPtr& result) override {
-    quota_.attr("on_outcome")(face(claims, "claims"), face(result, "result"));
+    quota_.attr("on_outcome")(face(claims), face(result));
   }
   void on_ended(const EventPtr& ended) override { quota_.attr("on_ended")(face_of(ended)); }
   void on_synced() override { quota_.attr("on_synced")(); }

@@ -101,7 +101,7 @@ void OptimisticAgent::handle(int64_t now_us, const EventPtr& event, Effects& eff
     case SyncReply::kType.key():
       return on_synced(now_us, as<SyncReply>(event), effects);
     case DecisionDone::kType.key():
-      return on_decided(now_us, effects);
+      return on_decided(now_us, as<DecisionDone>(event).decision, effects);
     case CommitReply::kType.key():
       return on_committed(now_us, as<CommitReply>(event), effects);
     case TasksSubmitted::kType.key():
@@ -232,6 +232,8 @@ void OptimisticAgent::on_ended(int64_t now_us, const EventPtr& event, Effects& e
   const auto& ended = as<TasksEnded>(event);
   check_rows("TasksEnded", ended.task.size(), ended.allocation, ended.machine, ended.request,
              ended.version);
+  if (ended.request.width() != parts_.cell.static_state().dimensions())
+    throw std::invalid_argument("TasksEnded.request: expected a column for each resource");
   if (parts_.quota) parts_.quota->on_ended(event);
   if (parts_.observer) parts_.observer->on_ended(now_us, event);
   if (ended.change != static_cast<int64_t>(ChangeKind::Finished))
@@ -302,6 +304,8 @@ void OptimisticAgent::retry_at(int64_t at_us, Effects& effects) {
 
 // Everything of this instant has been handled: freed slots, syncs and commits.
 void OptimisticAgent::start_round(int64_t now_us, Effects& effects) {
+  if (activity_ != Activity::Starting)
+    throw std::invalid_argument("RoundDue: expected once for each round that is to begin");
   if (!parts_.sync.at_every_attempt()) return open_round(now_us, effects);
   activity_ = Activity::Syncing;
   if (parts_.demand) parts_.demand->request(now_us, effects);
@@ -356,9 +360,9 @@ int64_t OptimisticAgent::decision_us(int64_t elapsed_ns) {
   return round_->decision_us;
 }
 
-void OptimisticAgent::on_decided(int64_t now_us, Effects& effects) {
-  if (!round_ || round_->plan.ticket < 0)
-    throw std::invalid_argument("DecisionDone: expected after decide()");
+void OptimisticAgent::on_decided(int64_t now_us, int64_t decision, Effects& effects) {
+  if (!round_ || round_->number != decision || round_->plan.ticket < 0)
+    throw std::invalid_argument("DecisionDone: expected after decide(), with its number");
   DecisionRound round = std::move(*round_);
   round_.reset();
   const RoundPlan& plan = round.plan;
@@ -421,15 +425,16 @@ TransactionPtr OptimisticAgent::transaction_of(const DecisionRound& round) const
 
 void OptimisticAgent::on_committed(int64_t now_us, const CommitReply& reply, Effects& effects) {
   const CommitResult& result = *reply.result;
-  auto held = in_flight_.extract(result.sequence);
+  const auto found = in_flight_.find(result.sequence);
   // An answer that was repeated after a restart, or to a transaction without claims.
-  if (held.empty()) return;
-  const DecisionRound& round = held.mapped().round;
-  const Transaction& claims = *held.mapped().transaction;
+  if (found == in_flight_.end()) return;
+  const DecisionRound& round = found->second.round;
+  const Transaction& claims = *found->second.transaction;
   check_rows("CommitReply", claims.size(), result.reason, result.allocation, result.rival,
              result.age_us, result.version);
-  claims_in_flight_ -= static_cast<int64_t>(claims.size());
   parts_.cell.settle(round.plan.ticket, result.reason.span(), result.version.span());
+  claims_in_flight_ -= static_cast<int64_t>(claims.size());
+  const auto held = in_flight_.extract(found);
   // While they were under way, claims with sequence numbers kept their machines closed.
   parts_.view.changed = parts_.view.changed || settings_.checks_seqnum;
 

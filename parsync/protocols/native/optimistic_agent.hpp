@@ -244,7 +244,7 @@ class OptimisticAgent final : public Decider {
   void retry_at(int64_t at_us, Effects& effects);
   void start_round(int64_t now_us, Effects& effects);
   void open_round(int64_t now_us, Effects& effects);
-  void on_decided(int64_t now_us, Effects& effects);
+  void on_decided(int64_t now_us, int64_t decision, Effects& effects);
   void commit(DecisionRound round, Effects& effects);
   void send(TransactionPtr transaction, Effects& effects);
   TransactionPtr transaction_of(const DecisionRound& round) const;

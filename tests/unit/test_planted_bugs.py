@@ -1,0 +1,13 @@
+"""The bugs of mutation_check.py can be planted in the code as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutation_check import MUTATIONS, ROOT, Mutation
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+def test_its_line_stands_once_in_its_file(mutation: Mutation) -> None:
+    assert (ROOT / mutation.file).read_text(encoding="utf-8").count(mutation.right) == 1
+    assert mutation.right != mutation.wrong

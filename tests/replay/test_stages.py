@@ -111,9 +111,10 @@ def test_the_first_run_is_the_first_seed_and_a_report_is_there_from_the_start(
     # under seed 1 nothing ran twice, but the arms with other decision times
     (scan,) = summary.sensitivity
     assert scan.key == "scan_cost" and [arm.slug for arm in scan.arms] == ["greedy"]
+    # the longest of each stage first
     assert [(point.arm.name, point.seed) for point in asked] == [
-        ("greedy", 2),
         ("flow", 2),
+        ("greedy", 2),
         ("greedy", 1),
         ("greedy", 2),
     ]

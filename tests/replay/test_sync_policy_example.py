@@ -43,7 +43,8 @@ def test_the_command_ends_the_arm_of_such_a_policy_and_runs_the_others(
     site, out = site_of(tmp_path), tmp_path / "run"
     says = install_mistaken(site, "a list of int64")
     monkeypatch.syspath_prepend(site)
-    monkeypatch.delitem(sys.modules, "conflicts_first", raising=False)
+    monkeypatch.setitem(sys.modules, "conflicts_first", None)  # so that it is gone afterwards
+    monkeypatch.delitem(sys.modules, "conflicts_first")
     assert exit_status(app, "--config", EXAMPLE / "run.toml", "--out", out) == 2
     said = capsys.readouterr().err
     errors = [line for line in said.splitlines() if line.startswith("error: ")]

@@ -20,8 +20,9 @@
             v
           next()
 
-The names in the picture are methods of the class. Those that begin with on_, start_round() and
-compose() are a protocol's to override; each says what it does by itself.
+The names in the picture are methods of the class. A protocol overrides start_round(), compose(),
+waiting(), transaction_number(), and those whose names begin with on_. Each says what it does by
+itself.
 
 The agent's parts are native: view, queue, planner and log. An agent that is native as a whole is
 the optimistic protocol's (native/optimistic_agent.hpp).

@@ -15,26 +15,14 @@ from parsync.protocols import registry
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
 from tests.fixtures.installed import install
+from tests.fixtures.run_toml import short_run_toml
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "protocols"
 SOURCE = (EXAMPLE / "lottery" / "__init__.py").read_text(encoding="utf-8")
-CONFIG = """
-runtime = "virtual"
-settle_s = 0.05
-drain_s = 5.0
-seeds = 1
-virtual = { message_us = 200 }
-
-[workload]
-kind = "synthetic"
-machines = 40
-slots_per_machine = 2
-mean_duration_s = 0.1
-batch_tasks = 10
-phase_s = 0.3
-load_percent = [70]
-
+CONFIG = (
+    short_run_toml(70, message_us=200)
+    + """
 [[arms]]
 name = "lottery beside ParSync"
 partitions = 4
@@ -52,6 +40,7 @@ count = 2
 protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05 }
 decision = { clock = "modelled", task_us = 100.0 }
 """
+)
 Run = Callable[[], int]
 
 

@@ -24,6 +24,7 @@ from shared_state.partition import Partitioning
 from tests.fixtures.commands import exit_status
 from tests.fixtures.feature_runs import FeatureRun, Seen, failing
 from tests.fixtures.overloaded_cell import group, locking_arm
+from tests.fixtures.run_toml import short_run_toml
 from tests.replay.test_golden_runs import summary_of
 
 ROOT = Path(__file__).parents[2]
@@ -132,22 +133,9 @@ def test_schedulers_that_keep_their_rejected_tasks_are_refused() -> None:
         locking_arm(schedulers)
 
 
-CONFIG = """
-runtime = "virtual"
-settle_s = 0.05
-drain_s = 5.0
-seeds = 1
-virtual = { message_us = 200 }
-
-[workload]
-kind = "synthetic"
-machines = 40
-slots_per_machine = 2
-mean_duration_s = 0.1
-batch_tasks = 10
-phase_s = 0.3
-load_percent = [90]
-
+CONFIG = (
+    short_run_toml(90, message_us=200)
+    + """
 [[arms]]
 name = "retries at syncs"
 partitions = 4
@@ -159,6 +147,7 @@ count = 4
 protocol = { kind = "retry_at_sync", gap_s = 0.05 }
 decision = { clock = "modelled", task_us = 100.0 }
 """
+)
 
 
 @pytest.mark.usefixtures("no_figures", "example")

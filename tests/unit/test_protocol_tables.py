@@ -40,6 +40,7 @@ from shared_state.errors import AgoraError
 from tests.fixtures.fake_ray import FakeRay
 from tests.fixtures.installed import install
 from tests.fixtures.live_runs import small_workload
+from tests.fixtures.run_toml import short_run_toml
 from tests.unit.record_factory import PHASES
 
 ROOT = Path(__file__).parents[2]
@@ -99,21 +100,9 @@ class Draws(Metric):
         drawn = scope.sum(self.count["tickets"])
         return DrawFigures(tickets_drawn=drawn, draws_kept=int(inside.sum()))
 """
-CONFIG = """
-runtime = "virtual"
-settle_s = 0.05
-drain_s = 5.0
-seeds = 1
-
-[workload]
-kind = "synthetic"
-machines = 40
-slots_per_machine = 2
-mean_duration_s = 0.1
-batch_tasks = 10
-phase_s = 0.3
-load_percent = [70]
-
+CONFIG = (
+    short_run_toml(70)
+    + """
 [[arms]]
 name = "lottery"
 partitions = 4
@@ -135,6 +124,7 @@ count = 2
 protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05 }
 decision = { clock = "modelled", task_us = 100.0 }
 """
+)
 ONE = TableSchema("Rows.", {"at_us": Column("int64", "us", "when")})
 
 

@@ -1,9 +1,10 @@
-// What the plain C++ tests share: a check that ends the test, and random numbers that are the same
-// on every machine.
+// What the plain C++ tests share: checks that end the test, and random numbers that are the same on
+// every machine.
 #pragma once
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 
 #define CHECK(condition)                                                   \
   do {                                                                     \
@@ -12,6 +13,24 @@
       std::exit(EXIT_FAILURE);                                             \
     }                                                                      \
   } while (false)
+
+// Checks that the call throws an Error.
+template <class Error, class Call>
+void check_throws(Call call) {
+  bool thrown = false;
+  try {
+    call();
+  } catch (const Error&) {
+    thrown = true;
+  }
+  CHECK(thrown);
+}
+
+// Checks that the call refuses its arguments.
+template <class Call>
+void check_refused(Call call) {
+  check_throws<std::invalid_argument>(call);
+}
 
 // Marsaglia's xorshift of 64 bits.
 class Draws {

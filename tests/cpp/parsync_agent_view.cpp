@@ -7,26 +7,15 @@
 #include <stdexcept>
 #include <vector>
 
-#include "agent_tables.hpp"
 #include "check.hpp"
 #include "parsync/protocols/native/agent_view.hpp"
+#include "record_tables.hpp"
 
 static Draws draw(17);
 
 namespace {
 
 constexpr size_t kRows = 4, kPartitions = 5;
-
-template <class Call>
-void check_refused(Call call) {
-  bool refused = false;
-  try {
-    call();
-  } catch (const std::invalid_argument&) {
-    refused = true;
-  }
-  CHECK(refused);
-}
 
 // A snapshot of one partition, of two resources.
 agora::PartitionDelta snapshot(int32_t partition, int64_t version, int64_t at_us) {

@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "check.hpp"
+#include "hand_driven.hpp"
 #include "parsync/core/native/addresses.hpp"
 #include "parsync/core/native/arrivals.hpp"
 #include "parsync/core/native/master.hpp"
 #include "parsync/core/native/worker_pool.hpp"
+#include "record_tables.hpp"
 
 using namespace agora;
 
@@ -22,19 +24,6 @@ namespace {
 
 constexpr size_t kTasks = 300, kMachines = 12, kPartitions = 3, kAgents = 2, kPerBatch = 5;
 constexpr int64_t kSampleUs = 1000, kHeartbeatUs = 10;
-
-template <class T>
-SharedColumn<T> column(const std::vector<T>& values) {
-  return SharedColumn<T>(std::span<const T>(values));
-}
-
-std::vector<TableLayout> layouts() {
-  return {{"submissions", {4, 8, 8, 8, 8}},
-          {"ends", {8, 4, 4, 8, 1, 1}},
-          {"cell", {8, 8, 8, 8}},
-          {"quota_use", {8, 4, 4, 8}},
-          {"quota_shares", {8, 4, 4, 8, 8, 8}}};
-}
 
 // A catalog without preferences.
 struct NoPreferences {
@@ -49,7 +38,7 @@ class World {
  public:
   World()
       : cell_(kMachines, 1, limit_, offsets_),
-        records_(layouts()),
+        records_(kCellTables),
         master_(ObservedCell(cell_), settings(), records_),
         workers_(kHeartbeatUs, duration_us_, preference_, none_.columns(), 1000, {}, {"a", "b"}),
         arrivals_(batches(), changes(), records_) {}
@@ -59,11 +48,11 @@ class World {
     for (const int64_t address : {kMaster, kWorkers, kArrivals})
       push(0, address, std::make_shared<const Started>());
     while (!heap_.empty() && heap_.top().at_us < 1'000'000) {
-      const Entry entry = heap_.top();
+      const PendingEvent entry = heap_.top();
       heap_.pop();
       deliver(entry);
     }
-    for (const Entry& entry : last_sync()) deliver(entry);
+    for (const PendingEvent& entry : last_sync()) deliver(entry);
     CHECK(arrivals_.exhausted() && arrivals_.submitted() == static_cast<int64_t>(kTasks));
     CHECK(master_.running() == 0 && workers_.pending_ends() == 0);
     for (size_t task = 0; task < kTasks; ++task) CHECK(finished_[task] == 1);
@@ -97,18 +86,6 @@ class World {
   }
 
  private:
-  struct Entry {
-    int64_t at_us;
-    Priority priority;
-    uint64_t sequence;
-    int64_t address;
-    EventPtr event;
-    bool operator<(const Entry& other) const {
-      return std::tie(at_us, priority, sequence) >
-             std::tie(other.at_us, other.priority, other.sequence);
-    }
-  };
-
   MasterSettings settings() const {
     MasterSettings made;
     auto [request, requests] = SharedTable<int64_t>::make(kTasks, 1);
@@ -157,7 +134,7 @@ class World {
     heap_.push({at_us, event->priority(), ++sequence_, address, std::move(event)});
   }
 
-  void deliver(const Entry& entry) {
+  void deliver(const PendingEvent& entry) {
     Effects effects;
     if (entry.address >= 0) {
       agent(entry.at_us, entry.address, entry.event, effects);
@@ -177,10 +154,10 @@ class World {
   }
 
   // What the agent that is notified of ends with its syncs learns from one at the end.
-  std::vector<Entry> last_sync() {
+  std::vector<PendingEvent> last_sync() {
     Effects effects;
     master_.handle(1'000'000, std::make_shared<const SyncRequest>(sync_of(1)), effects);
-    std::vector<Entry> entries;
+    std::vector<PendingEvent> entries;
     for (const Effect& effect : effects.list()) {
       const auto& send = std::get<Send>(effect);
       entries.push_back({1'000'000, send.event->priority(), ++sequence_, send.to, send.event});
@@ -255,16 +232,9 @@ class World {
 
   template <class T>
   static SharedColumn<T> odd_column() {
-    std::vector<T> values(draw(4));
-    for (T& value : values)
-      value = static_cast<T>(draw(3) ? static_cast<int64_t>(draw(400)) - 20
-                                     : static_cast<int64_t>(draw(uint64_t{1} << 62)));
-    return column(values);
+    return ::odd_column<T>(draw, 380);
   }
-  static SharedTable<int64_t> odd_table() {
-    const SharedColumn<int64_t> values = odd_column<int64_t>();
-    return {values.data(), values.size(), 1, values.memory()};
-  }
+  static SharedTable<int64_t> odd_table() { return ::odd_table(draw, 380); }
 
   static EventPtr odd_event() {
     const auto number = [] { return static_cast<int64_t>(draw(30)) - 10; };
@@ -358,7 +328,7 @@ class World {
   Master master_;
   WorkerPool workers_;
   ArrivalSource arrivals_;
-  std::priority_queue<Entry> heap_;
+  std::priority_queue<PendingEvent> heap_;
   uint64_t sequence_ = 0;
   int64_t transactions_ = 0;
   std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> claims_;  // (agent, sequence)

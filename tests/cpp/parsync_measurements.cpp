@@ -5,9 +5,9 @@
 #include <map>
 #include <stdexcept>
 
-#include "agent_tables.hpp"
 #include "check.hpp"
 #include "parsync/metrics/native/agent_log.hpp"
+#include "record_tables.hpp"
 
 static Draws draw(4711);
 
@@ -65,17 +65,6 @@ void check_rows(const agora::RowBuffer& rows, const std::vector<std::vector<int6
   for (size_t row = 0; row < expected.size(); ++row)
     for (size_t column = 0; column < rows.columns(); ++column)
       CHECK(value(rows, column, row) == expected[row][column]);
-}
-
-template <class Call>
-void check_refused(Call call) {
-  bool refused = false;
-  try {
-    call();
-  } catch (const std::invalid_argument&) {
-    refused = true;
-  }
-  CHECK(refused);
 }
 
 using Rows = std::vector<std::vector<int64_t>>;

@@ -13,13 +13,14 @@
 #include <tuple>
 #include <vector>
 
-#include "agent_tables.hpp"
 #include "check.hpp"
+#include "hand_driven.hpp"
 #include "parsync/core/native/addresses.hpp"
 #include "parsync/core/native/master.hpp"
 #include "parsync/core/native/worker_pool.hpp"
 #include "parsync/protocols/native/optimistic_agent.hpp"
 #include "parsync/protocols/native/sync_policies.hpp"
+#include "record_tables.hpp"
 
 using namespace agora;
 
@@ -30,13 +31,9 @@ namespace {
 constexpr size_t kTasks = 160, kMachines = 9, kPartitions = 3, kAgents = 3, kPerBatch = 4;
 constexpr int64_t kSampleUs = 2000, kMessageUs = 5, kEndUs = 2'000'000;
 
-template <class T>
-SharedColumn<T> column(const std::vector<T>& values) {
-  return SharedColumn<T>(std::span<const T>(values));
-}
-
-// The workload and the cell, which all agents share.
+// The workload and the cell, which all agents share. Views and cells of one resource are narrow.
 struct Setting {
+  const size_t resources = 1 + draw(2);
   std::vector<int64_t> request, gang, job, submit_us, duration_us, offsets{0, 3, 6, 9};
   std::vector<int32_t> preference = std::vector<int32_t>(kTasks, 0);
   std::vector<int8_t> task_class = std::vector<int8_t>(kTasks, 0);
@@ -46,18 +43,27 @@ struct Setting {
 
   Setting() {
     for (size_t i = 0; i < kTasks; ++i) {
-      request.push_back(1 + static_cast<int64_t>(draw(3)));
+      for (size_t r = 0; r < resources; ++r) request.push_back(1 + static_cast<int64_t>(draw(3)));
       job.push_back(static_cast<int64_t>(i / kPerBatch));
       gang.push_back(i / kPerBatch % 5 == 0 ? job.back() : kNoGang);
       submit_us.push_back(static_cast<int64_t>(i / kPerBatch) * 60);
       duration_us.push_back(100 + static_cast<int64_t>(draw(300)));
     }
   }
+  std::vector<int64_t> limit() const { return std::vector<int64_t>(kMachines * resources, 6); }
   PreferenceColumns columns() const {
     return {starts, none32, none64, starts, none32, none64, zero, zero, rack};
   }
   PlacingColumns placing() const {
-    return {kTasks, 1, request.data(), 1, 1, preference.data(), 1, gang.data(), 1};
+    return {kTasks,
+            resources,
+            request.data(),
+            static_cast<int64_t>(resources),
+            1,
+            preference.data(),
+            1,
+            gang.data(),
+            1};
   }
 };
 
@@ -75,7 +81,7 @@ class TestAgent {
   TestAgent(const Setting& setting, int64_t index)
       : policy_(any_policy(index)),
         cell_(
-            std::make_shared<StaticCellState>(1, std::vector<int64_t>(kMachines, 6),
+            std::make_shared<StaticCellState>(setting.resources, setting.limit(),
                                               std::vector<int64_t>(kMachines, 0), setting.offsets),
             checks_seqnum_),
         view_(cell_, {0, 1, 2}, index),
@@ -85,7 +91,7 @@ class TestAgent {
         rankings_(draw(2) ? Strategy(AdaptiveStrategy{150})
                           : Strategy(FixedStrategy{PartitionRanking::LatencyFirst}),
                   std::nullopt, setting.task_class),
-        sizes_(setting.request, 1, setting.gang, setting.preference, setting.zero),
+        sizes_(setting.request, setting.resources, setting.gang, setting.preference, setting.zero),
         passed_(sizes_, 800, setting.gang, nullptr),
         queue_({requeues_, 100'000, 100'000, setting.gang, false,
                 requeues_ || draw(2) ? nullptr : &passed_}),
@@ -140,7 +146,7 @@ class TestAgent {
 class World {
  public:
   World()
-      : cell_(kMachines, 1, std::vector<int64_t>(kMachines, 6), setting_.offsets),
+      : cell_(kMachines, setting_.resources, setting_.limit(), setting_.offsets),
         agents_(make_agents(setting_)),
         master_(ObservedCell(cell_), master_settings(), records_),
         workers_(10, setting_.duration_us, setting_.preference, setting_.columns(), 1000, {},
@@ -164,7 +170,7 @@ class World {
       push(up ? 1500 : 700, kMaster, std::make_shared<const MachinesChanged>(changed));
     }
     while (!heap_.empty() && heap_.top().at_us < kEndUs && !is_over()) {
-      const Entry entry = heap_.top();
+      const PendingEvent entry = heap_.top();
       heap_.pop();
       deliver(entry);
     }
@@ -199,7 +205,10 @@ class World {
       OptimisticAgent& agent = agents_[draw(kAgents)]->agent();
       const int64_t now_us = kEndUs + round;
       try {
-        agent.handle(now_us, odd_event(), effects);
+        const EventPtr event = odd_event();
+        agent.handle(now_us, event, effects);
+        if (event->key() == TasksEnded::kType.key())
+          CHECK(as<TasksEnded>(event).request.width() == setting_.resources);
         for (const Effect& effect : effects.list()) {
           if (const auto* start = std::get_if<StartDecision>(&effect)) {
             agent.decide(start->decision + (draw(4) == 0), now_us);
@@ -218,18 +227,6 @@ class World {
   bool lost() const { return lost_; }
 
  private:
-  struct Entry {
-    int64_t at_us;
-    Priority priority;
-    uint64_t sequence;
-    int64_t address;
-    EventPtr event;
-    bool operator<(const Entry& other) const {
-      return std::tie(at_us, priority, sequence) >
-             std::tie(other.at_us, other.priority, other.sequence);
-    }
-  };
-
   static std::vector<std::unique_ptr<TestAgent>> make_agents(const Setting& setting) {
     std::vector<std::unique_ptr<TestAgent>> made;
     for (size_t i = 0; i < kAgents; ++i)
@@ -239,7 +236,7 @@ class World {
 
   MasterSettings master_settings() const {
     MasterSettings made;
-    auto [request, requests] = SharedTable<int64_t>::make(kTasks, 1);
+    auto [request, requests] = SharedTable<int64_t>::make(kTasks, setting_.resources);
     std::ranges::copy(setting_.request, requests);
     made.request = request;
     made.priority = SharedColumn<int32_t>::filled(kTasks, 0);
@@ -259,7 +256,7 @@ class World {
     heap_.push({at_us, event->priority(), ++sequence_, address, std::move(event)});
   }
 
-  void deliver(const Entry& entry) {
+  void deliver(const PendingEvent& entry) {
     if (entry.address >= 0) see(entry.event);
     Effects effects;
     Participant& participant = entry.address == kMaster ? static_cast<Participant&>(master_)
@@ -302,11 +299,14 @@ class World {
 
   template <class T>
   static SharedColumn<T> odd_column() {
-    std::vector<T> values(draw(4));
-    for (T& value : values)
-      value = static_cast<T>(draw(3) ? static_cast<int64_t>(draw(200)) - 20
-                                     : static_cast<int64_t>(draw(uint64_t{1} << 62)));
-    return column(values);
+    return ::odd_column<T>(draw, 180);
+  }
+
+  template <class T>
+  static SharedColumn<T> odd_column_of(size_t rows) {
+    auto [made, values] = SharedColumn<T>::make(rows);
+    for (size_t i = 0; i < rows; ++i) values[i] = static_cast<T>(draw(kTasks + 5)) - 2;
+    return made;
   }
 
   static PartitionDeltaPtr odd_delta() {
@@ -353,12 +353,17 @@ class World {
       case 3: {
         TasksEnded event;
         event.change = static_cast<int64_t>(draw(8)) - 1;
-        event.task = odd_column<int64_t>();
-        event.allocation = odd_column<int64_t>();
-        event.machine = odd_column<int32_t>();
-        const SharedColumn<int64_t> request = odd_column<int64_t>();
-        event.request = {request.data(), request.size(), 1, request.memory()};
-        event.version = odd_column<int64_t>();
+        const size_t rows = draw(4);  // of one length, so that nothing but the contents is odd
+        event.task = odd_column_of<int64_t>(rows);
+        event.allocation = odd_column_of<int64_t>(rows);
+        // one that the view shows, or one to come
+        event.version = SharedColumn<int64_t>::filled(rows, draw(2) ? 1 : 1'000'000);
+        auto [machine, machines] = SharedColumn<int32_t>::make(rows);
+        for (size_t i = 0; i < rows; ++i) machines[i] = static_cast<int32_t>(draw(kMachines + 1));
+        event.machine = machine;
+        auto [request, requests] = SharedTable<int64_t>::make(rows, 1 + draw(3));
+        std::fill_n(requests, request.count(), 1);
+        event.request = request;
         return of(std::move(event));
       }
       case 4: {
@@ -397,16 +402,12 @@ class World {
   }
 
   Setting setting_;
-  Measurements records_{{{"submissions", {4, 8, 8, 8, 8}},
-                         {"ends", {8, 4, 4, 8, 1, 1}},
-                         {"cell", {8, 8, 8, 8}},
-                         {"quota_use", {8, 4, 4, 8}},
-                         {"quota_shares", {8, 4, 4, 8, 8, 8}}}};
+  Measurements records_{kCellTables};
   Cell cell_;
   std::vector<std::unique_ptr<TestAgent>> agents_;
   Master master_;
   WorkerPool workers_;
-  std::priority_queue<Entry> heap_;
+  std::priority_queue<PendingEvent> heap_;
   uint64_t sequence_ = 0;
   std::map<int64_t, int64_t> starts_;  // by task: how often it has run
   std::set<int64_t> ended_;

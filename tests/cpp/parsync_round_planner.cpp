@@ -16,17 +16,6 @@ namespace {
 
 constexpr size_t kMachines = 12, kTasks = 40, kPartitions = 3;
 
-template <class Error, class Call>
-void check_throws(Call call) {
-  bool thrown = false;
-  try {
-    call();
-  } catch (const Error&) {
-    thrown = true;
-  }
-  CHECK(thrown);
-}
-
 struct World {
   std::vector<int64_t> request, gang, task_us, gang_us, gang_size;
   std::vector<int32_t> preference;

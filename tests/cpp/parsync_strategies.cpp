@@ -14,17 +14,6 @@ using agora::PartitionRanking;
 
 namespace {
 
-template <class Error, class Call>
-void check_throws(Call call) {
-  bool thrown = false;
-  try {
-    call();
-  } catch (const Error&) {
-    thrown = true;
-  }
-  CHECK(thrown);
-}
-
 void check_rankings() {
   const agora::AdaptiveStrategy adaptive{800};
   const agora::FixedStrategy fixed{PartitionRanking::FreshestPreferred};

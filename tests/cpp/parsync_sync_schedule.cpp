@@ -29,17 +29,6 @@ constexpr size_t kPartitions = 6;
 constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 
-template <class Error, class Call>
-void check_throws(Call call) {
-  bool thrown = false;
-  try {
-    call();
-  } catch (const Error&) {
-    thrown = true;
-  }
-  CHECK(thrown);
-}
-
 // Answers from a list, whose k-th entry is the k-th synchronisation; keeps what it is asked.
 class Scripted final : public agora::PeriodicSync {
  public:

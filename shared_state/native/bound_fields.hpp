@@ -140,6 +140,7 @@ PyObject* get_field(PyObject* self, void*) {
   }
   try {
     const T& of = *nanobind::inst_ptr<T>(self);
+    complete(of);
     return BoundValue<FieldValue<T, at>>::to(of.*field_at<T, at>().member).release().ptr();
   } catch (nanobind::python_error& error) {
     error.restore();
@@ -217,6 +218,8 @@ bool equal_values(const std::vector<T>& left, const std::vector<T>& right) {
 
 template <class T>
 bool equal_structs(const T& left, const T& right) {
+  complete(left);
+  complete(right);
   return std::apply(
       [&](const auto&... field) {
         return (equal_values(left.*field.member, right.*field.member) && ...);

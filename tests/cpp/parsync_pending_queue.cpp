@@ -380,6 +380,6 @@ void test_memory_is_kept() {
 int main() {
   test_illegal_orders();
   test_memory_is_kept();
-  for (uint64_t seed = 1; seed <= 1000; ++seed) Run(seed).play();
+  for (uint64_t seed = 1; seed <= tries(250); ++seed) Run(seed).play();
   return EXIT_SUCCESS;
 }

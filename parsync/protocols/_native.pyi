@@ -146,8 +146,6 @@ class SinglePartitionSync(SyncPolicy):
 class EveryAttemptSync(SyncPolicy):
     def __init__(self, context: SyncContext) -> None: ...
 
-MOST_TOGETHER: int
-
 class SyncSchedule:
     def __init__(self, policy: AnySyncPolicy, partitions: int) -> None: ...
     @property
@@ -239,4 +237,18 @@ class OptimisticAgent(NativeParticipant):
     def activity(self) -> int: ...
 
 # The other classes have faces, which carry the types.
+# (preference int32[T], task int64[n], tasks and squares int64[sets], changed in place)
+def add_tasks(preference: Int32, task: Int64, tasks: Int64, squares: Int64) -> None: ...
+
+# The same, with a bit of each task reported, uint8[ceil(T / 8)], and the version of each sum,
+# int64[sets] -> the last version.
+def add_report(
+    preference: Int32,
+    task: Int64,
+    reported: NDArray[np.uint8],
+    tasks: Int64,
+    squares: Int64,
+    version: Int64,
+    last: int,
+) -> int: ...
 def __getattr__(name: str) -> Any: ...

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core._native import NativeParticipant, PassedOver, QueuedTasks, QuotaAccount
+from parsync.core._native import NativeParticipant, QueuedTasks, QuotaAccount, SkippedUnits
 from parsync.core.events import SyncReply
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.measurements import Measurements
@@ -89,7 +89,7 @@ class AgentQueue(PendingQueue):
         attempts_max_unplaced: int,
         gang: Int64 | None,
         whole_queue: bool,
-        passed: PassedOver | None,
+        skipped: SkippedUnits | None,
         account: QuotaAccount | None,
         priority: Int32 | None,
         is_own_limit: bool,

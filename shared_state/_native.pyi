@@ -1,4 +1,4 @@
-# The compiled module (shared_state/native). Of the cell, the view and random numbers, the faces
+# The compiled module (shared_state/native). Of the cell, the view and random numbers, the modules
 # (cell.py, view.py, random.py) carry the types.
 from typing import Any
 

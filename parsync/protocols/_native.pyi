@@ -236,7 +236,7 @@ class OptimisticAgent(NativeParticipant):
     @property
     def activity(self) -> int: ...
 
-# The other classes have faces, which carry the types.
+# The other classes have Python modules, which carry the types.
 # (preference int32[T], task int64[n], tasks and squares int64[sets], changed in place)
 def add_tasks(preference: Int32, task: Int64, tasks: Int64, squares: Int64) -> None: ...
 

@@ -85,7 +85,7 @@ class BoundColumn {
   size_t length_ = 0;
 };
 
-// The face of QueuedTasks.
+// The Python class of QueuedTasks.
 struct BoundQueuedTasks {
   explicit BoundQueuedTasks(QueuedTasks tasks)
       : task(std::move(tasks.task)),

@@ -1,4 +1,4 @@
-// A named member of a struct: from the list of them, encoder and Python face are made, so that a
+// A named member of a struct: from the list of them, encoder and Python class are made, so that a
 // struct is described once.
 //
 //   struct Point { int64_t x, y;

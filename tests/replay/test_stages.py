@@ -1,6 +1,5 @@
 """The stages of a run with live runs besides: all arms in virtual time first, which is the first
-paired seed, then the live runs, which stand apart; a report can be opened meanwhile, and nothing is
-lost."""
+paired seed, then the separate live runs; a report can be opened meanwhile, and nothing is lost."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ agora::PartitionDelta snapshot(int32_t partition, int64_t version, int64_t at_us
     is_up[i] = draw(4) != 0;
     for (size_t r = 0; r < 2; ++r) amounts[2 * i + r] = static_cast<int8_t>(draw(10));
   }
-  return {partition, 0, version, at_us, row, used, up, std::nullopt};
+  return {partition, 0, version, at_us, row, used, up, std::nullopt, nullptr, {}};
 }
 
 agora::SyncReply reply_of(int64_t epoch, const std::vector<agora::PartitionDelta>& deltas) {

@@ -274,7 +274,7 @@ class Harness {
 
 // A machine loaded beyond what a byte holds makes the column wide, and shows what it showed.
 void a_cell_widens_when_it_must() {
-  const std::vector<int64_t> limit{127, 3}, offsets{0, 2};
+  const std::vector<int64_t> limit{126, 3}, offsets{0, 2};
   Cell cell(2, 1, limit, offsets);
   CHECK(cell.is_narrow());
   for (int64_t task = 0; task < 2; ++task) {

@@ -40,22 +40,25 @@ class RankedRows {
   // Filling: add() each row, then build().
   void add(const RankedRow& row) { rows_.push_back(row); }
   void build() {
-    std::make_heap(rows_.begin(), rows_.end(), later);
+    std::make_heap(rows_.begin(), rows_.end(), Later{});
     built_ = true;
   }
   void push(const RankedRow& row) {
     rows_.push_back(row);
-    std::push_heap(rows_.begin(), rows_.end(), later);
+    std::push_heap(rows_.begin(), rows_.end(), Later{});
   }
   bool empty() const { return rows_.empty(); }
   const RankedRow& first() const { return rows_.front(); }
   void pop() {
-    std::pop_heap(rows_.begin(), rows_.end(), later);
+    std::pop_heap(rows_.begin(), rows_.end(), Later{});
     rows_.pop_back();
   }
 
  private:
-  static bool later(const RankedRow& a, const RankedRow& b) { return before(b, a); }
+  // (an object, so that the heap's loops compare without a call)
+  struct Later {
+    bool operator()(const RankedRow& a, const RankedRow& b) const { return before(b, a); }
+  };
 
   std::vector<RankedRow> rows_;
   bool built_ = false;

@@ -166,8 +166,8 @@ def test_a_lost_connection_is_made_again_to_the_process_that_takes_the_place(
     port = ports.CellPort(cell)
     port.step(b"one")
     listener = cell.listener
-    assert listener is not None and port._steps._direct is not None
-    port._steps._direct._socket.shutdown(socket.SHUT_RDWR)  # as when the process is killed
+    assert listener is not None and port.steps._direct is not None
+    port.steps._direct._socket.shutdown(socket.SHUT_RDWR)  # as when the process is killed
     listener.close()
     with pytest.raises(Unavailable, match="lost the connection"):
         port.step(b"two")

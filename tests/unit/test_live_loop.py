@@ -163,9 +163,9 @@ class SlowSteps:
         self.begun: list[int] = []
         self.answer: list[tuple[int, Event]] | None = None
 
-    def begin(self, sends: Iterable[Send]) -> None:
+    def begin(self, messages: Iterable[tuple[int, Event]]) -> None:
         self.answer = None
-        self.begun.append(len(list(sends)))
+        self.begun.append(len(list(messages)))
 
     def received(self) -> list[tuple[int, Event]] | None:
         return self.answer
@@ -260,7 +260,7 @@ def test_a_step_goes_over_the_connection_and_its_answer_wakes_the_loop() -> None
 
     steps = BackgroundSteps(StepClient(CORE, 0, 1, call), pipe, wake)
     for number in (1, 2):
-        steps.begin([Send(MASTER, SampleDue(number))])
+        steps.begin([(MASTER, SampleDue(number))])
         assert Step.of(CORE, pipe.requests[-1]).messages == ((MASTER, SampleDue(number)),)
         assert steps.received() is None and not wake.wait(0.01)
         pipe.answer(encode(((1, encode(SampleDue(7))),)))
@@ -278,7 +278,7 @@ def test_a_step_whose_answer_does_not_come_is_repeated_as_it_was() -> None:
 
     client = StepClient(CORE, 0, 1, call)
     steps = BackgroundSteps(client, pipe, wake)
-    steps.begin([Send(MASTER, SampleDue(1))])
+    steps.begin([(MASTER, SampleDue(1))])
     pipe.broken = True
     assert steps.received() is None
     assert wake.wait(10) and steps.received() == []
@@ -332,8 +332,8 @@ def test_a_decision_is_delivered_no_earlier_than_its_time() -> None:
     runtime = ActorRuntime({0: agent}, {0: agent}, ADDRESSES, clock, ignore_record, not_logged)
     runtime.start()
     runtime.advance()
-    for request in runtime.take_outgoing(0):
-        for effect in master.handle(0, request.event):
+    for _, request in runtime.take_outgoing(0):
+        for effect in master.handle(0, request):
             if isinstance(effect, Send) and isinstance(effect.event, SyncReply):
                 runtime.deliver(0, effect.event)
     task = assembly.workload.arrival_rows[:3]
@@ -403,8 +403,8 @@ def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_othe
     master.handle(0, Started(0))
     runtime.start()
     runtime.advance()
-    for send in runtime.take_outgoing(0):
-        for effect in master.handle(0, send.event):
+    for _, sent in runtime.take_outgoing(0):
+        for effect in master.handle(0, sent):
             if isinstance(effect, Send) and effect.to == 0:
                 runtime.deliver(0, effect.event)
     runtime.advance()

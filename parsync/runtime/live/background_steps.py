@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from parsync.core.effects import Send
 from parsync.core.event import Event
 from parsync.runtime.live.background_calls import BackgroundCalls, Connection
 from parsync.runtime.live.steps import StepClient
@@ -36,11 +35,11 @@ class BackgroundSteps:
         """The number of the last step."""
         return self._client.number
 
-    def begin(self, sends: Iterable[Send]) -> None:
+    def begin(self, messages: Iterable[tuple[int, Event]]) -> None:
         """As Steps.begin."""
         assert not self._under_way
         self._under_way = True
-        self._calls.begin(self._client.request(sends))
+        self._calls.begin(self._client.request(messages))
 
     def received(self) -> Messages | None:
         """As Steps.received."""
@@ -53,17 +52,17 @@ class BackgroundSteps:
             raise
         return None if reply is None else self._take(reply)
 
-    def last(self, sends: Iterable[Send], give_up_s: float) -> Messages:
+    def last(self, messages: Iterable[tuple[int, Event]], give_up_s: float) -> Messages:
         """Wait for the step under way, if there is one, and for one more. Returns what both
         brought. Errors as StepClient.step.
 
         Args:
-            sends: The messages of the last step.
+            messages: Those of the last step.
             give_up_s: How long a step is repeated.
         """
         self._client.give_up_s = give_up_s
         earlier = self._take(self._calls.wait()) if self._under_way else []
-        self.begin(sends)
+        self.begin(messages)
         return earlier + self._take(self._calls.wait())
 
     def _take(self, reply: bytes) -> Messages:

@@ -66,7 +66,7 @@ class CoordinatorHost:
             inputs.assembly.addresses,
             self._clock,
             ignore_record,
-            self._log.handled,
+            log=self._log,
         )
         self._load = LoadMeter(COORDINATOR, ignore_record)  # it is in nobody's way
         self._plan = plan

@@ -16,7 +16,6 @@ from typing import Any, Protocol
 import msgpack
 
 from parsync.core.codec import Codec, decode
-from parsync.core.effects import Send
 from parsync.core.event import Event
 from shared_state.errors import AgoraError
 
@@ -98,7 +97,7 @@ class Steps(Protocol):
         """The number of the last step."""
         ...
 
-    def begin(self, sends: Iterable[Send]) -> None:
+    def begin(self, messages: Iterable[tuple[int, Event]]) -> None:
         """Begin a step that hands these messages to the cell. None is under way."""
         ...
 
@@ -146,7 +145,7 @@ class StepClient:
         self._begun = 0.0  # the last step
         self._repeats_before = 0
 
-    def step(self, sends: Iterable[Send]) -> list[tuple[int, Event]]:
+    def step(self, messages: Iterable[tuple[int, Event]]) -> list[tuple[int, Event]]:
         """Hand messages to the cell, and wait for its answer.
 
         Returns:
@@ -156,15 +155,14 @@ class StepClient:
             ActorLost: The cell stays away for give_up_s.
             Replaced: The cell knows a later epoch of this host.
         """
-        return self.messages(self.carry_out(self.request(sends)))
+        return self.messages(self.carry_out(self.request(messages)))
 
-    def request(self, sends: Iterable[Send]) -> bytes:
+    def request(self, messages: Iterable[tuple[int, Event]]) -> bytes:
         """Begin a step that hands these messages to the cell. Returns its bytes."""
         self.number += 1
         self._begun = time.monotonic()
         self._repeats_before = self.repeats
-        messages = tuple((send.to, send.event) for send in sends)
-        return Step(self._host, self._epoch, self.number, messages).to_bytes(self._codec)
+        return Step(self._host, self._epoch, self.number, tuple(messages)).to_bytes(self._codec)
 
     def lost(self) -> None:
         """Take note that a first attempt, made without carry_out(), has failed."""

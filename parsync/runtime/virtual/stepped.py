@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from parsync.core.addresses import ARRIVALS, COORDINATOR, WORKERS, is_beside_cell
-from parsync.core.effects import Effect, Send
+from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.participant import Decider, Participant
 from parsync.runtime.assembly import Assembly
@@ -120,10 +120,10 @@ class _DrawnSteps:
         self.number = 0
         self.under_way: Messages = []  # to the cell, or back
 
-    def begin(self, sends: Iterable[Send]) -> None:
+    def begin(self, messages: Iterable[tuple[int, Event]]) -> None:
         """As Steps.begin."""
         self.number += 1
-        self.under_way = [(send.to, send.event) for send in sends]
+        self.under_way = list(messages)
         round_trip_us = self._round_trip.next()
         there_us = round_trip_us // 2
         at_us = self._process.clock.us + there_us

@@ -245,6 +245,43 @@ class ActorLoop:
     @property
     def event(self) -> Event | None: ...
 
+class CellLoop:
+    def __init__(
+        self, participants: Mapping[int, Participant], addresses: Iterable[int]
+    ) -> None: ...
+    now_us: int
+    def replace(self, participants: Mapping[int, Participant]) -> None: ...
+    def start(
+        self,
+        event: Event,
+        at_us: int,
+        rest: Callable[[int, int, list[Effect]], None],
+        outgoing: Callable[[int, Event], None],
+        unknown: Callable[[int, Event], None],
+        digest: EffectsDigest | None,
+        on_placed: Callable[[Event], None] | None,
+        on_handled: Callable[[int, Event, list[Effect]], None] | None,
+    ) -> None: ...
+    def run(
+        self,
+        messages: Iterable[tuple[int, Event]],
+        at_us: int,
+        rest: Callable[[int, int, list[Effect]], None],
+        outgoing: Callable[[int, Event], None],
+        unknown: Callable[[int, Event], None],
+        digest: EffectsDigest | None,
+        on_placed: Callable[[Event], None] | None,
+        on_handled: Callable[[int, Event, list[Effect]], None] | None,
+    ) -> None: ...
+    def send(self, to: int, event: Event, sender: int) -> None: ...
+    def set_timer(self, at_us: int, event: Event, address: int) -> None: ...
+    def timers(self) -> tuple[int, tuple[Any, ...]]: ...
+    def restore_timers(self, state: tuple[int, tuple[Any, ...]]) -> None: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def event(self) -> Event | None: ...
+
 class EventQueue:
     def __init__(self, message_us: int, beside_cell: frozenset[int]) -> None: ...
     def send(self, now_us: int, to: int, event: Event, sender: int) -> None: ...

@@ -42,6 +42,15 @@ class EffectsDigest {
     encoder_.pack(event, bytes_);
     hash_.update(bytes_);
   }
+  // Two numbers and an event.
+  void add(int64_t first, int64_t second, const Event& event) {
+    bytes_.clear();
+    msgpack::put_array_head(bytes_, 3);
+    msgpack::put_integer(bytes_, first);
+    msgpack::put_integer(bytes_, second);
+    event.encode(encoder_, bytes_);
+    hash_.update(bytes_);
+  }
   // A message to another process: the address and the length of its bytes, then these. Returns
   // them.
   nanobind::bytes add_outgoing(int64_t to, nanobind::handle event) {

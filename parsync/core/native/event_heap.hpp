@@ -40,6 +40,17 @@ class EventHeap {
     return entry;
   }
 
+  void clear() { entries_.clear(); }
+
+  // How many were ever added. The sequence of an entry is its number among them.
+  uint64_t added() const { return added_; }
+  // Puts entries back, in any order, and goes on counting from `added`.
+  void restore(std::vector<Entry> entries, uint64_t added) {
+    entries_ = std::move(entries);
+    std::make_heap(entries_.begin(), entries_.end(), IsLater{});
+    added_ = added;
+  }
+
   // All of them, in order.
   std::vector<const Entry*> in_order() const {
     std::vector<const Entry*> entries;

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 void bind_actor_loop(nanobind::module_& module);
+void bind_cell_loop(nanobind::module_& module);
 void bind_encoder(nanobind::module_& module);
 void bind_event_queue(nanobind::module_& module);
 void bind_events(nanobind::module_& module);
@@ -16,6 +17,7 @@ NB_MODULE(_native, module) {
   bind_encoder(module);
   bind_event_queue(module);
   bind_actor_loop(module);
+  bind_cell_loop(module);
   bind_participants(module);
   bind_queue_parts(module);
 }

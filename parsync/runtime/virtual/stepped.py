@@ -28,7 +28,7 @@ from parsync.runtime.audit import RunAudit
 from parsync.runtime.calibration import Calibration, Draws
 from parsync.runtime.effects import RecordListener
 from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
-from parsync.runtime.live.cell_side import CellSideLoop
+from parsync.runtime.live.cell_side import CellSideLoop, HandledListener
 from parsync.runtime.live.load_meter import LoadMeter
 from parsync.runtime.live.loop import HostLoop, Ticks
 from parsync.runtime.live.plan import LiveOptions, plan_run
@@ -90,7 +90,11 @@ class _Cell(CellSideLoop):
         self._on_event = on_event
         self.outbox: defaultdict[int, Messages] = defaultdict(list)
 
-    def handled(self, address: int, event: Event, effects: list[Effect]) -> None:
+    @property
+    def handled_listener(self) -> HandledListener:
+        return self._handled
+
+    def _handled(self, address: int, event: Event, effects: list[Effect]) -> None:
         self._on_event(address, self.now_us, event, effects)
 
     def outgoing(self, to: int, event: Event) -> None:

@@ -381,6 +381,8 @@ def test_waits_are_from_submission_to_the_agent_and_from_decision_to_step() -> N
     assert meter.waited.claim_us == 2 * 700
     assert meter.waited.mean_us == (10_000 + 1_400) / 3
     assert StepWaitRecorder(none).waited.mean_us is None
+    with pytest.raises(IndexError, match="task 3 of 3"):
+        meter.handled(7_000, TasksSubmitted(np.array([3])), [])
 
 
 def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_other() -> None:

@@ -116,8 +116,7 @@ void ActorLoop::handle(int64_t address, EventPtr event, const Calls& calls) {
       if (calls.log && calls.log->append(address, now_us, *event_, effects) >= kBufferBytes)
         call(calls.write_log);
       if (calls.waits) note_waits(*calls.waits, now_us, *event_, effects);
-      if (!calls.on_handled.is_none())
-        call(calls.on_handled, number(address), time, face, effects);
+      if (!calls.on_handled.is_none()) call(calls.on_handled, number(address), time, face, effects);
     }
     call(calls.rest, time, number(address), effects);
   }

@@ -35,8 +35,8 @@ void bind_actor_loop(nb::module_& module) {
       .def(
           "__init__",
           [](StepWaits* self, nb::handle submit_us) {
-            new (self) StepWaits(agora::BoundValue<agora::SharedColumn<int64_t>>::from(
-                submit_us, "submit_us"));
+            new (self) StepWaits(
+                agora::BoundValue<agora::SharedColumn<int64_t>>::from(submit_us, "submit_us"));
           },
           nb::arg("submit_us"))
       .def(
@@ -92,9 +92,10 @@ void bind_actor_loop(nb::module_& module) {
       .def("handle_messages", &run_loop<&ActorLoop::handle_messages>, nb::arg("now_us"),
            nb::arg("rest"), nb::arg("on_decision"), nb::arg("log").none(),
            nb::arg("write_log").none(), nb::arg("waits").none(), nb::arg("on_handled").none())
-      .def("take_outgoing",
-           [](ActorLoop& self, int64_t rotation) { return listed(self.take_outgoing(rotation)); },
-           nb::arg("rotation"))
+      .def(
+          "take_outgoing",
+          [](ActorLoop& self, int64_t rotation) { return listed(self.take_outgoing(rotation)); },
+          nb::arg("rotation"))
       .def("messages", [](const ActorLoop& self) { return listed(self.messages()); })
       .def_prop_ro("next_due_us", &ActorLoop::next_due_us)
       .def_prop_ro("unhandled", &ActorLoop::unhandled)

@@ -129,8 +129,8 @@ class BoundParticipant {
   nanobind::object records_;
 };
 
-// A participant that handles events in native code; null of any other. A subclass in Python may have
-// a handle() of its own.
+// A participant that handles events in native code; null of any other. A subclass in Python may
+// have a handle() of its own.
 inline BoundParticipant* native_of(nanobind::handle participant) {
   BoundParticipant* native = nullptr;
   if (!nanobind::try_cast(participant, native, false) || !native) return nullptr;

@@ -1,5 +1,5 @@
-// What native participants ask for, carried out under every runtime. A runtime's clock and transport
-// are its own. What is Python's business, such as records and refusals, is done by
+// What native participants ask for, carried out under every runtime. A runtime's clock and
+// transport are its own. What is Python's business, such as records and refusals, is done by
 // parsync/runtime/effects.py, which also carries out the effects of Python participants.
 #pragma once
 

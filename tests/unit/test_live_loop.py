@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import resource
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -303,6 +305,35 @@ def test_a_last_step_waits_for_the_one_under_way() -> None:
 
     pipe.begin = begin  # type: ignore[method-assign]
     assert steps.last([], 5.0) == [(1, SampleDue(7)), (1, SampleDue(8))]
+
+
+@pytest.fixture
+def many_descriptors() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(4096, hard)), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("least", [3, 2000])
+def test_a_sleep_ends_when_a_watched_descriptor_can_be_read(
+    least: int, many_descriptors: None
+) -> None:
+    wake = Waker()
+    read, write = os.pipe()
+    watched = fcntl.fcntl(read, fcntl.F_DUPFD, least)
+    wake.watch(watched)
+    assert not wake.wait(0.001)
+    os.write(write, b"1")
+    assert wake.wait(10) and wake.wait(10), "until it is read"
+    wake.set()
+    os.read(watched, 10)
+    assert wake.wait(10) and not wake.wait(0.001)
+    wake.watch(None)
+    os.write(write, b"2")
+    assert not wake.wait(0.001), "nobody watches it any more"
+    for descriptor in (read, write, watched):
+        os.close(descriptor)
 
 
 def test_a_sleep_ends_when_another_thread_wakes_it() -> None:

@@ -130,8 +130,10 @@ class DirectCaller:
     def call(self, request: bytes) -> bytes:
         """The reply to a request. Errors as reply()."""
         self.begin(request)
+        poll = select.poll()
+        poll.register(self.descriptor, select.POLLIN)
         while (reply := self.reply()) is None:
-            select.select((self.descriptor,), (), (), max(0.0, self._deadline - time.monotonic()))
+            poll.poll(max(0.0, self._deadline - time.monotonic()) * 1000)
         return reply
 
     def begin(self, request: bytes) -> None:

@@ -7,12 +7,14 @@ import os
 import select
 import weakref
 
+FD_SETSIZE = 1024  # select() takes descriptors below
+
 
 class Waker:
     """Lets one loop sleep until a time is over, another thread wakes it, or a reply has come.
 
-    Sleeps are as short as a timer of 300 us. `select` takes such times; `poll` and `epoll` take
-    milliseconds.
+    Sleeps are as short as a timer of 300 us. `select` takes such times; `poll`, which takes every
+    descriptor, rounds them up to milliseconds.
     """
 
     def __init__(self) -> None:
@@ -33,7 +35,13 @@ class Waker:
 
     def wait(self, timeout_s: float) -> bool:
         """Sleep. Returns whether something has woken the loop before the time was over."""
-        readable, _, _ = select.select(self._watched, (), (), timeout_s)
+        if max(self._watched) < FD_SETSIZE:
+            readable, _, _ = select.select(self._watched, (), (), timeout_s)
+        else:
+            poll = select.poll()
+            for descriptor in self._watched:
+                poll.register(descriptor, select.POLLIN)
+            readable = [descriptor for descriptor, _ in poll.poll(timeout_s * 1000)]
         if self._read in readable:
             os.read(self._read, 4096)
         return bool(readable)

@@ -29,7 +29,7 @@ export RAY_USAGE_STATS_ENABLED := 0
 export RAY_worker_niceness := 0
 
 .PHONY: setup copied help native run test test-long check lint format types unit cpp-test cpu-test
-.PHONY: ray-test bench clean
+.PHONY: ray-test bytecode bench clean
 
 setup: $(VENV)/.ready native
 
@@ -89,7 +89,7 @@ unit:
 cpp-test: setup
 	$(CMAKE) -S . -B build/asan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAGORA_SANITIZE=address
 	$(BUILD) build/asan
-	$(CTEST) --test-dir build/asan --output-on-failure --parallel 2
+	$(LONG) $(CTEST) --test-dir build/asan --output-on-failure --parallel 2
 	$(CMAKE) -S . -B build/tsan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAGORA_SANITIZE=thread
 	$(BUILD) build/tsan --target flowsolver_race flowsolver_racer_threads flowsolver_cancel
 	$(CTEST) --test-dir build/tsan --output-on-failure \
@@ -106,12 +106,19 @@ test-long: setup lint
 	$(PY) -m tests.mutation_check
 
 PROFILE := push
-cpu-test: setup
+# tests/cpp/check.hpp
+LONG := $(if $(filter long,$(PROFILE)),AGORA_TEST_LONG=1)
+cpu-test: bytecode
 	nice -n 5 $(MAKE) types cpp-test
 	nice -n 5 $(PYTEST) --hypothesis-profile=$(PROFILE) tests/replay tests/properties tests/unit
 
+# Tests start hundreds of processes. Where Python is told to write no bytecode (as images of
+# containers like to), each would compile the same modules: a sixth of its start.
+bytecode: setup
+	@$(PY) -m compileall -q flowsolver shared_state schedulers parsync experiments tests/fixtures
+
 # Two processes. All tests that use the embedded Ray run in one of them (tests/ray/conftest.py).
-ray-test: setup
+ray-test: bytecode
 	$(PY) -m pytest -q --numprocesses 2 --dist loadfile tests/ray
 
 bench: setup

@@ -193,7 +193,7 @@ def arm_result(
     """An arm's run in figures.
 
     Args:
-        config: The run's; of a live run that stands apart, RunConfig.of_live_runs().
+        config: The run's; of a separate live run, RunConfig.of_live_runs().
         seeds: The seeds of all arms, by seed and arm name.
     """
     arm, live = run.arm, run.live

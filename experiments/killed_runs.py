@@ -163,7 +163,7 @@ class _Found:
                 self._seeds[kept.seed] = kept.arms
 
     def take(self, arm: ArmConfig, slug: str) -> None:
-        """The next arm of the configuration, or the next live run that stands apart."""
+        """The next arm of the configuration, or the next separate live run."""
         folder = self._directory / "arms" / slug
         if not folder.is_dir():
             self._not_live += slug in self._of_live

@@ -8,7 +8,7 @@ A run directory holds
     figures/               one PNG and one SVG per figure
     workload/              tasks, machines and what else the arms were given, as Parquet
                            (parsync.workload.tables)
-    arms/<slug>/           of each arm, and of each live run that stands apart:
+    arms/<slug>/           of each arm, and of each separate live run:
                            <table>.parquet for every table of parsync.metrics.tables, or of one of
                            its protocols, that got rows;
                            series.npz: time series and histograms the figures are drawn from

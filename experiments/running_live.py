@@ -61,7 +61,7 @@ def run_arm_live(
     """Run one arm in real time.
 
     Args:
-        config: The run's; of a live run that stands apart, RunConfig.of_live_runs().
+        config: The run's; of a separate live run, RunConfig.of_live_runs().
         directory: Receives its measurements, and its logs in directory/log for `agora replay`.
         held: Receives the actors of the last arm, which live as long as the list; None to end them.
     """

@@ -72,7 +72,7 @@ class Stages:
         runs: The runs that the arms are compared by, of those that have ended, by name.
         live_runs: The separate live runs, likewise.
         seeds: The figures of the paired seeds, by seed and name of the arm.
-        before_live: Called before the first live run that stands apart.
+        before_live: Called before the first separate live run.
         broken: Why runs ended of which a scheduler broke its contract.
         doing: Why the run is partial if it is interrupted now.
     """
@@ -132,19 +132,19 @@ class Stages:
             StageFailed: An arm was interrupted, or cannot go on.
             KeyboardInterrupt: A stop signal was received between two arms.
         """
-        config, apart = self._config, bool(self._live)
-        if apart:
+        config, separate = self._config, bool(self._live)
+        if separate:
             self._all_in_virtual_time()
         alone = self._live or list(config.arms)
         workload = self._workload
-        if apart:
+        if separate:
             config, workload = self._of_live, self._live_workload()
             self.before_live()
         for number, arm in enumerate(alone, start=1):
             self.doing = f"'{arm.name}': interrupted"
             cell = f" on {config.live.machines:,} machines" if config.live.machines else ""
-            title = f"{number}/{len(alone)} {arm.name}{f', live{cell}' if apart else ''}"
-            slug = (self._live_slug if apart else self._slug)[arm.name]
+            title = f"{number}/{len(alone)} {arm.name}{f', live{cell}' if separate else ''}"
+            slug = (self._live_slug if separate else self._slug)[arm.name]
             job = Job(arm, self._run_arm, self._folder(slug))
             interruption, report = self._interruption, self._report
             self._ended(run_and_show(config, job, workload, title, report, interruption))
@@ -184,10 +184,10 @@ class Stages:
     def _ended(self, run: ArmRun) -> None:
         """Keep what a run of an arm came to."""
         name = run.arm.name
-        apart = run.live and bool(self._live)
-        (self.live_runs if apart else self.runs)[name] = run
+        separate = run.live and bool(self._live)
+        (self.live_runs if separate else self.runs)[name] = run
         if run.broken:
-            where = ", live" if apart else ""
+            where = ", live" if separate else ""
             self.broken.append(f"'{name}'{where}: {run.stopped}")
         elif run.stopped:
             status = self._interruption.exit_status if run.interrupted else BAD_INPUT
@@ -195,7 +195,7 @@ class Stages:
         elif not run.live and (self._live or self._config.seeds > 1):
             self._of_seed(self._config.seed, name, figures_of_run(run, self._workload))
         config, slug = self._config, self._slug[name]
-        if apart:
+        if separate:
             config, slug = self._of_live, self._live_slug[name]
         result = self._results.of(config, run)
         keep_arm(self._directory, result, slug, self._facts, self._version, run.stopped)

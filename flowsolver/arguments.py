@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,9 +20,11 @@ def as_int64(name: str, values: ArrayLike) -> Int64Array:
         ValueError: if they are not integers, do not fit 64 bits, or have several dimensions.
             Booleans are not integers here.
     """
+    if _is_column(values):
+        return values
     array = _as_column(name, values)
     if array.dtype == INT64 and array.flags.c_contiguous:
-        return array  # nearly always: single changes are made in a few microseconds
+        return array
     if array.dtype.kind == "b":
         raise ValueError(f"{name} holds booleans, expected integers")
     return _converted(name, array)
@@ -38,6 +41,8 @@ def as_ids(name: str, values: ArrayLike, num_ids: Callable[[], int]) -> Int64Arr
     Raises:
         ValueError: as `as_int64`, and for a mask of another length.
     """
+    if _is_column(values):
+        return values
     array = _as_column(name, values)
     if array.dtype == INT64 and array.flags.c_contiguous:
         return array
@@ -52,7 +57,7 @@ def as_ids(name: str, values: ArrayLike, num_ids: Callable[[], int]) -> Int64Arr
 
 def broadcast(name: str, values: ArrayLike, length: int) -> Int64Array:
     """As `as_int64`; a single value is repeated to `length`."""
-    array = as_int64(name, values)
+    array = values if _is_column(values) else as_int64(name, values)
     return np.full(length, array[0], dtype=np.int64) if array.size == 1 and length != 1 else array
 
 
@@ -82,6 +87,8 @@ def as_budget(max_operations: int | None, max_seconds: float | None) -> tuple[in
         TypeError: for a value that is not a number.
         ValueError: for a negative number.
     """
+    if max_operations is None and max_seconds is None:
+        return -1, -1.0
     for name, value, kind, expected in (
         ("max_operations", max_operations, (int, np.integer), "an integer"),
         ("max_seconds", max_seconds, (int, float, np.integer, np.floating), "a number"),
@@ -96,6 +103,17 @@ def as_budget(max_operations: int | None, max_seconds: float | None) -> tuple[in
     return (
         -1 if max_operations is None else min(int(max_operations), int(most)),
         -1.0 if max_seconds is None else float(max_seconds),
+    )
+
+
+def _is_column(values: ArrayLike) -> TypeGuard[Int64Array]:
+    """Whether values are as native code takes them. They nearly always are, and a round makes a
+    dozen changes of a few microseconds each."""
+    return (
+        values.__class__ is np.ndarray
+        and values.dtype is INT64
+        and values.ndim == 1
+        and values.flags.c_contiguous
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from schedulers import _native
 from schedulers.capability import Capability
 from schedulers.constraints import PlacementConstraints
 from schedulers.greedy.base import GreedyScheduler, NativePlanner
@@ -190,8 +191,7 @@ class CheckedScheduler:
             raise self.broken("plan_and_claim(): expected the claims of one plan in the view")
         if claimed.plan.partitions_scanned is None:
             scanned = len(task) * len(context.partition_order)
-            plan = replace(claimed.plan, partitions_scanned=scanned)
-            return claimed._replace(plan=plan)
+            return claimed._replace(plan=claimed.plan.having_scanned(scanned))
         return claimed
 
     @property
@@ -223,7 +223,7 @@ class CheckedScheduler:
             raise self.broken(rule)
         if plan.partitions_scanned is None:
             scanned = len(tasks) * len(context.partition_order)
-            plan = replace(plan, partitions_scanned=scanned)
+            plan = plan.having_scanned(scanned)
         return _read_only(plan, tasks)
 
     def tasks_considered(self, plan: Plan) -> int:
@@ -257,7 +257,7 @@ class CheckedScheduler:
         finally:
             self.calling = ""
         is_column = task.__class__ is np.ndarray and task.dtype == np.int64 and task.ndim == 1
-        if not is_column or (len(task) and not 0 <= task.min() <= task.max() < len(self._table)):
+        if not is_column or _native.first_outside(task, 0, len(self._table) - 1) >= 0:
             raise self.broken("take_new(): expected the ids of tasks, int64[n]")
         return task
 

@@ -45,6 +45,8 @@ class EntryPointGroup(Generic[Spec]):
     spec: type[Spec]
     wrong: Callable[[Spec], str] = lambda _: ""
     aliases: Mapping[str, str] = field(default_factory=dict)
+    # specs found right, by kind: an arm asks for dozens when it is set up, a hundred checks each
+    _right: dict[str, Spec] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def kinds(self) -> tuple[str, ...]:
         """The names of all kinds, ascending, without aliases. AgoraError if two packages register
@@ -86,6 +88,9 @@ class EntryPointGroup(Generic[Spec]):
             raise AgoraError(
                 f"{self.what} {kind!r}: cannot load {location}: {cause(error)}"
             ) from error
+        right = self._right.get(kind)
+        if right is not None and right is spec:
+            return right
         if not isinstance(spec, self.spec) or getattr(spec, "kind", None) != kind:
             raise AgoraError(
                 f"{self.what} {kind!r}: {location} is not a {self.spec.__name__} of that kind"
@@ -93,6 +98,7 @@ class EntryPointGroup(Generic[Spec]):
         wrong = self.wrong(spec)
         if wrong:
             raise AgoraError(f"{self.what} {kind!r}: {location}: {wrong}")
+        self._right[kind] = spec
         return spec
 
     def _locations(self) -> dict[str, str]:

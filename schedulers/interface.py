@@ -167,6 +167,23 @@ class Plan:
     retry_at_us: int | None = None
     priced_machines: int = 0
 
+    def having_scanned(self, partitions: int) -> Plan:
+        """The same plan with that number of partitions scanned."""
+        return Plan(
+            self.task,
+            self.machine,
+            self.request,
+            self.gang,
+            self.evict,
+            self.pending,
+            self.pending_reason,
+            self.operations,
+            partitions,
+            self.stats,
+            self.retry_at_us,
+            self.priced_machines,
+        )
+
     @staticmethod
     def from_machines(
         tasks: TaskBatch,

@@ -3,6 +3,8 @@ and every report."""
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,7 @@ from schedulers import _native
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog
 
 UNPLACED = -1
+_NATIVE: WeakKeyDictionary[PreferenceCatalog, tuple[Int32, object]] = WeakKeyDictionary()
 
 
 def placement_cost(
@@ -32,8 +35,15 @@ def placement_cost(
 
 def native_catalog(catalog: PreferenceCatalog, cell: CellSpec) -> object:
     """The catalog as placement kernels take it, its machines grouped by cost. Shares the arrays.
-    ValueError naming a malformed set."""
-    handle: object = _native.Catalog(native_columns(catalog, cell))
+    ValueError naming a malformed set.
+
+    It is made once for all schedulers of a process, which takes as long as hundreds of decisions
+    where there are many sets, and kept for as long as the catalog is.
+    """
+    rack, handle = _NATIVE.get(catalog, (None, None))
+    if rack is not cell.rack:
+        handle = _native.Catalog(native_columns(catalog, cell))
+        _NATIVE[catalog] = cell.rack, handle
     return handle
 
 

@@ -67,9 +67,10 @@ class OwnAllocations:
         ids = np.concatenate([self._id, *(part[0] for part in self._added)])
         task = np.concatenate([self._task, *(part[1] for part in self._added)])
         machine = np.concatenate([self._machine, *(part[2] for part in self._added)])
-        if self._removed:
-            keep = ~np.isin(ids, np.concatenate(self._removed))
-            ids, task, machine = ids[keep], task[keep], machine[keep]
-        order = np.argsort(ids)
+        order = np.argsort(ids, kind="stable")  # nearly ascending, which that makes use of
+        if self._removed and len(ids):
+            ascending, removed = ids[order], np.concatenate(self._removed)
+            place = np.minimum(np.searchsorted(ascending, removed), len(ids) - 1)
+            order = np.delete(order, place[ascending[place] == removed])
         self._id, self._task, self._machine = ids[order], task[order], machine[order]
         self._added, self._removed, self._changes = [], [], 0

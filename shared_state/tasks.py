@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
+
+from shared_state import _native
 
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
@@ -34,10 +37,16 @@ def fits(request: Int64, free: Int64) -> NDArray[np.bool_]:
     broadcast together.
 
     A resource that is requested at 0 is not checked, and takes nothing: a task that wants none of
-    it fits a machine that is overdrawn in it (native/fit.hpp).
+    it fits a machine that is overdrawn in it (native/fit.hpp). ValueError for arrays of another
+    type.
     """
-    fit: NDArray[np.bool_] = np.all(request <= np.maximum(free, 0), axis=-1)
-    return fit
+    if request.ndim == 1 and free.ndim == 2:  # a scheduler asks for one task after the other
+        return _native.fits_rows(request, free)
+    request, free = np.broadcast_arrays(request, free)
+    *shape, dimensions = request.shape
+    rows = prod(shape), dimensions
+    fit = _native.fits_each(request.reshape(rows), free.reshape(rows), dimensions)
+    return fit.reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -74,9 +83,11 @@ class CellSpec:
         return limit
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class PreferenceCatalog:
     """Integer placement costs by preference set: the one model of what a placement is worth.
+
+    Immutable, and shared by every participant. Two catalogs are equal if they are the same object.
 
     There are K sets. Set 0 is "no preference": empty, and every machine costs 0. To leave its tasks
     waiting costs no less than to leave others waiting. A task of set k placed on

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 
-from tests.fixtures.commands import without_figures
+from tests.fixtures.commands import in_one_process, without_figures
 from tests.fixtures.installed import pip_install
 
 # A busy machine is no failure. On push, a property is tried on the same few examples every time: a
@@ -40,6 +40,13 @@ def ctrl_c_counts() -> Iterator[None]:
 def no_figures() -> Iterator[None]:
     """Reports are made without their figures."""
     with without_figures():
+        yield
+
+
+@pytest.fixture
+def one_process() -> Iterator[None]:
+    """Points and arms run in this process."""
+    with in_one_process():
         yield
 
 

@@ -141,8 +141,8 @@ MUTATIONS = (
     Mutation(
         "the age of a partition counts from its first synchronisation",
         "shared_state/native/view.cpp",
-        "  synced_us_[p] = delta.at_us;\n",
-        "  if (synced_us_[p] < 0) synced_us_[p] = delta.at_us;\n",
+        "  synced_us_[partition] = at_us;\n",
+        "  if (synced_us_[partition] < 0) synced_us_[partition] = at_us;\n",
         "tests/properties/test_view_model.py",
     ),
     Mutation(

@@ -82,7 +82,7 @@ class LoadedRun:
         return f"LoadedRun({str(self.directory)!r}, {state}arms: {names})"
 
     def arm(self, name: str) -> LoadedArm:
-        """An arm by its name, or by that of its folder; a live run that stands apart by that of its
+        """An arm by its name, or by that of its folder; a separate live run by that of its
         folder. Raises AgoraError naming the arms there are."""
         for arm in self.arms:
             if name in (arm.name, arm.summary.slug):

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
 
+FORMAT = 2  # of kept figures: one more whenever the same configuration and seed have others
+
 # What a configuration has beside what decides the figures of an arm: names, other arms and seeds,
 # how arms run live, and when a scheduler's call counts as never returning.
 _WITHOUT_EFFECT = {
@@ -42,12 +44,13 @@ class Point:
         return f"'{self.arm.name}', seed {self.seed}"
 
     def key(self) -> str:
-        """The content hash of what decides the figures, 32 hexadecimal digits.
+        """The content hash of what decides the figures and of FORMAT, 32 hexadecimal digits.
 
         The arm's name, other arms and the configuration's other seeds do not count, nor does the
         version of Agora. Files that the workload reads count by size and time of change.
         """
         content = {
+            "format": FORMAT,
             "config": self.config.model_dump(mode="json", exclude=_WITHOUT_EFFECT),
             "arm": self.arm.model_dump(mode="json", exclude={"name"}),
             "files": self.config.workload.file_stamps,

@@ -23,6 +23,7 @@ import numpy as np
 
 from experiments.workloads.draws import draw_below
 from parsync.metrics.quantity import Better, Quantity, Unit
+from schedulers.objective import placement_cost
 from shared_state.random import Stream
 from shared_state.tasks import Int32, Int64, PreferenceCatalog
 
@@ -151,30 +152,22 @@ class InputReplicas:
     racks that hold less than a tenth of an input count as holding nothing of it."""
 
     def __init__(self, catalog: PreferenceCatalog, rack: Int32) -> None:
-        self._rack = rack.astype(np.int64)
-        self._machines, self._racks = len(rack), int(rack[-1]) + 1
+        self._catalog, self._rack = catalog, rack
+        self._racks = int(rack[-1]) + 1
         self._blocks = catalog.elsewhere_cost // (2 * COST_PER_GB)
         rack_set = np.repeat(np.arange(catalog.sets, dtype=np.int64), np.diff(catalog.rack_offsets))
         self._rack_key = rack_set * self._racks + catalog.rack
         self._rack_gb = 2 * self._blocks[rack_set] - catalog.rack_cost // COST_PER_GB
-        machine_set = np.repeat(
-            np.arange(catalog.sets, dtype=np.int64), np.diff(catalog.machine_offsets)
-        )
-        self._machine_key = machine_set * self._machines + catalog.machine
-        in_rack = _lookup(
-            self._rack_key, self._rack_gb, machine_set * self._racks + self._rack[catalog.machine]
-        )
-        self._machine_gb = (
-            2 * self._blocks[machine_set] - in_rack - catalog.machine_cost // COST_PER_GB
-        )
 
     def local_gb(self, preference: Int32, machine: Int32) -> tuple[Int64, Int64, Int64]:
         """The input of tasks of these sets, in GB: on the machine int32[n], in its rack including
         the machine, and in all; int64[n] each."""
         of_set = preference.astype(np.int64)
-        on_machine = _lookup(self._machine_key, self._machine_gb, of_set * self._machines + machine)
+        in_all = self._blocks[of_set]
         in_rack = _lookup(self._rack_key, self._rack_gb, of_set * self._racks + self._rack[machine])
-        return on_machine, in_rack, self._blocks[of_set]
+        cost, is_listed = placement_cost(self._catalog, self._rack, preference, machine)
+        on_machine = np.where(is_listed, 2 * in_all - in_rack - cost // COST_PER_GB, 0)
+        return on_machine, in_rack, in_all
 
 
 INPUT_ON_MACHINE = Quantity(

@@ -71,7 +71,7 @@ class QuotaAccount:
     def within(self, task: Int64) -> NDArray[np.bool_]: ...
     def has_room(self, task: Int64, before: Int64) -> bool: ...
 
-class PassedOver:
+class SkippedUnits:
     def __init__(
         self,
         sizes: UnitSizes,

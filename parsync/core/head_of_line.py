@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PlainSerializer
 
 from parsync.core import _native
-from parsync.core._native import PassedOver
+from parsync.core._native import SkippedUnits
 from shared_state.tasks import PreferenceCatalog, TaskBatch
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "HEAD_OF_LINE",
     "LONGEST_S",
     "HeadOfLineSeconds",
-    "PassedOver",
+    "SkippedUnits",
     "UnitSizes",
     "head_of_line_us",
 ]

@@ -1,4 +1,4 @@
-# The compiled module (parsync/metrics/native). Of measurements and logs, the faces
+# The compiled module (parsync/metrics/native). Of measurements and logs, the modules
 # (measurements.py, agent_log.py) carry the types.
 from collections.abc import Callable, Sequence
 from enum import Enum

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core._native import NativeParticipant, PassedOver, QueuedTasks, QuotaAccount
+from parsync.core._native import NativeParticipant, QueuedTasks, QuotaAccount, SkippedUnits
 from parsync.core.events import SyncReply
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.measurements import Measurements
@@ -89,7 +89,7 @@ class AgentQueue(PendingQueue):
         attempts_max_unplaced: int,
         gang: Int64 | None,
         whole_queue: bool,
-        passed: PassedOver | None,
+        skipped: SkippedUnits | None,
         account: QuotaAccount | None,
         priority: Int32 | None,
         is_own_limit: bool,
@@ -145,8 +145,6 @@ class SinglePartitionSync(SyncPolicy):
 
 class EveryAttemptSync(SyncPolicy):
     def __init__(self, context: SyncContext) -> None: ...
-
-MOST_TOGETHER: int
 
 class SyncSchedule:
     def __init__(self, policy: AnySyncPolicy, partitions: int) -> None: ...
@@ -238,5 +236,19 @@ class OptimisticAgent(NativeParticipant):
     @property
     def activity(self) -> int: ...
 
-# The other classes have faces, which carry the types.
+# The other classes have Python modules, which carry the types.
+# (preference int32[T], task int64[n], tasks and squares int64[sets], changed in place)
+def add_tasks(preference: Int32, task: Int64, tasks: Int64, squares: Int64) -> None: ...
+
+# The same, with a bit of each task reported, uint8[ceil(T / 8)], and the version of each sum,
+# int64[sets] -> the last version.
+def add_report(
+    preference: Int32,
+    task: Int64,
+    reported: NDArray[np.uint8],
+    tasks: Int64,
+    squares: Int64,
+    version: Int64,
+    last: int,
+) -> int: ...
 def __getattr__(name: str) -> Any: ...

@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Protocol
 
-from parsync.core.head_of_line import PassedOver
+from parsync.core.head_of_line import SkippedUnits
 from parsync.core.queued_tasks import QueuedTasks
 from parsync.core.quota_account import QuotaAccount
 from parsync.metrics.tables import Waiting
@@ -128,7 +128,7 @@ class AgentQueue(_native.AgentQueue):
             gang.
         whole_queue: All new tasks join the next round (Capability.PLANS_WHOLE_QUEUE), instead of
             one batch at a time; a requeued batch stays by itself, because its rounds are counted.
-        passed: Keeps what a round left without room, while others go ahead. None: it holds up all
+        skipped: Keeps what a round left without room, while others go ahead. None: it holds up all
             that come after it. Not for REQUEUE or whole_queue.
         account: Of the agent's quota, or of the limit that its scheduler sets itself. The queue
             enters what becomes of its tasks until they are committed.
@@ -144,7 +144,7 @@ class AgentQueue(_native.AgentQueue):
         attempts_max_unplaced: int,
         gang: Int64 | None = None,
         whole_queue: bool = False,
-        passed: PassedOver | None = None,
+        skipped: SkippedUnits | None = None,
         account: QuotaAccount | None = None,
         priority: Int32 | None = None,
         is_own_limit: bool = False,
@@ -155,7 +155,7 @@ class AgentQueue(_native.AgentQueue):
             attempts_max_unplaced,
             gang,
             whole_queue,
-            passed,
+            skipped,
             account,
             priority,
             is_own_limit,

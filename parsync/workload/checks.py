@@ -125,7 +125,7 @@ def _validate_cell(cell: CellSpec) -> None:
     )
     weight = np.maximum(cell.slot_score, 1)  # as views add them up
     total = (int((weight >> 32).sum()) << 32) + int((weight & 0xFFFFFFFF).sum())
-    _require(total < 1 << 63, "cell.slot_score: the sum is 2^63 or more")
+    _require(total < 1 << 62, "cell.slot_score: the sum is 2^62 or more")
 
 
 def _validate_catalog(catalog: PreferenceCatalog, cell: CellSpec) -> None:

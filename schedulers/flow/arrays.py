@@ -13,6 +13,22 @@ def ranges(begin: Int64, size: Int64) -> Int64:
     return rows
 
 
+def listed_arcs(
+    offsets: Int64, head: Int64, cost: Int64, row: Int64, listed: Int64
+) -> tuple[Int64, Int64, Int64]:
+    """The entries of sets of a CSR table as arcs: those of set listed[0] out of row[0], and so on.
+
+    Args:
+        offsets: int64[K+1], of the table.
+        head, cost: int64[entries], the table.
+        row, listed: int64[n] each.
+
+    Returns: row, head and cost of the arcs, int64[k] each.
+    """
+    arcs: tuple[Int64, Int64, Int64] = _native.listed_arcs(offsets, head, cost, row, listed)
+    return arcs
+
+
 def differing(a: Int64, b: Int64) -> Int64:
     """The places where two columns (int64[n] each) differ, ascending; int64."""
     places: Int64 = _native.differing(a, b)

@@ -53,7 +53,8 @@ class FlowGraph:
         self._preemption = preemption
         self._machines = machines
         self.joined = 0  # tasks that joined in the current round
-        self._sink = int(self._arcs.add_nodes(1)[0])
+        self._sink_node = self._arcs.add_nodes(1)
+        self._sink = int(self._sink_node[0])
         self._machine_arcs = MachineArcs(self._arcs, self._sink, machines, pricing, preemption)
         self._aggregators = Aggregators(self._arcs, self._machine_arcs, policy, machines)
         self._jobs = JobAggregators(self._arcs, self._sink, policy.wait_price)
@@ -100,7 +101,7 @@ class FlowGraph:
             self._patience.add(table, waits, now_us)
             self._patience.close(table, started, now_us)
         table.end_update()
-        self.solver.set_supply([self._sink], [-self._tasks])
+        self.solver.set_supply(self._sink_node, np.array([-self._tasks], np.int64))
 
     def solve(self, table: TaskTable) -> None:
         """Re-optimise, and take in what flow has changed."""

@@ -3,7 +3,6 @@ beyond the solver's arithmetic."""
 
 from __future__ import annotations
 
-from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -55,16 +54,10 @@ def check_heads(policy: Policy, head: Int64, machines: int, tail: str) -> None:
 
 def check_acyclic(policy: Policy, tail: Int64, head: Int64) -> None:
     """Raise PolicyError if these arcs between aggregators, int64[k] each, form a cycle."""
-    sorter: TopologicalSorter[int] = TopologicalSorter()
-    for one, other in zip(tail.tolist(), head.tolist(), strict=True):
-        sorter.add(one, other)
-    try:
-        sorter.prepare()
-    except CycleError as error:
-        around = " -> ".join(map(str, error.args[1]))
-        raise PolicyError(
-            f"{policy.name}: the arcs between aggregators form a cycle: {around}"
-        ) from error
+    cycle: Int64 = _native.cycle_among(tail, head)
+    if len(cycle):
+        around = " -> ".join(map(str, cycle.tolist()))
+        raise PolicyError(f"{policy.name}: the arcs between aggregators form a cycle: {around}")
 
 
 def check_costs(policy: Policy, cost: Int64, which: str) -> None:

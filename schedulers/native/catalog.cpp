@@ -38,6 +38,16 @@ bool strictly_ascending(std::span<const int32_t> values) {
   return std::adjacent_find(values.begin(), values.end(), std::greater_equal<>()) == values.end();
 }
 
+// The entries [begin, end) by ascending cost; of equal cost the first first. (Sets are short and
+// many: a stable sort asks for memory once for each.)
+void put_in_order(std::span<const int64_t> cost, size_t begin, size_t end,
+                  std::vector<size_t>& order) {
+  order.resize(end - begin);
+  std::iota(order.begin(), order.end(), begin);
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return cost[a] != cost[b] ? cost[a] < cost[b] : a < b; });
+}
+
 }  // namespace
 
 void check_lengths(const PreferenceColumns& c) {
@@ -103,25 +113,23 @@ Catalog::Catalog(const PreferenceColumns& c)
   if (!even) by_cost_.assign(c.machine.begin(), c.machine.end());
   members_ = even ? c.machine : std::span<const int32_t>(by_cost_);
   level_offsets_.reserve(c.sets() + 1);
+  std::vector<size_t> order;
   for (size_t set = 0; set < c.sets(); ++set) {
-    add_machines(c, set);
-    add_racks(c, set, rows_of_rack);
+    add_machines(c, set, order);
+    add_racks(c, set, rows_of_rack, order);
     level_offsets_.push_back(static_cast<uint32_t>(levels_.size()));
   }
 }
 
-void Catalog::add_machines(const PreferenceColumns& c, size_t set) {
+void Catalog::add_machines(const PreferenceColumns& c, size_t set, std::vector<size_t>& order) {
   const auto [begin, end] = entries(c.machine_offsets, set, c.machine.size());
   const auto listed = c.machine.subspan(begin, end - begin);
   if (!strictly_ascending(listed)) refuse("machines must ascend", set);
   if (!listed.empty() && (listed.front() < 0 || static_cast<size_t>(listed.back()) >= machines_))
     refuse("a machine the cell does not have", set);
-  std::vector<size_t> order;
+  order.clear();
   if (!by_cost_.empty()) {
-    order.resize(end - begin);
-    std::iota(order.begin(), order.end(), begin);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return c.machine_cost[a] < c.machine_cost[b]; });
+    put_in_order(c.machine_cost, begin, end, order);
     for (size_t i = begin; i < end; ++i) by_cost_[i] = c.machine[order[i - begin]];
   }
   const auto cost = [&](size_t i) { return c.machine_cost[order.empty() ? i : order[i - begin]]; };
@@ -133,17 +141,14 @@ void Catalog::add_machines(const PreferenceColumns& c, size_t set) {
 }
 
 void Catalog::add_racks(const PreferenceColumns& c, size_t set,
-                        const std::vector<RowRange>& rows_of_rack) {
+                        const std::vector<RowRange>& rows_of_rack, std::vector<size_t>& order) {
   const auto [begin, end] = entries(c.rack_offsets, set, c.rack.size());
   const auto listed = c.rack.subspan(begin, end - begin);
   if (!strictly_ascending(listed)) refuse("racks must ascend", set);
   if (!listed.empty() &&
       (listed.front() < 0 || static_cast<size_t>(listed.back()) >= rows_of_rack.size()))
     refuse("a rack the cell does not have", set);
-  std::vector<size_t> order(end - begin);
-  std::iota(order.begin(), order.end(), begin);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return c.rack_cost[a] < c.rack_cost[b]; });
+  put_in_order(c.rack_cost, begin, end, order);
   for (size_t i = 0; i < order.size(); ++i) {
     const uint32_t at = static_cast<uint32_t>(rack_rows_.size());
     if (i == 0 || c.rack_cost[order[i]] != c.rack_cost[order[i - 1]])

@@ -91,9 +91,10 @@ class Catalog {
   }
 
  private:
-  void add_machines(const PreferenceColumns& columns, size_t set);
+  // order: to work with.
+  void add_machines(const PreferenceColumns& columns, size_t set, std::vector<size_t>& order);
   void add_racks(const PreferenceColumns& columns, size_t set,
-                 const std::vector<RowRange>& rows_of_rack);
+                 const std::vector<RowRange>& rows_of_rack, std::vector<size_t>& order);
 
   size_t machines_;
   std::span<const int64_t> elsewhere_cost_;  // [K]

@@ -19,6 +19,16 @@ void units_in(std::span<const int64_t> resources, std::span<const int64_t> unit,
 // begin[1], ... Throws std::invalid_argument for columns of different lengths, and sizes below 0.
 std::vector<int64_t> ranges(std::span<const int64_t> begin, std::span<const int64_t> size);
 
+// The entries of sets of a CSR table, as arcs: those of set[0] out of row[0], those of set[1] out
+// of row[1], ... Throws std::invalid_argument for columns of different lengths, sets that do not
+// exist, and offsets that do not ascend within the table.
+struct ListedArcs {
+  std::vector<int64_t> row, head, cost;
+};
+ListedArcs listed_arcs(std::span<const int64_t> offsets, std::span<const int64_t> head,
+                       std::span<const int64_t> cost, std::span<const int64_t> row,
+                       std::span<const int64_t> set);
+
 // The entries of the named rows of a CSR table with these offsets: order[offsets[row[0]]], ...
 // Throws std::invalid_argument for rows that do not exist, and offsets that do not ascend within
 // `order`.
@@ -32,6 +42,11 @@ std::vector<int64_t> differing(std::span<const int64_t> a, std::span<const int64
 // have no node yet (negative), ascending. Throws std::invalid_argument for aggregators beyond those
 // of `node`.
 std::vector<int64_t> without_node(std::span<const int64_t> head, std::span<const int64_t> node);
+
+// A cycle of the graph that has these arcs: the nodes along it, of which the last is the first once
+// more. Empty if there is none. O(k log k) for k arcs. Throws std::invalid_argument for columns of
+// different lengths.
+std::vector<int64_t> cycle_among(std::span<const int64_t> tail, std::span<const int64_t> head);
 
 // The first place of a number that is not within these bounds, or -1.
 int64_t first_outside(std::span<const int64_t> column, int64_t lowest, int64_t highest);

@@ -7,6 +7,7 @@ void bind_flow_placements(nanobind::module_& module);
 void bind_flow_units(nanobind::module_& module);
 void bind_optimum(nanobind::module_& module);
 void bind_place(nanobind::module_& module);
+void bind_plan_check(nanobind::module_& module);
 void bind_planner(nanobind::module_& module);
 void bind_prices(nanobind::module_& module);
 void bind_slot_segments(nanobind::module_& module);
@@ -19,6 +20,7 @@ NB_MODULE(_native, module) {
   bind_flow_units(module);
   bind_optimum(module);
   bind_place(module);
+  bind_plan_check(module);
   bind_planner(module);
   bind_prices(module);
   bind_slot_segments(module);

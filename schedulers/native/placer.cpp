@@ -6,17 +6,11 @@ namespace agora {
 
 namespace {
 
-// tasks whose rows are asked for together
-constexpr size_t kAhead = 16;
 // uniform draws for an empty row before all are ranked
 constexpr int kTries = 8;
 
 bool ranks(PlacementKind kind) {
   return kind == PlacementKind::BestFit || kind == PlacementKind::LoadSpreading;
-}
-
-bool draws(PlacementKind kind) {
-  return kind == PlacementKind::Random || kind == PlacementKind::WeightedSampling;
 }
 
 }  // namespace
@@ -35,31 +29,14 @@ Placer::Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& re
       was_open_(freshest_preferred() ? view.static_state().partitions() : 0),
       counted_(request.preferred_first ? request.count : 0),
       ranked_(ranks(request.kind) ? view.static_state().partitions() + 1 : 0) {
-  if (by_score()) view.sum_scores();
+  if (request.kind == PlacementKind::WeightedSampling) view.keep_classes();
+  if (by_quality()) by_score() ? view.sum_scores() : view.sum_weights();
   if (request.prices != nullptr) {
     prices_.emplace(*request.prices, view);
     draws_.emplace(*prices_, stream_,
                    request.kind == PlacementKind::FirstFit ? Ties::First : Ties::Random);
     ahead_.resize(everything_.partition + 1);
   }
-}
-
-// Draws from all rows need the memory of rows in no order, and most of it is not in the cache. So
-// the next draws are tried on a copy of the stream, and the rows that they find are asked for
-// together. The draws themselves nearly always find the same: the rows taken meanwhile change
-// little. Where they do not, only time is lost.
-void Placer::look_ahead(size_t task) {
-  if (task < looked_ahead_) return;
-  const WeightedIndex& index = view_.index();
-  const bool weighted = input_.kind == PlacementKind::WeightedSampling;
-  Stream stream = stream_;
-  const size_t end = std::min(task + kAhead, input_.count);
-  for (; task < end && index.count() > 0; ++task) {
-    const int32_t set = input_.preference[task];
-    if (catalog_.first_level(set) != catalog_.end_level(set)) break;
-    view_.prefetch(weighted ? index.draw_weighted(stream) : index.draw_uniform(stream));
-  }
-  looked_ahead_ = end;
 }
 
 int32_t Placer::place_one(size_t task, Search search) {
@@ -187,8 +164,6 @@ int32_t Placer::find_place(size_t task) {
     }
     case PartitionRanking::Optimistic:
       count_all_partitions(task);
-      if (draws(input_.kind) && !prices_ && catalog_.first_level(set) == catalog_.end_level(set))
-        look_ahead(task);
       return find_in(set, everything_, Search::Anywhere);
   }
   return kNone;

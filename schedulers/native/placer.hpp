@@ -221,7 +221,6 @@ class Placer {
   int32_t emptiest_candidate(RankedRows& rows, bool priced);
   void rank(const std::vector<int32_t>& rows, bool priced, RankedRows& out);
   uint64_t key_of(uint32_t level, const Pool& pool) const;
-  void look_ahead(size_t task);
   int32_t choose_elsewhere(const Pool& pool);
   int32_t choose(const Pool& pool);
   int32_t draw_empty(const Pool& pool);
@@ -277,7 +276,6 @@ class Placer {
   const int64_t* refused_ = nullptr;  // the request the excluded rows do not fit
   std::vector<int32_t> excluded_;
   std::vector<OpenSum> excluded_sum_;  // [P]: open rows the index does not count at the moment
-  size_t looked_ahead_ = 0;            // tasks before it need no look ahead
   size_t freshest_ = 0;                // partitions before it in the order have no row to draw
   uint64_t epoch_ = 1;                 // candidates of an earlier one may lack rows
 

@@ -1,4 +1,4 @@
-// The Python faces of transactions, their results, and partition deltas.
+// The Python classes of transactions, their results, and partition deltas.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
 

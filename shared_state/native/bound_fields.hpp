@@ -1,4 +1,4 @@
-// The Python face of a struct that lists its fields (field.hpp): a class that is used like a frozen
+// The Python class of a struct that lists its fields (field.hpp), which is used like a frozen
 // dataclass with slots. It has the fields as read-only attributes and as arguments of the
 // constructor, __match_args__, equality by value, a repr, and the fields that dataclasses.fields()
 // and replace() look for; it can be pickled.
@@ -90,7 +90,7 @@ struct BoundValue<std::optional<T>> {
   }
 };
 
-// A struct with a face of its own.
+// A struct with a Python class of its own.
 template <class T>
 struct BoundValue<std::shared_ptr<const T>> {
   static nanobind::object to(const std::shared_ptr<const T>& value) {
@@ -140,6 +140,7 @@ PyObject* get_field(PyObject* self, void*) {
   }
   try {
     const T& of = *nanobind::inst_ptr<T>(self);
+    complete(of);
     return BoundValue<FieldValue<T, at>>::to(of.*field_at<T, at>().member).release().ptr();
   } catch (nanobind::python_error& error) {
     error.restore();
@@ -167,7 +168,7 @@ constexpr size_t required_fields() {
 }
 
 template <class T, class Class, size_t... required, size_t... optional>
-void bind_constructor(Class& face, std::index_sequence<required...>,
+void bind_constructor(Class& bound, std::index_sequence<required...>,
                       std::index_sequence<optional...>) {
   const auto set = []<size_t at>(T& made, nanobind::handle value,
                                  std::integral_constant<size_t, at>) {
@@ -175,7 +176,7 @@ void bind_constructor(Class& face, std::index_sequence<required...>,
         BoundValue<FieldValue<T, at>>::from(value, field_at<T, at>().name);
   };
   constexpr size_t first = sizeof...(required);
-  face.def(
+  bound.def(
       "__init__",
       [set](T* self, Argument<required>... given, Argument<optional>... others) {
         T made;
@@ -217,6 +218,8 @@ bool equal_values(const std::vector<T>& left, const std::vector<T>& right) {
 
 template <class T>
 bool equal_structs(const T& left, const T& right) {
+  complete(left);
+  complete(right);
   return std::apply(
       [&](const auto&... field) {
         return (equal_values(left.*field.member, right.*field.member) && ...);
@@ -230,7 +233,7 @@ bool equal_values(const std::shared_ptr<const T>& left, const std::shared_ptr<co
 
 }  // namespace detail
 
-// The slots that a face of T is made with: its attributes.
+// The slots that the class of T is made with: its attributes.
 template <class T>
 PyType_Slot* field_slots() {
   static PyType_Slot slots[] = {
@@ -238,13 +241,13 @@ PyType_Slot* field_slots() {
   return slots;
 }
 
-// Gives a face everything else.
+// Gives a class everything else.
 template <class T, class Class>
-void bind_fields(Class& face) {
+void bind_fields(Class& bound) {
   constexpr size_t required = detail::required_fields<T>();
-  detail::bind_constructor<T>(face, std::make_index_sequence<required>{},
+  detail::bind_constructor<T>(bound, std::make_index_sequence<required>{},
                               std::make_index_sequence<kFieldCount<T> - required>{});
-  face.def(
+  bound.def(
       "__eq__",
       [](const T& self, nanobind::handle other) -> nanobind::object {
         const T* right = nullptr;
@@ -252,8 +255,8 @@ void bind_fields(Class& face) {
         return nanobind::bool_(detail::equal_structs(self, *right));
       },
       nanobind::arg().none());
-  face.attr("__hash__") = nanobind::none();
-  face.def("__repr__", [](const T& self) {
+  bound.attr("__hash__") = nanobind::none();
+  bound.def("__repr__", [](const T& self) {
     std::string text = std::string(T::kName) + "(";
     bool first = true;
     for_each_field(self, [&]<class Value>(const char* name, const Value& value) {
@@ -263,16 +266,16 @@ void bind_fields(Class& face) {
     });
     return text + ")";
   });
-  face.def("__reduce__", [](nanobind::handle_t<T> self) {
+  bound.def("__reduce__", [](nanobind::handle_t<T> self) {
     return nanobind::make_tuple(self.type(), detail::values_of(nanobind::cast<const T&>(self)));
   });
   nanobind::list names;
   std::apply([&](const auto&... field) { (names.append(nanobind::str(field.name)), ...); },
              T::fields());
-  face.attr("__match_args__") = face.attr("__slots__") = nanobind::tuple(names);
+  bound.attr("__match_args__") = bound.attr("__slots__") = nanobind::tuple(names);
   const nanobind::object shape =
       nanobind::module_::import_("dataclasses").attr("make_dataclass")(T::kName, names);
-  face.attr("__dataclass_fields__") = shape.attr("__dataclass_fields__");
+  bound.attr("__dataclass_fields__") = shape.attr("__dataclass_fields__");
 }
 
 }  // namespace agora

@@ -84,6 +84,7 @@ Cell::Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit,
   }
   versions_.assign(offsets.size() - 1, 0);
   touched_.assign(offsets.size() - 1, 0);
+  snapshots_.resize(offsets.size() - 1);
   slab_.reserve(machines);  // address space only: pages come with use
 }
 

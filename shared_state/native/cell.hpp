@@ -20,6 +20,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,6 +31,8 @@
 #include "slab.hpp"
 
 namespace agora {
+
+struct PartitionSnapshot;  // transaction.hpp
 
 constexpr int64_t kMaxAmount = int64_t{1} << 50;  // of a limit or a request
 constexpr int64_t kMaxTasks = int64_t{1} << 32;
@@ -138,6 +141,9 @@ class Cell {
   size_t partitions() const { return versions_.size(); }
   size_t live() const { return slab_.live(); }
   size_t machines_up() const { return machines() - down_; }
+  bool is_live(int64_t allocation) const {
+    return slab_.find_live(allocation) != AllocationSlab::kNoSlot;
+  }
 
   // Decides the claims; returns how many allocations it evicted. Throws std::invalid_argument (a
   // row, task or request out of range).
@@ -156,8 +162,13 @@ class Cell {
   size_t set_machines(size_t count, const int32_t* machine, const bool* up,
                       const AllocationColumns& out);
 
-  // Rows of partition p changed after `from` (all rows for 0); their list stays valid until the
-  // next scan.
+  // The rows of a partition changed after version `from` (all rows for 0), as bits. Throws
+  // std::invalid_argument, as scan() does: there is no such partition or version.
+  std::vector<uint64_t> changed_rows(size_t partition, int64_t from) const;
+  // The partition as it stands, shared by all who ask while it does. Requires: is_narrow().
+  std::shared_ptr<const PartitionSnapshot> snapshot(size_t partition);
+
+  // The same rows as a list, which stays valid until the next scan.
   DeltaScan scan(size_t partition, int64_t from);
   // Writes the rows of the last scan. Row is uint16_t or uint32_t, Used an int type that holds
   // `largest`. seqnum may be null.
@@ -238,6 +249,7 @@ class Cell {
   bool drop_unneeded_victims(const Claims& claims, const Answer& answer);
   int64_t record(const Claims& claims, size_t i);
 
+  void check_version(size_t partition, int64_t from) const;
   void check_row(size_t i, int64_t task, int32_t machine, const int64_t* request) const;
   void end_slot(uint32_t slot);
   void touch(size_t row);
@@ -277,6 +289,12 @@ class Cell {
   AllocationSlab slab_;
 
   size_t down_ = 0;  // machines
+
+  struct KeptSnapshot {
+    int64_t version = 0;
+    std::shared_ptr<PartitionSnapshot> state;
+  };
+  std::vector<KeptSnapshot> snapshots_;  // [P]: the latest
 
   // Scratch. touched_[p] == stamp_: this call has moved versions_[p] already.
   uint64_t stamp_ = 0;

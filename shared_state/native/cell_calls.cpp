@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "row_bits.hpp"
+
 namespace agora {
 
 namespace {
@@ -137,7 +139,15 @@ Released describe(const Cell& cell, const SharedColumn<int64_t>& allocation) {
 PartitionDelta delta_since(Cell& cell, int64_t partition, int64_t version, int64_t now_us,
                            bool with_seqnum) {
   if (partition < 0) throw std::invalid_argument("partition: expected one of the cell's");
-  const DeltaScan scan = cell.scan(static_cast<size_t>(partition), version);
+  const auto p = static_cast<size_t>(partition);
+  if (cell.is_narrow() && !with_seqnum) {
+    std::vector<uint64_t> changed = cell.changed_rows(p, version);
+    const size_t count = count_bits(changed.data(), changed.size());
+    if (count > 0)
+      return {partition,    version,          cell.versions()[p], now_us, {}, {}, {},
+              std::nullopt, cell.snapshot(p), std::move(changed), count};
+  }
+  const DeltaScan scan = cell.scan(p, version);
   const AnyColumn row =
       scan.rows <= 0x10000 ? rows_of<uint16_t>(cell, scan) : rows_of<uint32_t>(cell, scan);
   const AnyColumn used = scan.largest <= INT8_MAX    ? used_of<int8_t>(cell, scan)
@@ -153,14 +163,8 @@ PartitionDelta delta_since(Cell& cell, int64_t partition, int64_t version, int64
     numbers = values;
   }
   cell.write_state(scan, up_values, numbers);
-  return {partition,
-          version,
-          cell.versions()[static_cast<size_t>(partition)],
-          now_us,
-          row,
-          used,
-          up,
-          std::move(seqnum)};
+  return {partition, version, cell.versions()[p], now_us, row, used, up, std::move(seqnum), nullptr,
+          {},        0};
 }
 
 }  // namespace agora

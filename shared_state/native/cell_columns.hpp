@@ -17,7 +17,7 @@ namespace agora {
 // per machine, until an amount does not fit or somebody reads the whole column.
 class UsedAmounts {
  public:
-  static constexpr int64_t kHighestNarrow = std::numeric_limits<int8_t>::max();
+  static constexpr int64_t kHighestNarrow = 126;  // see free_amounts.hpp
 
   UsedAmounts(size_t size, bool narrow)
       : is_narrow_(narrow), narrow_(narrow ? size : 0), wide_(narrow ? 0 : size) {}

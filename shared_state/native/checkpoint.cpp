@@ -94,6 +94,7 @@ void Cell::restore(std::span<const char> bytes) {
     throw std::invalid_argument(
         "checkpoint: of a cell with another number of machines, dimensions or partitions");
   archive(reader);
+  for (KeptSnapshot& kept : snapshots_) kept = {};
   const bool sized =
       rows_.size() == fresh.size() && versions_.size() == touched_.size() && loaded_.size() == 1;
   // up or down

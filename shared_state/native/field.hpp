@@ -1,4 +1,4 @@
-// A named member of a struct: from the list of them, encoder and Python face are made, so that a
+// A named member of a struct: from the list of them, encoder and Python class are made, so that a
 // struct is described once.
 //
 //   struct Point { int64_t x, y;
@@ -16,9 +16,16 @@ struct Field {
   Value Owner::* member;
 };
 
+// Makes what a struct makes only when it is looked at: before any of its fields is read.
+template <class T>
+void complete(const T& of) {
+  if constexpr (requires { of.complete(); }) of.complete();
+}
+
 // Calls visit(name, value) for each field, in order.
 template <class T, class Visit>
 void for_each_field(const T& of, Visit&& visit) {
+  complete(of);
   std::apply([&](const auto&... field) { (visit(field.name, of.*field.member), ...); },
              T::fields());
 }

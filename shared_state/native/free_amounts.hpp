@@ -14,6 +14,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "cell_columns.hpp"
 #include "fit.hpp"
 #include "huge_pages.hpp"
 #include "row_bits.hpp"
@@ -37,8 +38,7 @@ class FreeAmounts {
   static constexpr int8_t kDown = -128;
   static constexpr int8_t kOutside = -127;
   static constexpr int64_t kLowest = -126, kHighest = 127;
-  // Where no more is used, limit - used is inside, for any limit from 0 to kHighest.
-  static constexpr int64_t kHighestUsed = -kLowest;
+  static_assert(-UsedAmounts::kHighestNarrow >= kLowest, "limit - used is inside");
 
   // All are down. narrow: only with one dimension.
   FreeAmounts(size_t machines, size_t dimensions, bool narrow)
@@ -103,18 +103,18 @@ class FreeAmounts {
       set_narrow(row, narrow_amount(m) + sign * amount[0]);
     }
   }
-  // Requires: narrow.
-  void set_narrow(int32_t row, int64_t amount) {
-    int8_t& byte = narrow_[index(row)];
-    const bool inside = amount >= kLowest && amount <= kHighest;
-    if (!inside) {
-      outside_[row] = amount;
-    } else if (byte == kOutside) {
-      outside_.erase(row);
-    }
-    byte = inside ? static_cast<int8_t>(amount) : kOutside;
+  // [R]
+  void set(int32_t row, const int64_t* amount) {
+    if (is_narrow()) return set_narrow(row, amount[0]);
+    std::copy_n(amount, dimensions_, wide_.data() + index(row) * dimensions_);
+    up_[index(row)] = 1;
   }
-  void set_narrow_down(int32_t row) {
+  void set_down(int32_t row) {
+    if (!is_narrow()) {
+      std::fill_n(wide_.data() + index(row) * dimensions_, dimensions_, -1);
+      up_[index(row)] = 0;
+      return;
+    }
     int8_t& byte = narrow_[index(row)];
     if (byte == kOutside) outside_.erase(row);
     byte = kDown;
@@ -134,10 +134,19 @@ class FreeAmounts {
     return rows;
   }
 
-  // The columns. A writer of the narrow one writes amounts that are inside, and only while no row's
-  // is outside.
-  int8_t* narrow() { return narrow_.data(); }
-  bool has_outside() const { return !outside_.empty(); }
+  // Rows [first, first + used.size()) have limit - used, each 0 or more; those with a bit in `down`
+  // (64 to a word; empty: none) are down. Requires: narrow.
+  void show_narrow(size_t first, const int8_t* limit, std::span<const int8_t> used,
+                   std::span<const uint64_t> down) {
+    const size_t count = used.size();
+    std::erase_if(outside_, [&](const auto& entry) { return index(entry.first) - first < count; });
+    int8_t* amount = narrow_.data() + first;
+    for (size_t i = 0; i < count; ++i) amount[i] = static_cast<int8_t>(limit[i] - used[i]);
+    for (size_t i = 0; i < count && !down.empty(); ++i)
+      if (down[i / 64] >> (i % 64) & 1) amount[i] = kDown;
+  }
+
+  // The columns, once widen() was called.
   int64_t* wide() { return wide_.data(); }
   uint8_t* up() { return up_.data(); }
   std::span<const int64_t> wide() const { return wide_; }
@@ -145,6 +154,16 @@ class FreeAmounts {
 
  private:
   static size_t index(int32_t row) { return static_cast<size_t>(row); }
+  void set_narrow(int32_t row, int64_t amount) {
+    int8_t& byte = narrow_[index(row)];
+    const bool inside = amount >= kLowest && amount <= kHighest;
+    if (!inside) {
+      outside_[row] = amount;
+    } else if (byte == kOutside) {
+      outside_.erase(row);
+    }
+    byte = inside ? static_cast<int8_t>(amount) : kOutside;
+  }
   void make_wide() {
     wide_.assign(machines_ * dimensions_, -1);
     up_.assign(machines_, 0);

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 void bind_cell(nanobind::module_& module);
+void bind_fit(nanobind::module_& module);
 void bind_observed_cell(nanobind::module_& module);
 void bind_pack(nanobind::module_& module);
 void bind_transaction(nanobind::module_& module);
@@ -13,6 +14,7 @@ NB_MODULE(_native, module) {
   // leak to tell him of.
   nanobind::set_leak_warnings(false);
   bind_cell(module);
+  bind_fit(module);
   bind_pack(module);
   bind_transaction(module);
   bind_observed_cell(module);

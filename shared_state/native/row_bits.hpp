@@ -1,4 +1,5 @@
-// Which of 64 rows pass a test, as a word of bits: the lowest is the first row.
+// Rows as bits, 64 to a word: the lowest is the first row. Which of 64 rows pass a test; how many
+// bits are set, and where the n-th is.
 #pragma once
 
 #include <cstddef>
@@ -53,5 +54,13 @@ inline uint64_t rows_above(const int32_t* number, int32_t bound) {
   return plain_rows_above(number, bound);
 #endif
 }
+
+// How many bits of `words` words are set; with a mask, of word & mask.
+size_t count_bits(const uint64_t* word, size_t words);
+size_t count_bits(const uint64_t* word, const uint64_t* mask, size_t words);
+
+// The place of the set bit that has `rank` set bits before it. Requires: there is one.
+size_t select_bit(const uint64_t* word, size_t rank);
+size_t select_bit(const uint64_t* word, const uint64_t* mask, size_t rank);
 
 }  // namespace agora

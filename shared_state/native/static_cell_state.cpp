@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -67,7 +68,6 @@ StaticCellState::StaticCellState(size_t dimensions, std::vector<int64_t> limits,
       refuse("limit of machine " + std::to_string(i / dimensions) + ": expected 0 to 2^50");
     int64_t& most = scale_[i % dimensions];
     most = std::max(most, limit[i]);
-    largest_limit_ = std::max(largest_limit_, limit[i]);
   }
   const std::vector<int64_t> most = scale_;
   for (int64_t& scale : scale_) scale = scale > 0 ? (int64_t{1} << 60) / scale : 0;
@@ -77,6 +77,11 @@ StaticCellState::StaticCellState(size_t dimensions, std::vector<int64_t> limits,
   same_limits_ = std::equal(limit.begin() + static_cast<std::ptrdiff_t>(dimensions), limit.end(),
                             limit.begin());
   largest_ = largest_machines(limit, dimensions);
+  if (dimensions == 1 && most[0] <= std::numeric_limits<int8_t>::max()) {
+    limit_bytes_.resize(limit.size());
+    std::transform(limit.begin(), limit.end(), limit_bytes_.begin(),
+                   [](int64_t l) { return static_cast<int8_t>(l); });
+  }
 }
 
 bool StaticCellState::fits_some_machine(const int64_t* request) const {

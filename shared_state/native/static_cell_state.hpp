@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "huge_pages.hpp"
 #include "weighted_index.hpp"
 
 namespace agora {
@@ -25,8 +26,9 @@ class StaticCellState {
   bool scored() const { return scored_; }
   // Do all rows have the same limits?
   bool same_limits() const { return same_limits_; }
-  // Of any machine in any dimension.
-  int64_t largest_limit() const { return largest_limit_; }
+  // The limits in a byte each, [M]; null if there are several dimensions, or a byte does not hold
+  // some limit.
+  const int8_t* limit_bytes() const { return limit_bytes_.empty() ? nullptr : limit_bytes_.data(); }
   // Would it fit some machine of the cell if that were empty?
   bool fits_some_machine(const int64_t* request) const;
   // The sum over dimensions of free as a share of the cell's largest machine, in units of 2^-56:
@@ -48,7 +50,7 @@ class StaticCellState {
   size_t dimensions_;
   bool scored_;
   bool same_limits_;
-  int64_t largest_limit_ = 0;
+  HugePageVector<int8_t> limit_bytes_;
   int64_t most_room_ = 0;
   // [k, R]: the limits that no other machine's limits reach in every dimension
   std::vector<int64_t> largest_;

@@ -1,12 +1,13 @@
 // Transactions: what a scheduler asks of the cell, the cell's explained answer, the changes of a
-// partition, and allocations. Immutable once made. Their Python faces, with what each field means,
-// are those of shared_state.transaction and shared_state.cell (bind_transaction.cpp).
+// partition, and allocations. Immutable once made. Their Python classes, with what each field
+// means, are those of shared_state.transaction and shared_state.cell (bind_transaction.cpp).
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <tuple>
+#include <vector>
 
 #include "field.hpp"
 #include "shared_column.hpp"
@@ -73,7 +74,16 @@ struct CommitResult {
   }
 };
 
+// What is used of a single resource on the machines of a partition, all of them, at one time.
+struct PartitionSnapshot {
+  std::vector<int8_t> used;    // by row of the partition; 0 to 126
+  std::vector<uint64_t> down;  // a bit per row, 64 to a word; empty: all are up
+};
+
 // The rows of a partition that changed in versions (from_version, to_version].
+//
+// With a snapshot it is complete without row, used and up: within a process, views copy the
+// snapshot. They are made when somebody looks at them: complete() comes before that.
 struct PartitionDelta {
   static constexpr const char* kName = "PartitionDelta";
   static constexpr int kPart = 3;  // its number in messages
@@ -82,10 +92,19 @@ struct PartitionDelta {
   int64_t from_version = 0;
   int64_t to_version = 0;
   int64_t at_us = 0;
-  AnyColumn row;   // [k], uint16 or uint32
-  AnyColumn used;  // [k, R], of the narrowest signed type that holds it
-  SharedColumn<bool> up;
+  mutable AnyColumn row;   // [k], uint16 or uint32
+  mutable AnyColumn used;  // [k, R], of the narrowest signed type that holds it
+  mutable SharedColumn<bool> up;
   std::optional<SharedColumn<uint32_t>> seqnum;
+
+  std::shared_ptr<const PartitionSnapshot> snapshot;  // of to_version; null: there is none
+  // With a snapshot: the k > 0 rows that changed, a bit per row of the partition.
+  std::vector<uint64_t> changed;
+  size_t changed_rows = 0;
+
+  // k, how many rows changed.
+  size_t size() const { return snapshot ? changed_rows : up.size(); }
+  void complete() const;
 
   static constexpr auto fields() {
     return std::tuple{Field{"partition", &PartitionDelta::partition},

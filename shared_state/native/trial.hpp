@@ -9,8 +9,8 @@
 
 namespace agora {
 
-// Provisional changes to a view, undone in reverse order when the trial ends: the view, its index's
-// order included, is left as it was.
+// Provisional changes to a view, undone in reverse order when the trial ends: the view is left as
+// it was.
 class Trial {
  public:
   explicit Trial(ClusterView& view) : view_(view) {}
@@ -33,7 +33,6 @@ class Trial {
   struct Step {
     const int64_t* request;
     int32_t row;
-    int32_t place;  // in the index, before it left
     Change change;
   };
 

@@ -1,11 +1,12 @@
 #include "view.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 
 #include "cell.hpp"
 #include "transaction.hpp"
@@ -14,23 +15,10 @@ namespace agora {
 
 namespace {
 
-constexpr int64_t kMaxOverlay = int64_t{1} << 60;
+constexpr int64_t kMaxLaidOver = int64_t{1} << 60;
 constexpr int64_t kMaxUsed = int64_t{1} << 61;
-constexpr size_t kAhead = 16;  // rows: so early the memory of a row is asked for
 
 [[noreturn]] void refuse(const std::string& what) { throw std::invalid_argument(what); }
-
-// Calls visit(row) for the rows of `bits(word)`, 64 to a word, that lie in [first, end), ascending.
-template <typename Bits, typename Visit>
-void for_each_row(size_t first, size_t end, const Bits& bits, const Visit& visit) {
-  for (size_t word = first / 64; word * 64 < end; ++word) {
-    uint64_t rows = bits(word);
-    if (word * 64 < first) rows &= ~uint64_t{0} << (first % 64);
-    if ((word + 1) * 64 > end) rows &= (uint64_t{1} << (end % 64)) - 1;
-    for (; rows != 0; rows &= rows - 1)
-      visit(static_cast<int32_t>(word * 64) + std::countr_zero(rows));
-  }
-}
 
 }  // namespace
 
@@ -38,16 +26,14 @@ ClusterView::ClusterView(std::shared_ptr<const StaticCellState> static_state, bo
     : static_state_(std::move(static_state)),
       dimensions_(static_state_->dimensions()),
       free_(static_state_->machines(), dimensions_,
-            !with_seqnum && dimensions_ == 1 &&
-                static_state_->largest_limit() <= FreeAmounts::kHighest),
-      overlay_(static_state_->machines(), dimensions_),
+            !with_seqnum && static_state_->limit_bytes() != nullptr),
       seqnum_(with_seqnum ? static_state_->machines() : 0),
       closed_(seqnum_.size()),
       closing_(dimensions_, kClosed),
       synced_us_(static_state_->partitions(), kNeverSynced),
       versions_(static_state_->partitions()),
+      in_flight_(static_state_->partitions()),
       expiring_(static_state_->partitions()),
-      overlaid_(static_state_->partitions()),
       index_(static_state_->index) {}
 
 void ClusterView::reindex(int32_t row) {
@@ -88,18 +74,65 @@ void ClusterView::log_all() {
 
 // --- what is laid over the synced state ---
 
-void ClusterView::overlay(int32_t row, const int64_t* amount, int64_t sign) {
+void ClusterView::change(int32_t row, const int64_t* amount, int64_t sign) {
   log(row);
-  overlaid_[partition_of(row)] += overlay_.add(row, amount, sign);
-  free_.add(row, amount, -sign);
+  free_.add(row, amount, sign);
 }
 
 void ClusterView::close(int32_t row) {
-  if (closed_[static_cast<size_t>(row)]++ == 0) overlay(row, closing_.data(), +1);
+  if (closed_[static_cast<size_t>(row)]++ == 0) change(row, closing_.data(), -1);
 }
 
 void ClusterView::reopen(int32_t row) {
-  if (--closed_[static_cast<size_t>(row)] == 0) overlay(row, closing_.data(), -1);
+  if (--closed_[static_cast<size_t>(row)] == 0) change(row, closing_.data(), +1);
+}
+
+// Calls visit(row, amount) for everything that lies over a partition, and takes that amount.
+template <typename Visit>
+void ClusterView::for_each_overlay(size_t partition, const Visit& visit) const {
+  for (const auto& [ticket, claim] : in_flight_[partition])
+    visit(ticket->machine[claim], ticket->request.data() + claim * dimensions_);
+  const Expiring& expiring = expiring_[partition];
+  for (size_t i = 0; i < expiring.row.size(); ++i)
+    visit(expiring.row[i], expiring.amount.data() + i * dimensions_);
+}
+
+// Lays it over (+1), or takes it away (-1). On rows that are down, either does nothing.
+void ClusterView::lay_over(size_t partition, int64_t sign) {
+  for_each_overlay(partition,
+                   [&](int32_t row, const int64_t* amount) { free_.add(row, amount, -sign); });
+}
+
+int64_t ClusterView::sum(const int64_t* amount) const {
+  int64_t sum = 0;
+  for (size_t r = 0; r < dimensions_; ++r) sum += std::abs(amount[r]);
+  return sum;
+}
+
+// Forgets what ends with the version. What is free does not change: the caller has taken away all
+// that lay over the partition, or is about to write it anew.
+void ClusterView::expire(size_t partition, int64_t version) {
+  Expiring& expiring = expiring_[partition];
+  size_t kept = 0;
+  for (size_t i = 0; i < expiring.row.size(); ++i) {
+    const int64_t* amount = expiring.amount.data() + i * dimensions_;
+    if (expiring.version[i] <= version) {
+      laid_over_ -= sum(amount);
+      log(expiring.row[i]);
+      if (expiring.closed[i]) reopen(expiring.row[i]);
+      expired_.push_back(expiring.row[i]);
+      continue;
+    }
+    expiring.version[kept] = expiring.version[i];
+    expiring.row[kept] = expiring.row[i];
+    expiring.closed[kept] = expiring.closed[i];
+    std::copy_n(amount, dimensions_, expiring.amount.data() + kept * dimensions_);
+    ++kept;
+  }
+  expiring.version.resize(kept);
+  expiring.row.resize(kept);
+  expiring.closed.resize(kept);
+  expiring.amount.resize(kept * dimensions_);
 }
 
 // --- synchronisation ---
@@ -109,178 +142,56 @@ void ClusterView::check_rows(const Delta& delta) const {
   const Row* row = static_cast<const Row*>(delta.row);
   const std::vector<int64_t>& offsets = static_state_->index.offsets;
   const size_t p = static_cast<size_t>(delta.partition);
-  // Negative if some step is not above 0. Without branches, several rows are looked at together.
-  using Step = std::conditional_t<sizeof(Row) == 2, int32_t, int64_t>;
-  Step steps = 0;
   for (size_t i = 1; i < delta.count; ++i)
-    steps |= static_cast<Step>(row[i]) - static_cast<Step>(row[i - 1]) - 1;
-  if (steps < 0) refuse("delta: rows must ascend");
+    if (row[i] <= row[i - 1]) refuse("delta: rows must ascend");
   if (delta.count > 0 && row[delta.count - 1] >= static_cast<uint64_t>(offsets[p + 1] - offsets[p]))
     refuse("delta: row " + std::to_string(row[delta.count - 1]) + " is not in partition " +
            std::to_string(delta.partition));
 }
 
-// Returns the highest.
 template <typename Used>
-int64_t ClusterView::check_used(const Delta& delta) const {
+void ClusterView::check_used(const Delta& delta) const {
   const Used* used = static_cast<const Used*>(delta.used);
-  const size_t size = delta.count * dimensions_;
   Used lowest = 0, highest = 0;
-  for (size_t i = 0; i < size; ++i) {
+  for (size_t i = 0; i < delta.count * dimensions_; ++i) {
     lowest = std::min(lowest, used[i]);
     highest = std::max(highest, used[i]);
   }
   if (lowest < 0 || static_cast<int64_t>(highest) > kMaxUsed)
     refuse("delta: used must lie in [0, 2^61]");
-  return highest;
 }
 
-// Shows what the rows of a delta have free. Leaves in toggled_, ascending, those that are to open
-// or to close. No branch is hard to predict: half of the changed rows do, in no order; few are
-// overlaid.
-
-// inside: so are all amounts that the view shows (free_amounts.hpp), and limit - used of these
-// rows.
-template <typename Row, typename Used>
-void ClusterView::apply_narrow(const Delta& delta, bool inside) {
-  const size_t partition = static_cast<size_t>(delta.partition);
-  if (inside) {
-    apply_bytes<Row, Used>(delta);
-    if (overlaid_[partition] > 0) overlay_again<Row, Used>(delta);
-  } else {
-    for (size_t i = 0; i < delta.count; ++i) show_narrow<Row, Used>(delta, i);
-  }
-  find_toggled<Row>(delta);
-}
-
-// limit - used, which is inside; first of all rows, several at a time, then each to its place.
-template <typename Row, typename Used>
-void ClusterView::apply_bytes(const Delta& delta) {
-  const Row* row = static_cast<const Row*>(delta.row);
-  const Used* used = static_cast<const Used*>(delta.used);
-  const size_t first =
-      static_cast<size_t>(static_state_->index.offsets[static_cast<size_t>(delta.partition)]);
-  const int64_t* limit = static_state_->limit.data();
-  room_.resize(delta.count);
-  int8_t* room = room_.data();
-  if (static_state_->same_limits() && delta.count > 0) {
-    const auto of_all = static_cast<int8_t>(limit[0]);
-    for (size_t i = 0; i < delta.count; ++i)
-      room[i] = static_cast<int8_t>(of_all - static_cast<int8_t>(used[i]));
-  } else {
-    for (size_t i = 0; i < delta.count; ++i)
-      room[i] = static_cast<int8_t>(limit[first + row[i]] - static_cast<int64_t>(used[i]));
-  }
-  for (size_t i = 0; i < delta.count; ++i) room[i] = delta.up[i] ? room[i] : FreeAmounts::kDown;
-  int8_t* free = free_.narrow() + first;
-  for (size_t i = 0; i < delta.count; ++i) free[row[i]] = room[i];
-}
-
-// Lays over the rows of a delta what is laid over them.
-template <typename Row, typename Used>
-void ClusterView::overlay_again(const Delta& delta) {
-  const Row* row = static_cast<const Row*>(delta.row);
-  const size_t partition = static_cast<size_t>(delta.partition);
-  const size_t first = static_cast<size_t>(static_state_->index.offsets[partition]),
-               end = static_cast<size_t>(static_state_->index.offsets[partition + 1]);
-  const auto overlaid = [&](size_t word) { return overlay_.rows(word); };
-  for_each_row(first, end, overlaid, [&](int32_t machine) {
-    const auto wanted = static_cast<Row>(static_cast<size_t>(machine) - first);
-    const Row* at = std::lower_bound(row, row + delta.count, wanted);
-    if (at != row + delta.count && *at == wanted)
-      show_narrow<Row, Used>(delta, static_cast<size_t>(at - row));
-  });
-}
-
-// The i-th row of a delta, whatever it shows.
-template <typename Row, typename Used>
-void ClusterView::show_narrow(const Delta& delta, size_t i) {
-  const size_t m =
-      static_cast<size_t>(static_state_->index.offsets[static_cast<size_t>(delta.partition)]) +
-      static_cast<const Row*>(delta.row)[i];
-  const int32_t machine = static_cast<int32_t>(m);
-  if (!delta.up[i]) return free_.set_narrow_down(machine);
-  const int64_t used = static_cast<const Used*>(delta.used)[i];
-  const int64_t* overlaid = overlay_.find(machine);
-  free_.set_narrow(machine, static_state_->limit[m] - used - (overlaid != nullptr ? *overlaid : 0));
-}
-
-// Of a narrow view: by the bitmap of the rows that have room, against that of the open ones. They
-// differ in the delta's rows and in dirty_ alone.
-template <typename Row>
-void ClusterView::find_toggled(const Delta& delta) {
-  const size_t partition = static_cast<size_t>(delta.partition);
-  const size_t first = static_cast<size_t>(static_state_->index.offsets[partition]),
-               end = static_cast<size_t>(static_state_->index.offsets[partition + 1]);
-  toggled_.clear();
-  toggled_.reserve(end - first);
-  const auto differ = [&](size_t word) {
-    return free_.rows_with_room(word) ^ index_.open_rows(word);
-  };
-  for_each_row(first, end, differ, [&](int32_t machine) { toggled_.push_back(machine); });
-  const Row* row = static_cast<const Row*>(delta.row);
-  for (const int32_t dirty : dirty_) {
-    if (std::binary_search(row, row + delta.count, static_cast<size_t>(dirty) - first)) continue;
-    const auto at = std::lower_bound(toggled_.begin(), toggled_.end(), dirty);
-    if (at != toggled_.end() && *at == dirty) toggled_.erase(at);
-  }
-}
-
-template <size_t R, bool kOverlaid, typename Row, typename Used>
-void ClusterView::apply_wide(const Delta& delta) {
-  const size_t n = R ? R : dimensions_;
-  const Row* row = static_cast<const Row*>(delta.row);
-  const Used* used = static_cast<const Used*>(delta.used);
-  const int64_t* limit = static_state_->limit.data();
-  // machines of one size: their limits lie in one place
-  const size_t stride = static_state_->same_limits() ? 0 : n;
-  const size_t first =
-      static_cast<size_t>(static_state_->index.offsets[static_cast<size_t>(delta.partition)]);
-  int64_t* free = free_.wide();
-  uint8_t* is_up = free_.up();
-  toggled_.resize(delta.count);
-  size_t toggled = 0;
-  for (size_t i = 0; i < delta.count; ++i) {
-    const size_t m = first + row[i];
-    if (i + kAhead < delta.count) __builtin_prefetch(&free[(first + row[i + kAhead]) * n], 1);
-    const bool up = delta.up[i];
-    const int64_t kept = -static_cast<int64_t>(up);  // all bits where up
-    is_up[m] = up;
-    const int64_t* overlaid = kOverlaid ? overlay_.find(static_cast<int32_t>(m)) : nullptr;
-    for (size_t r = 0; r < n; ++r) {
-      int64_t room = limit[m * stride + r] - static_cast<int64_t>(used[i * n + r]);
-      if (kOverlaid && overlaid != nullptr) room -= overlaid[r];
-      free[m * n + r] = (room & kept) | ~kept;
-    }
-    toggled_[toggled] = static_cast<int32_t>(m);
-    // where down, nothing has room
-    toggled += FreeAmounts::has_room(free + m * n, n) != index_.contains(static_cast<int32_t>(m));
-  }
-  toggled_.resize(toggled);
-}
-
-template <typename Row, typename Used>
-void ClusterView::apply_rows(const Delta& delta, int64_t highest_used) {
-  const Row* row = static_cast<const Row*>(delta.row);
-  const size_t partition = static_cast<size_t>(delta.partition);
-  const bool overlaid = overlaid_[partition] > 0;
-  if (free_.is_narrow()) {
-    const bool inside = !free_.has_outside() && highest_used <= FreeAmounts::kHighestUsed;
-    apply_narrow<Row, Used>(delta, inside);
-  } else if (dimensions_ == 1) {
-    overlaid ? apply_wide<1, true, Row, Used>(delta) : apply_wide<1, false, Row, Used>(delta);
-  } else {
-    overlaid ? apply_wide<0, true, Row, Used>(delta) : apply_wide<0, false, Row, Used>(delta);
-  }
-  index_.toggle_unsummed(toggled_, partition);
-  const size_t first = static_cast<size_t>(static_state_->index.offsets[partition]);
-  if (!logs_.empty())
-    for (size_t i = 0; i < delta.count; ++i) log(static_cast<int32_t>(first + row[i]));
-  if (!seqnum_.empty())
-    for (size_t i = 0; i < delta.count; ++i) seqnum_[first + row[i]] = delta.seqnum[i];
+void ClusterView::check_follows(const std::string& name, int64_t partition, int64_t from_version,
+                                int64_t to_version, int64_t at_us, size_t rows) const {
+  if (partition < 0 || static_cast<size_t>(partition) >= static_state_->partitions())
+    refuse("delta: there is no partition " + std::to_string(partition));
+  const size_t p = static_cast<size_t>(partition);
+  if (from_version < 0 || from_version > versions_[p])
+    refuse(name + " starts at version " + std::to_string(from_version) + ", the view holds " +
+           std::to_string(versions_[p]));
+  if (to_version < versions_[p] || to_version < from_version)
+    refuse(name + " ends at version " + std::to_string(to_version) + ", the view holds " +
+           std::to_string(versions_[p]));
+  if (at_us < 0 || at_us < synced_us_[p]) refuse(name + " is of an earlier time than the view");
+  const std::vector<int64_t>& offsets = static_state_->index.offsets;
+  if ((from_version == 0 || synced_us_[p] == kNeverSynced) &&
+      static_cast<int64_t>(rows) != offsets[p + 1] - offsets[p])
+    refuse(name + " must hold all rows: it is a snapshot");
 }
 
 void ClusterView::apply(const PartitionDelta& delta) {
+  if (delta.snapshot != nullptr && free_.is_narrow()) {
+    const std::string name = "delta of partition " + std::to_string(delta.partition);
+    check_follows(name, delta.partition, delta.from_version, delta.to_version, delta.at_us,
+                  delta.size());
+    const auto p = static_cast<size_t>(delta.partition);
+    const std::vector<int64_t>& offsets = static_state_->index.offsets;
+    if (static_cast<int64_t>(delta.snapshot->used.size()) != offsets[p + 1] - offsets[p])
+      refuse(name + " is of another cell");
+    apply_snapshot(p, delta);
+    return finish_apply(p, delta.to_version, delta.at_us);
+  }
+  delta.complete();
   const size_t count = delta.up.size();
   const AnyColumn &row = delta.row, &used = delta.used;
   if (delta.partition < 0 || delta.partition > INT32_MAX)
@@ -299,31 +210,17 @@ void ClusterView::apply(const PartitionDelta& delta) {
 }
 
 void ClusterView::apply(const Delta& delta) {
-  if (delta.partition < 0 || static_cast<size_t>(delta.partition) >= static_state_->partitions())
-    refuse("delta: there is no partition " + std::to_string(delta.partition));
-  const size_t p = static_cast<size_t>(delta.partition);
   const std::string name = "delta of partition " + std::to_string(delta.partition);
-  if (delta.from_version < 0 || delta.from_version > versions_[p])
-    refuse(name + " starts at version " + std::to_string(delta.from_version) + ", the view holds " +
-           std::to_string(versions_[p]));
-  if (delta.to_version < versions_[p] || delta.to_version < delta.from_version)
-    refuse(name + " ends at version " + std::to_string(delta.to_version) + ", the view holds " +
-           std::to_string(versions_[p]));
-  if (delta.at_us < 0 || delta.at_us < synced_us_[p])
-    refuse(name + " is of an earlier time than the view");
-  const std::vector<int64_t>& offsets = static_state_->index.offsets;
-  if ((delta.from_version == 0 || synced_us_[p] == kNeverSynced) &&
-      static_cast<int64_t>(delta.count) != offsets[p + 1] - offsets[p])
-    refuse(name + " must hold all rows: it is a snapshot");
+  check_follows(name, delta.partition, delta.from_version, delta.to_version, delta.at_us,
+                delta.count);
   if (!seqnum_.empty() && delta.seqnum == nullptr) refuse(name + " lacks the sequence numbers");
 
   const auto with_row = [&](auto row_type, auto used_type) {
     using Row = decltype(row_type);
     using Used = decltype(used_type);
     check_rows<Row>(delta);
-    const int64_t highest_used = check_used<Used>(delta);
-    expire_overlays(p, delta.to_version);
-    apply_rows<Row, Used>(delta, highest_used);
+    check_used<Used>(delta);
+    apply_rows<Row, Used>(delta);
   };
   const auto with_used = [&](auto used_type) {
     if (delta.row_bytes == 2) {
@@ -350,54 +247,70 @@ void ClusterView::apply(const Delta& delta) {
     default:
       refuse(name + ": used must be of 1, 2, 4 or 8 bytes");
   }
-  index_.resum(p);
-  for (const int32_t row : dirty_) reindex(row);
-  dirty_.clear();
-  versions_[p] = delta.to_version;
-  synced_us_[p] = delta.at_us;
+  finish_apply(static_cast<size_t>(delta.partition), delta.to_version, delta.at_us);
 }
 
-// Leaves the rows to reindex in dirty_: most of them are in the delta, too, and would be indexed
-// twice.
-void ClusterView::expire_overlays(size_t partition, int64_t version) {
-  ExpiringOverlay& expiring = expiring_[partition];
-  dirty_.reserve(expiring.row.size());
-  size_t kept = 0;
-  for (size_t i = 0; i < expiring.row.size(); ++i) {
-    if (expiring.version[i] <= version) {
-      overlay(expiring.row[i], expiring.amount.data() + i * dimensions_, -1);
-      if (expiring.closed[i]) reopen(expiring.row[i]);
-      dirty_.push_back(expiring.row[i]);
-      continue;
-    }
-    expiring.version[kept] = expiring.version[i];
-    expiring.row[kept] = expiring.row[i];
-    expiring.closed[kept] = expiring.closed[i];
-    std::copy_n(expiring.amount.data() + i * dimensions_, dimensions_,
-                expiring.amount.data() + kept * dimensions_);
-    ++kept;
+void ClusterView::finish_apply(size_t partition, int64_t version, int64_t at_us) {
+  if (free_.is_narrow())
+    index_.replace(partition, [&](size_t word) { return free_.rows_with_room(word); });
+  for (const int32_t row : expired_) reindex(row);
+  expired_.clear();
+  versions_[partition] = version;
+  synced_us_[partition] = at_us;
+}
+
+void ClusterView::apply_snapshot(size_t partition, const PartitionDelta& delta) {
+  const auto first = static_cast<size_t>(static_state_->index.offsets[partition]);
+  expire(partition, delta.to_version);
+  free_.show_narrow(first, static_state_->limit_bytes() + first, delta.snapshot->used,
+                    delta.snapshot->down);
+  lay_over(partition, +1);
+  if (logs_.empty()) return;
+  for (size_t word = 0; word < delta.changed.size(); ++word)
+    for (uint64_t rows = delta.changed[word]; rows != 0; rows &= rows - 1)
+      log(static_cast<int32_t>(first + word * 64) + std::countr_zero(rows));
+}
+
+template <typename Row, typename Used>
+void ClusterView::apply_rows(const Delta& delta) {
+  const Row* row = static_cast<const Row*>(delta.row);
+  const Used* used = static_cast<const Used*>(delta.used);
+  const size_t n = dimensions_, partition = static_cast<size_t>(delta.partition);
+  // machines of one size: their limits lie in one place
+  const size_t stride = static_state_->same_limits() ? 0 : n;
+  const auto first = static_cast<size_t>(static_state_->index.offsets[partition]);
+  lay_over(partition, -1);
+  expire(partition, delta.to_version);
+  std::array<int64_t, kMaxDimensions> room;
+  for (size_t i = 0; i < delta.count; ++i) {
+    const size_t m = first + row[i];
+    const auto machine = static_cast<int32_t>(m);
+    const int64_t closing = closed_.empty() || closed_[m] == 0 ? 0 : kClosed;
+    for (size_t r = 0; r < n; ++r)
+      room[r] =
+          static_state_->limit[m * stride + r] - static_cast<int64_t>(used[i * n + r]) - closing;
+    delta.up[i] ? free_.set(machine, room.data()) : free_.set_down(machine);
+    log(machine);
+    if (delta.seqnum != nullptr && !seqnum_.empty()) seqnum_[m] = delta.seqnum[i];
   }
-  expiring.version.resize(kept);
-  expiring.row.resize(kept);
-  expiring.closed.resize(kept);
-  expiring.amount.resize(kept * dimensions_);
+  lay_over(partition, +1);
+  if (free_.is_narrow()) return;
+  for (size_t i = 0; i < delta.count; ++i) reindex(static_cast<int32_t>(first + row[i]));
 }
 
 // --- own claims and releases ---
 
 void ClusterView::check(std::span<const int32_t> machine, const int64_t* request) const {
-  int64_t sum = 0;
+  int64_t laid_over = laid_over_;
   for (size_t i = 0; i < machine.size(); ++i) {
     if (machine[i] < 0 || static_cast<size_t>(machine[i]) >= static_state_->machines())
       refuse("machine[" + std::to_string(i) + "]: there is no machine " +
              std::to_string(machine[i]));
-    const int64_t* overlay = overlay_.find(machine[i]);
     for (size_t r = 0; r < dimensions_; ++r) {
       const int64_t amount = request[i * dimensions_ + r];
-      const int64_t overlaid = overlay != nullptr ? overlay[r] : 0;
       if (amount < 0 || amount > kMaxAmount)
         refuse("request[" + std::to_string(i) + "]: expected 0 to 2^50");
-      if ((sum += amount) > kMaxOverlay || overlaid > kMaxOverlay || overlaid < -kMaxOverlay)
+      if ((laid_over += amount) > kMaxLaidOver)
         refuse("request[" + std::to_string(i) + "]: more is in flight than 2^60");
     }
   }
@@ -405,11 +318,17 @@ void ClusterView::check(std::span<const int32_t> machine, const int64_t* request
 
 int64_t ClusterView::claim(std::span<const int32_t> machine, const int64_t* request) {
   check(machine, request);
-  const auto at = tickets_.try_emplace(next_ticket_).first;
-  at->second.machine.assign(machine.begin(), machine.end());
-  at->second.request.assign(request, request + machine.size() * dimensions_);
+  Ticket& ticket = tickets_.try_emplace(next_ticket_).first->second;
+  ticket.machine.assign(machine.begin(), machine.end());
+  ticket.request.assign(request, request + machine.size() * dimensions_);
   for (size_t i = 0; i < machine.size(); ++i) {
-    overlay(machine[i], request + i * dimensions_, +1);
+    laid_over_ += sum(request + i * dimensions_);
+    const size_t partition = partition_of(machine[i]);
+    std::vector<InFlight>& in_flight = in_flight_[partition];
+    if (in_flight.empty() || in_flight.back().ticket != &ticket)
+      ticket.partitions.push_back(partition);
+    in_flight.push_back({&ticket, i});
+    change(machine[i], request + i * dimensions_, -1);
     if (!closed_.empty()) close(machine[i]);
     reindex(machine[i]);
   }
@@ -422,13 +341,20 @@ std::map<int64_t, ClusterView::Ticket>::iterator ClusterView::find(int64_t ticke
   return at;
 }
 
+void ClusterView::forget_in_flight(const Ticket& ticket) {
+  for (const size_t partition : ticket.partitions)
+    std::erase_if(in_flight_[partition],
+                  [&](const InFlight& claim) { return claim.ticket == &ticket; });
+}
+
 void ClusterView::keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version,
                              bool closed) {
-  ExpiringOverlay& expiring = expiring_[partition_of(row)];
+  Expiring& expiring = expiring_[partition_of(row)];
   expiring.version.push_back(version);
   expiring.row.push_back(row);
   expiring.closed.push_back(closed);
   for (size_t r = 0; r < dimensions_; ++r) expiring.amount.push_back(sign * amount[r]);
+  laid_over_ += sum(amount);
 }
 
 void ClusterView::settle(int64_t ticket, std::span<const int8_t> reason,
@@ -441,6 +367,7 @@ void ClusterView::settle(int64_t ticket, std::span<const int8_t> reason,
   for (const int8_t r : reason)
     if (r < 0 || r > static_cast<int8_t>(Reason::Duplicate))
       refuse("reason " + std::to_string(r) + " is unknown");
+  forget_in_flight(claims);
   for (size_t i = 0; i < claims.machine.size(); ++i) {
     const int32_t row = claims.machine[i];
     const int64_t* request = claims.request.data() + i * dimensions_;
@@ -448,8 +375,9 @@ void ClusterView::settle(int64_t ticket, std::span<const int8_t> reason,
                                 reason[i] == static_cast<int8_t>(Reason::Duplicate);
     const bool shown = shows(partition_of(row), version[i]);
     const bool unknown = !shown && reason[i] == static_cast<int8_t>(Reason::Stale);
+    laid_over_ -= sum(request);
     if (lost_to_nobody || shown) {
-      overlay(row, request, -1);
+      change(row, request, +1);
       reindex(row);
     } else {
       keep_until(row, request, +1, version[i], unknown && !closed_.empty());
@@ -467,8 +395,11 @@ void ClusterView::settle(int64_t ticket, std::span<const int8_t> reason,
 void ClusterView::withdraw(int64_t ticket) {
   const auto at = find(ticket);
   const Ticket& claims = at->second;
+  forget_in_flight(claims);
   for (size_t i = 0; i < claims.machine.size(); ++i) {
-    overlay(claims.machine[i], claims.request.data() + i * dimensions_, -1);
+    const int64_t* request = claims.request.data() + i * dimensions_;
+    laid_over_ -= sum(request);
+    change(claims.machine[i], request, +1);
     if (!closed_.empty()) reopen(claims.machine[i]);
     reindex(claims.machine[i]);
   }
@@ -481,7 +412,7 @@ void ClusterView::released(std::span<const int32_t> machine, const int64_t* requ
   check(machine, request);
   for (size_t i = 0; i < machine.size(); ++i) {
     if (shows(partition_of(machine[i]), version[i])) continue;
-    overlay(machine[i], request + i * dimensions_, -1);
+    change(machine[i], request + i * dimensions_, +1);
     keep_until(machine[i], request + i * dimensions_, -1, version[i], false);
     reindex(machine[i]);
   }
@@ -506,12 +437,12 @@ int64_t ClusterView::first_oversubscribed(std::span<const int32_t> machine, cons
 
 // Endings name versions that the next snapshot holds in any case.
 void ClusterView::drop_expiring() {
-  for (ExpiringOverlay& expiring : expiring_) {
+  for (Expiring& expiring : expiring_) {
     for (size_t i = 0; i < expiring.row.size(); ++i) {
-      overlay(expiring.row[i], expiring.amount.data() + i * dimensions_, -1);
+      laid_over_ -= sum(expiring.amount.data() + i * dimensions_);
       if (expiring.closed[i]) reopen(expiring.row[i]);
     }
-    expiring = ExpiringOverlay{};
+    expiring = Expiring{};
   }
 }
 

@@ -1,10 +1,10 @@
 // What one scheduler believes about the cell: synced state with its own claims and releases laid
 // over it, indexed for drawing.
 //
-//   free = limit - used as synced - overlay,   and -1 in every dimension where the machine is down
-//   or was never synced.
+//   free = limit - used as synced - what is laid over it,   and -1 in every dimension where the
+//   machine is down or was never synced.
 //
-// The overlay holds what the scheduler knows and the synced state does not show yet:
+// Laid over it is what the scheduler knows and the synced state does not show yet:
 //   claims in flight (claim), until settled or withdrawn;
 //   settled claims, until their partition is synced to the version that holds the outcome (also of
 //   claims that lost: whoever won is there),
@@ -19,8 +19,10 @@
 // settled, and where that was rejected as STALE until the partition is synced to the version that
 // holds the outcome.
 //
-// Of one resource whose limits are small, a view without sequence numbers keeps a byte per machine
-// (free_amounts.hpp), until all_free() or up() is called: it then keeps whole columns.
+// Of one resource whose limits are small, a view without sequence numbers keeps a byte and a bit
+// per machine (free_amounts.hpp, weighted_index.hpp), until all_free() or up() is called: it then
+// keeps whole columns. A narrow view synchronises a partition by copying its bytes from the cell's
+// snapshot, where it gets one, and laying its own claims and releases over them again.
 //
 // Calls that throw std::invalid_argument have changed nothing. Not thread-safe.
 #pragma once
@@ -36,7 +38,6 @@
 #include "free_amounts.hpp"
 #include "huge_pages.hpp"
 #include "row_log.hpp"
-#include "sparse_amounts.hpp"
 #include "static_cell_state.hpp"
 #include "weighted_index.hpp"
 
@@ -95,16 +96,15 @@ class ClusterView {
 
   const StaticCellState& static_state() const { return *static_state_; }
   const WeightedIndex& index() const { return index_; }
-  // The index keeps the sums of scores from now on.
+  // What the index keeps from now on (weighted_index.hpp).
+  void keep_classes() { index_.keep_classes(); }
+  void sum_weights() { index_.sum_weights(); }
   void sum_scores() { index_.sum_scores(); }
   FreeAmount free(int32_t row) const { return free_.of(row); }
   bool is_up(int32_t row) const { return free_.is_up(row); }
   bool fits(int32_t row, const int64_t* request) const { return free_.fits(row, request); }
   // Asks for the memory that taking and claiming the row reads.
-  void prefetch(int32_t row) const {
-    free_.prefetch(row);
-    index_.prefetch(row);
-  }
+  void prefetch(int32_t row) const { free_.prefetch(row); }
   // The columns of all machines, [M, R] and [M] bools. They change with the view.
   std::span<const int64_t> all_free() {
     free_.widen();
@@ -125,10 +125,16 @@ class ClusterView {
   struct Ticket {
     std::vector<int32_t> machine;
     std::vector<int64_t> request;
+    std::vector<size_t> partitions;  // of the machines, each once
   };
-  // Overlays that end when the partition reaches a version: amount [k, R] is what they take
-  // (negative: give). closed: until then the row is.
-  struct ExpiringOverlay {
+  // A claim of a ticket: it lies over the synced state until it is settled.
+  struct InFlight {
+    const Ticket* ticket;
+    size_t claim;
+  };
+  // What lies over the synced state until the partition reaches a version: amount [k, R] is what
+  // it takes (negative: gives). closed: until then the row is.
+  struct Expiring {
     std::vector<int64_t> version;
     std::vector<int32_t> row;
     std::vector<int64_t> amount;
@@ -138,25 +144,21 @@ class ClusterView {
   template <typename Row>
   void check_rows(const Delta& delta) const;
   template <typename Used>
-  int64_t check_used(const Delta& delta) const;
+  void check_used(const Delta& delta) const;
+  void check_follows(const std::string& name, int64_t partition, int64_t from_version,
+                     int64_t to_version, int64_t at_us, size_t rows) const;
   template <typename Row, typename Used>
-  void apply_rows(const Delta& delta, int64_t highest_used);
-  template <typename Row, typename Used>
-  void apply_narrow(const Delta& delta, bool inside);
-  template <typename Row, typename Used>
-  void apply_bytes(const Delta& delta);
-  template <typename Row, typename Used>
-  void overlay_again(const Delta& delta);
-  template <typename Row, typename Used>
-  void show_narrow(const Delta& delta, size_t i);
-  template <typename Row>
-  void find_toggled(const Delta& delta);
-  template <size_t R, bool kOverlaid, typename Row, typename Used>
-  void apply_wide(const Delta& delta);
+  void apply_rows(const Delta& delta);
+  void apply_snapshot(size_t partition, const PartitionDelta& delta);
+  void finish_apply(size_t partition, int64_t version, int64_t at_us);
+  template <typename Visit>
+  void for_each_overlay(size_t partition, const Visit& visit) const;
+  void lay_over(size_t partition, int64_t sign);
   void check(std::span<const int32_t> machine, const int64_t* request) const;
-  void expire_overlays(size_t partition, int64_t version);
+  void expire(size_t partition, int64_t version);
   void drop_expiring();
-  void overlay(int32_t row, const int64_t* amount, int64_t sign);
+  void forget_in_flight(const Ticket& ticket);
+  void change(int32_t row, const int64_t* amount, int64_t sign);
   void keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version, bool closed);
   void log(int32_t row);
   void log_all();
@@ -165,6 +167,7 @@ class ClusterView {
   void reopen(int32_t row);
   void reindex(int32_t row);
   std::map<int64_t, Ticket>::iterator find(int64_t ticket);
+  int64_t sum(const int64_t* amount) const;
   size_t partition_of(int32_t row) const { return static_state_->index.partition_of(row); }
   bool shows(size_t partition, int64_t version) const {
     return synced_us_[partition] != kNeverSynced && version <= versions_[partition];
@@ -172,18 +175,16 @@ class ClusterView {
 
   std::shared_ptr<const StaticCellState> static_state_;
   size_t dimensions_;
-  FreeAmounts free_;                    // [M, R]
-  SparseAmounts overlay_;               // [M, R]
-  HugePageVector<uint32_t> seqnum_;     // [M] or empty
-  std::vector<uint32_t> closed_;        // [M] or empty: for how many reasons
-  const std::vector<int64_t> closing_;  // [R]: kClosed
-  std::vector<int64_t> synced_us_;
-  std::vector<int64_t> versions_;
-  std::vector<ExpiringOverlay> expiring_;  // [P]
-  std::vector<int64_t> overlaid_;          // [P]: rows with something laid over them
-  std::vector<int32_t> dirty_;             // rows whose overlay ended in this apply
-  std::vector<int8_t> room_;               // limit - used of the rows of this delta
-  std::vector<int32_t> toggled_;           // rows that this apply opens or closes
+  FreeAmounts free_;                              // [M, R]
+  HugePageVector<uint32_t> seqnum_;               // [M] or empty
+  std::vector<uint32_t> closed_;                  // [M] or empty: for how many reasons
+  const std::vector<int64_t> closing_;            // [R]: kClosed
+  std::vector<int64_t> synced_us_;                // [P]
+  std::vector<int64_t> versions_;                 // [P]
+  std::vector<std::vector<InFlight>> in_flight_;  // [P]
+  std::vector<Expiring> expiring_;                // [P]
+  int64_t laid_over_ = 0;                         // the sum of all amounts in both, as if all took
+  std::vector<int32_t> expired_;                  // rows of what expired in this apply
   std::map<int64_t, Ticket> tickets_;
   int64_t next_ticket_ = 1;
   std::vector<std::shared_ptr<RowLog>> logs_;

@@ -1,23 +1,27 @@
 // The open rows of a cell, drawable by weight or uniformly, over everything or within a partition;
 // lowest first as well.
 //
-// Rows are grouped by (partition, weight class), a class being floor(log2 weight) counted from the
-// heaviest: 32 classes, what is lighter than 2^-31 of the heaviest shares the last. Each group
-// keeps its open rows in a list (swap-remove), their number and integer weight sum.
+//   open rows      a bit per row
+//   uniform draws  open rows per partition, and per block of 512 rows of it: a draw picks the n-th
+//   weighted       the rows of a partition are in weight classes, floor(log2 weight) counted from
+//   draws          the heaviest: 32 of them, what is lighter than 2^-31 of the heaviest shares the
+//                  last. A draw picks a class with probability proportional to (open rows) x
+//                  (heaviest weight of the class), one of its open rows uniformly, and accepts it
+//                  with probability weight / heaviest; else it begins anew. So rows are drawn
+//                  exactly in proportion to their weights (von Neumann's rejection), in fewer than
+//                  two tries on average but for the lightest class. Erasing what was drawn and
+//                  drawing again is sampling without replacement.
 //
-// A weighted draw picks partition, then class by weight sum, then a uniform position accepted with
-// probability w / heaviest of the group: exactly proportional to weight, in fewer than two tries on
-// average but for the lightest class. Erasing what was drawn and drawing again is sampling without
-// replacement. Weights are integers, so the sums never drift.
+// What only some readers need is kept from when it is first asked for: keep_classes() for weighted
+// draws, sum_weights() and sum_scores() for the sums of the weights, and of the scores, of each
+// partition's open rows. A weight w stands for a score of ln w, in fixed point. All sums are of
+// integers and never drift.
 //
-// A weight w stands for a score of ln w. An index that is asked to also keeps the sum of scores of
-// each partition, in fixed point, so that it never drifts either.
+// The index is a function of which rows are open: however they came to be, later draws are the
+// same.
 //
-// The lists hold rows by their place in the partition, in two bytes each where every partition is
-// small enough for that.
-//
-// insert, erase: O(1). Draws: O(P / 8 + 8 + 32). next_open: a bitmap scan. Undoing insertions and
-// erasures in the reverse order restores the very same lists, and so the very same later draws.
+// insert, erase: O(1). Uniform draws: O(P / 8 + rows of the partition / 512). Weighted ones: O(P /
+// 8 + 32 + rows of the partition / 64). next_open: a scan of the bits.
 #pragma once
 
 #include <algorithm>
@@ -31,6 +35,7 @@
 
 #include "huge_pages.hpp"
 #include "random.hpp"
+#include "row_bits.hpp"
 
 namespace agora {
 
@@ -44,7 +49,15 @@ inline int64_t score_of(int64_t weight) {
 
 // What never changes about the rows; shared by all indexes over them.
 struct IndexLayout {
-  // offsets: P+1 ascending row numbers from 0 to M. weight: M values >= 1 whose sum fits 63 bits.
+  static constexpr size_t kBlockWords = 8;  // of the rows of a block
+
+  // A weight class that has rows in a partition.
+  struct Group {
+    int64_t heaviest;
+    size_t mask;  // where in `masks` the bits of its rows begin: of the words of its partition
+  };
+
+  // offsets: P+1 ascending row numbers from 0 to M. weight: M values >= 1 whose sum fits 62 bits.
   IndexLayout(std::vector<int64_t> row_weight, std::vector<int64_t> partition_offsets)
       : weight(std::move(row_weight)), offsets(std::move(partition_offsets)) {
     if (offsets.size() < 2 || offsets.front() != 0 ||
@@ -54,31 +67,15 @@ struct IndexLayout {
       throw std::invalid_argument("more than 2^31 - 1 machines");
     for (size_t p = 0; p + 1 < offsets.size(); ++p)
       if (offsets[p] > offsets[p + 1]) throw std::invalid_argument("partition offsets must ascend");
-    int64_t heaviest_weight = 1, sum = 0;
+    int64_t heaviest = 1, sum = 0;
     for (const int64_t w : weight) {
       if (w < 1) throw std::invalid_argument("weights must be at least 1");
-      if (__builtin_add_overflow(sum, w, &sum))
-        throw std::invalid_argument("the sum of all weights exceeds 2^63 - 1");
-      heaviest_weight = std::max(heaviest_weight, w);
+      if (__builtin_add_overflow(sum, w, &sum) || sum >> 62 != 0)
+        throw std::invalid_argument("the sum of all weights exceeds 2^62 - 1");
+      heaviest = std::max(heaviest, w);
     }
-    const int top = std::bit_width(static_cast<uint64_t>(heaviest_weight)) - 1;
-    const size_t partitions = offsets.size() - 1;
-    weight_class.resize(weight.size());
-    start.assign(partitions * kWeightClasses + 1, 0);
-    heaviest.assign(partitions * kWeightClasses, 1);
-    for (size_t p = 0; p < partitions; ++p) {
-      for (int64_t row = offsets[p]; row < offsets[p + 1]; ++row) {
-        const size_t i = static_cast<size_t>(row);
-        const int below_top = top - (std::bit_width(static_cast<uint64_t>(weight[i])) - 1);
-        weight_class[i] = static_cast<uint8_t>(std::min<int>(below_top, kWeightClasses - 1));
-        const size_t g = p * kWeightClasses + weight_class[i];
-        heaviest[g] = std::max(heaviest[g], weight[i]);
-        ++start[g + 1];
-      }
-    }
-    for (size_t g = 0; g + 1 < start.size(); ++g) start[g + 1] += start[g];
-    find_even_groups();
     find_partitions();
+    make_groups(std::bit_width(static_cast<uint64_t>(heaviest)) - 1);
   }
 
   size_t rows() const { return weight.size(); }
@@ -88,56 +85,44 @@ struct IndexLayout {
     while (row >= offsets[p + 1]) ++p;
     return p;
   }
-  int64_t largest_partition() const { return largest_partition_; }
 
-  std::vector<int64_t> weight;           // [M]
-  std::vector<int64_t> offsets;          // [P+1]
-  HugePageVector<uint8_t> weight_class;  // [M]
-  std::vector<uint32_t> start;           // [P*32+1]: where the group's list begins
-  std::vector<int64_t> heaviest;         // [P*32]
-
-  // A change of a row reads less memory where these need not be looked up by row.
-  static constexpr uint32_t kSeveral = ~uint32_t{0};
-  std::vector<int64_t> even_weight;  // [P*32]: of all rows of the group; 0 if they differ
-  std::vector<uint32_t> only_group;  // [P]: of all rows of the partition, or kSeveral
-
-  uint32_t group_of(size_t row, size_t its_partition) const {
-    const uint32_t g = only_group[its_partition];
-    return g != kSeveral ? g : group(row, its_partition);
+  // The words that hold rows of a partition: [first, end). Its first and its last one may hold
+  // others' as well.
+  size_t first_word(size_t partition) const { return static_cast<size_t>(offsets[partition]) / 64; }
+  size_t end_word(size_t partition) const {
+    const auto end = static_cast<size_t>(offsets[partition + 1]);
+    return end > static_cast<size_t>(offsets[partition]) ? (end + 63) / 64 : first_word(partition);
   }
-  int64_t weight_of(size_t row, uint32_t its_group) const {
-    const int64_t w = even_weight[its_group];
-    return w != 0 ? w : weight[row];
+  // The bits of a word that are rows of the partition.
+  uint64_t rows_in(size_t word, size_t partition) const {
+    const auto first = static_cast<size_t>(offsets[partition]),
+               end = static_cast<size_t>(offsets[partition + 1]);
+    uint64_t rows = ~uint64_t{0};
+    if (word * 64 < first) rows &= ~uint64_t{0} << (first % 64);
+    if ((word + 1) * 64 > end) rows &= (uint64_t{1} << (end % 64)) - 1;
+    return rows;
   }
+
+  std::vector<int64_t> weight;   // [M]
+  std::vector<int64_t> offsets;  // [P+1]
+
+  std::vector<size_t> block_start;   // [P+1]: of the partition's blocks, of all of them
+  std::vector<Group> groups;         // [G]: those of a partition follow each other, heaviest first
+  std::vector<uint32_t> group_from;  // [P+1]: the partition's groups
+  HugePageVector<uint8_t> group_at;  // [M]: of the row, counted from its partition's first
+  std::vector<uint64_t> masks;
 
  private:
-  uint32_t group(size_t row, size_t its_partition) const {
-    return static_cast<uint32_t>(its_partition * kWeightClasses) + weight_class[row];
-  }
-
-  void find_even_groups() {
-    even_weight = heaviest;
-    only_group.assign(partitions(), kSeveral);
-    for (size_t p = 0; p < partitions(); ++p) {
-      const size_t first = static_cast<size_t>(offsets[p]),
-                   end = static_cast<size_t>(offsets[p + 1]);
-      bool one = first < end;
-      for (size_t i = first; i < end; ++i) {
-        const uint32_t g = group(i, p);
-        if (weight[i] != heaviest[g]) even_weight[g] = 0;
-        one = one && weight_class[i] == weight_class[first];
-      }
-      if (one) only_group[p] = group(first, p);
-    }
-  }
-
-  // No partition is smaller than a block, so each block is of one partition, or of two.
+  // No partition is smaller than 2^block_bits_ rows, so the rows of such a stretch are of one
+  // partition, or of two.
   void find_partitions() {
     int64_t smallest = std::max<int64_t>(static_cast<int64_t>(rows()), 1);
+    block_start.push_back(0);
     for (size_t p = 0; p < partitions(); ++p) {
       const int64_t size = offsets[p + 1] - offsets[p];
-      largest_partition_ = std::max(largest_partition_, size);
       if (size > 0) smallest = std::min(smallest, size);
+      const size_t words = end_word(p) - first_word(p);
+      block_start.push_back(block_start.back() + (words + kBlockWords - 1) / kBlockWords);
     }
     block_bits_ = std::bit_width(static_cast<uint64_t>(smallest)) - 1;
     size_t p = 0;
@@ -147,48 +132,39 @@ struct IndexLayout {
     }
   }
 
-  int64_t largest_partition_ = 0;
-  int block_bits_ = 0;                  // of the rows of a block: 2^block_bits_
-  std::vector<uint32_t> partition_at_;  // by block: that of its first row
-};
-
-// Whole numbers from 0, as wide as the highest needs.
-class Numbers {
- public:
-  // All lie below `bound`, which is at most 2^31.
-  Numbers(size_t count, int64_t bound)
-      : are_short_(bound <= int64_t{1} << 16),
-        short_(are_short_ ? count : 0),
-        long_(are_short_ ? 0 : count) {}
-
-  int64_t operator[](size_t at) const {
-    return are_short_ ? int64_t{short_[at]} : int64_t{long_[at]};
-  }
-  void set(size_t at, int64_t number) {
-    if (are_short_) {
-      short_[at] = static_cast<uint16_t>(number);
-    } else {
-      long_[at] = static_cast<uint32_t>(number);
+  // top: floor(log2) of the heaviest weight.
+  void make_groups(int top) {
+    const auto class_of = [&](size_t row) {
+      const int below_top = top - (std::bit_width(static_cast<uint64_t>(weight[row])) - 1);
+      return static_cast<size_t>(std::min<int>(below_top, kWeightClasses - 1));
+    };
+    group_at.resize(rows());
+    group_from.push_back(0);
+    for (size_t p = 0; p < partitions(); ++p) {
+      const auto first = static_cast<size_t>(offsets[p]), end = static_cast<size_t>(offsets[p + 1]);
+      int64_t heaviest[kWeightClasses] = {};
+      for (size_t row = first; row < end; ++row) {
+        int64_t& most = heaviest[class_of(row)];
+        most = std::max(most, weight[row]);
+      }
+      uint8_t group[kWeightClasses] = {};
+      for (size_t c = 0; c < kWeightClasses; ++c) {
+        if (heaviest[c] == 0) continue;
+        group[c] = static_cast<uint8_t>(groups.size() - group_from[p]);
+        groups.push_back({heaviest[c], masks.size()});
+        masks.resize(masks.size() + end_word(p) - first_word(p));
+      }
+      for (size_t row = first; row < end; ++row) {
+        group_at[row] = group[class_of(row)];
+        masks[groups[group_from[p] + group_at[row]].mask + row / 64 - first_word(p)] |=
+            uint64_t{1} << (row % 64);
+      }
+      group_from.push_back(static_cast<uint32_t>(groups.size()));
     }
   }
-  bool are_short() const { return are_short_; }
-  // The numbers themselves: uint16_t if they are short, else uint32_t.
-  template <class T>
-  T* as() {
-    if constexpr (sizeof(T) == sizeof(uint16_t)) {
-      return short_.data();
-    } else {
-      return long_.data();
-    }
-  }
-  void prefetch(size_t at) const {
-    __builtin_prefetch(are_short_ ? static_cast<const void*>(&short_[at]) : &long_[at], 1);
-  }
 
- private:
-  bool are_short_;
-  HugePageVector<uint16_t> short_;
-  HugePageVector<uint32_t> long_;
+  int block_bits_ = 0;
+  std::vector<uint32_t> partition_at_;  // by stretch of 2^block_bits_ rows: that of its first row
 };
 
 class WeightedIndex {
@@ -197,135 +173,104 @@ class WeightedIndex {
 
   explicit WeightedIndex(const IndexLayout& layout)
       : layout_(&layout),
-        list_(layout.rows(), layout.largest_partition()),
-        position_(layout.rows(), layout.largest_partition()),
         open_((layout.rows() + 63) / 64),
-        groups_(layout.partitions() * kWeightClasses),
+        in_block_(layout.block_start.back()),
         partitions_(layout.partitions()),
-        blocks_((layout.partitions() + kBlock - 1) / kBlock) {}
+        stretches_((layout.partitions() + kStretch - 1) / kStretch) {}
 
   bool contains(int32_t row) const { return open_[index(row) / 64] >> (index(row) % 64) & 1; }
-  // Of the rows from 64 * word on, those that are contained: the lowest bit is the first row.
-  uint64_t open_rows(size_t word) const { return open_[word]; }
-  int64_t count() const { return total_.count; }
-  int64_t count(size_t partition) const { return partitions_[partition].count; }
-  int64_t weight(size_t partition) const { return partitions_[partition].weight; }
+  int64_t count() const { return static_cast<int64_t>(total_.count); }
+  int64_t count(size_t partition) const {
+    return static_cast<int64_t>(partitions_[partition].count);
+  }
+  // The sum of the weights of open rows. Requires: sum_weights().
+  int64_t weight(size_t partition) const { return weights_[partition]; }
   // The sum of the scores of open rows, in units of 1 / kScoreOne. Requires: sum_scores().
   int64_t score(size_t partition) const { return scores_[partition]; }
 
-  // Keeps the sums of scores from now on. The first call looks at all rows.
+  // Each is kept from now on. The first call looks at all rows.
+  void keep_classes() {
+    if (!in_group_.empty()) return;
+    in_group_.resize(std::max<size_t>(layout_->groups.size(), 1));
+    for (size_t p = 0; p < partitions_.size(); ++p) recount(p, partitions_[p].count);
+  }
+  void sum_weights() {
+    if (weights_.empty()) sum_open_rows(weights_, [](int64_t weight) { return weight; });
+  }
   void sum_scores() {
-    if (!scores_.empty()) return;
-    scores_.resize(layout_->partitions());
-    const int64_t end = static_cast<int64_t>(layout_->rows());
-    for (int32_t row = next_open(0, end); row != kNone; row = next_open(row + 1, end))
-      scores_[layout_->partition_of(row)] += score_of(layout_->weight[index(row)]);
+    if (scores_.empty()) sum_open_rows(scores_, score_of);
   }
 
   // Requires: not contained.
-  void insert(int32_t row) {
-    const size_t partition = layout_->partition_of(row);
-    insert_unsummed(row, partition);
-    add(index(row), partition, +1);
-  }
+  void insert(int32_t row) { toggle(row, +1); }
+  // Requires: contained.
+  void erase(int32_t row) { toggle(row, -1); }
 
-  // Requires: contained. Returns the place it had in its group's list.
-  int32_t erase(int32_t row) {
-    const size_t partition = layout_->partition_of(row);
-    add(index(row), partition, -1);
-    return erase_unsummed(row, partition);
-  }
-
-  // Inserts those of the rows that are not contained, and erases the others, in the order given;
-  // all are of the partition, and none is named twice. Counts and weights beyond the groups' are
-  // wrong until resum(partition).
-  void toggle_unsummed(std::span<const int32_t> rows, size_t partition) {
-    const bool one_weight = layout_->only_group[partition] != IndexLayout::kSeveral &&
-                            layout_->even_weight[layout_->only_group[partition]] != 0;
-    if (!scores_.empty()) {
-      for (const int32_t row : rows) toggle(row, partition);
-    } else if (list_.are_short()) {
-      one_weight ? toggle_of_one_weight<uint16_t>(rows, partition)
-                 : toggle_of_many_weights<uint16_t>(rows, partition);
-    } else {
-      one_weight ? toggle_of_one_weight<uint32_t>(rows, partition)
-                 : toggle_of_many_weights<uint32_t>(rows, partition);
+  // Opens and closes rows of a partition so that those are open that is_open(word) has bits of; its
+  // other bits say nothing.
+  template <typename IsOpen>
+  void replace(size_t partition, const IsOpen& is_open) {
+    const size_t first = layout_->first_word(partition), end = layout_->end_word(partition);
+    uint64_t count = 0;
+    for (size_t block = first; block < end; block += IndexLayout::kBlockWords) {
+      const size_t last = std::min(block + IndexLayout::kBlockWords, end);
+      for (size_t word = block; word < last; ++word) {
+        const uint64_t rows = layout_->rows_in(word, partition);
+        const uint64_t changed = (is_open(word) ^ open_[word]) & rows;
+        if (!weights_.empty() || !scores_.empty()) add_to_sums(partition, word, changed);
+        open_[word] ^= changed;
+      }
+      size_t open = count_bits(open_.data() + block, last - block);
+      if (block == first) open -= of_others(first, partition);
+      if (last == end && end - 1 != first) open -= of_others(end - 1, partition);
+      in_block_[layout_->block_start[partition] + (block - first) / IndexLayout::kBlockWords] =
+          static_cast<uint16_t>(open);
+      count += open;
     }
-  }
-  void resum(size_t partition) {
-    Sum sum;
-    for (size_t g = partition * kWeightClasses; g < (partition + 1) * kWeightClasses; ++g) {
-      sum.count += groups_[g].count;
-      sum.weight += groups_[g].weight;
-    }
-    const Sum before = partitions_[partition];
-    partitions_[partition] = sum;
-    for (Sum* total : {&blocks_[partition / kBlock], &total_}) {
-      total->count += sum.count - before.count;
-      total->weight += sum.weight - before.weight;
-    }
-  }
-
-  // Requires: the latest change not undone was insert(row), or erase(row) returning `at`.
-  void undo_insert(int32_t row) { erase(row); }
-  void undo_erase(int32_t row, int32_t at) {
-    const size_t i = index(row), partition = layout_->partition_of(row);
-    const size_t first = index(layout_->offsets[partition]);
-    const uint32_t g = layout_->group_of(i, partition);
-    const size_t list = layout_->start[g];
-    const int64_t end = groups_[g].count;
-    if (at < end) {
-      const int64_t moved = list_[list + index(at)];
-      list_.set(list + index(end), moved);
-      position_.set(first + index(moved), end);
-    }
-    list_.set(list + index(at), static_cast<int64_t>(i - first));
-    position_.set(i, at);
-    add_to_group(i, g, +1);
-    add(i, partition, +1);
+    recount(partition, count);
   }
 
   void clear() {
     open_.assign(open_.size(), 0);
-    groups_.assign(groups_.size(), Sum{});
+    in_block_.assign(in_block_.size(), 0);
+    in_group_.assign(in_group_.size(), 0);
     partitions_.assign(partitions_.size(), Sum{});
-    blocks_.assign(blocks_.size(), Sum{});
+    stretches_.assign(stretches_.size(), Sum{});
+    weights_.assign(weights_.size(), 0);
     scores_.assign(scores_.size(), 0);
     total_ = Sum{};
   }
 
-  // Draws need an open row (in the partition).
+  // Draws need an open row (in the partition); weighted ones keep_classes() as well.
   int32_t draw_weighted(Stream& stream) const {
-    int64_t rest = static_cast<int64_t>(stream.below(static_cast<uint64_t>(total_.weight)));
-    const size_t partition = find_partition(rest, &Sum::weight);
-    return weighted_in(partition, rest, stream);
+    for (;;) {
+      uint64_t rest = stream.below(total_.bound);
+      const size_t partition = find_partition(rest, &Sum::bound);
+      const int32_t row = accepted(partition, rest);
+      if (row != kNone) return row;
+    }
   }
   int32_t draw_weighted(size_t partition, Stream& stream) const {
-    return weighted_in(
-        partition,
-        static_cast<int64_t>(stream.below(static_cast<uint64_t>(partitions_[partition].weight))),
-        stream);
+    for (;;) {
+      const int32_t row = accepted(partition, stream.below(partitions_[partition].bound));
+      if (row != kNone) return row;
+    }
   }
   int32_t draw_uniform(Stream& stream) const {
-    int64_t rest = static_cast<int64_t>(stream.below(static_cast<uint64_t>(total_.count)));
+    uint64_t rest = stream.below(total_.count);
     const size_t partition = find_partition(rest, &Sum::count);
-    return uniform_in(partition, rest);
+    return open_row(partition, rest);
   }
   int32_t draw_uniform(size_t partition, Stream& stream) const {
-    return uniform_in(
-        partition,
-        static_cast<int64_t>(stream.below(static_cast<uint64_t>(partitions_[partition].count))));
+    return open_row(partition, stream.below(partitions_[partition].count));
   }
-
-  // Asks for the memory that erasing the row reads.
-  void prefetch(int32_t row) const { position_.prefetch(index(row)); }
 
   // The lowest open row in [from, to), or kNone.
   int32_t next_open(int64_t from, int64_t to) const {
     if (from >= to) return kNone;
-    size_t word = static_cast<size_t>(from) / 64;
-    const size_t end = static_cast<size_t>(to - 1) / 64 + 1;
-    uint64_t bits = open_[word] & (~uint64_t{0} << (static_cast<size_t>(from) % 64));
+    size_t word = index(from) / 64;
+    const size_t end = index(to - 1) / 64 + 1;
+    uint64_t bits = open_[word] & (~uint64_t{0} << (index(from) % 64));
     while (bits == 0) {
       if (++word == end) return kNone;
       bits = open_[word];
@@ -335,156 +280,138 @@ class WeightedIndex {
   }
 
  private:
-  // partitions per block of sums: two short scans instead of one long one
-  static constexpr size_t kBlock = 8;
+  // partitions per stretch of sums: two short scans instead of one long one
+  static constexpr size_t kStretch = 8;
 
   struct Sum {
-    int64_t count = 0;
-    int64_t weight = 0;
+    uint64_t count = 0;  // open rows
+    uint64_t bound = 0;  // of each group, (open rows) x (heaviest weight), if classes are kept
   };
 
   static size_t index(int64_t number) { return static_cast<size_t>(number); }
 
-  void insert_unsummed(int32_t row, size_t partition) {
-    const size_t i = index(row);
-    const uint32_t g = layout_->group_of(i, partition);
-    const int64_t at = groups_[g].count;
-    list_.set(layout_->start[g] + index(at), row - layout_->offsets[partition]);
-    position_.set(i, at);
-    add_to_group(i, g, +1);
+  // Open rows of a word that are of other partitions.
+  size_t of_others(size_t word, size_t partition) const {
+    return static_cast<size_t>(std::popcount(open_[word] & ~layout_->rows_in(word, partition)));
   }
-  int32_t erase_unsummed(int32_t row, size_t partition) {
-    const size_t i = index(row), first = index(layout_->offsets[partition]);
-    const uint32_t g = layout_->group_of(i, partition);
-    const size_t list = layout_->start[g];
-    const int64_t at = position_[i];
-    const int64_t last = list_[list + index(groups_[g].count - 1)];
-    list_.set(list + index(at), last);
-    position_.set(first + index(last), at);
-    add_to_group(i, g, -1);
-    return static_cast<int32_t>(at);
+
+  template <typename Value>
+  void sum_open_rows(std::vector<int64_t>& sums, const Value& value) {
+    sums.resize(layout_->partitions());
+    const int64_t end = static_cast<int64_t>(layout_->rows());
+    for (int32_t row = next_open(0, end); row != kNone; row = next_open(row + 1, end))
+      sums[layout_->partition_of(row)] += value(layout_->weight[index(row)]);
   }
-  void toggle(int32_t row, size_t partition) {
-    if (contains(row)) {
-      erase_unsummed(row, partition);
-    } else {
-      insert_unsummed(row, partition);
+
+  void add_to_sums(size_t partition, int64_t weight, int64_t sign) {
+    if (!weights_.empty()) weights_[partition] += sign * weight;
+    if (!scores_.empty()) scores_[partition] += sign * score_of(weight);
+  }
+  // The rows of a word that are about to open or to close.
+  void add_to_sums(size_t partition, size_t word, uint64_t changed) {
+    for (; changed != 0; changed &= changed - 1) {
+      const size_t bit = static_cast<size_t>(std::countr_zero(changed));
+      add_to_sums(partition, layout_->weight[word * 64 + bit],
+                  open_[word] >> bit & 1 ? int64_t{-1} : int64_t{+1});
     }
   }
 
-  // toggle() of each row, where the sums of scores are not kept.
-  template <class T>
-  void toggle_of_many_weights(std::span<const int32_t> rows, size_t partition) {
-    const int64_t first = layout_->offsets[partition];
-    T* position = position_.as<T>() + first;
-    const uint8_t* weight_class = layout_->weight_class.data() + first;
-    const int64_t* weight = layout_->weight.data() + first;
-    Sum* groups = groups_.data() + partition * kWeightClasses;
-    const uint32_t* start = layout_->start.data() + partition * kWeightClasses;
-    for (const int32_t row : rows) {
-      const size_t at = index(row - first), its_class = weight_class[at];
-      T* list = list_.as<T>() + start[its_class];
-      Sum& group = groups[its_class];
-      uint64_t& word = open_[index(row) / 64];
-      const uint64_t bit = uint64_t{1} << (index(row) % 64);
-      if ((word & bit) == 0) {
-        list[group.count] = static_cast<T>(at);
-        position[at] = static_cast<T>(group.count++);
-        group.weight += weight[at];
-      } else {
-        const T last = list[--group.count];
-        list[position[at]] = last;
-        position[last] = position[at];
-        group.weight -= weight[at];
-      }
-      word ^= bit;
-    }
-  }
-
-  // toggle() of each row, where one group holds the partition's rows and all weigh the same: its
-  // list and sums are looked up once.
-  template <class T>
-  void toggle_of_one_weight(std::span<const int32_t> rows, size_t partition) {
-    const int64_t first = layout_->offsets[partition];
-    const uint32_t g = layout_->only_group[partition];
-    T* list = list_.as<T>() + layout_->start[g];
-    T* position = position_.as<T>() + first;
-    int64_t count = groups_[g].count;
-    for (const int32_t row : rows) {
-      const size_t at = index(row - first);
-      uint64_t& word = open_[index(row) / 64];
-      const uint64_t bit = uint64_t{1} << (index(row) % 64);
-      if ((word & bit) == 0) {
-        list[count] = static_cast<T>(at);
-        position[at] = static_cast<T>(count++);
-      } else {
-        const T last = list[--count];
-        list[position[at]] = last;
-        position[last] = position[at];
-      }
-      word ^= bit;
-    }
-    groups_[g] = {count, count * layout_->even_weight[g]};
-  }
-
-  void add_to_group(size_t i, uint32_t g, int64_t sign) {
-    Sum& group = groups_[g];
-    const int64_t weight = layout_->weight_of(i, g);
-    group.count += sign;
-    group.weight += sign * weight;
+  void toggle(int32_t row, int64_t sign) {
+    const size_t i = index(row), p = layout_->partition_of(row);
+    Sum change{static_cast<uint64_t>(sign), 0};
     open_[i / 64] ^= uint64_t{1} << (i % 64);
-    if (!scores_.empty()) scores_[g / kWeightClasses] += sign * score_of(weight);
+    uint16_t& in_block = in_block_[layout_->block_start[p] +
+                                   (i / 64 - layout_->first_word(p)) / IndexLayout::kBlockWords];
+    in_block = static_cast<uint16_t>(in_block + sign);
+    if (!in_group_.empty()) {
+      const size_t g = layout_->group_from[p] + layout_->group_at[i];
+      in_group_[g] += static_cast<uint64_t>(sign);
+      change.bound = static_cast<uint64_t>(sign * layout_->groups[g].heaviest);
+    }
+    add_to_sums(p, layout_->weight[i], sign);
+    add(p, change);
   }
 
-  void add(size_t i, size_t p, int64_t sign) {
-    const int64_t w = sign * layout_->weight_of(i, layout_->group_of(i, p));
-    for (Sum* sum : {&partitions_[p], &blocks_[p / kBlock], &total_}) {
-      sum->count += sign;
-      sum->weight += w;
+  // Counts a partition's groups, and takes its count over.
+  void recount(size_t partition, uint64_t count) {
+    const Sum before = partitions_[partition];
+    Sum now{count, 0};
+    if (!in_group_.empty()) {
+      const size_t first = layout_->first_word(partition),
+                   words = layout_->end_word(partition) - first;
+      const size_t from = layout_->group_from[partition], to = layout_->group_from[partition + 1];
+      for (size_t g = from; g < to; ++g) {
+        in_group_[g] = to - from == 1
+                           ? count
+                           : count_bits(open_.data() + first,
+                                        layout_->masks.data() + layout_->groups[g].mask, words);
+        now.bound += in_group_[g] * static_cast<uint64_t>(layout_->groups[g].heaviest);
+      }
+    }
+    // differences of unsigned numbers, which may wrap on the way
+    add(partition, {now.count - before.count, now.bound - before.bound});
+  }
+
+  void add(size_t partition, const Sum& change) {
+    for (Sum* sum : {&partitions_[partition], &stretches_[partition / kStretch], &total_}) {
+      sum->count += change.count;
+      sum->bound += change.bound;
     }
   }
 
   // The partition in which the rest-th unit lies; rest becomes its place within that partition.
-  size_t find_partition(int64_t& rest, int64_t Sum::* unit) const {
-    size_t block = 0;
-    while (rest >= blocks_[block].*unit) rest -= blocks_[block++].*unit;
-    size_t p = block * kBlock;
+  size_t find_partition(uint64_t& rest, uint64_t Sum::* unit) const {
+    size_t stretch = 0;
+    while (rest >= stretches_[stretch].*unit) rest -= stretches_[stretch++].*unit;
+    size_t p = stretch * kStretch;
     while (rest >= partitions_[p].*unit) rest -= partitions_[p++].*unit;
     return p;
   }
 
-  int32_t weighted_in(size_t partition, int64_t rest, Stream& stream) const {
-    size_t g = partition * kWeightClasses;
-    while (rest >= groups_[g].weight) rest -= groups_[g++].weight;
-    const size_t list = layout_->start[g], first = index(layout_->offsets[partition]);
-    const uint64_t count = static_cast<uint64_t>(groups_[g].count);
-    const int64_t heaviest = layout_->heaviest[g];
-    // All of the heaviest weight: every position is accepted. (Int128: the product of two large
-    // weights.)
-    const bool even = static_cast<Int128>(heaviest) * groups_[g].count == groups_[g].weight;
-    for (;;) {
-      const size_t row = first + index(list_[list + stream.below(count)]);
-      if (even || static_cast<int64_t>(stream.below(static_cast<uint64_t>(heaviest))) <
-                      layout_->weight[row])
-        return static_cast<int32_t>(row);
+  // rest: uniform below the partition's bound. Its quotient by the heaviest weight of the group in
+  // which it lies is a row, uniformly, and its remainder decides, independently, if that is
+  // accepted.
+  int32_t accepted(size_t partition, uint64_t rest) const {
+    size_t g = layout_->group_from[partition];
+    const IndexLayout::Group* group = layout_->groups.data() + g;
+    for (;; ++g, ++group) {
+      const uint64_t bound = in_group_[g] * static_cast<uint64_t>(group->heaviest);
+      if (rest < bound) break;
+      rest -= bound;
     }
+    const auto heaviest = static_cast<uint64_t>(group->heaviest);
+    const size_t first = layout_->first_word(partition);
+    const size_t row =
+        first * 64 +
+        select_bit(open_.data() + first, layout_->masks.data() + group->mask, rest / heaviest);
+    return rest % heaviest < static_cast<uint64_t>(layout_->weight[row]) ? static_cast<int32_t>(row)
+                                                                         : kNone;
   }
 
-  int32_t uniform_in(size_t partition, int64_t rest) const {
-    size_t g = partition * kWeightClasses;
-    while (rest >= groups_[g].count) rest -= groups_[g++].count;
-    return static_cast<int32_t>(layout_->offsets[partition] +
-                                list_[layout_->start[g] + index(rest)]);
+  // The open row of the partition that has `rank` others before it.
+  int32_t open_row(size_t partition, uint64_t rank) const {
+    size_t block = layout_->block_start[partition];
+    size_t word = layout_->first_word(partition);
+    if (rank < in_block_[block]) {
+      const size_t first = index(layout_->offsets[partition]) % 64;
+      rank += static_cast<size_t>(std::popcount(open_[word] & ~(~uint64_t{0} << first)));
+    } else {
+      while (rank >= in_block_[block]) {
+        rank -= in_block_[block++];
+        word += IndexLayout::kBlockWords;
+      }
+    }
+    return static_cast<int32_t>(word * 64 + select_bit(open_.data() + word, rank));
   }
 
   const IndexLayout* layout_;
-  Numbers list_;                 // [M]: open rows by their place in the partition, group by group
-  Numbers position_;             // [M]: place in the group's list, where open
-  std::vector<uint64_t> open_;   // bitmap of M rows
-  std::vector<Sum> groups_;      // [P*32]
-  std::vector<Sum> partitions_;  // [P]
-  std::vector<Sum> blocks_;      // [P/8]
-  std::vector<int64_t> scores_;  // [P], or empty unless they are kept
+  std::vector<uint64_t> open_;      // a bit per row
+  std::vector<uint16_t> in_block_;  // open rows of each block
+  std::vector<uint64_t> in_group_;  // [G]: open rows; empty unless classes are kept
+  std::vector<Sum> partitions_;     // [P]
+  std::vector<Sum> stretches_;      // [P/8]
+  std::vector<int64_t> weights_;    // [P], or empty unless they are kept
+  std::vector<int64_t> scores_;     // [P], likewise
   Sum total_;
 };
 

@@ -32,6 +32,11 @@ void check_refused(Call call) {
   check_throws<std::invalid_argument>(call);
 }
 
+// How many random cases a test tries: so many on push, four times as many in `make test-long`.
+inline uint64_t tries(uint64_t on_push) {
+  return std::getenv("AGORA_TEST_LONG") != nullptr ? 4 * on_push : on_push;
+}
+
 // Marsaglia's xorshift of 64 bits.
 class Draws {
  public:

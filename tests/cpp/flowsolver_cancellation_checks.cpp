@@ -96,13 +96,13 @@ Network long_path(NodeId nodes, std::uint64_t seed) {
 std::vector<Network> families() {
   // the second is oversubscribed
   return {cell(1000, 100, 11, 1), cell(1000, 75, 12, 2), general(250, 6'000, 3),
-          mixed_signs(160, 2'000, 4), long_path(1'000, 5)};
+          mixed_signs(160, 2'000, 4), long_path(600, 5)};
 }
 
 // All of the first checks, then fewer and fewer.
 template <class Visit>
 void some_checks(std::int64_t checks, Visit visit) {
-  for (std::int64_t k = 1; k <= checks; k += 1 + k / 3) visit(k);
+  for (std::int64_t k = 1; k <= checks; k += 1 + k / 2) visit(k);
 }
 
 void from_scratch_stops_at_any_check(const Network& network, const Algorithm& algorithm) {

@@ -101,5 +101,5 @@ int main(int argc, char** argv) {
        "72057594037927936", "1152921504606846976", "2305843009213693952", "4611686018427387904",
        "9223372036854775807", "9223372036854775808"},
   };
-  return fuzz::drive(argc, argv, seeds, 100'000);
+  return fuzz::drive(argc, argv, seeds, tries(25'000));
 }

@@ -303,7 +303,7 @@ int main(int argc, char** argv) {
   }
   for (const Shape& shape : kShapes) {
     if (wanted != "all" && wanted != shape.name) continue;
-    run(shape, from, runs > 0 ? runs : shape.name == "hub" ? 200 : 30);
+    run(shape, from, runs > 0 ? runs : tries(shape.name == "hub" ? 50 : 8));
   }
   return 0;
 }

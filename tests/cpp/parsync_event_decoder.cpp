@@ -207,5 +207,5 @@ int main(int argc, char** argv) {
       "\x93",
       "\xcf",
       "\xff\xff\xff\xff"};
-  return fuzz::drive(argc, argv, seeds, 200'000);
+  return fuzz::drive(argc, argv, seeds, tries(50'000));
 }

@@ -92,9 +92,9 @@ class TestAgent {
                           : Strategy(FixedStrategy{PartitionRanking::LatencyFirst}),
                   std::nullopt, setting.task_class),
         sizes_(setting.request, setting.resources, setting.gang, setting.preference, setting.zero),
-        passed_(sizes_, 800, setting.gang, nullptr),
+        skipped_(sizes_, 800, setting.gang, nullptr),
         queue_({requeues_, 100'000, 100'000, setting.gang, false,
-                requeues_ || draw(2) ? nullptr : &passed_}),
+                requeues_ || draw(2) ? nullptr : &skipped_}),
         greedy_(setting.catalog, setting.placing(), PlacementKind::Random, false, {1, 1, 1, 1}),
         planner_({11, "agent", PartitionQuality::MeanWeight, checks_seqnum_, false},
                  ModelledTime{3, 2'000, 100, 0}, greedy_, setting.task_class, nullptr),
@@ -135,7 +135,7 @@ class TestAgent {
   SortingOut sorting_out_;
   RoundRankings rankings_;
   UnitSizes sizes_;
-  PassedOver passed_;
+  SkippedUnits skipped_;
   AgentQueue queue_;
   GreedyPlanner greedy_;
   RoundPlanner planner_;

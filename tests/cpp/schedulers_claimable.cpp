@@ -1,5 +1,6 @@
-// Which placements can be claimed, against definitions in a few lines; and how many units machines
-// hold. Columns that do not go together are refused.
+// Which placements can be claimed, against definitions in a few lines; how many units machines
+// hold, and cycles among arcs. Columns that do not go together are refused.
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <map>
@@ -114,6 +115,32 @@ void columns_that_do_not_go_together_are_refused() {
   CHECK(is_refused([&] { entries_of(two, one, Ids{1}); }));
   CHECK(is_refused([&] { entries_of(Ids{0, 2}, one, one); }));
   CHECK(is_refused([&] { without_node(Ids{-2}, one); }));
+  CHECK(is_refused([&] { cycle_among(one, two); }));
+  CHECK(is_refused([&] { listed_arcs(Ids{0, 1}, one, two, one, one); }));
+  CHECK(is_refused([&] { listed_arcs(Ids{0, 1}, one, one, two, one); }));
+  CHECK(is_refused([&] { listed_arcs(Ids{0, 1}, one, one, one, Ids{1}); }));
+  CHECK(is_refused([&] { listed_arcs(Ids{0, 2}, one, one, one, one); }));
+}
+
+// A cycle that is found is one; where none is, the nodes can be put in an order that all arcs keep.
+void cycles_are_found(Draws& draw) {
+  const size_t n = draw(8);
+  const Ids tail = numbers(draw, n, 6, 2), head = numbers(draw, n, 6, 2);
+  const Ids cycle = cycle_among(tail, head);
+  const auto leads = [&](int64_t from, int64_t to) {
+    for (size_t k = 0; k < n; ++k)
+      if (tail[k] == from && head[k] == to) return true;
+    return false;
+  };
+  if (!cycle.empty()) {
+    CHECK(cycle.size() > 1 && cycle.front() == cycle.back());
+    for (size_t i = 1; i < cycle.size(); ++i) CHECK(leads(cycle[i - 1], cycle[i]));
+    return;
+  }
+  std::map<int64_t, int64_t> place;  // the length of the longest way there
+  for (size_t pass = 0; pass <= n; ++pass)
+    for (size_t k = 0; k < n; ++k) place[head[k]] = std::max(place[head[k]], place[tail[k]] + 1);
+  for (size_t k = 0; k < n; ++k) CHECK(place[tail[k]] < place[head[k]]);
 }
 
 }  // namespace
@@ -124,10 +151,14 @@ int main() {
     placements_share_machines(draw);
     gangs_are_whole(draw);
     units_fill_machines(draw);
+    cycles_are_found(draw);
   }
   columns_that_do_not_go_together_are_refused();
   CHECK((ranges(Ids{5, 0, 9}, Ids{2, 0, 1}) == Ids{5, 6, 9}));
   CHECK((entries_of(Ids{0, 2, 2, 3}, Ids{7, 8, 9}, Ids{2, 0, 1}) == Ids{9, 7, 8}));
+  const ListedArcs listed =
+      listed_arcs(Ids{0, 2, 2, 3}, Ids{7, 8, 9}, Ids{1, 2, 3}, Ids{4, 5, 6}, Ids{2, 1, 0});
+  CHECK((listed.row == Ids{4, 6, 6} && listed.head == Ids{9, 7, 8} && listed.cost == Ids{3, 1, 2}));
   CHECK((without_node(Ids{-3, 5, -1, -3, -2}, Ids{-1, 4, -1}) == Ids{0, 2}));
   CHECK((differing(Ids{1, 2, 3}, Ids{1, 0, 4}) == Ids{1, 2}));
   CHECK(first_outside(Ids{-3, 4}, -3, 4) == -1 && first_outside(Ids{0, -4, 9}, -3, 4) == 1);

@@ -1,7 +1,8 @@
-// The index against sorted sets, its draws against their distribution, sparse amounts against dense
-// ones, trials that leave no trace, narrow views against wide ones, and sequence numbers against a
-// cell's.
+// Bits against a look at each, the index against sorted sets, its draws against their distribution,
+// trials that leave no trace, narrow views against wide ones, snapshots against lists of rows, and
+// sequence numbers against a cell's.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +13,7 @@
 
 #include "shared_state/native/cell.hpp"
 #include "shared_state/native/row_bits.hpp"
-#include "shared_state/native/sparse_amounts.hpp"
+#include "shared_state/native/transaction.hpp"
 #include "shared_state/native/trial.hpp"
 #include "shared_state/native/view.hpp"
 #include "shared_state/native/weighted_index.hpp"
@@ -35,12 +36,21 @@ std::vector<int64_t> weights(size_t rows, Stream& stream) {
   return weight;
 }
 
-// The index's observable state: sums, order of rows in the lists (through draws) and the bitmap.
+// The index (or a view's) keeps all that it can keep.
+template <typename Index>
+void keep_all(Index& index) {
+  index.keep_classes();
+  index.sum_weights();
+  index.sum_scores();
+}
+
+// The index's observable state: sums, draws and the open rows. Requires: keep_all().
 std::vector<int64_t> fingerprint(const WeightedIndex& index, const IndexLayout& layout) {
   std::vector<int64_t> print{index.count()};
   for (size_t p = 0; p < layout.partitions(); ++p) {
     print.push_back(index.count(p));
     print.push_back(index.weight(p));
+    print.push_back(index.score(p));
     Stream stream(p);
     for (int i = 0; i < 20 && index.count(p) > 0; ++i) {
       print.push_back(index.draw_uniform(p, stream));
@@ -58,6 +68,7 @@ void index_agrees_with_sets() {
   Stream stream(1);
   const IndexLayout layout(weights(300, stream), {0, 1, 64, 64, 130, 200, 201, 202, 203, 204, 300});
   WeightedIndex index(layout);
+  keep_all(index);
   std::vector<std::set<int32_t>> open(layout.partitions());
   for (int step = 0; step < 20000; ++step) {
     const int32_t row = static_cast<int32_t>(stream.below(300));
@@ -71,9 +82,13 @@ void index_agrees_with_sets() {
     }
     int64_t total = 0;
     for (size_t p = 0; p < open.size(); ++p) {
-      int64_t weight = 0;
-      for (const int32_t r : open[p]) weight += layout.weight[static_cast<size_t>(r)];
-      require(index.count(p) == static_cast<int64_t>(open[p].size()) && index.weight(p) == weight,
+      int64_t weight = 0, score = 0;
+      for (const int32_t r : open[p]) {
+        weight += layout.weight[static_cast<size_t>(r)];
+        score += score_of(layout.weight[static_cast<size_t>(r)]);
+      }
+      require(index.count(p) == static_cast<int64_t>(open[p].size()) && index.weight(p) == weight &&
+                  index.score(p) == score,
               "sums");
       const int64_t from = static_cast<int64_t>(stream.below(301)),
                     to = static_cast<int64_t>(stream.below(301));
@@ -132,6 +147,7 @@ void draws_are_proportional() {
         i % 3 == 0 ? int64_t{1} << (i / 3 * 2) : static_cast<int64_t>(((i * 37) % 50 + 1) << 50);
   const IndexLayout layout(weight, {0, 10, 40, 90});
   WeightedIndex index(layout);
+  keep_all(index);
   double total = 0;
   for (int32_t row = 0; row < 90; ++row)
     if (row % 7 != 0)
@@ -164,6 +180,7 @@ void trials_leave_no_trace() {
   const auto static_state = std::make_shared<const StaticCellState>(
       2, limit, weights(kRows, stream), std::vector<int64_t>{0, 50, 120});
   ClusterView view(static_state, false);
+  keep_all(view);
   const std::vector<int8_t> used(140);
   std::vector<uint16_t> row(70);
   for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<uint16_t>(i);
@@ -300,59 +317,15 @@ void own_claims_are_never_stale() {
   require(accepted > 5000, "there was something to claim");
 }
 
-// Few of many rows have an amount at a time, then thousands, then few again: the table grows, and
-// rows leave it out of the middle of a chain of probes.
-void sparse_amounts_agree_with_dense() {
-  constexpr size_t kRows = 20'000, kDimensions = 2;
-  Stream stream(7);
-  SparseAmounts sparse(kRows, kDimensions);
-  std::vector<int64_t> dense(kRows * kDimensions);
-  int64_t present = 0, most = 0;
-  const auto agrees = [&](size_t row) {
-    const int64_t* expected = dense.data() + row * kDimensions;
-    const int64_t* found = sparse.find(static_cast<int32_t>(row));
-    const bool none = expected[0] == 0 && expected[1] == 0;
-    require((found == nullptr) == none && sparse.has(static_cast<int32_t>(row)) == !none,
-            "a row has an amount unless it is zero");
-    if (!none)
-      require(std::equal(found, found + kDimensions, expected), "the amounts are the same");
-  };
-  for (int step = 0; step < 200'000; ++step) {
-    const bool filling = step / 50'000 % 2 == 0;
-    size_t row = stream.below(kRows);
-    // emptying is quick among rows that have an amount
-    for (int i = 0; i < 20 && !filling && !sparse.has(static_cast<int32_t>(row)); ++i)
-      row = stream.below(kRows);
-    int64_t* now = dense.data() + row * kDimensions;
-    int64_t amount[kDimensions];
-    for (size_t r = 0; r < kDimensions; ++r)
-      amount[r] = filling ? static_cast<int64_t>(stream.below(3)) : -now[r];
-    const int64_t sign = stream.below(2) == 0 ? 1 : -1;
-    for (size_t r = 0; r < kDimensions; ++r) {
-      now[r] += amount[r];
-      amount[r] *= sign;
-    }
-    present += sparse.add(static_cast<int32_t>(row), amount, sign);
-    most = std::max(most, present);
-    agrees(row);
-  }
-  int64_t counted = 0;
-  for (size_t row = 0; row < kRows; ++row) {
-    agrees(row);
-    counted += sparse.has(static_cast<int32_t>(row));
-  }
-  require(counted == present, "the changes of the number of rows add up to it");
-  require(most > 10'000 && present < most / 2, "the table has grown, and rows have left it");
-}
-
-// A row's place in a large partition takes more than two bytes; many rows toggled at once leave the
-// very lists that they leave one by one, whether or not the partition's rows weigh the same.
-void index_toggles_many_rows() {
+// Many rows of a partition that open and close at once leave what they leave one by one; what is
+// kept from the middle on is what would have been kept from the start.
+void index_replaces_many_rows() {
   Stream stream(8);
   constexpr size_t kRows = 80'000;
   for (const bool weighted : {false, true}) {
     for (const std::vector<int64_t>& offsets :
-         {std::vector<int64_t>{0, 70'000, 80'000}, std::vector<int64_t>{0, 0, 40'001, 80'000}}) {
+         {std::vector<int64_t>{0, 70'000, 80'000}, std::vector<int64_t>{0, 0, 40'001, 80'000},
+          std::vector<int64_t>{0, 30, 50, 64, 64, 100, 130, 131, 79'999, 80'000}}) {
       const IndexLayout layout(weighted ? weights(kRows, stream) : std::vector<int64_t>(kRows, 3),
                                offsets);
       for (size_t p = 0; p < layout.partitions(); ++p) {
@@ -362,23 +335,51 @@ void index_toggles_many_rows() {
                 "the partition of a row");
       }
       WeightedIndex many(layout), single(layout);
-      const size_t p = layout.partitions() - 2;
+      keep_all(single);
       for (int round = 0; round < 20; ++round) {
-        if (round == 10) many.sum_scores(), single.sum_scores();
-        std::set<int32_t> chosen;
-        for (int i = 0; i < 6'000; ++i)
-          chosen.insert(static_cast<int32_t>(
-              offsets[p] + static_cast<int64_t>(
-                               stream.below(static_cast<uint64_t>(offsets[p + 1] - offsets[p])))));
-        const std::vector<int32_t> rows(chosen.begin(), chosen.end());
-        many.toggle_unsummed(rows, p);
-        many.resum(p);
-        for (const int32_t row : rows)
-          single.contains(row) ? static_cast<void>(single.erase(row)) : single.insert(row);
-        require(fingerprint(many, layout) == fingerprint(single, layout), "rows toggled at once");
-        if (round > 10) require(many.score(p) == single.score(p), "their scores");
+        if (round == 10) keep_all(many);
+        const size_t p = static_cast<size_t>(round) % layout.partitions();
+        std::vector<uint64_t> bits((kRows + 63) / 64);
+        for (uint64_t& word : bits) word = stream.below(uint64_t{1} << 63) * 2 + stream.below(2);
+        if (round % 5 == 4) std::fill(bits.begin(), bits.end(), 0);
+        many.replace(p, [&](size_t word) { return bits[word]; });
+        for (int64_t at = offsets[p]; at < offsets[p + 1]; ++at) {
+          const auto row = static_cast<int32_t>(at);
+          const bool open = bits[static_cast<size_t>(at) / 64] >> (at % 64) & 1;
+          if (open != single.contains(row)) open ? single.insert(row) : single.erase(row);
+          require(many.contains(row) == open, "open as it was said");
+        }
+        if (round >= 10)
+          require(fingerprint(many, layout) == fingerprint(single, layout),
+                  "rows replaced at once");
       }
     }
+  }
+}
+
+void bits_are_counted_and_found() {
+  Stream stream(11);
+  for (int round = 0; round < 3'000; ++round) {
+    uint64_t word[12], mask[12], both[12];
+    for (size_t w = 0; w < 12; ++w) {
+      word[w] = stream.below(uint64_t{1} << 63) * 2 + stream.below(2);
+      mask[w] = ~uint64_t{0};
+      for (uint64_t k = stream.below(3); k-- > 0;) mask[w] &= stream.below(uint64_t{1} << 63) * 2;
+      if (stream.below(4) == 0) word[w] = 0;
+      if (stream.below(9) == 0) word[w] = ~uint64_t{0};
+      both[w] = word[w] & mask[w];
+    }
+    std::vector<size_t> set, set_in_both;
+    for (size_t at = 0; at < 12 * 64; ++at) {
+      if (word[at / 64] >> (at % 64) & 1) set.push_back(at);
+      if (both[at / 64] >> (at % 64) & 1) set_in_both.push_back(at);
+    }
+    require(count_bits(word, 12) == set.size() && count_bits(word, mask, 12) == set_in_both.size(),
+            "bits are counted");
+    for (size_t rank = 0; rank < set.size(); ++rank)
+      require(select_bit(word, rank) == set[rank], "a bit is found by its rank");
+    for (size_t rank = 0; rank < set_in_both.size(); ++rank)
+      require(select_bit(word, mask, rank) == set_in_both[rank], "and under a mask");
   }
 }
 
@@ -420,8 +421,10 @@ class NarrowAgainstWide {
     const std::vector<int64_t> offsets{0, 1, 70, 128, 300, 333};
     const auto static_state = std::make_shared<const StaticCellState>(
         1, limit_, weighted ? weights(kRows, stream_) : std::vector<int64_t>(kRows, 1), offsets);
-    for (size_t v = 0; v < 3; ++v)
+    for (size_t v = 0; v < 4; ++v) {
       views_.push_back(std::make_unique<ClusterView>(static_state, false));
+      keep_all(*views_.back());
+    }
     views_[1]->all_free();
     require(views_[0]->is_narrow() && !views_[1]->is_narrow(), "one is narrow, one is wide");
     used_.resize(kRows);
@@ -465,7 +468,9 @@ class NarrowAgainstWide {
       }
       compare();
     }
-    require(views_[0]->is_narrow(), "nothing but a reader of columns widens a view");
+    require(views_[0]->is_narrow() && views_[3]->is_narrow(),
+            "nothing but a reader of columns widens a view");
+    require(snapshots_ > steps / 40, "some syncs are by snapshot");
   }
 
  private:
@@ -507,7 +512,12 @@ class NarrowAgainstWide {
     const bool small = std::all_of(used.begin(), used.end(), [](int64_t u) { return u < 128; });
     const std::vector<int8_t> bytes(used.begin(), used.end());
     ++now_us_;
+    const PartitionDelta snapshot = snapshot_of(p, from, row);
     each([&](ClusterView& view) {
+      if (&view == views_[3].get() && snapshot.snapshot != nullptr) {
+        view.apply(snapshot);
+        return view.versions()[p];
+      }
       view.apply({static_cast<int32_t>(p), from, std::max<int64_t>(versions_[p], 1), now_us_,
                   row.size(), row.data(), 2,
                   small ? static_cast<const void*>(bytes.data()) : used.data(), small ? 1UL : 8UL,
@@ -515,6 +525,40 @@ class NarrowAgainstWide {
       return view.versions()[p];
     });
     versions_[p] = std::max<int64_t>(versions_[p], 1);
+  }
+  // The delta as a narrow cell makes it; without a snapshot where no narrow cell is in that state.
+  PartitionDelta snapshot_of(size_t p, int64_t from, const std::vector<uint16_t>& row) {
+    const auto first = static_cast<size_t>(cell_offsets_[p]),
+               end = static_cast<size_t>(cell_offsets_[p + 1]);
+    PartitionSnapshot state;
+    bool all_up = true;
+    state.down.resize((end - first + 63) / 64);
+    for (size_t m = first; m < end; ++m) {
+      const int64_t used = up_[m] ? used_[m] : 0;
+      if (used > 126) return {};
+      state.used.push_back(static_cast<int8_t>(used));
+      state.down[(m - first) / 64] |= uint64_t{up_[m] == 0} << ((m - first) % 64);
+      all_up = all_up && up_[m] != 0;
+    }
+    if (all_up) state.down.clear();
+    if (row.empty()) return {};
+    ++snapshots_;
+    std::vector<uint64_t> changed((end - first + 63) / 64);
+    for (const uint16_t at : row) changed[at / 64] |= uint64_t{1} << (at % 64);
+    PartitionDelta delta;
+    delta.partition = static_cast<int64_t>(p);
+    delta.from_version = from;
+    delta.to_version = std::max<int64_t>(versions_[p], 1);
+    delta.at_us = now_us_;
+    delta.snapshot = std::make_shared<const PartitionSnapshot>(std::move(state));
+    delta.changed = std::move(changed);
+    delta.changed_rows = row.size();
+    if (stream_.below(2) == 0) {
+      delta.complete();
+      require(std::equal(row.begin(), row.end(), delta.row.as<uint16_t>().begin()),
+              "the rows of a snapshot's delta");
+    }
+    return delta;
   }
   void claim() {
     const size_t k = stream_.below(12);
@@ -614,11 +658,12 @@ class NarrowAgainstWide {
   Stream stream_;
   std::vector<int64_t> limit_, cell_offsets_;
   std::vector<std::unique_ptr<ClusterView>>
-      views_;  // narrow, wide, and first the one, then the other
+      views_;  // narrow, wide, first the one, then the other, and narrow with snapshots
   std::vector<int64_t> used_, changed_, versions_;
   std::vector<uint8_t> up_;
   std::vector<std::pair<int64_t, std::vector<int32_t>>> under_way_;
   int64_t now_us_ = 0;
+  int snapshots_ = 0;
 };
 
 void narrow_views_show_what_wide_ones_do() {
@@ -649,8 +694,8 @@ int main() {
   rows_are_found_by_vector_as_one_by_one();
   views_are_narrow_where_limits_allow_it();
   narrow_views_show_what_wide_ones_do();
-  index_toggles_many_rows();
-  sparse_amounts_agree_with_dense();
+  bits_are_counted_and_found();
+  index_replaces_many_rows();
   index_agrees_with_sets();
   draws_are_proportional();
   trials_leave_no_trace();

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,6 +76,9 @@ def test_helpers_agree(world: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None
     free = limit - used
     expected = [[fits_in(one, row) for row in free.tolist()] for one in request.tolist()]
     assert fits(request[:, None], free).tolist() == expected
+    assert [fits(one, free).tolist() for one in request] == expected
+    with pytest.raises(ValueError, match="free: expected an array int64"):
+        fits(request[0], free.astype(np.float64))
     assert fits_somewhere(request, free).tolist() == [any(row) for row in expected]
     for one in request:
         for row, units in zip(free, units_in(free, one).tolist(), strict=True):

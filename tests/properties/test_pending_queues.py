@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsync.core.head_of_line import PassedOver, UnitSizes
+from parsync.core.head_of_line import SkippedUnits, UnitSizes
 from parsync.core.queued_tasks import QueuedTasks
 from parsync.core.quota_account import QuotaAccount
 from parsync.core.quotas import TaskQuotas
@@ -63,7 +63,7 @@ class Model:
     line: list[tuple[int, int, int, Batch]] = field(default_factory=list)  # group, level, number
     current: Batch = NOTHING
     losers: list[tuple[list[int], int]] = field(default_factory=list)
-    passed: list[list[Any]] = field(default_factory=list)  # tasks, since_us, view
+    skipped: list[list[Any]] = field(default_factory=list)  # tasks, since_us, view
     without_room: list[int] = field(default_factory=list)
     paused: dict[int, Batch] = field(default_factory=dict)
     pauses: int = 0
@@ -171,14 +171,14 @@ class Model:
         self.insert((others, *batch[1:]), -1)
         return (fit, *batch[1:])
 
-    # those passed over
+    # those skipped
 
     def first_waited(self, now_us: int) -> bool:
         most = self.options.head_of_line_us
-        return bool(self.passed) and most is not None and now_us - self.passed[0][1] >= most
+        return bool(self.skipped) and most is not None and now_us - self.skipped[0][1] >= most
 
     def holds(self, now_us: int) -> bool:
-        return self.first_waited(now_us) and bool(self.within(self.passed[0][0]))
+        return self.first_waited(now_us) and bool(self.within(self.skipped[0][0]))
 
     def unit_sizes(self, tasks: list[int]) -> list[tuple[int, bool, list[int]]]:
         """Members, constraint, and the largest request of each unit that has one constraint."""
@@ -209,8 +209,8 @@ class Model:
         )
 
     def next_due(self, start: int) -> int | None:
-        for place in range(start, len(self.passed)):
-            entry = self.passed[place]
+        for place in range(start, len(self.skipped)):
+            entry = self.skipped[place]
             if entry[2] == self.view:
                 continue
             if self.cannot_fit(entry[0]):
@@ -221,7 +221,7 @@ class Model:
 
     def due(self, now_us: int, others: bool) -> int | None:
         if self.holds(now_us):
-            return 0 if self.passed[0][2] != self.view else None
+            return 0 if self.skipped[0][2] != self.view else None
         found = self.next_due(self.turn)
         if found is None and self.turn_is_old and (self.passed_on or not others):
             found = self.next_due(0)
@@ -253,14 +253,14 @@ class Model:
     @property
     def has_waiting(self) -> bool:
         limited = self.options.is_own_limit and bool(self.current[0] or self.line)
-        return limited or bool(self.passed)
+        return limited or bool(self.skipped)
 
     def has_next(self, now_us: int, view_changed: bool) -> bool:
         if self.options.is_own_limit and view_changed:
             self.ended.clear()
         if not self.options.passes:
             return self.has_batch()
-        offers = any(self.within(entry[0]) for entry in self.passed)
+        offers = any(self.within(entry[0]) for entry in self.skipped)
         return self.has_more(now_us) or (view_changed and offers)
 
     def add(self, tasks: list[int]) -> None:
@@ -296,13 +296,13 @@ class Model:
         self.place = None
         if self.options.passes:
             while self.first_waited(now_us) and not self.holds(now_us):
-                tasks, since_us, _ = self.passed.pop(0)
+                tasks, since_us, _ = self.skipped.pop(0)
                 self.turn = max(0, self.turn - 1)
                 self.released[tasks[0]] = since_us
                 self.insert((tasks, 0, False), -1)
             if view_changed:
                 if self.next_due(self.turn) is None:
-                    self.turn = len(self.passed)
+                    self.turn = len(self.skipped)
                 self.view, self.full, self.turn_is_old = self.view + 1, [], True
             if self.has_losers():
                 return 0
@@ -347,14 +347,14 @@ class Model:
             self.offered_from = None, since_us
             offered: Batch = (tasks[:count], 0, False)
         elif self.place is not None:
-            tasks, since_us, view = self.passed.pop(self.place)
+            tasks, since_us, view = self.skipped.pop(self.place)
             if self.place < self.turn:
                 self.turn_is_old = self.passed_on = False
             fit = self.within(tasks)
             count = self.split(fit, limit)
             rest = fit[count:] + [task for task in tasks if task not in fit]
             if rest:
-                self.passed.insert(self.place, [rest, since_us, view])
+                self.skipped.insert(self.place, [rest, since_us, view])
             self.offered_from, self.turn = (self.place, since_us), self.place
             offered = (fit[:count], 0, False)
         else:
@@ -362,7 +362,7 @@ class Model:
             count = self.split(self.current[0], limit)
             offered = (self.current[0][:count], *self.current[1:])
             self.current = (self.current[0][count:], *self.current[1:])
-            self.passed_on, self.turn, self.offered_from = True, len(self.passed), (None, NOT_YET)
+            self.passed_on, self.turn, self.offered_from = True, len(self.skipped), (None, NOT_YET)
         self.held += offered[0]
         return offered
 
@@ -385,8 +385,8 @@ class Model:
                 since_us = self.released.pop(left[0], now_us)
             self.full += self.unit_sizes(left)
             if place is None:
-                place = sum(entry[1] <= since_us for entry in self.passed)
-            self.passed.insert(place, [left, since_us, self.view])
+                place = sum(entry[1] <= since_us for entry in self.skipped)
+            self.skipped.insert(place, [left, since_us, self.view])
             if place <= self.turn:
                 self.turn += 1
         return []
@@ -417,7 +417,7 @@ class Model:
 
     def holder(self, now_us: int) -> list[int]:
         if self.options.passes:
-            return self.passed[0][0] if self.holds(now_us) else []
+            return self.skipped[0][0] if self.holds(now_us) else []
         return [] if self.options.whole_queue else self.without_room
 
     def waiting(self, now_us: int) -> dict[int, tuple[int, int]]:
@@ -431,7 +431,7 @@ class Model:
             told |= dict.fromkeys(mine, why if room else (Waiting.QUOTA, NOBODY))
         lacks = self.without_room
         if self.options.passes:
-            lacks = [task for entry in self.passed for task in entry[0]]
+            lacks = [task for entry in self.skipped for task in entry[0]]
         told |= dict.fromkeys(lacks, (Waiting.NO_ROOM, NOBODY))
         told |= {task: (Waiting.REJECTED, NOBODY) for tasks, _ in self.losers for task in tasks}
         for tasks, _, _ in self.paused.values():
@@ -490,19 +490,19 @@ class Pair:
         if options.group is not None:
             self.account = QuotaAccount(TaskQuotas(GROUPS, options.group), table)
             self.grant()
-        passed = None
+        skipped = None
         gang = table.gang if (table.gang >= 0).any() else None
         if options.passes:
             catalog = replace(PreferenceCatalog.empty(), elsewhere_cost=np.array([0, NOWHERE_ELSE]))
             sizes = UnitSizes(table, catalog)
-            passed = PassedOver(sizes, options.head_of_line_us, gang, self.account)
+            skipped = SkippedUnits(sizes, options.head_of_line_us, gang, self.account)
         self.queue = AgentQueue(
             options.losers,
             options.attempts_max,
             options.attempts_max_unplaced,
             gang,
             options.whole_queue,
-            passed,
+            skipped,
             self.account,
             None if options.is_own_limit or self.account is None else table.priority,
             options.is_own_limit,

@@ -7,10 +7,17 @@ from pathlib import Path
 import pytest
 
 from experiments.commands.run import app
+from experiments.sweeps import page
 from tests.fixtures.commands import exit_status, without_figures
 from tests.fixtures.small_run import SMALL_RUN
 
 SEEDS = 2
+
+
+@pytest.fixture
+def one_plot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of sweeps have plots of the metric only, since drawing takes seconds."""
+    monkeypatch.setattr(page, "shown_quantities", lambda one: [*map(one.quantity, one.metrics)])
 
 
 @pytest.fixture(scope="session")

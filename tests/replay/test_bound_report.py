@@ -122,6 +122,7 @@ def test_nothing_is_said_where_no_bound_is_known(directory: Path) -> None:
     assert bound_sentences(summary) == [] and bound_table(summary) is None
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_the_report_shows_the_bound_and_the_arms_beside_it(directory: Path) -> None:
     summary = with_bounds(read_summary(directory), STEADY)
     table = bound_table(summary)

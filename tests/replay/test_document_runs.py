@@ -57,6 +57,7 @@ def test_a_configuration_of_a_page_runs_at_smoke_size(
     monkeypatch: pytest.MonkeyPatch,
     example_site: Callable[[str], Path],
     no_figures: None,
+    one_process: None,
 ) -> None:
     for kind, package in PACKAGE_OF.items():
         if f'kind = "{kind}"' in block.text:
@@ -114,6 +115,7 @@ def test_a_command_of_a_page_runs(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     no_figures: None,
+    one_process: None,
 ) -> None:
     shown = next(block for block in blocks("bash") if line in block.text)
     assert call(line, tmp_path, monkeypatch) == 0
@@ -127,7 +129,7 @@ def test_a_command_of_a_page_runs(
 
 
 def test_the_page_on_quotas_has_the_delays_of_its_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_figures: None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_figures: None, one_process: None
 ) -> None:
     line = "agora run --config examples/quotas.toml"
     assert call(f"{line} --out run", tmp_path, monkeypatch) == 0
@@ -153,6 +155,7 @@ def unspaced(text: str) -> str:
     return " ".join(text.split())
 
 
+@pytest.mark.usefixtures("one_plot", "one_process")
 @pytest.mark.parametrize("name", LOADS_A_RUN)
 def test_the_python_of_a_page_reads_what_a_run_left(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path

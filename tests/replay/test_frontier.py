@@ -336,6 +336,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.usefixtures("one_process")
 def test_the_command_writes_everything_and_continues_where_it_was(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -374,6 +375,7 @@ def test_the_command_writes_everything_and_continues_where_it_was(
     assert before.items() <= after.items() and len(after) == 10
 
 
+@pytest.mark.usefixtures("one_process")
 def test_more_seeds_are_added_in_the_same_directory(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,15 +23,12 @@ from tests.fixtures.small_run import SMALL_RUN
 ROOT = Path(__file__).parents[2]
 
 NAMES = (
-    "調度 ParSync",
-    "جدولة",
-    "🚀🧑‍🚀",
+    "調度 ParSync جدولة 🚀🧑‍🚀",
     r"costs $5, not $\frac{",
     "_hidden",
     "<script>alert(1)</script> & <b>",
-    """say "hi" or 'bye' | [/red] :smile: [bold]""",
+    """say "hi" or 'bye' | [/red] :smile: [bold] %s {0} \\n""",
     "x" * 200,
-    "%s {0} \\n",
 )
 
 
@@ -97,16 +94,15 @@ def test_a_run_with_odd_names_from_its_file_to_its_report(
     assert "<script" not in page and "<b>" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; &lt;b&gt;" in page
     figure = page[page.index('<figure id="trade_off">') : page.index("</figure>")]
-    for name in NAMES[:3]:  # drawn by the browser
-        assert name in figure
-    for name in (NAMES[3], "_hidden", "xxx…xxx"):
+    # the first is drawn by the browser
+    for name in (*NAMES[:3], "xxx…xxx"):
         assert name in figure
     assert (run / "figures" / "trade_off.png").stat().st_size > 1000
-    assert (run / "config.toml").read_text("utf-8").count(toml(NAMES[6])) == 2
+    assert (run / "config.toml").read_text("utf-8").count(toml(NAMES[4])) == 2
 
     for suffix in ("html", "md", "csv"):
         out, _ = left_with(capsys, run, "--out", tmp_path / f"table.{suffix}")
-        assert all(name[:100] in out for name in NAMES[:7])
+        assert all(name[:100] in out for name in NAMES)
     assert "<script" not in (tmp_path / "table.html").read_text("utf-8")
     table = (tmp_path / "table.md").read_text("utf-8").splitlines()
     columns = {len(re.findall(r"(?<!\\)\|", line)) for line in table if line.startswith("|")}
@@ -186,10 +182,10 @@ def test_names_that_are_no_text_are_one_line_or_work(tmp_path: Path) -> None:
         assert status in (0, 2) and not any("Traceback" in line for line in lines), lines
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 def test_a_terminal_that_lacks_characters_costs_no_results(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "run.toml").write_text(SMALL_RUN)
-    arguments = ["run", "--config", "run.toml", "--seeds", "2", "--out", "run"]
+    arguments = ["run", "--config", "run.toml", "--out", "run"]
     done = subprocess.run(
         [*AGORA, *arguments],
         cwd=tmp_path,

@@ -23,7 +23,7 @@ from experiments.workload_config import WorkloadConfig
 from experiments.workloads.service_batch import SPEC
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
-from tests.fixtures.commands import exit_status
+from tests.fixtures.commands import exit_status, in_one_process, without_figures
 from tests.replay.test_mixed_cell import Watched
 
 EXAMPLES = Path("examples/omega")
@@ -84,7 +84,8 @@ MAPREDUCE = load_config(EXAMPLES / "mapreduce.toml")
 def run_status(folder: Path) -> int:
     """Run the configuration in a folder. The status of the command."""
     config, out = str(folder / "run.toml"), str(folder / "out")
-    return exit_status(app, "--config", config, "--out", out)
+    with without_figures(), in_one_process():
+        return exit_status(app, "--config", config, "--out", out)
 
 
 @pytest.fixture(scope="module")

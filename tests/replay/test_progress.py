@@ -17,7 +17,7 @@ from experiments.commands.frontier import app as frontier
 from experiments.commands.run import app as run
 from experiments.commands.sweep import app as sweep
 from experiments.sweeps.progress import EVERY_S, ProgressReport
-from tests.fixtures.commands import exit_status, without_figures
+from tests.fixtures.commands import exit_status, in_one_process, without_figures
 
 CONFIG = """
 name = "progress"
@@ -189,7 +189,7 @@ def test_every_stage_says_how_far_it_is(
     monkeypatch.setattr(f"{module}.ProgressReport", Recording)
     monkeypatch.setattr("experiments.running.SNAPSHOT_EVERY_S", 0.0)
     given = ["--config", path] if app is run else [path]
-    with without_figures():
+    with without_figures(), in_one_process():
         assert exit_status(app, *given, "--out", tmp_path / "out") == 0
     missing = [stage for stage in stages if not any(line.startswith(stage) for line in said)]
     assert not missing

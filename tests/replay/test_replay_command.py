@@ -32,7 +32,7 @@ from parsync.runtime.arm_file import ARM_FILE, OLD_FILE, ArmFile, write_arm
 from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, LogEnd, read_end, write_end
 from schedulers.interface import ContractBroken
 from shared_state.transaction import Transaction
-from tests.fixtures.commands import exit_status, without_figures
+from tests.fixtures.commands import exit_status, in_one_process, without_figures
 from tests.fixtures.live_runs import mixed_arm
 from tests.fixtures.pickles import MakesAFile
 
@@ -76,7 +76,7 @@ protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05 }
 
 def make_run(folder: Path, config: str = CONFIG) -> Path:
     (folder / "run.toml").write_text(config)
-    with without_figures():
+    with without_figures(), in_one_process():
         assert exit_status(app, "--config", folder / "run.toml", "--out", folder / "run") == 0
     return folder / "run"
 

@@ -53,6 +53,7 @@ def run_missing(folder: Path) -> int:
     return len(work)
 
 
+@pytest.mark.usefixtures("one_process")
 def test_kept_jobs_survive_a_stop_and_are_made_again_if_torn(tmp_path: Path) -> None:
     assert run_missing(tmp_path) == 2
     kept = sorted(tmp_path.glob("*-mapreduce.npz"))
@@ -83,6 +84,7 @@ def small_paper(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[MapReduceFigu
     yield figures
 
 
+@pytest.mark.usefixtures("one_process")
 def test_the_command_judges_the_claims_of_both_figures(
     small_paper: tuple[MapReduceFigure, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,6 +1,5 @@
 """The stages of a run with live runs besides: all arms in virtual time first, which is the first
-paired seed, then the live runs, which stand apart; a report can be opened meanwhile, and nothing is
-lost."""
+paired seed, then the separate live runs; a report can be opened meanwhile, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -137,7 +136,7 @@ def test_the_first_run_is_the_first_seed_and_a_report_is_there_from_the_start(
     assert found.partial_reason == "the runs with other decision times are missing"
 
 
-@pytest.mark.usefixtures("no_figures")
+@pytest.mark.usefixtures("no_figures", "one_process")
 def test_with_paired_seeds_arms_are_compared_in_virtual_time_even_if_all_run_live(
     tmp_path: Path,
 ) -> None:
@@ -156,7 +155,7 @@ def test_with_paired_seeds_arms_are_compared_in_virtual_time_even_if_all_run_liv
     assert summary.paired.seeds == []
 
 
-@pytest.mark.usefixtures("no_figures")
+@pytest.mark.usefixtures("no_figures", "one_process")
 def test_live_runs_do_not_change_the_digest_of_a_run(tmp_path: Path) -> None:
     _, mixed, _ = started(tmp_path)
     (tmp_path / "plain").mkdir()
@@ -165,7 +164,7 @@ def test_live_runs_do_not_change_the_digest_of_a_run(tmp_path: Path) -> None:
     assert read_summary(mixed).digest == read_summary(plain).digest
 
 
-@pytest.mark.usefixtures("no_figures")
+@pytest.mark.usefixtures("no_figures", "one_process")
 def test_arms_that_did_not_get_to_run_live_keep_their_run_in_virtual_time(tmp_path: Path) -> None:
     def stopped(*arguments: Any) -> ArmRun:
         raise KeyboardInterrupt
@@ -180,7 +179,7 @@ def test_arms_that_did_not_get_to_run_live_keep_their_run_in_virtual_time(tmp_pa
     assert "1 of 1 live arms ran in virtual time only" in summary.partial_reason
 
 
-@pytest.mark.usefixtures("no_figures")
+@pytest.mark.usefixtures("no_figures", "one_process")
 @pytest.mark.parametrize("seeds", [2, 1])
 def test_a_live_run_on_a_smaller_cell_says_so_and_has_a_twin(tmp_path: Path, seeds: int) -> None:
     cells: list[tuple[int, float]] = []
@@ -221,7 +220,7 @@ def test_a_live_run_on_a_smaller_cell_says_so_and_has_a_twin(tmp_path: Path, see
     assert read_summary(directory).live_runs == [without_twin]
 
 
-@pytest.mark.usefixtures("no_figures")
+@pytest.mark.usefixtures("no_figures", "one_process")
 def test_ray_starts_after_the_arms_in_virtual_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from experiments.run_directory import read_summary
+from tests.fixtures.examples import some_of
 from tests.fixtures.stopping import stop_when
 from tests.replay.test_stopped_runs import HOW_TO_STOP, MAIN, configuration
 from tests.unit.run_factory import write_synthetic_run
@@ -61,7 +62,7 @@ def test_a_signal_at_random_moments_of_a_short_run(tmp_path: Path) -> None:
     arguments = [*configuration(tmp_path, phase_s=0.5), "--seeds", "2"]
     draws = random.Random(14)
     directory = tmp_path / "run"
-    for number, status, said, group in HOW_TO_STOP * 2:
+    for number, status, said, group in HOW_TO_STOP * len(some_of(range(4))):
         delay_s = draws.uniform(0, 4)
         stopped = stop_when(lambda: True, MAIN, arguments, number, group, delay_s)
         where = f"{signal.Signals(number).name} after {delay_s:.3f} s: {stopped}"

@@ -21,13 +21,13 @@ from rich.console import Console
 from experiments.commands.sweep import app
 from experiments.model_files import read_model
 from experiments.running import seed_figures
-from experiments.sweeps import page, plots
+from experiments.sweeps import plots
 from experiments.sweeps.looks import LOOKS
 from experiments.sweeps.page import write_page
 from experiments.sweeps.result import SweepSummary, SweptParameter
 from experiments.sweeps.sweep_file import read_sweep
 from experiments.sweeps.terminal import MOST_COLUMNS, metric_tables
-from tests.fixtures.commands import exit_status
+from tests.fixtures.commands import exit_status, in_one_process
 from tests.fixtures.run_toml import arm_toml, workload_toml
 from tests.fixtures.stopping import ROOT, stop_when
 from tests.unit.figure_checks import repeated_labels
@@ -46,12 +46,6 @@ arms."*".groups.greedy.protocol.gap_s = [0.1, 0.4]
 """
 
 
-@pytest.fixture
-def one_plot(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages have plots of the metric only, since drawing takes seconds."""
-    monkeypatch.setattr(page, "shown_quantities", lambda one: [*map(one.quantity, one.metrics)])
-
-
 def small(folder: Path, seeds: int = 2, phase_s: float = 0.5, more: str = "") -> Path:
     path = folder / "small.toml"
     counted = 'decision = { clock = "counted" }'
@@ -68,7 +62,8 @@ def summary_of(folder: Path) -> SweepSummary:
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("sweep") / "example"
-    assert exit_status(app, EXAMPLE, "--out", out) == 0
+    with in_one_process():
+        assert exit_status(app, EXAMPLE, "--out", out) == 0
     return out
 
 
@@ -204,16 +199,17 @@ def test_a_stopped_sweep_goes_on_and_ends_as_if_it_had_not_been(
         summary = summary_of(out)
         assert summary.partial == "interrupted" and summary.runs == len(before)
         assert "Partial: interrupted" in (out / "sweep.html").read_text("utf-8")
-    assert exit_status(app, file, "--out", out) == 0
-    after = kept(out)
-    assert len(after) == 24 and before.items() <= after.items()
-    assert exit_status(app, file, "--out", whole) == 0
+    with in_one_process():  # the points that are kept come from others
+        assert exit_status(app, file, "--out", out) == 0
+        after = kept(out)
+        assert len(after) == 24 and before.items() <= after.items()
+        assert exit_status(app, file, "--out", whole) == 0
     for name in ("points.parquet", "sweep.json", "sweep.html", "sweep.toml"):
         assert (out / name).read_bytes() == (whole / name).read_bytes(), name
     assert not list(out.rglob("*.partial"))
 
 
-@pytest.mark.usefixtures("one_plot")
+@pytest.mark.usefixtures("one_plot", "one_process")
 def test_a_sweep_that_grows_runs_only_what_is_new(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -230,7 +226,7 @@ def test_a_sweep_that_grows_runs_only_what_is_new(
     assert summary_of(out).metrics == ["preferred_share"]
 
 
-@pytest.mark.usefixtures("one_plot")
+@pytest.mark.usefixtures("one_plot", "one_process")
 def test_what_must_not_change_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -249,7 +245,7 @@ def test_what_must_not_change_is_refused(
     assert (out / "sweep.json").read_bytes() == before
 
 
-@pytest.mark.usefixtures("one_plot")
+@pytest.mark.usefixtures("one_plot", "one_process")
 def test_until_runs_as_many_seeds_as_are_needed(tmp_path: Path) -> None:
     out = tmp_path / "out"
     options = ["--until", "4%", "--metric", "delay_mean_us", "--baseline", "two"]
@@ -270,7 +266,7 @@ def test_until_runs_as_many_seeds_as_are_needed(tmp_path: Path) -> None:
     assert "Small &amp; &lt;quick&gt;" in text
 
 
-@pytest.mark.usefixtures("one_plot")
+@pytest.mark.usefixtures("one_plot", "one_process")
 def test_several_metrics_and_baselines_from_the_same_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -333,7 +329,7 @@ def test_several_metrics_and_baselines_from_the_same_runs(
     ]
 
 
-@pytest.mark.usefixtures("one_plot")
+@pytest.mark.usefixtures("one_plot", "one_process")
 def test_until_asks_for_the_differences_to_every_baseline(tmp_path: Path) -> None:
     out = tmp_path / "out"
     file = small(tmp_path)
@@ -403,7 +399,7 @@ def test_a_run_that_cannot_be_made_is_refused_before_any_runs(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.usefixtures("one_plot")
+@pytest.mark.usefixtures("one_plot", "one_process")
 def test_two_commands_in_one_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     assert exit_status(app, small(tmp_path), "--out", out) == 0

@@ -1,4 +1,4 @@
-"""A short run of a trace: the tasks that wait as it begins stand apart from those that arrive."""
+"""A short run of a trace: the tasks that wait as it begins are told from those that arrive."""
 
 from __future__ import annotations
 

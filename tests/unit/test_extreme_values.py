@@ -155,9 +155,9 @@ def test_costs_at_their_ceiling_end_no_arm(tmp_path: Path) -> None:
 
 def test_scores_whose_sum_no_view_can_hold_are_refused() -> None:
     made = make_workload(CONFIG, 1)
-    score = np.full(made.cell.machines, 1 << 61, np.int64)
+    score = np.full(made.cell.machines, 1 << 60, np.int64)
     cell = dataclasses.replace(made.cell, slot_score=score)
-    with pytest.raises(ValueError, match=r"cell\.slot_score: the sum is 2\^63 or more"):
+    with pytest.raises(ValueError, match=r"cell\.slot_score: the sum is 2\^62 or more"):
         validate(dataclasses.replace(made, cell=cell))
     score[0] -= 1
     validate(dataclasses.replace(made, cell=cell))

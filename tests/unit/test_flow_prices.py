@@ -334,9 +334,10 @@ def test_paid_prices_beyond_the_range_are_refused() -> None:
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("kind", ["quincy", "flow_load_spreading"])
 def test_priced_flow_schedulers_conform(kind: str, mode: dict[str, object], scope: str) -> None:
+    """Any three of kind, mode, scope and preemption are seen together."""
     options = {"prices": "implied", "price_scope": scope, "certify_every": 1, **mode}
-    check_conformance(registry.get(kind), options)
-    check_conformance(registry.get(kind), {**options, "preemption": True})
+    preemption = (kind == "quincy") ^ (scope == "all") ^ (mode["price_mode"] == "paid")
+    check_conformance(registry.get(kind), {**options, "preemption": preemption})
 
 
 def test_prices_of_zero_place_as_none_do() -> None:

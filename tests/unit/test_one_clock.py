@@ -26,6 +26,7 @@ from experiments.results.loaded_run import load_run
 from experiments.run_directory import Run, read_run
 from experiments.summary_model import ArmSummary, RunSummary
 from shared_state.errors import AgoraError
+from tests.fixtures.commands import without_figures
 from tests.unit.figure_checks import repeated_labels
 from tests.unit.run_factory import write_synthetic_run
 
@@ -43,7 +44,8 @@ def directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         own_speed=OWN_SPEED,
         live=LIVE,
     )
-    write_report(run)
+    with without_figures():  # of the page, these tests read the words
+        write_report(run)
     return run
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsync.core.head_of_line import PassedOver, UnitSizes
+from parsync.core.head_of_line import SkippedUnits, UnitSizes
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.protocols.pending_queue import (
     AgentQueue,
@@ -212,20 +212,20 @@ def test_all_new_tasks_are_at_hand_but_a_requeued_batch_stays_by_itself(
     assert backlog.next_batch(0, False) == (1 if requeued else None)
 
 
-def passed_over(head_of_line_us: int | None) -> PassedOver:
+def skipped_units(head_of_line_us: int | None) -> SkippedUnits:
     """For tasks of three sizes in turn."""
     table = make_table(60)
     table.request[:, 0] = 1 + np.arange(60) % 3
-    return PassedOver(UnitSizes(table, PreferenceCatalog.empty()), head_of_line_us, None)
+    return SkippedUnits(UnitSizes(table, PreferenceCatalog.empty()), head_of_line_us, None)
 
 
 @st.composite
 def queues(draw: st.DrawFn) -> AgentQueue:
     losers, whole_queue = draw(st.sampled_from(LoserPolicy)), draw(st.booleans())
-    passed = None
+    skipped = None
     if losers is LoserPolicy.BLOCK and not whole_queue and draw(st.booleans()):
-        passed = passed_over(draw(st.none() | st.integers(1, 8)))
-    return AgentQueue(losers, ATTEMPTS_MAX, ATTEMPTS_MAX, whole_queue=whole_queue, passed=passed)
+        skipped = skipped_units(draw(st.none() | st.integers(1, 8)))
+    return AgentQueue(losers, ATTEMPTS_MAX, ATTEMPTS_MAX, whole_queue=whole_queue, skipped=skipped)
 
 
 @given(st.data(), queues())
@@ -323,8 +323,8 @@ def offer(
 
 def passing(head_of_line_us: int | None) -> AgentQueue:
     """With a task each of size 2, 1, 3, 2 and 1 behind each other: 1, 0, 2, 4 and 3."""
-    passed = passed_over(head_of_line_us)
-    backlog = AgentQueue(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX, passed=passed)
+    skipped = skipped_units(head_of_line_us)
+    backlog = AgentQueue(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX, skipped=skipped)
     for task in (1, 0, 2, 4, 3):
         backlog.add(batch(task))
     return backlog

@@ -175,7 +175,7 @@ def test_schedulers_with_equal_prices_spread_as_by_random(preference, ranking):
                     )
                 )
             )
-            for round_ in range(20)
+            for round_ in range(100)
         ]
         seen[prices] = np.mean(distinct)
     assert seen[True] == pytest.approx(seen[False], rel=0.03)

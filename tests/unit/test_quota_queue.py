@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsync.core.head_of_line import PassedOver, UnitSizes
+from parsync.core.head_of_line import SkippedUnits, UnitSizes
 from parsync.core.queued_tasks import QueuedTasks
 from parsync.core.quota_account import QuotaAccount
 from parsync.core.quotas import TaskQuotas
@@ -188,9 +188,9 @@ def test_who_goes_back_into_line_costs_none_behind_its_turn() -> None:
     request[[0, 10, 11], 0] = [3, 2, 1]
     table = replace(table, request=request)
     world = World(9, 9, table=table)
-    passed = PassedOver(UnitSizes(table, PreferenceCatalog.empty()), 10, None, world.account)
+    skipped = SkippedUnits(UnitSizes(table, PreferenceCatalog.empty()), 10, None, world.account)
     world.queue = AgentQueue(
-        LoserPolicy.BLOCK, 9, 9, passed=passed, account=world.account, priority=table.priority
+        LoserPolicy.BLOCK, 9, 9, skipped=skipped, account=world.account, priority=table.priority
     )
 
     def tried(now_us: int, view_changed: bool = False) -> list[int]:

@@ -382,6 +382,7 @@ def small_paper(monkeypatch: pytest.MonkeyPatch) -> Iterator[PaperFigure]:
     yield small
 
 
+@pytest.mark.usefixtures("one_process")
 def test_the_command_leaves_a_page_and_claims_and_does_nothing_twice(
     small_paper: PaperFigure, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -402,6 +403,7 @@ def test_the_command_leaves_a_page_and_claims_and_does_nothing_twice(
     assert json.loads(before) == json.loads((tmp_path / "out" / CLAIMS).read_bytes())
 
 
+@pytest.mark.usefixtures("one_process")
 def test_a_series_that_is_missing_or_torn_is_made_again(
     small_paper: PaperFigure, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from parsync.protocols import _native
 from parsync.protocols.optimistic.sync.checked import CheckedSyncPolicy
 from parsync.protocols.optimistic.sync.policy import PeriodicSync, SyncContext, SyncFeedback
 from parsync.protocols.optimistic.sync.registry import make_sync_policy
-from parsync.protocols.optimistic.sync.schedule import MOST_TOGETHER, SyncSchedule
+from parsync.protocols.optimistic.sync.schedule import SyncSchedule
 
 GAP_US = 100
 PARTITIONS = 4
@@ -175,6 +175,8 @@ def test_a_policy_without_feedback_is_told_nothing() -> None:
     assert policy.feedback == [] and "observe" not in policy.calls
 
 
+# as SyncSchedule::kMostTogether; parsync_sync_schedule.cpp says where it counts
+MOST_TOGETHER = 256
 PERIODIC_KINDS = ("state_aligned", "state_staggered", "diff_block", "same_block", "diff_single")
 
 

@@ -1,4 +1,4 @@
-"""The Python face of the flow scheduler's task table; its behaviour is tested in
+"""The Python class of the flow scheduler's task table; its behaviour is tested in
 tests/cpp/schedulers_task_table.cpp."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// The Python faces of the events that every protocol shares.
+// The Python classes of the events that every protocol shares.
 #include <nanobind/nanobind.h>
 
 #include "bound_event.hpp"

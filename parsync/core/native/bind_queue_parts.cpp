@@ -11,9 +11,9 @@
 namespace nb = nanobind;
 using agora::array_of;
 using agora::BoundColumn;
-using agora::BoundPassedOver;
 using agora::BoundQueuedTasks;
 using agora::BoundQuotaAccount;
+using agora::BoundSkippedUnits;
 using agora::BoundUnitSizes;
 using agora::Column;
 using agora::copy_of;
@@ -192,9 +192,9 @@ void bind_head_of_line(nb::module_& module) {
           "are_alike", [](const BoundUnitSizes& self) { return self.sizes.are_alike(); },
           "Whether every unit is a task without a constraint that asks for the same: where one "
           "finds no room, no other does.");
-  using Passed = BoundPassedOver;
-  nb::class_<Passed>(module, "PassedOver",
-                     R"(The units of one agent for which there was no room, in the order in which
+  using Skipped = BoundSkippedUnits;
+  nb::class_<Skipped>(module, "SkippedUnits",
+                      R"(The units of one agent for which there was no room, in the order in which
 they lacked it; see head_of_line.hpp.
 
 They are tried again when the view has changed: each in turn, and then one batch of those behind
@@ -212,29 +212,31 @@ Args:
           nb::arg("sizes"), nb::arg("head_of_line_us").none(), nb::arg("gang").none(),
           nb::arg("account").none() = nb::none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 5>())
       .def(
-          "__len__", [](const Passed& self) { return self.passed.size(); },
+          "__len__", [](const Skipped& self) { return self.skipped.size(); },
           "How many entries wait.")
       .def(
-          "holds", [](const Passed& self, int64_t now_us) { return self.passed.holds(now_us); },
+          "holds", [](const Skipped& self, int64_t now_us) { return self.skipped.holds(now_us); },
           nb::arg("now_us"), "Whether the first holds the queue: those behind it are not tried.")
       .def(
           "holder",
-          [](const Passed& self, int64_t now_us) { return array_of(self.passed.holder(now_us)); },
+          [](const Skipped& self, int64_t now_us) { return array_of(self.skipped.holder(now_us)); },
           nb::arg("now_us"), "The tasks that hold the queue, int64[n]; none if it is not held.")
       .def(
           "all_tasks",
-          [](const Passed& self) {
+          [](const Skipped& self) {
             QueuedTasks tasks;
-            self.passed.all_tasks(tasks);
+            self.skipped.all_tasks(tasks);
             return array_of(std::span<const int64_t>(tasks.task));
           },
           "The tasks that lack room, int64[n].")
       .def(
-          "on_view_changed", [](Passed& self) { self.passed.on_view_changed(); },
+          "on_view_changed", [](Skipped& self) { self.skipped.on_view_changed(); },
           "What found no room before may find some now.")
       .def(
           "due",
-          [](Passed& self, int64_t now_us, bool others) { return self.passed.due(now_us, others); },
+          [](Skipped& self, int64_t now_us, bool others) {
+            return self.skipped.due(now_us, others);
+          },
           nb::arg("now_us"), nb::arg("others"),
           R"(The place of those to try next in the view as it stands; None if there are none, or if
 it is the turn of those behind.
@@ -243,20 +245,20 @@ Args:
     others: Whether there are any behind.)")
       .def(
           "take",
-          [](Passed& self, size_t place, std::optional<int64_t> limit) {
+          [](Skipped& self, size_t place, std::optional<int64_t> limit) {
             QueuedTasks offered;
-            self.passed.take(place, limit, offered);
+            self.skipped.take(place, limit, offered);
             return BoundQueuedTasks(std::move(offered));
           },
           nb::arg("place"), nb::arg("limit").none(),
           "Take at most `limit` of the tasks at a place for a round; the rest stays there.")
       .def(
-          "pass_on", [](Passed& self) { self.passed.pass_on(); },
+          "pass_on", [](Skipped& self) { self.skipped.pass_on(); },
           "A batch of those behind is tried.")
       .def(
           "on_no_room",
-          [](Passed& self, int64_t now_us, Tasks left) {
-            self.passed.on_no_room(now_us, left.view());
+          [](Skipped& self, int64_t now_us, Tasks left) {
+            self.skipped.on_no_room(now_us, left.view());
           },
           nb::arg("now_us"), nb::arg("left"),
           "The round that was taken last left these tasks without room.");

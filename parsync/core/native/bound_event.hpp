@@ -1,4 +1,4 @@
-// Events in Python. A native event has a Python face: a class that is used like a frozen dataclass
+// Events in Python. A native event has a Python class that is used like a frozen dataclass
 // (shared_state/native/bound_fields.hpp) and counts as a subclass of parsync.core.event.Event.
 // Events of other packages are instances of Python classes; native code holds one as a PythonEvent.
 #pragma once
@@ -63,24 +63,24 @@ inline nanobind::object face_of(const EventPtr& event) {
   return nanobind::cast(std::const_pointer_cast<Event>(event));
 }
 
-// The attribute of a face that tells how its events are decoded: a capsule of a DecodeEvent.
+// The attribute of a class that tells how its events are decoded: a capsule of a DecodeEvent.
 constexpr const char* kDecoderName = "_decoder";
 
-// Makes the face of a native event, in the module of its protocol. `base`: the Python class of the
-// protocol's events, a subclass of parsync.core.event.Event.
+// Makes the Python class of a native event, in the module of its protocol. `base`: the Python class
+// of the protocol's events, a subclass of parsync.core.event.Event.
 template <class T>
 void bind_event(nanobind::module_& module, nanobind::handle base) {
-  nanobind::class_<T, Event> face(module, T::kName, T::kDoc, nanobind::type_slots(field_slots<T>()),
-                                  nanobind::is_final());
-  bind_fields<T>(face);
+  nanobind::class_<T, Event> bound(module, T::kName, T::kDoc,
+                                   nanobind::type_slots(field_slots<T>()), nanobind::is_final());
+  bind_fields<T>(bound);
   const nanobind::object priority =
       nanobind::module_::import_("parsync.core.event").attr("Priority");
-  face.attr("kind") = nanobind::str(T::kType.kind.data(), T::kType.kind.size());
-  face.attr("number") = T::kType.number;
-  face.attr("priority") = priority(static_cast<int>(T::kType.priority));
+  bound.attr("kind") = nanobind::str(T::kType.kind.data(), T::kType.kind.size());
+  bound.attr("number") = T::kType.number;
+  bound.attr("priority") = priority(static_cast<int>(T::kType.priority));
   static constexpr DecodeEvent decode = &decode_event<T>;
-  face.attr(kDecoderName) = nanobind::capsule(&decode);
-  base.attr("register")(face);
+  bound.attr(kDecoderName) = nanobind::capsule(&decode);
+  base.attr("register")(bound);
 }
 
 }  // namespace agora

@@ -85,7 +85,7 @@ class BoundColumn {
   size_t length_ = 0;
 };
 
-// The face of QueuedTasks.
+// The Python class of QueuedTasks.
 struct BoundQueuedTasks {
   explicit BoundQueuedTasks(QueuedTasks tasks)
       : task(std::move(tasks.task)),
@@ -162,18 +162,19 @@ class BoundQuotaAccount {
 };
 
 // The sizes and the account are kept alive by nanobind.
-class BoundPassedOver {
+class BoundSkippedUnits {
  public:
-  BoundPassedOver(const BoundUnitSizes& sizes, std::optional<int64_t> head_of_line_us,
-                  nanobind::handle gang, BoundQuotaAccount* account)
+  BoundSkippedUnits(const BoundUnitSizes& sizes, std::optional<int64_t> head_of_line_us,
+                    nanobind::handle gang, BoundQuotaAccount* account)
       : gang_(gang, "gang"),
-        passed(sizes.sizes, head_of_line_us, gang_.span(), account ? &account->account : nullptr) {}
+        skipped(sizes.sizes, head_of_line_us, gang_.span(), account ? &account->account : nullptr) {
+  }
 
  private:
   OptionalColumn<int64_t> gang_;
 
  public:
-  PassedOver passed;
+  SkippedUnits skipped;
 };
 
 }  // namespace agora

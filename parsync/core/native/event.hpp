@@ -3,7 +3,7 @@
 // every protocol shares) and its number there; both are part of the log's format.
 //
 // A native event is a struct that lists its fields, from which its encoding (event_encoder.hpp) and
-// its Python face (bound_event.hpp) are made:
+// its Python class (bound_event.hpp) are made:
 //
 //   struct LockRequest final : EventOf<LockRequest> {
 //     static constexpr EventType kType{"locking", 1, Priority::Decide};

@@ -94,26 +94,26 @@ int64_t UnitSizes::constraint_of(int64_t task) const {
   return constrains_[static_cast<size_t>(set)] ? set : UnitSize::kNoConstraint;
 }
 
-bool PassedOver::has_to_offer() const {
+bool SkippedUnits::has_to_offer() const {
   return std::ranges::any_of(
       waiting_, [this](const Entry& entry) { return may_be_offered(entry.tasks.task); });
 }
 
-bool PassedOver::holds(int64_t now_us) const {
+bool SkippedUnits::holds(int64_t now_us) const {
   return first_has_waited(now_us) && may_be_offered(waiting_[0].tasks.task);
 }
 
-std::span<const int64_t> PassedOver::holder(int64_t now_us) const {
+std::span<const int64_t> SkippedUnits::holder(int64_t now_us) const {
   if (!holds(now_us)) return {};
   return waiting_[0].tasks.task;
 }
 
-void PassedOver::all_tasks(QueuedTasks& tasks) const {
+void SkippedUnits::all_tasks(QueuedTasks& tasks) const {
   tasks.clear();
   for (const Entry& entry : waiting_) tasks.append(entry.tasks);
 }
 
-bool PassedOver::release(int64_t now_us, QueuedTasks& tasks) {
+bool SkippedUnits::release(int64_t now_us, QueuedTasks& tasks) {
   if (!first_has_waited(now_us) || holds(now_us)) return false;
   Entry& first = waiting_[0];
   released_us_[first.tasks.task[0]] = first.since_us;
@@ -123,14 +123,14 @@ bool PassedOver::release(int64_t now_us, QueuedTasks& tasks) {
   return true;
 }
 
-void PassedOver::on_view_changed() {
+void SkippedUnits::on_view_changed() {
   if (!next_due(next_)) next_ = waiting_.size();  // the turn was over: none of the others fitted
   ++view_;
   without_room_.clear();
   turn_is_old_ = true;
 }
 
-std::optional<size_t> PassedOver::due(int64_t now_us, bool others) {
+std::optional<size_t> SkippedUnits::due(int64_t now_us, bool others) {
   if (holds(now_us)) {
     if (waiting_[0].view != view_) return 0;
     return std::nullopt;
@@ -140,7 +140,7 @@ std::optional<size_t> PassedOver::due(int64_t now_us, bool others) {
   return found;
 }
 
-void PassedOver::take(size_t place, std::optional<int64_t> limit, QueuedTasks& offered) {
+void SkippedUnits::take(size_t place, std::optional<int64_t> limit, QueuedTasks& offered) {
   Entry entry = std::move(waiting_.at(place));
   erase(place);
   if (place < next_) {  // a new turn, or the first that holds the queue
@@ -164,18 +164,18 @@ void PassedOver::take(size_t place, std::optional<int64_t> limit, QueuedTasks& o
   offered_since_us_ = entry.since_us;
 }
 
-void PassedOver::pass_on() {
+void SkippedUnits::pass_on() {
   passed_on_ = true;
   next_ = waiting_.size();
   try_again(kNotYet);
 }
 
-void PassedOver::try_again(int64_t since_us) {
+void SkippedUnits::try_again(int64_t since_us) {
   offered_place_ = std::nullopt;
   offered_since_us_ = since_us;
 }
 
-void PassedOver::on_no_room(int64_t now_us, const QueuedTasksView& left) {
+void SkippedUnits::on_no_room(int64_t now_us, const QueuedTasksView& left) {
   if (left.empty()) throw std::invalid_argument("on_no_room: expected a task");
   int64_t since_us = offered_since_us_;
   if (since_us == kNotYet) {
@@ -192,14 +192,14 @@ void PassedOver::on_no_room(int64_t now_us, const QueuedTasksView& left) {
   if (place <= next_) ++next_;
 }
 
-void PassedOver::insert(size_t place, const QueuedTasksView& tasks, int64_t since_us,
-                        int64_t view) {
+void SkippedUnits::insert(size_t place, const QueuedTasksView& tasks, int64_t since_us,
+                          int64_t view) {
   Entry entry{{}, since_us, sizes_.smallest(tasks.task), view};
   entry.tasks.assign(tasks);
   waiting_.insert(waiting_.begin() + static_cast<ptrdiff_t>(place), std::move(entry));
 }
 
-std::optional<size_t> PassedOver::next_due(size_t start) {
+std::optional<size_t> SkippedUnits::next_due(size_t start) {
   for (size_t place = start; place < waiting_.size(); ++place) {
     Entry& entry = waiting_[place];
     if (entry.view == view_) continue;
@@ -213,7 +213,7 @@ std::optional<size_t> PassedOver::next_due(size_t start) {
   return std::nullopt;
 }
 
-bool PassedOver::first_has_waited(int64_t now_us) const {
+bool SkippedUnits::first_has_waited(int64_t now_us) const {
   return !waiting_.empty() && head_of_line_us_ &&
          now_us - waiting_[0].since_us >= *head_of_line_us_;
 }

@@ -84,7 +84,7 @@ class UnitSizes {
 };
 
 // The units of one agent for which there was no room.
-class PassedOver {
+class SkippedUnits {
  public:
   // The time since which tasks lack room, for tasks that have not lacked room so far.
   static constexpr int64_t kNotYet = -1;
@@ -92,8 +92,8 @@ class PassedOver {
   // head_of_line_us: how long the first lets those behind it go ahead; unset: for ever.
   // gang: of each task id; empty if no task has one.
   // account: of the agent's quota, within which tasks may be decided on; null: all may.
-  PassedOver(const UnitSizes& sizes, std::optional<int64_t> head_of_line_us,
-             std::span<const int64_t> gang, QuotaAccount* account)
+  SkippedUnits(const UnitSizes& sizes, std::optional<int64_t> head_of_line_us,
+               std::span<const int64_t> gang, QuotaAccount* account)
       : sizes_(sizes), head_of_line_us_(head_of_line_us), gang_(gang), account_(account) {}
 
   // How many entries wait.

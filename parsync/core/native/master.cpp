@@ -345,12 +345,9 @@ void Master::record_quota_use(int64_t now_us) {
 void Master::record_due_ends(const SharedColumn<int64_t>& allocation,
                              const SharedColumn<int64_t>& end_us) {
   check_rows("due ends", allocation.size(), end_us);
-  const Released live = allocations(cell_.cell(), -1);
-  std::vector<int64_t> running(live.allocation.begin(), live.allocation.end());
-  std::sort(running.begin(), running.end());
   std::vector<size_t> rows;
   for (size_t i = 0; i < allocation.size(); ++i)
-    if (std::binary_search(running.begin(), running.end(), allocation[i])) rows.push_back(i);
+    if (cell_.cell().is_live(allocation[i])) rows.push_back(i);
   const Released due = describe(cell_.cell(), rows_of(allocation, rows));
   RowBuffer& ends = records_.rows("ends");
   ends.grow(rows.size());

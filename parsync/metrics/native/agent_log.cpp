@@ -159,6 +159,15 @@ void AgentLog::add_claims(int64_t at_us, int64_t cell_us, const Outcome& outcome
   rejections_.fill(kLostSequence, outcome.sequence);
   rejections_.fill(kLostRejectedUs, cell_us);
   rejections_.fill(kLostAtUs, at_us);
+  const struct {
+    int64_t *task, *job, *submit_us, *cost, *age_us;
+    int32_t *machine, *attempts;
+    int8_t *first, *prefers, *preferred;
+  } won{tasks_.added<int64_t>(kTask),     tasks_.added<int64_t>(kJob),
+        tasks_.added<int64_t>(kSubmitUs), tasks_.added<int64_t>(kCost),
+        tasks_.added<int64_t>(kAgeUs),    tasks_.added<int32_t>(kMachine),
+        tasks_.added<int32_t>(kAttempts), tasks_.added<int8_t>(kFirst),
+        tasks_.added<int8_t>(kPrefers),   tasks_.added<int8_t>(kPreferred)};
   size_t row = 0, lost = 0;
   for (size_t i = 0; i < count; ++i) {
     if (outcome.reason[i] != 0) {
@@ -176,16 +185,16 @@ void AgentLog::add_claims(int64_t at_us, int64_t cell_us, const Outcome& outcome
       ++sums.first_commits;
       sums.delay_us += at_us - submit_us;
     }
-    tasks_.write(kTask, row, outcome.task[i]);
-    tasks_.write(kJob, row, table_.job[task]);
-    tasks_.write(kMachine, row, outcome.machine[i]);
-    tasks_.write(kSubmitUs, row, submit_us);
-    tasks_.write(kAttempts, row, outcome.attempts[i]);
-    tasks_.write(kFirst, row, outcome.first[i]);
-    tasks_.write(kPrefers, row, preference_[i] > 0);
-    tasks_.write(kPreferred, row, preferred_[i]);
-    tasks_.write(kCost, row, cost_[i]);
-    tasks_.write(kAgeUs, row, outcome.age_us[i]);
+    won.task[row] = outcome.task[i];
+    won.job[row] = table_.job[task];
+    won.machine[row] = outcome.machine[i];
+    won.submit_us[row] = submit_us;
+    won.attempts[row] = static_cast<int32_t>(outcome.attempts[i]);
+    won.first[row] = outcome.first[i] != 0;
+    won.prefers[row] = preference_[i] > 0;
+    won.preferred[row] = static_cast<int8_t>(preferred_[i]);
+    won.cost[row] = cost_[i];
+    won.age_us[row] = outcome.age_us[i];
     ++row;
   }
 }

@@ -5,11 +5,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <initializer_list>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 namespace agora {
@@ -43,12 +44,20 @@ class RowBuffer {
     for (Column& column : columns_) column.bytes.resize(rows_ * column.size);
   }
   void write(size_t column, size_t row, int64_t value) {
-    Column& to = columns_[column];
-    // little-endian: the low bytes
-    std::memcpy(to.bytes.data() + (first_ + row) * to.size, &value, to.size);
+    with_rows(column, [row, value](auto* to) {
+      to[row] = static_cast<std::remove_pointer_t<decltype(to)>>(value);
+    });
   }
   void fill(size_t column, int64_t value) {
-    for (size_t row = 0; row < rows_ - first_; ++row) write(column, row, value);
+    with_rows(column, [this, value](auto* to) {
+      std::fill_n(to, rows_ - first_, static_cast<std::remove_pointer_t<decltype(to)>>(value));
+    });
+  }
+  // The column's new rows. Requires: values of T are as many bytes as the column's.
+  template <class T>
+  T* added(size_t column) {
+    assert(columns_[column].size == sizeof(T));
+    return reinterpret_cast<T*>(columns_[column].bytes.data()) + first_;
   }
   // One row: a value per column.
   void add(std::initializer_list<int64_t> values) {
@@ -61,13 +70,11 @@ class RowBuffer {
   // values: one per new row. From is any integer type, or bool.
   template <class From>
   void copy(size_t column, const From* values) {
-    Column& to = columns_[column];
-    const size_t count = rows_ - first_;
-    if (to.size == sizeof(From)) {
-      if (count > 0) std::memcpy(to.bytes.data() + first_ * to.size, values, count * to.size);
-      return;
-    }
-    for (size_t row = 0; row < count; ++row) write(column, row, static_cast<int64_t>(values[row]));
+    with_rows(column, [this, values](auto* to) {
+      using To = std::remove_pointer_t<decltype(to)>;
+      std::transform(values, values + (rows_ - first_), to,
+                     [](From value) { return static_cast<To>(value); });
+    });
   }
 
   // Whether rows of the other have columns of the same sizes.
@@ -95,6 +102,21 @@ class RowBuffer {
     size_t size;
     std::vector<char> bytes;
   };
+
+  // Calls visit with a pointer to the column's new rows, of its type.
+  template <class Visit>
+  void with_rows(size_t column, const Visit& visit) {
+    switch (columns_[column].size) {
+      case 1:
+        return visit(added<int8_t>(column));
+      case 2:
+        return visit(added<int16_t>(column));
+      case 4:
+        return visit(added<int32_t>(column));
+      default:
+        return visit(added<int64_t>(column));
+    }
+  }
 
   std::vector<Column> columns_;
   size_t rows_ = 0;

@@ -14,7 +14,7 @@ import numpy as np
 from parsync.core.effects import Effect, Send, SetTimer
 from parsync.core.event import Event
 from parsync.core.events import SyncReply
-from parsync.core.head_of_line import PassedOver, UnitSizes, head_of_line_us
+from parsync.core.head_of_line import SkippedUnits, UnitSizes, head_of_line_us
 from parsync.protocols.agent_view import AgentView
 from parsync.protocols.locking.events import LockRequest, LocksGranted, LocksReleased, RetryDue
 from parsync.protocols.locking.queue import LockingQueue
@@ -43,10 +43,10 @@ class LockingAgent(SchedulerAgent):
         whole_queue = Capability.PLANS_WHOLE_QUEUE in environment.member.capabilities
         sizes = UnitSizes(shared.table, shared.catalog)
         hold_queue_us = head_of_line_us(options.head_of_line_s)
-        passed: PassedOver | None = None
+        skipped: SkippedUnits | None = None
         if hold_queue_us != 0 and not whole_queue and not sizes.are_alike:
-            passed = PassedOver(sizes, hold_queue_us, gang)
-        self._waits = LockingQueue(gang, whole_queue, passed)
+            skipped = SkippedUnits(sizes, hold_queue_us, gang)
+        self._waits = LockingQueue(gang, whole_queue, skipped)
         super().__init__(environment, AgentView(environment), self._waits)
         self.activity = Activity.IDLE
         self._in_vain = 0  # partitions looked at since a task was placed

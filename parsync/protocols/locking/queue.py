@@ -2,7 +2,7 @@
 that a round did not place.
 
 Tasks that were not placed come first in the next round, with the rest of their batch. Where others
-go ahead of those without room, these take turns with the batches (PassedOver).
+go ahead of those without room, these take turns with the batches (SkippedUnits).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import deque
 
 import numpy as np
 
-from parsync.core.head_of_line import PassedOver
+from parsync.core.head_of_line import SkippedUnits
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, split_batch
 from parsync.metrics.tables import NOBODY, Waiting
 from parsync.protocols.pending_queue import NO_EXITS, QueueExits
@@ -27,33 +27,33 @@ class LockingQueue:
     Args:
         gang: The gang of each task id, int64[tasks]; None if no task has one.
         whole_queue: A round is about everything (Capability.PLANS_WHOLE_QUEUE).
-        passed: Keeps what found no room, where others go ahead; None: it holds them up.
+        skipped: Keeps what found no room, where others go ahead; None: it holds them up.
     """
 
-    def __init__(self, gang: Int64 | None, whole_queue: bool, passed: PassedOver | None) -> None:
-        self._gang, self._whole_queue, self._passed = gang, whole_queue, passed
+    def __init__(self, gang: Int64 | None, whole_queue: bool, skipped: SkippedUnits | None) -> None:
+        self._gang, self._whole_queue, self._skipped = gang, whole_queue, skipped
         self._batches: deque[QueuedTasks] = deque()
         self._left = NO_TASKS  # what the rounds before have left of a batch
-        self._place: int | None = None  # among those passed over, of the next round's tasks
+        self._place: int | None = None  # among those skipped, of the next round's tasks
         self._without_room: Int64 = NO_TASKS.task  # in the last round
         # what waits with a round for the outcome of its claims
         self._unplaced = NO_TASKS
 
     def turns(self, now_us: int) -> int:
         """After how many rounds without success everything that may be tried has been."""
-        if self._passed is None or self._passed.holds(now_us):
+        if self._skipped is None or self._skipped.holds(now_us):
             return 1
-        return len(self._passed) + len(self._batches) + 1
+        return len(self._skipped) + len(self._batches) + 1
 
     def has_new(self, now_us: int) -> bool:
-        return self._passed is not None and not self._passed.holds(now_us)
+        return self._skipped is not None and not self._skipped.holds(now_us)
 
     @property
     def has_waiting(self) -> bool:
         return False  # each round may find room
 
     def has_next(self, now_us: int, view_changed: bool) -> bool:
-        return self._has_batch or bool(self._passed)
+        return self._has_batch or bool(self._skipped)
 
     @property
     def _has_batch(self) -> bool:
@@ -69,12 +69,12 @@ class LockingQueue:
             self._left = QueuedTasks.join([self._left, *self._batches])
             self._batches.clear()
             return len(self._left)
-        if self._passed is not None:
-            self._passed.on_view_changed()
-            self._place = self._passed.due(now_us, self._has_batch)
+        if self._skipped is not None:
+            self._skipped.on_view_changed()
+            self._place = self._skipped.due(now_us, self._has_batch)
             if self._place is not None:
                 return 0
-            self._passed.pass_on()
+            self._skipped.pass_on()
         if len(self._left):
             return 0
         self._left = self._batches.popleft()
@@ -82,17 +82,17 @@ class LockingQueue:
 
     def take(self, limit: int | None) -> QueuedTasks:
         if self._place is not None:
-            assert self._passed is not None, "places are among those passed over"
-            return self._passed.take(self._place, limit)
+            assert self._skipped is not None, "places are among those skipped"
+            return self._skipped.take(self._place, limit)
         tasks, self._left = split_batch(self._left, limit, self._gang)
         return tasks
 
     def holder(self, now_us: int) -> Int64:
-        return self._without_room if self._passed is None else self._passed.holder(now_us)
+        return self._without_room if self._skipped is None else self._skipped.holder(now_us)
 
     def waiting(self, now_us: int) -> list[WaitingPart]:
         why, ahead = Waiting.NOT_TRIED, NOBODY
-        lacks = self._without_room if self._passed is None else self._passed.all_tasks()
+        lacks = self._without_room if self._skipped is None else self._skipped.all_tasks()
         holder = self.holder(now_us)
         if len(holder):
             why, ahead = Waiting.BEHIND, int(holder[0])
@@ -119,8 +119,8 @@ class LockingQueue:
         self._without_room = left.task
         round_.blocked = len(left) > 0
         self._unplaced = left
-        if self._passed is not None and round_.blocked:
-            self._passed.on_no_room(round_.start_us, left)
+        if self._skipped is not None and round_.blocked:
+            self._skipped.on_no_room(round_.start_us, left)
             self._unplaced = NO_TASKS
         return QueueExits(too_large) if len(too_large) else NO_EXITS
 

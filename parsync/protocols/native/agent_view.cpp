@@ -53,7 +53,7 @@ bool AgentView::on_reply(int64_t now_us, const SyncReply& reply, int64_t rounds,
     if (delta.from_version > cell_.versions()[p]) continue;
     const int64_t held_us = age_us(delta);
     cell_.apply(delta);
-    const auto rows = static_cast<int64_t>(delta.up.size());
+    const auto rows = static_cast<int64_t>(delta.size());
     log.sync(now_us, static_cast<int32_t>(delta.partition), held_us, rows);
     rows_changed[p] += rows;
     changed = changed || rows > 0;

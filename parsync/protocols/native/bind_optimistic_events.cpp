@@ -1,4 +1,4 @@
-// The Python faces of the optimistic protocol's events.
+// The Python classes of the optimistic protocol's events.
 #include <nanobind/nanobind.h>
 
 #include "optimistic_events.hpp"

@@ -10,11 +10,11 @@ namespace nb = nanobind;
 using agora::array_of;
 using agora::BoundAgentQueue;
 using agora::BoundExits;
-using agora::BoundPassedOver;
 using agora::BoundQueue;
 using agora::BoundQueuedTasks;
 using agora::BoundQuotaAccount;
 using agora::BoundSchedulerQueue;
+using agora::BoundSkippedUnits;
 using agora::Column;
 using agora::copy_of;
 using agora::length_of;
@@ -83,10 +83,10 @@ void bind_pending_queue(nb::module_& module) {
           },
           nb::arg("task"));
   nb::class_<BoundAgentQueue, Queue>(module, "AgentQueue")
-      .def(nb::init<bool, int64_t, int64_t, nb::handle, bool, BoundPassedOver*, BoundQuotaAccount*,
-                    nb::handle, bool>(),
+      .def(nb::init<bool, int64_t, int64_t, nb::handle, bool, BoundSkippedUnits*,
+                    BoundQuotaAccount*, nb::handle, bool>(),
            nb::arg("requeues"), nb::arg("attempts_max"), nb::arg("attempts_max_unplaced"),
-           nb::arg("gang").none(), nb::arg("whole_queue"), nb::arg("passed").none(),
+           nb::arg("gang").none(), nb::arg("whole_queue"), nb::arg("skipped").none(),
            nb::arg("account").none(), nb::arg("priority").none(), nb::arg("is_own_limit"),
            nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>());
   nb::class_<BoundSchedulerQueue, Queue>(module, "SchedulerQueue")

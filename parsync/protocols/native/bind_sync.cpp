@@ -146,5 +146,4 @@ void bind_sync(nb::module_& module) {
            nb::arg("conflict"))
       .def_prop_ro("next_us", [](BoundSyncSchedule& self) { return self.schedule().next_us(); })
       .def_prop_ro("rows_changed", &rows_changed);
-  module.attr("MOST_TOGETHER") = agora::SyncSchedule::kMostTogether;
 }

@@ -133,7 +133,7 @@ class BoundQueue {
     }
     const QueueExits& exits = queue->on_planned(round_, plan.tasks(), start_us);
     if (round_.blocked) set<"blocked">(round, nanobind::bool_(true));
-    if (round_.since_us != PassedOver::kNotYet)
+    if (round_.since_us != SkippedUnits::kNotYet)
       set<"since_us">(round, nanobind::int_(round_.since_us));
     const auto keep = [](QueuedTasks& tasks) {
       return nanobind::cast(BoundQueuedTasks(std::exchange(tasks, {})));
@@ -187,12 +187,12 @@ class BoundQueue {
 class BoundAgentQueue : public BoundQueue {
  public:
   BoundAgentQueue(bool requeues, int64_t attempts_max, int64_t attempts_max_unplaced,
-                  nanobind::handle gang, bool whole_queue, BoundPassedOver* passed,
+                  nanobind::handle gang, bool whole_queue, BoundSkippedUnits* skipped,
                   BoundQuotaAccount* account, nanobind::handle priority, bool is_own_limit)
       : BoundQueue(gang, false), priority_(priority, "priority") {
     queue = std::make_unique<AgentQueue>(
         AgentQueue::Options{requeues, attempts_max, attempts_max_unplaced, gang_.span(),
-                            whole_queue, passed ? &passed->passed : nullptr,
+                            whole_queue, skipped ? &skipped->skipped : nullptr,
                             account ? &account->account : nullptr, priority_.span(), is_own_limit});
   }
 

@@ -1,5 +1,5 @@
-// Sync policies between Python and native code. The built-in ones are native, with faces in Python
-// (bind_sync.cpp); native code asks one of a user's as a PythonSyncPolicy.
+// Sync policies between Python and native code. The built-in ones are native, with classes in
+// Python (bind_sync.cpp); native code asks one of a user's as a PythonSyncPolicy.
 #pragma once
 
 #include <nanobind/nanobind.h>

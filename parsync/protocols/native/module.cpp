@@ -7,6 +7,7 @@ void bind_optimistic_agent(nanobind::module_& module);
 void bind_optimistic_events(nanobind::module_& module);
 void bind_pending_queue(nanobind::module_& module);
 void bind_round_planner(nanobind::module_& module);
+void bind_shared_demand(nanobind::module_& module);
 void bind_strategies(nanobind::module_& module);
 void bind_sync(nanobind::module_& module);
 
@@ -20,6 +21,7 @@ NB_MODULE(_native, module) {
   bind_optimistic_events(module);
   bind_pending_queue(module);
   bind_round_planner(module);
+  bind_shared_demand(module);
   bind_strategies(module);
   bind_sync(module);
   bind_optimistic_agent(module);

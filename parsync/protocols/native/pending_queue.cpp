@@ -326,27 +326,27 @@ Lines::Batch Lines::pop(Line& line) {
 
 AgentQueue::AgentQueue(const Options& options)
     : options_(options), lines_(options.account, options.priority) {
-  if (options.passed && (options.requeues || options.whole_queue))
+  if (options.skipped && (options.requeues || options.whole_queue))
     throw std::invalid_argument(
-        "what a round left without room is passed over: expected neither requeued tasks nor rounds "
+        "what a round left without room is skipped: expected neither requeued tasks nor rounds "
         "about the whole queue");
   if (options.is_own_limit && !options.account)
     throw std::invalid_argument("a limit of a scheduler's own: expected its account");
 }
 
 bool AgentQueue::has_new(int64_t now_us) {
-  return options_.passed ? has_more(now_us) : has_new_batches();
+  return options_.skipped ? has_more(now_us) : has_new_batches();
 }
 
 bool AgentQueue::has_waiting() const {
   if (options_.is_own_limit && (!current_.empty() || !lines_.empty())) return true;
-  return options_.passed && options_.passed->size() > 0;
+  return options_.skipped && options_.skipped->size() > 0;
 }
 
 bool AgentQueue::has_next(int64_t now_us, bool view_changed) {
   if (options_.is_own_limit && view_changed) options_.account->look();
-  if (!options_.passed) return has_batch();
-  return has_more(now_us) || (view_changed && options_.passed->has_to_offer());
+  if (!options_.skipped) return has_batch();
+  return has_more(now_us) || (view_changed && options_.skipped->has_to_offer());
 }
 
 void AgentQueue::enqueue(const QueuedTasksView& tasks) {
@@ -356,43 +356,43 @@ void AgentQueue::enqueue(const QueuedTasksView& tasks) {
 
 std::optional<int64_t> AgentQueue::next_batch(int64_t now_us, bool view_changed) {
   place_ = std::nullopt;
-  PassedOver* const passed = options_.passed;
-  if (!passed) return begin_batch();
-  while (options_.account && passed->release(now_us, scratch_)) lines_.put_back(scratch_);
-  if (view_changed) passed->on_view_changed();
+  SkippedUnits* const skipped = options_.skipped;
+  if (!skipped) return begin_batch();
+  while (options_.account && skipped->release(now_us, scratch_)) lines_.put_back(scratch_);
+  if (view_changed) skipped->on_view_changed();
   if (has_losers()) return 0;
-  place_ = passed->due(now_us, has_batch());
+  place_ = skipped->due(now_us, has_batch());
   if (place_) return 0;
-  if (passed->holds(now_us)) return std::nullopt;
+  if (skipped->holds(now_us)) return std::nullopt;
   return begin_batch();
 }
 
 QueuedTasksView AgentQueue::current() {
   if (!losers_.empty()) return losers_.front().first;
-  if (place_) return options_.passed->current(*place_);
+  if (place_) return options_.skipped->current(*place_);
   keep_within_quota(current_);
   return current_;
 }
 
 void AgentQueue::take(std::optional<int64_t> limit, QueuedTasks& offered) {
-  PassedOver* const passed = options_.passed;
+  SkippedUnits* const skipped = options_.skipped;
   if (!losers_.empty()) {
     auto& [losers, since_us] = losers_.front();
-    passed->try_again(since_us);
+    skipped->try_again(since_us);
     take_head(losers, limit, options_.gang, offered);
     if (losers.empty()) losers_.pop_front();
   } else if (place_) {
-    passed->take(*place_, limit, offered);
+    skipped->take(*place_, limit, offered);
   } else {
     keep_within_quota(current_);
     take_head(current_, limit, options_.gang, offered);
-    if (passed) passed->pass_on();
+    if (skipped) skipped->pass_on();
   }
   if (options_.account) options_.account->offer(offered.task);
 }
 
 std::span<const int64_t> AgentQueue::holder(int64_t now_us) const {
-  if (options_.passed) return options_.passed->holder(now_us);
+  if (options_.skipped) return options_.skipped->holder(now_us);
   if (options_.whole_queue) return {};
   return without_room_;
 }
@@ -414,7 +414,7 @@ void AgentQueue::claimed_tasks(const RoundTasks& round, const PlannedTasks& plan
 
 void AgentQueue::planned(RoundTasks& round, const PlannedTasks& plan, int64_t start_us) {
   if (options_.account) options_.account->withdraw(plan.pending);
-  if (options_.passed) round.since_us = options_.passed->since_us();
+  if (options_.skipped) round.since_us = options_.skipped->since_us();
   without_room_.clear();
   if (plan.pending.empty()) return;
   add_too_large(plan, exits_.too_large);
@@ -428,11 +428,11 @@ void AgentQueue::planned(RoundTasks& round, const PlannedTasks& plan, int64_t st
   }
   if (options_.requeues) return;
   round.blocked = !left.empty();
-  if (!options_.passed) {
+  if (!options_.skipped) {
     current_.prepend(left);
     without_room_ = left.task;
   } else if (round.blocked) {
-    options_.passed->on_no_room(start_us, left);
+    options_.skipped->on_no_room(start_us, left);
   }
 }
 
@@ -441,7 +441,7 @@ void AgentQueue::committed(const RoundTasks& round, const PlannedTasks& plan,
   if (options_.account) options_.account->withdraw(losers.task);
   if (options_.requeues)
     requeue(round, plan, losers);
-  else if (!options_.passed)
+  else if (!options_.skipped)
     current_.prepend(losers);
   else if (!losers.empty())
     losers_.emplace_back(QueuedTasks{}, round.since_us).first.assign(losers);
@@ -459,9 +459,9 @@ void AgentQueue::see_waiting(int64_t now_us, const SeeWaiting& see) {
   const auto holding = holder(now_us);
   const Waiting why = holding.empty() ? Waiting::NotTried : Waiting::Behind;
   const int64_t ahead = holding.empty() ? kNobody : holding[0];
-  QueuedTasks passed_over;
-  if (options_.passed) options_.passed->all_tasks(passed_over);
-  const std::vector<int64_t>& lacks = options_.passed ? passed_over.task : without_room_;
+  QueuedTasks skipped_units;
+  if (options_.skipped) options_.skipped->all_tasks(skipped_units);
+  const std::vector<int64_t>& lacks = options_.skipped ? skipped_units.task : without_room_;
   see(lacks, Waiting::NoRoom, kNobody);
   std::vector<int64_t> others;
   RowsByTask rows(lacks);
@@ -503,8 +503,8 @@ bool AgentQueue::has_losers() {
 bool AgentQueue::has_more(int64_t now_us) {
   if (has_losers()) return true;
   const bool batch = has_batch();
-  if (options_.passed->due(now_us, batch)) return true;
-  return batch && !options_.passed->holds(now_us);
+  if (options_.skipped->due(now_us, batch)) return true;
+  return batch && !options_.skipped->holds(now_us);
 }
 
 // Continues the current batch or begins the next, as next_batch().

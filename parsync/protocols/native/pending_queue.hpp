@@ -8,13 +8,13 @@
 //      |------------> HELD BACK  until its job is admitted (jobs_max)
 //      v                  |
 //   IN LINE <-------------+
-//      |    ^ ^------------------ put back: its quota has no room  (CURRENT, LOSER, PASSED OVER)
+//      |    ^ ^------------------ put back: its quota has no room  (CURRENT, LOSER, SKIPPED)
 //      |    +-------------------- on_requeue_due()                 (PAUSED)
 //      | next_batch()
 //      v
 //   CURRENT, the batch that rounds are about
 //      | take()                              on_planned() leaves it waiting:
-//      v                                       BLOCK    -> CURRENT, or PASSED OVER: others go ahead
+//      v                                       BLOCK    -> CURRENT, or SKIPPED: others go ahead
 //   OFFERED in a round ----------------------> REQUEUE  -> PAUSED once the round's outcome is known
 //      |                                       kept     -> KEPT by the scheduler
 //      | on_planned() claims it                too large -> leaves
@@ -26,7 +26,7 @@
 //      v
 //   placed: leaves. Its job holds its place among those admitted until on_finished().
 //
-// PASSED OVER and LOSER tasks are taken for rounds without being CURRENT.
+// SKIPPED and LOSER tasks are taken for rounds without being CURRENT.
 //
 // Two kinds, by who remembers the tasks that a plan leaves waiting: the agent, which offers them
 // again (AgentQueue), or the scheduler (flow schedulers), which is then told about new tasks only
@@ -34,7 +34,7 @@
 //
 // Invariant. Every task that was added and has not left is in one place, and no two rounds under
 // way hold it. next_batch() has no batch unless has_next() says so at that time, and has one if it
-// does; except that with an account, tasks that go back into line from PASSED OVER may leave others
+// does; except that with an account, tasks that go back into line from SKIPPED may leave others
 // there which hold the queue.
 //
 // A round may be taken and planned while others wait for their outcome. Throws
@@ -98,10 +98,10 @@ struct PlannedTasks {
 // What a round is about, and what its queue notes of it until its outcome is known.
 struct RoundTasks {
   QueuedTasks offered;
-  QueuedTasks claimed;                     // by its plan; of a SchedulerQueue
-  QueuedTasks left;                        // by its plan; of REQUEUE
-  int64_t since_us = PassedOver::kNotYet;  // its tasks had lacked room before
-  bool blocked = false;                    // the view had no room for some of its tasks
+  QueuedTasks claimed;                       // by its plan; of a SchedulerQueue
+  QueuedTasks left;                          // by its plan; of REQUEUE
+  int64_t since_us = SkippedUnits::kNotYet;  // its tasks had lacked room before
+  bool blocked = false;                      // the view had no room for some of its tasks
 };
 
 // The tasks that leave the queue, and the key by which tasks rejoin it after a pause; 0: none do.
@@ -285,7 +285,7 @@ class AgentQueue final : public PendingQueue {
     bool whole_queue = false;
     // Keeps what a round left without room, while others go ahead. Null: it holds up all that come
     // after it. Not with `requeues` or `whole_queue`.
-    PassedOver* passed = nullptr;
+    SkippedUnits* skipped = nullptr;
     // Of the agent's quota. The queue enters what becomes of tasks until they are committed.
     QuotaAccount* account = nullptr;
     std::span<const int32_t> priority = {};  // of each task id; empty if all are alike
@@ -327,8 +327,8 @@ class AgentQueue final : public PendingQueue {
   const Options options_;
   Lines lines_;
   QueuedTasks current_;
-  std::optional<size_t> place_;  // among those passed over, of the next round's tasks
-  // beside those passed over: tasks whose claims were rejected, and since when they lack room
+  std::optional<size_t> place_;  // among those skipped, of the next round's tasks
+  // beside those skipped: tasks whose claims were rejected, and since when they lack room
   std::deque<std::pair<QueuedTasks, int64_t>> losers_;
   std::vector<int64_t> without_room_;  // of the current batch, in the last round
   std::map<int64_t, QueuedTasks> paused_;

@@ -16,11 +16,10 @@ from parsync.protocols import _native
 from parsync.protocols.agent_quota import make_quota
 from parsync.protocols.agent_view import AgentView
 from parsync.protocols.drives_scheduler import DrivesScheduler
-from parsync.protocols.optimistic.choices import AtomicUnit
 from parsync.protocols.optimistic.options import AgentPolicy
 from parsync.protocols.optimistic.queues import make_queue
 from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange
-from parsync.protocols.optimistic.strategies import RoundRankings, Strategy
+from parsync.protocols.optimistic.strategies import RoundRankings, Strategy, longest_round_us
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
 from parsync.protocols.round_planner import ScheduledRounds, native_planner
 from parsync.protocols.rounds import Activity, ClaimUnit
@@ -30,7 +29,7 @@ from parsync.protocols.task_observer import TaskObserver
 from parsync.protocols.waiting_tasks import record_waiting
 from schedulers.capability import Capability, observes_changes
 from shared_state.tasks import Int64
-from shared_state.transaction import CommitMode, ConflictCheck
+from shared_state.transaction import ConflictCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,23 +132,18 @@ def _settings(
 ) -> _Settings:
     shared, capabilities = environment.shared, environment.member.capabilities
     whole_queue = Capability.PLANS_WHOLE_QUEUE in capabilities
-    longest_us: int | None = None
-    if strategy.rounds_per_sync is not None and not whole_queue:
-        longest_us = context.gap_us // (context.agents * strategy.rounds_per_sync)
+    longest_us = longest_round_us(strategy, context.gap_us, context.agents)
     # A sync at every attempt has to show the last attempt's outcome, so it waits for that.
     waits = Capability.WAITS_FOR_OUTCOME in capabilities or sync.at_every_attempt
-    unit = ClaimUnit.CLAIM
-    if policy.commit_mode is CommitMode.ALL_OR_NOTHING:
-        unit = ClaimUnit.JOB if policy.atomic_unit is AtomicUnit.JOB else ClaimUnit.GANG
     return _Settings(
         index=environment.index,
         sample_us=shared.sample_us,
-        longest_us=longest_us,
+        longest_us=None if whole_queue else longest_us,
         cuts_at_sync=policy.cut_at_sync and not whole_queue,
         pipelines=policy.commit_pipelining and not waits,
         freed_at_once=policy.freed_at_once,
         checks_seqnum=policy.conflict_check is ConflictCheck.SEQUENCE_NUMBER,
-        unit=unit,
+        unit=policy.claim_unit,
         requeue_us=policy.requeue_us,
         min_retry_interval_us=policy.min_retry_interval_us,
         average_permille=policy.average_permille,

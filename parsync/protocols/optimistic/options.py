@@ -22,6 +22,7 @@ from parsync.protocols.optimistic.choices import (
 from parsync.protocols.optimistic.strategies import Strategy, make_strategy
 from parsync.protocols.optimistic.sync import registry as sync_policies
 from parsync.protocols.pending_queue import LoserPolicy
+from parsync.protocols.rounds import ClaimUnit
 from parsync.workload.gangs import TaskGangs
 from parsync.workload.workload import Workload
 from schedulers.interface import PartitionQuality
@@ -299,3 +300,10 @@ class AgentPolicy:
     head_of_line_us: int | None
     limits: SchedulerLimits
     quality: PartitionQuality
+
+    @property
+    def claim_unit(self) -> ClaimUnit:
+        """Which claims of a transaction stand or fall together."""
+        if self.commit_mode is not CommitMode.ALL_OR_NOTHING:
+            return ClaimUnit.CLAIM
+        return ClaimUnit.JOB if self.atomic_unit is AtomicUnit.JOB else ClaimUnit.GANG

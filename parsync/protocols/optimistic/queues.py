@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from parsync.core.head_of_line import PassedOver, UnitSizes
+from parsync.core.head_of_line import SkippedUnits, UnitSizes
 from parsync.core.quota_account import QuotaAccount
 from parsync.protocols.optimistic.options import AgentPolicy
 from parsync.protocols.pending_queue import (
@@ -53,16 +53,16 @@ def _make(
         assert account is None, "check_protocols() refuses such a scheduler under quotas"
         return SchedulerQueue(whole_queue, gangs)
     chances = policy.losers, policy.attempts_max, policy.attempts_max_unplaced
-    passed: PassedOver | None = None
+    skipped: SkippedUnits | None = None
     sizes = UnitSizes(table, catalog)
     # Requeued tasks, and those of a whole queue, hold up no other; nor is there anything to choose
     # where all units are alike.
     passes = policy.losers is LoserPolicy.BLOCK and not whole_queue and not sizes.are_alike
     if passes and policy.head_of_line_us != 0:
-        passed = PassedOver(sizes, policy.head_of_line_us, gangs, account)
+        skipped = SkippedUnits(sizes, policy.head_of_line_us, gangs, account)
     if account is None:
-        return AgentQueue(*chances, gangs, whole_queue, passed)
+        return AgentQueue(*chances, gangs, whole_queue, skipped)
     limits_itself = policy.limits.hold_permille is not None
     # tasks that share a limit go in order of submission
     priority = None if limits_itself else table.priority
-    return AgentQueue(*chances, gangs, whole_queue, passed, account, priority, limits_itself)
+    return AgentQueue(*chances, gangs, whole_queue, skipped, account, priority, limits_itself)

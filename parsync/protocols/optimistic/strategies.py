@@ -78,6 +78,13 @@ class AdaptiveStrategy:
         return PartitionRanking(self.native.ranking(delay_average_us))
 
 
+def longest_round_us(strategy: Strategy, gap_us: int, agents: int) -> int | None:
+    """How long a decision round of one of so many agents may last at most, with this gap; None: as
+    long as it takes."""
+    rounds = strategy.rounds_per_sync
+    return None if rounds is None else gap_us // (agents * rounds)
+
+
 def make_strategy(kind: StrategyKind, tau_us: int) -> Strategy:
     """The strategy that a configuration names. Raises AgoraError if adaptive has no positive
     threshold tau."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from schedulers.flow.arrays import ranges
+from schedulers.flow.arrays import listed_arcs, ranges
 from schedulers.flow.policies.policy import (
     AggregatorArcs,
     MachineLoad,
@@ -105,9 +105,10 @@ class Quincy(Policy):
         self._rack_begin = np.searchsorted(self._rack, np.arange(self._racks + 1))
         self._patient_wait_cost = dearest_machine(catalog) + TIE_TOWARDS_PLACING
         self._patient_wait_cost[np.diff(catalog.machine_offsets) == 0] = -1
-        self._machine = catalog.machine.astype(np.int64)
-        self._machines_of = np.diff(catalog.machine_offsets)
-        self._shared = self._machines_of + np.diff(catalog.rack_offsets) > max_task_arcs
+        self._machine = catalog.machine.astype(np.int64)  # as heads of arcs
+        self._listed_rack = to_aggregator(1 + catalog.rack.astype(np.int64))
+        listed = np.diff(catalog.machine_offsets) + np.diff(catalog.rack_offsets)
+        self._shared = listed > max_task_arcs
         self._some_share = bool(self._shared.any())
         self._some_constrain = bool(np.any(catalog.elsewhere_cost == NOWHERE_ELSE))
 
@@ -180,19 +181,20 @@ class Quincy(Policy):
         return TaskArcs(row, np.full(len(row), to_aggregator(0)), cost)
 
     def _to_preferred_machines(self, row: Int64, preference: Int64) -> TaskArcs:
-        size = self._machines_of[preference]
-        entry = ranges(self._catalog.machine_offsets[preference], size)
-        head, cost = self._machine[entry], self._catalog.machine_cost[entry]
-        return TaskArcs(np.repeat(row, size), head, cost)
+        catalog = self._catalog
+        return TaskArcs(
+            *listed_arcs(
+                catalog.machine_offsets, self._machine, catalog.machine_cost, row, preference
+            )
+        )
 
     def _to_preferred_racks(self, row: Int64, preference: Int64) -> TaskArcs:
-        begin, end = (
-            self._catalog.rack_offsets[preference],
-            self._catalog.rack_offsets[preference + 1],
+        catalog = self._catalog
+        return TaskArcs(
+            *listed_arcs(
+                catalog.rack_offsets, self._listed_rack, catalog.rack_cost, row, preference
+            )
         )
-        entry = ranges(begin, end - begin)
-        head = to_aggregator(1 + self._catalog.rack[entry].astype(np.int64))
-        return TaskArcs(np.repeat(row, end - begin), head, self._catalog.rack_cost[entry])
 
     def _set_to_preferred(self, preference: Int64) -> AggregatorArcs:
         tail = 1 + self._racks + preference

@@ -13,12 +13,12 @@ import numpy as np
 from parsync.core.effects import Effect, Send
 from parsync.metrics.measurements import Measurements
 from parsync.metrics.record import Record
+from parsync.protocols import _native
 from parsync.protocols.optimistic.shared_demand.events import (
     DemandReply,
     DemandReport,
     DemandRequest,
 )
-from parsync.protocols.optimistic.shared_demand.ledger import sets_of
 from parsync.protocols.optimistic.shared_demand.tables import DEMAND_UPDATES, TABLES
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.checked import CheckedScheduler
@@ -93,9 +93,7 @@ class DemandExchange:
         if self._version == 0 and self._missed_us is None:
             self._missed_us = now_us
         for task in self._since_request:
-            sets, counts = sets_of(self._preference, task)
-            self._own_tasks[sets] += counts
-            self._own_squares[sets] += counts * counts
+            _native.add_tasks(self._preference, task, self._own_tasks, self._own_squares)
         self._since_request.clear()
         return [Send(self._ledger, DemandRequest(self._agent, self._version))]
 

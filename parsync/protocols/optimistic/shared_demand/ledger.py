@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
+from parsync.protocols import _native
 from parsync.protocols.base_cell_side import BaseCellSide
 from parsync.protocols.optimistic.shared_demand.events import (
     DemandReply,
@@ -25,7 +26,7 @@ from parsync.protocols.optimistic.shared_demand.events import (
 )
 from parsync.protocols.spec import Environment
 from shared_state.cell import Cell
-from shared_state.tasks import Int32, Int64
+from shared_state.tasks import Int64
 
 BYTES_PER_SET = 4 + 8 + 8  # of a reply; packing makes most columns shorter
 SETS_PER_REPLY = 100_000 // BYTES_PER_SET
@@ -64,17 +65,8 @@ class DemandLedger(BaseCellSide):
 
     def _add(self, task: Int64) -> None:
         last, reported, tasks, squares, version = self.state
-        task = np.unique(task)
-        byte, bit = task >> 3, np.left_shift(1, task & 7).astype(np.uint8)
-        is_new = reported[byte] & bit == 0
-        np.bitwise_or.at(reported, byte, bit)
-        sets, counts = sets_of(self._preference, task[is_new])
-        tasks[sets] += counts
-        squares[sets] += counts * counts
-        if not is_new.all():  # who reports those once more has to learn that they were known
-            sets, _ = sets_of(self._preference, task)
-        version[sets] = np.arange(last + 1, last + 1 + len(sets))
-        self.state = (last + len(sets), reported, tasks, squares, version)
+        last = _native.add_report(self._preference, task, reported, tasks, squares, version, last)
+        self.state = last, reported, tasks, squares, version
 
     def _since(self, known: int) -> DemandReply:
         _, _, tasks, squares, version = self.state
@@ -83,20 +75,3 @@ class DemandLedger(BaseCellSide):
         sets = changed[np.argsort(version[changed])][:SETS_PER_REPLY]
         upto = int(version[sets[-1]]) if len(sets) else known
         return DemandReply(upto, waiting, sets.astype(np.int32), tasks[sets], squares[sets])
-
-
-def sets_of(preference: Int32, task: Int64) -> tuple[NDArray[np.intp], Int64]:
-    """The sets of tasks, ascending, and how many tasks each has.
-
-    Args:
-        preference: int32[T], the set of every task.
-        task: int64[n], ids.
-    """
-    sets = np.sort(preference[task])
-    is_first = np.ones(len(sets), np.bool_)
-    np.not_equal(sets[1:], sets[:-1], out=is_first[1:])
-    first = np.flatnonzero(is_first)
-    counts = np.empty(len(first), np.int64)
-    np.subtract(first[1:], first[:-1], out=counts[:-1])
-    counts[-1:] = len(sets) - first[-1:]
-    return sets[first].astype(np.intp), counts

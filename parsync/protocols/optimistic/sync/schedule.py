@@ -5,6 +5,6 @@ timer."""
 
 from __future__ import annotations
 
-from parsync.protocols._native import MOST_TOGETHER, SyncSchedule
+from parsync.protocols._native import SyncSchedule
 
-__all__ = ["MOST_TOGETHER", "SyncSchedule"]
+__all__ = ["SyncSchedule"]

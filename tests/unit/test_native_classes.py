@@ -1,4 +1,4 @@
-"""The Python faces of native structs: used like frozen dataclasses, and typed as they are."""
+"""The Python classes of native structs: used like frozen dataclasses, and typed as they are."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def typed_fields(module: object) -> dict[str, list[str]]:
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 def test_the_types_name_the_fields_that_there_are(module: object) -> None:
     typed = typed_fields(module)
-    faces = {
+    expected = {
         name: list(value.__match_args__)
         for name, value in vars(module).items()
         if isinstance(value, type) and hasattr(value, "__match_args__")
     }
-    assert typed == faces and typed
+    assert typed == expected and typed
 
 
 def test_faces_are_used_like_dataclasses() -> None:

@@ -77,7 +77,7 @@ MUTATIONS = (
     ),
     Mutation(
         "events of one instant and priority are handled last come, first served",
-        "parsync/core/native/event_queue.hpp",
+        "parsync/core/native/event_heap.hpp",
         "return a.sequence > b.sequence;",
         "return a.sequence < b.sequence;",
         "tests/replay/test_golden_runs.py",

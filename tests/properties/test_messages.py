@@ -151,7 +151,7 @@ def live_run(directory: Path, kills: set[int], loss: int) -> dict[int, Counter]:
             (*ADDRESSES, MASTER),
             clock,
             ignore_record,
-            logs[host].handled,
+            log=logs[host],
         )
         for host, addresses in HOSTS.items()
     }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -166,8 +168,8 @@ def test_a_lost_connection_is_made_again_to_the_process_that_takes_the_place(
     port = ports.CellPort(cell)
     port.step(b"one")
     listener = cell.listener
-    assert listener is not None and port._steps._direct is not None
-    port._steps._direct._socket.shutdown(socket.SHUT_RDWR)  # as when the process is killed
+    assert listener is not None and port.steps._direct is not None
+    port.steps._direct._socket.shutdown(socket.SHUT_RDWR)  # as when the process is killed
     listener.close()
     with pytest.raises(Unavailable, match="lost the connection"):
         port.step(b"two")
@@ -178,6 +180,56 @@ def test_a_lost_connection_is_made_again_to_the_process_that_takes_the_place(
     cell.listener = CallListener(IP, cell._directly)
     assert port.step(b"two") == b"owt"
     assert cell.direct == [b"one", b"two"] and cell.by_ray == []
+
+
+def reply_of(link: ports.Link, descriptor: int | None) -> bytes:
+    """The reply to the call that was begun, as a loop waits for it."""
+    assert descriptor is not None
+    while (reply := link.reply()) is None:
+        assert select.select((descriptor,), (), (), 10)[0], "no answer"
+    return reply
+
+
+def test_a_loop_begins_a_call_and_looks_for_the_reply(cell: Cell) -> None:
+    link = ports.CellPort(cell).steps
+    assert link.begin(b"early") is None, "there is no connection before the first call"
+    link.call(b"one")
+    large = bytes(range(256)) * 20_000
+    for request in (b"two", large, b""):
+        assert reply_of(link, link.begin(request)) == request[::-1]
+    assert cell.direct == [b"one", b"two", large, b""] and cell.by_ray == []
+
+
+def test_a_reply_that_does_not_come_is_unavailable(cell: Cell) -> None:
+    link = ports.CellPort(cell).steps
+    link.call(b"one")
+    descriptor = link.begin(b"bug")
+    with pytest.raises(Unavailable, match="raised"):
+        reply_of(link, descriptor)
+    assert reply_of(link, link.begin(b"two")) == b"owt", "the connection is as good as before"
+    assert link._direct is not None
+    descriptor = link.begin(b"three")
+    link._direct._socket.shutdown(socket.SHUT_RDWR)  # as when the process is killed
+    with pytest.raises(Unavailable, match="lost the connection"):
+        for _ in range(2):  # the reply may be there already
+            reply_of(link, descriptor)
+    assert link.begin(b"three") is None
+    assert link.call(b"three") == b"eerht"
+
+
+def test_a_loop_gives_a_reply_up_after_a_time(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = threading.Event()
+    monkeypatch.setattr(ports, "CALL_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(cell, "_answer", lambda request: request * held.wait(10))
+    link = ports.CellPort(cell).steps
+    held.set()
+    link.call(b"one")
+    held.clear()
+    assert link.begin(b"two") is not None and link.reply() is None
+    time.sleep(0.06)
+    with pytest.raises(Unavailable, match="timed out"):
+        link.reply()
+    held.set()
 
 
 def test_an_endpoint_keeps_its_key_to_itself() -> None:

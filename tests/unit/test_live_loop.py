@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import resource
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -31,7 +34,8 @@ from parsync.runtime.live.loop import HostLoop, Ticks, last_step
 from parsync.runtime.live.monitor import ActorStatus, StatusMonitor
 from parsync.runtime.live.plan import plan_hosts
 from parsync.runtime.live.step_wait import StepWait, StepWaitRecorder
-from parsync.runtime.live.steps import STALE, Replaced, Step, StepClient
+from parsync.runtime.live.steps import STALE, Replaced, Step, StepClient, Unavailable
+from parsync.runtime.live.waker import Waker
 from shared_state.transaction import Transaction
 from tests.fixtures.live_runs import mixed_arm, small_arm, small_workload
 from tests.fixtures.steps_at_once import StepsAtOnce
@@ -147,7 +151,7 @@ def test_the_last_step_leaves_nothing_unsaid() -> None:
 
     runtime.start()
     runtime.advance()
-    last_step(runtime, BackgroundSteps(StepClient(CORE, 0, 1, call), threading.Event()))
+    last_step(runtime, BackgroundSteps(StepClient(CORE, 0, 1, call), NoConnection(), Waker()))
     assert said == [1] and talker.seen[-1][1] == SampleDue(99)
     assert runtime.take_outgoing(0) == []
 
@@ -161,9 +165,9 @@ class SlowSteps:
         self.begun: list[int] = []
         self.answer: list[tuple[int, Event]] | None = None
 
-    def begin(self, sends: Iterable[Send]) -> None:
+    def begin(self, messages: Iterable[tuple[int, Event]]) -> None:
         self.answer = None
-        self.begun.append(len(list(sends)))
+        self.begun.append(len(list(messages)))
 
     def received(self) -> list[tuple[int, Event]] | None:
         return self.answer
@@ -193,17 +197,27 @@ def test_a_loop_goes_on_while_the_cell_has_not_answered() -> None:
     assert steps.begun == [1, 6], "what was said meanwhile goes along with the next step"
 
 
+class NoConnection:
+    """Every step is carried out in a thread."""
+
+    def begin(self, request: bytes) -> int | None:
+        return None
+
+    def reply(self) -> bytes | None:
+        raise AssertionError("nothing was begun")
+
+
 def test_steps_in_the_background_wake_the_loop_and_raise_where_they_are_received() -> None:
-    wake, answers = threading.Event(), iter([encode(((1, encode(SampleDue(7))),)), STALE])
+    wake, answers = Waker(), iter([encode(((1, encode(SampleDue(7))),)), STALE])
     others = set(threading.enumerate())
-    steps = BackgroundSteps(StepClient(CORE, 0, 1, lambda request: next(answers)), wake)
+    client = StepClient(CORE, 0, 1, lambda request: next(answers))
+    steps = BackgroundSteps(client, NoConnection(), wake)
     (thread,) = set(threading.enumerate()) - others
     assert steps.received() is None
     steps.begin([])
     assert wake.wait(10)
     assert steps.received() == [(1, SampleDue(7))] and steps.number == 1
     assert steps.received() is None
-    wake.clear()
     steps.begin([])
     assert wake.wait(10)
     with pytest.raises(Replaced):
@@ -211,6 +225,126 @@ def test_steps_in_the_background_wake_the_loop_and_raise_where_they_are_received
     del steps
     thread.join(10)
     assert not thread.is_alive(), "nobody uses it"
+
+
+class Pipe:
+    """A connection whose replies are written by hand; broken: they do not come any more."""
+
+    def __init__(self) -> None:
+        self.requests: list[bytes] = []
+        self.broken = False
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)
+
+    def begin(self, request: bytes) -> int | None:
+        if self.broken:
+            return None
+        self.requests.append(request)
+        return self._read
+
+    def answer(self, reply: bytes) -> None:
+        os.write(self._write, reply)
+
+    def reply(self) -> bytes | None:
+        if self.broken:
+            raise Unavailable("lost the connection")
+        try:
+            return os.read(self._read, 1000)
+        except BlockingIOError:
+            return None
+
+
+def test_a_step_goes_over_the_connection_and_its_answer_wakes_the_loop() -> None:
+    wake, pipe = Waker(), Pipe()
+
+    def call(request: bytes) -> bytes:
+        raise AssertionError("no thread is needed")
+
+    steps = BackgroundSteps(StepClient(CORE, 0, 1, call), pipe, wake)
+    for number in (1, 2):
+        steps.begin([(MASTER, SampleDue(number))])
+        assert Step.of(CORE, pipe.requests[-1]).messages == ((MASTER, SampleDue(number)),)
+        assert steps.received() is None and not wake.wait(0.01)
+        pipe.answer(encode(((1, encode(SampleDue(7))),)))
+        assert wake.wait(10)
+        assert steps.received() == [(1, SampleDue(7))]
+        assert steps.received() is None and not wake.wait(0.01)
+
+
+def test_a_step_whose_answer_does_not_come_is_repeated_as_it_was() -> None:
+    wake, pipe, repeated = Waker(), Pipe(), list[bytes]()
+
+    def call(request: bytes) -> bytes:
+        repeated.append(request)
+        return encode(())
+
+    client = StepClient(CORE, 0, 1, call)
+    steps = BackgroundSteps(client, pipe, wake)
+    steps.begin([(MASTER, SampleDue(1))])
+    pipe.broken = True
+    assert steps.received() is None
+    assert wake.wait(10) and steps.received() == []
+    assert repeated == pipe.requests and client.repeats == 1
+    assert client.round_trip_us == [], "the first attempt was not answered"
+    steps.begin([])
+    assert wake.wait(10) and steps.received() == []
+    assert len(repeated) == 2 and client.repeats == 1 and len(client.round_trip_us) == 1
+
+
+def test_a_last_step_waits_for_the_one_under_way() -> None:
+    pipe = Pipe()
+    steps = BackgroundSteps(StepClient(CORE, 0, 1, lambda request: encode(())), pipe, Waker())
+    steps.begin([])
+    answers = threading.Timer(0.05, pipe.answer, (encode(((1, encode(SampleDue(7))),)),))
+    answers.start()
+    send = pipe.begin
+
+    def begin(request: bytes) -> int | None:
+        pipe.answer(encode(((1, encode(SampleDue(8))),)))
+        return send(request)
+
+    pipe.begin = begin  # type: ignore[method-assign]
+    assert steps.last([], 5.0) == [(1, SampleDue(7)), (1, SampleDue(8))]
+
+
+@pytest.fixture
+def many_descriptors() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(4096, hard)), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("least", [3, 2000])
+def test_a_sleep_ends_when_a_watched_descriptor_can_be_read(
+    least: int, many_descriptors: None
+) -> None:
+    wake = Waker()
+    read, write = os.pipe()
+    watched = fcntl.fcntl(read, fcntl.F_DUPFD, least)
+    wake.watch(watched)
+    assert not wake.wait(0.001)
+    os.write(write, b"1")
+    assert wake.wait(10) and wake.wait(10), "until it is read"
+    wake.set()
+    os.read(watched, 10)
+    assert wake.wait(10) and not wake.wait(0.001)
+    wake.watch(None)
+    os.write(write, b"2")
+    assert not wake.wait(0.001), "nobody watches it any more"
+    for descriptor in (read, write, watched):
+        os.close(descriptor)
+
+
+def test_a_sleep_ends_when_another_thread_wakes_it() -> None:
+    wake = Waker()
+    assert not wake.wait(0.0)
+    wake.set()
+    wake.set()
+    assert wake.wait(10) and not wake.wait(0.0), "once"
+    timer = threading.Timer(0.02, wake.set)
+    timer.start()
+    assert wake.wait(10)
 
 
 def test_missed_ticks_are_not_made_up_for() -> None:
@@ -229,8 +363,8 @@ def test_a_decision_is_delivered_no_earlier_than_its_time() -> None:
     runtime = ActorRuntime({0: agent}, {0: agent}, ADDRESSES, clock, ignore_record, not_logged)
     runtime.start()
     runtime.advance()
-    for request in runtime.take_outgoing(0):
-        for effect in master.handle(0, request.event):
+    for _, request in runtime.take_outgoing(0):
+        for effect in master.handle(0, request):
             if isinstance(effect, Send) and isinstance(effect.event, SyncReply):
                 runtime.deliver(0, effect.event)
     task = assembly.workload.arrival_rows[:3]
@@ -278,6 +412,8 @@ def test_waits_are_from_submission_to_the_agent_and_from_decision_to_step() -> N
     assert meter.waited.claim_us == 2 * 700
     assert meter.waited.mean_us == (10_000 + 1_400) / 3
     assert StepWaitRecorder(none).waited.mean_us is None
+    with pytest.raises(IndexError, match="task 3 of 3"):
+        meter.handled(7_000, TasksSubmitted(np.array([3])), [])
 
 
 def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_other() -> None:
@@ -300,8 +436,8 @@ def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_othe
     master.handle(0, Started(0))
     runtime.start()
     runtime.advance()
-    for send in runtime.take_outgoing(0):
-        for effect in master.handle(0, send.event):
+    for _, sent in runtime.take_outgoing(0):
+        for effect in master.handle(0, sent):
             if isinstance(effect, Send) and effect.to == 0:
                 runtime.deliver(0, effect.event)
     runtime.advance()

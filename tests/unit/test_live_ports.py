@@ -144,7 +144,7 @@ def test_a_step_raises_what_names_its_culprit_as_it_is(
         step = Call()
 
     port = ports.CellPort(Handle())
-    monkeypatch.setattr(port._steps, "_connect", lambda: None)
+    monkeypatch.setattr(port.steps, "_connect", lambda: None)
     monkeypatch.setattr(ports.ray, "get", get)
     with pytest.raises(raises) as failed:
         port.step(b"")

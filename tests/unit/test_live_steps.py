@@ -9,7 +9,6 @@ import pytest
 
 from parsync.core.addresses import MASTER
 from parsync.core.codec import CORE, encode
-from parsync.core.effects import Send
 from parsync.core.events import SampleDue
 from parsync.runtime.live.steps import (
     STALE,
@@ -62,16 +61,16 @@ def test_steps_happen_once_and_in_order_over_a_line_that_loses_calls_and_replies
 
     client = StepClient(CORE, host=0, epoch=1, call=call, pause_s=0.0)
     for number in range(100):
-        assert client.step([Send(MASTER, SampleDue(number))]) == [(0, SampleDue(number + 1))]
+        assert client.step([(MASTER, SampleDue(number))]) == [(0, SampleDue(number + 1))]
     assert cell.phases == list(range(100))
     assert client.repeats > 0
 
 
 def test_a_late_step_of_an_earlier_epoch_is_ignored() -> None:
     cell = Cell()
-    StepClient(CORE, 0, 1, cell.step).step([Send(MASTER, SampleDue(1))])
+    StepClient(CORE, 0, 1, cell.step).step([(MASTER, SampleDue(1))])
     late = Step(0, 1, 2, ((MASTER, SampleDue(2)),)).to_bytes(CORE)
-    StepClient(CORE, 0, 7, cell.step).step([Send(MASTER, SampleDue(3))])
+    StepClient(CORE, 0, 7, cell.step).step([(MASTER, SampleDue(3))])
     assert cell.step(late) == STALE
     assert cell.phases == [1, 3]
 
@@ -90,8 +89,8 @@ def test_a_new_epoch_is_noticed_once() -> None:
 
 def test_hosts_do_not_share_numbers() -> None:
     cell = Cell()
-    StepClient(CORE, 0, 1, cell.step).step([Send(MASTER, SampleDue(1))])
-    StepClient(CORE, 1, 1, cell.step).step([Send(MASTER, SampleDue(2))])
+    StepClient(CORE, 0, 1, cell.step).step([(MASTER, SampleDue(1))])
+    StepClient(CORE, 1, 1, cell.step).step([(MASTER, SampleDue(2))])
     assert cell.phases == [1, 2]
 
 

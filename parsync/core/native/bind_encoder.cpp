@@ -89,7 +89,13 @@ void bind_encoder(nb::module_& module) {
                             "The frames of an actor's log, gathered until they are taken.")
       .def(nb::init<Encoder&, nb::object>(), nb::arg("encoder"), nb::arg("measured"),
            nb::keep_alive<1, 2>())
-      .def("append", &HandledFrames::append, nb::arg("address"), nb::arg("at_us"),
-           nb::arg("event").none(), nb::arg("effects"), "Returns the bytes that wait.")
+      .def(
+          "append",
+          [](HandledFrames& self, int64_t address, int64_t at_us, nb::handle event,
+             nb::handle effects) {
+            return self.append(address, at_us, *agora::event_from(event), effects);
+          },
+          nb::arg("address"), nb::arg("at_us"), nb::arg("event").none(), nb::arg("effects"),
+          "Returns the bytes that wait.")
       .def("take", &HandledFrames::take);
 }

@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -85,6 +86,24 @@ class BoundParticipant {
   // The Python Measurements that HandOut empties; None if it makes none.
   const nanobind::object& records() const { return records_; }
 
+  // Puts Records in place of HandOut.
+  void hand_out(Effects& effects) const {
+    const auto hands_out = [](const Effect& effect) {
+      return std::holds_alternative<HandOut>(effect);
+    };
+    if (std::none_of(effects.list().begin(), effects.list().end(), hands_out)) return;
+    Effects with_records;
+    for (Effect& effect : effects.list()) {
+      if (!hands_out(effect)) {
+        with_records.add(std::move(effect));
+        continue;
+      }
+      for (const nanobind::handle record : nanobind::iter(records_.attr("flush")()))
+        with_records.add(PythonEffect{share(record)});
+    }
+    effects = std::move(with_records);
+  }
+
   // What carrying out `effects` means in Python: a list of its effects.
   nanobind::list listed(Effects& effects) const {
     const EffectClasses& classes = EffectClasses::get();
@@ -109,5 +128,14 @@ class BoundParticipant {
  private:
   nanobind::object records_;
 };
+
+// A participant that handles events in native code; null of any other. A subclass in Python may
+// have a handle() of its own.
+inline BoundParticipant* native_of(nanobind::handle participant) {
+  BoundParticipant* native = nullptr;
+  if (!nanobind::try_cast(participant, native, false) || !native) return nullptr;
+  const nanobind::object handles = participant.type().attr("handle");
+  return handles.is(nanobind::type<BoundParticipant>().attr("handle")) ? native : nullptr;
+}
 
 }  // namespace agora

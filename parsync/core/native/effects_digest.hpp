@@ -26,12 +26,29 @@ class EffectsDigest {
     encoder_.pack(value, bytes_);
     hash_.update(bytes_);
   }
-  // A pair of a number and an event.
-  void add(int64_t number, nanobind::handle event) {
+  void add(int64_t number) {
     bytes_.clear();
-    msgpack::put_array_head(bytes_, 2);
     msgpack::put_integer(bytes_, number);
+    hash_.update(bytes_);
+  }
+  // A pair of a number and an event.
+  void add(int64_t number, const Event& event) {
+    begin_pair(number);
+    event.encode(encoder_, bytes_);
+    hash_.update(bytes_);
+  }
+  void add(int64_t number, nanobind::handle event) {
+    begin_pair(number);
     encoder_.pack(event, bytes_);
+    hash_.update(bytes_);
+  }
+  // Two numbers and an event.
+  void add(int64_t first, int64_t second, const Event& event) {
+    bytes_.clear();
+    msgpack::put_array_head(bytes_, 3);
+    msgpack::put_integer(bytes_, first);
+    msgpack::put_integer(bytes_, second);
+    event.encode(encoder_, bytes_);
     hash_.update(bytes_);
   }
   // A message to another process: the address and the length of its bytes, then these. Returns
@@ -56,6 +73,12 @@ class EffectsDigest {
   }
 
  private:
+  void begin_pair(int64_t number) {
+    bytes_.clear();
+    msgpack::put_array_head(bytes_, 2);
+    msgpack::put_integer(bytes_, number);
+  }
+
   Encoder& encoder_;
   size_t digest_bytes_;
   Blake2b hash_;
@@ -71,6 +94,23 @@ class EventEffectsDigest {
   EventEffectsDigest(Encoder& encoder, nanobind::object measured)
       : digest_(encoder, kBytes), measured_(std::move(measured)) {}
 
+  // Those of a native participant, with Records in place of HandOut. Throws as Encoder::encode().
+  std::string of(const Effects& effects) {
+    digest_.take();
+    for (const Effect& effect : effects.list()) {
+      if (const auto* send = std::get_if<Send>(&effect)) {
+        digest_.add(send->to, *send->event);
+      } else if (const auto* timer = std::get_if<SetTimer>(&effect)) {
+        digest_.add(timer->at_us, *timer->event);
+      } else if (const auto* start = std::get_if<StartDecision>(&effect)) {
+        digest_.add(start->decision);
+      } else {
+        add_record(static_cast<PyObject*>(std::get<PythonEffect>(effect).object.get()));
+      }
+    }
+    return digest_.take();
+  }
+
   // effects: as Participant.handle of Python returns them. Throws as Encoder::encode().
   std::string of(nanobind::handle effects) {
     digest_.take();
@@ -81,12 +121,7 @@ class EventEffectsDigest {
       } else if (is(effect, classes.set_timer)) {
         add_pair(effect.attr("at_us"), effect.attr("event"));
       } else if (is(effect, record_class())) {
-        const nanobind::object table = effect.attr("table");
-        const int is_measured = PySequence_Contains(measured_.ptr(), table.ptr());
-        if (is_measured < 0) throw nanobind::python_error();
-        if (!is_measured)
-          digest_.add(nanobind::make_tuple(
-              table, nanobind::tuple(effect.attr("columns").attr("values")())));
+        add_record(effect);
       } else {
         digest_.add(effect.attr("decision"));
       }
@@ -106,6 +141,14 @@ class EventEffectsDigest {
         nanobind::object(nanobind::module_::import_("parsync.metrics.record").attr("Record"))
             .release();
     return cls;
+  }
+  void add_record(nanobind::handle record) {
+    const nanobind::object table = record.attr("table");
+    const int is_measured = PySequence_Contains(measured_.ptr(), table.ptr());
+    if (is_measured < 0) throw nanobind::python_error();
+    if (!is_measured)
+      digest_.add(
+          nanobind::make_tuple(table, nanobind::tuple(record.attr("columns").attr("values")())));
   }
   void add_pair(const nanobind::object& number, const nanobind::object& event) {
     if (PyLong_CheckExact(number.ptr()))

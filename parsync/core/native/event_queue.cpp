@@ -3,44 +3,35 @@
 #include <chrono>
 
 #include "bound_event.hpp"
+#include "effect_interpreter.hpp"
 #include "events.hpp"
 
 namespace nb = nanobind;
 
 namespace agora {
 
-namespace {
+// As effect_interpreter.hpp wants it.
+struct EventQueue::Runtime {
+  EventQueue& queue;
+  const Handlers& handlers;
+  Measurements* gathered;
 
-// Calls `callable` with these arguments.
-template <class... Arguments>
-nb::object call(nb::handle callable, const Arguments&... arguments) {
-  PyObject* const columns[] = {nullptr, arguments.ptr()...};
-  PyObject* result = PyObject_Vectorcall(
-      callable.ptr(), columns + 1, sizeof...(Arguments) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
-  if (!result) throw nb::python_error();
-  return nb::steal(result);
-}
-
-nb::object number(int64_t value) {
-  PyObject* result = PyLong_FromLongLong(value);
-  if (!result) throw nb::python_error();
-  return nb::steal(result);
-}
-
-}  // namespace
-
-void EventQueue::push(int64_t at_us, int64_t address, EventPtr event) {
-  const Priority priority = event->priority();
-  heap_.push_back({at_us, priority, ++sent_, address, std::move(event)});
-  std::push_heap(heap_.begin(), heap_.end(), IsLater{});
-}
-
-EventQueue::Entry EventQueue::pop() {
-  std::pop_heap(heap_.begin(), heap_.end(), IsLater{});
-  Entry entry = std::move(heap_.back());
-  heap_.pop_back();
-  return entry;
-}
+  bool has(int64_t address) const { return handlers.contains(address); }
+  void send(int64_t now_us, int64_t to, EventPtr event, int64_t sender) {
+    queue.send(now_us, to, std::move(event), sender);
+  }
+  void set_timer(int64_t now_us, int64_t at_us, EventPtr event, int64_t sender) {
+    queue.set_timer(now_us, at_us, std::move(event), sender);
+  }
+  bool carries_out(int64_t, int64_t, const Effect& effect, BoundParticipant& participant) {
+    if (const auto* start = std::get_if<StartDecision>(&effect); start && participant.decider()) {
+      queue.decide(*participant.decider(), start->decision);
+      return true;
+    }
+    return std::holds_alternative<HandOut>(effect) && gathered &&
+           gathered->take_over(nb::cast<Measurements&>(participant.records()));
+  }
+};
 
 void EventQueue::run_until(int64_t until_us, LogFrames& log, const nb::dict& handlers,
                            nb::handle carry_out, nb::handle hash_log, Measurements* gathered) {
@@ -50,10 +41,10 @@ void EventQueue::run_until(int64_t until_us, LogFrames& log, const nb::dict& han
     nb::try_cast(handler, native, false);
     known.emplace(nb::cast<int64_t>(address), Handler{native, nb::borrow(handler)});
   }
-  while (!heap_.empty() && heap_.front().at_us <= until_us) {
+  while (!to_come_.empty() && to_come_.next_us() <= until_us) {
     // Ctrl-C ends a loop of native participants, too
     if (handled_ % kSignalEvents == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
-    Entry entry = pop();
+    EventHeap::Entry entry = to_come_.pop();
     now_us_ = entry.at_us;
     address_ = entry.address;
     event_ = std::move(entry.event);
@@ -76,22 +67,8 @@ void EventQueue::run_native(BoundParticipant& participant, const Handlers& handl
                             nb::handle carry_out, Measurements* gathered) {
   effects_.clear();
   participant.handle(now_us_, event_, effects_);
-  const int64_t now_us = now_us_, sender = address_;
-  Effects others;
-  for (Effect& effect : effects_.list()) {
-    if (auto* message = std::get_if<Send>(&effect); message && handlers.contains(message->to)) {
-      send(now_us, message->to, std::move(message->event), sender);
-    } else if (auto* timer = std::get_if<SetTimer>(&effect)) {
-      set_timer(now_us, timer->at_us, std::move(timer->event), sender);
-    } else if (auto* start = std::get_if<StartDecision>(&effect); start && participant.decider()) {
-      decide(*participant.decider(), start->decision);
-    } else if (!std::holds_alternative<HandOut>(effect) || !gathered ||
-               !gathered->take_over(nb::cast<Measurements&>(participant.records()))) {
-      others.clear();
-      others.add(std::move(effect));
-      call(carry_out, number(now_us), number(sender), participant.listed(others));
-    }
-  }
+  Runtime runtime{*this, handlers, gathered};
+  agora::carry_out(runtime, now_us_, address_, participant, effects_, carry_out);
 }
 
 // Computes the decision at once, on the state as it stands. The measured time stays out of the
@@ -109,12 +86,8 @@ void EventQueue::decide(Decider& decider, int64_t decision) {
 }
 
 nb::list EventQueue::waiting() const {
-  std::vector<const Entry*> entries;
-  for (const Entry& entry : heap_) entries.push_back(&entry);
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry* a, const Entry* b) { return IsLater{}(*b, *a); });
   nb::list waiting;
-  for (const Entry* entry : entries)
+  for (const EventHeap::Entry* entry : to_come_.in_order())
     waiting.append(nb::make_tuple(entry->at_us, entry->address, face_of(entry->event)));
   return waiting;
 }

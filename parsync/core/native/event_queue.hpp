@@ -13,10 +13,10 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
-#include <vector>
 
 #include "bound_participant.hpp"
 #include "event.hpp"
+#include "event_heap.hpp"
 #include "log_frames.hpp"
 
 namespace agora {
@@ -37,14 +37,14 @@ class EventQueue {
   void send(int64_t now_us, int64_t to, EventPtr event, int64_t sender) {
     const bool beside =
         message_us_ > 0 && beside_cell_.contains(sender) && beside_cell_.contains(to);
-    push(now_us + (beside ? 0 : message_us_), to, std::move(event));
+    to_come_.push(now_us + (beside ? 0 : message_us_), to, std::move(event));
   }
 
   // At once if at_us is past.
   void set_timer(int64_t now_us, int64_t at_us, EventPtr event, int64_t address) {
     if (rest_ && event->key() == rest_->event_key && at_us <= rest_->until_us)
       at_us = rest_->moved_us(at_us);
-    push(std::max(now_us, at_us), address, std::move(event));
+    to_come_.push(std::max(now_us, at_us), address, std::move(event));
   }
 
   // A time in which timers of one type of event come once per interval: those set for up to
@@ -87,29 +87,13 @@ class EventQueue {
   static constexpr size_t kHashedBytes = size_t{1} << 16;
   static constexpr int64_t kSignalEvents = 256;  // between two checks for a signal
 
-  struct Entry {
-    int64_t at_us;
-    Priority priority;
-    uint64_t sequence;
-    int64_t address;
-    EventPtr event;
-  };
-  struct IsLater {
-    bool operator()(const Entry& a, const Entry& b) const {
-      if (a.at_us != b.at_us) return a.at_us > b.at_us;
-      if (a.priority != b.priority) return a.priority > b.priority;
-      return a.sequence > b.sequence;
-    }
-  };
-
+  struct Runtime;
   struct Handler {
     BoundParticipant* native = nullptr;  // or else
     nanobind::object callable;
   };
   using Handlers = std::unordered_map<int64_t, Handler>;
 
-  void push(int64_t at_us, int64_t address, EventPtr event);
-  Entry pop();
   void run_native(BoundParticipant& participant, const Handlers& handlers,
                   nanobind::handle carry_out, Measurements* gathered);
 
@@ -118,8 +102,7 @@ class EventQueue {
   int64_t message_us_;
   std::optional<Rest> rest_;
   std::unordered_set<int64_t> beside_cell_;
-  std::vector<Entry> heap_;
-  uint64_t sent_ = 0;
+  EventHeap to_come_;
   int64_t now_us_ = 0;
   int64_t handled_ = 0;
   int64_t address_ = 0;

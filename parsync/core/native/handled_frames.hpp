@@ -22,10 +22,14 @@ class HandledFrames {
 
   // Appends an event that was handled, and the digest of its effects: (entry, digest), the entry as
   // Encoder::log_entry(). Returns the bytes that wait. If it throws, nothing was appended.
-  size_t append(int64_t address, int64_t at_us, nanobind::handle event, nanobind::handle effects) {
+  //
+  // effects: a native participant's, with Records in place of HandOut; or as Participant.handle of
+  // Python returns them.
+  template <class EffectList>
+  size_t append(int64_t address, int64_t at_us, const Event& event, const EffectList& effects) {
     const std::string digest = digest_.of(effects);
     entry_.clear();
-    encoder_.append_log_entry(address, at_us, *event_from(event), entry_);
+    encoder_.append_log_entry(address, at_us, event, entry_);
     const size_t start = bytes_.size();
     try {
       bytes_.append(kFrameHeadBytes, '\0');

@@ -57,6 +57,7 @@ inline uint32_t crc32_of(std::string_view bytes) {
 // Puts a frame's head before its payload, which is out[start + kFrameHeadBytes ..].
 constexpr size_t kFrameHeadBytes = 12;
 constexpr size_t kMaxFrameBytes = size_t{1} << 30;  // MAX_FRAME_BYTES of journal.py
+constexpr size_t kBufferBytes = size_t{1} << 16;    // BUFFER_BYTES of journal.py
 
 inline void finish_frame(std::string& out, size_t start) {
   const size_t size = out.size() - start - kFrameHeadBytes;

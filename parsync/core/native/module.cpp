@@ -1,6 +1,8 @@
 // The Python module parsync.core._native: one function per part.
 #include <nanobind/nanobind.h>
 
+void bind_actor_loop(nanobind::module_& module);
+void bind_cell_loop(nanobind::module_& module);
 void bind_encoder(nanobind::module_& module);
 void bind_event_queue(nanobind::module_& module);
 void bind_events(nanobind::module_& module);
@@ -14,6 +16,8 @@ NB_MODULE(_native, module) {
   bind_events(module);
   bind_encoder(module);
   bind_event_queue(module);
+  bind_actor_loop(module);
+  bind_cell_loop(module);
   bind_participants(module);
   bind_queue_parts(module);
 }

@@ -64,6 +64,7 @@ class Effects {
   void add(Effect effect) { list_.push_back(std::move(effect)); }
 
   std::vector<Effect>& list() { return list_; }
+  const std::vector<Effect>& list() const { return list_; }
   void clear() { list_.clear(); }
 
  private:

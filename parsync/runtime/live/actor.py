@@ -35,6 +35,7 @@ from parsync.runtime.live.steps import (
     Steps,
     Unavailable,
 )
+from parsync.runtime.live.waker import Waker
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 
@@ -100,10 +101,10 @@ class Actor(ABC):
         leave_out_of_collections()
         self._thread = LoopThread(self.name, self._live)
 
-    def _live(self, stopping: threading.Event, wake: threading.Event) -> None:
+    def _live(self, stopping: threading.Event, wake: Waker) -> None:
         try:
             self._await_origin(stopping)
-            self._background = BackgroundSteps(self._step_client(), wake)
+            self._background = BackgroundSteps(self._step_client(), self._cell.steps, wake)
             run_loop(self._start_loop(self._background), stopping, wake, self._load)
         except Replaced:  # its node was cut off and is back: another process has its place
             raise

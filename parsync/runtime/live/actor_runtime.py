@@ -5,29 +5,27 @@ Time comes from a clock. Nothing here knows Ray.
 
 from __future__ import annotations
 
-import heapq
-from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
-from parsync.core.addresses import address_name
-from parsync.core.effects import Effect, Send
-from parsync.core.event import Event, Priority
+from parsync.core._native import ActorLoop
+from parsync.core.effects import Effect
+from parsync.core.event import Event
 from parsync.core.events import DecisionDone, Started
 from parsync.core.participant import Decider, Participant
 from parsync.metrics.record import Record
-from parsync.runtime.effects import DecisionInterpreter, RecordListener, WrongEffect
+from parsync.runtime.effects import DecisionInterpreter, RecordListener
 from parsync.runtime.live.clock import Clock
+from parsync.runtime.live.handled_log import HandledLog
 from parsync.runtime.live.load_meter import MeteredDecider
+from parsync.runtime.live.step_wait import StepWaitRecorder
 from parsync.runtime.protocol_faults import ProtocolPart, blame
-from parsync.runtime.timers import TimerQueue
 
 LATENESS_US = 2_000
 
 HandledListener = Callable[[int, int, Event, list[Effect]], None]
-
-
 DecisionListener = Callable[[int, int], None]
+Messages = list[tuple[int, Event]]
 
 
 def ignore_record(record: Record) -> None:
@@ -58,11 +56,14 @@ class ActorRuntime:
         clock: The actor's.
         on_record: Called with every Record as it is made.
         on_handled: Called with (address, time, event, effects) of every event in order, before the
-            effects are carried out. That is what a log needs.
+            effects are carried out; None: nobody listens, and native participants are faster.
         parts: Those of the participants that are of protocols which users brought.
         on_decision: Called with (late_us, decision_us) of every decision that is delivered.
         metered: The deciders that know when their decisions were over; the others' are over when
             they are due.
+        log: Of every event in order, written before its effects are carried out; None: there is
+            none.
+        waits: Takes note of every event as well; None: nobody does.
     """
 
     def __init__(
@@ -72,27 +73,26 @@ class ActorRuntime:
         addresses: Collection[int],
         clock: Clock,
         on_record: RecordListener,
-        on_handled: HandledListener,
+        on_handled: HandledListener | None = None,
         parts: Mapping[int, ProtocolPart] = MappingProxyType({}),
         on_decision: DecisionListener = ignore_decision,
         metered: Mapping[int, MeteredDecider] = MappingProxyType({}),
+        log: HandledLog | None = None,
+        waits: StepWaitRecorder | None = None,
     ) -> None:
-        self.participants = dict(participants)
-        self._interpreter = DecisionInterpreter(self, addresses, deciders)
+        self.participants = dict(sorted(participants.items()))
+        self._loop = ActorLoop(self.participants, addresses, LATENESS_US)
+        self._addresses = addresses
+        self._deciders = deciders
         self._parts = parts
         self._clock = clock
         self._on_record = on_record
+        self._log = log
+        self._waits = waits
         self._on_handled = on_handled
-        self._inbox: deque[tuple[int, Event]] = deque()
-        self._timers = TimerQueue()
         self._on_decision = on_decision
         self._metered = metered
         self.computed_us = clock.now_us()
-        # due, number, address, event, decision time, when it was over
-        self._decisions: list[tuple[int, int, int, Event, int, int]] = []
-        self._decisions_made = 0
-        self._decision_start_us: int | None = None  # of one that follows another at once
-        self._outgoing: dict[int, list[Send]] = {address: [] for address in sorted(participants)}
 
     def start(self, epoch: int = 0) -> None:
         """Deliver every participant's first event. epoch: of an actor that may be restarted."""
@@ -101,7 +101,7 @@ class ActorRuntime:
 
     def deliver(self, address: int, event: Event) -> None:
         """Take a message for a participant. The next advance() handles it."""
-        self._inbox.append((address, event))
+        self._loop.deliver(address, event)
 
     def advance(self) -> None:
         """Handle all messages, and timers and decisions that are due in the order of their times,
@@ -110,69 +110,38 @@ class ActorRuntime:
         A sync that was due while its agent decided has then been asked for when the agent composes
         its next round.
         """
-        while True:
-            self.handle_messages()
-            now_us = self._clock.now_us()
-            decided_us = self._decisions[0][0] if self._decisions else now_us
-            timer = self._timers.take_due(min(decided_us, now_us))
-            if timer is not None:
-                due_us, address, event = timer
-                if event.priority == Priority.START:  # of a round that follows a decision
-                    self._decision_start_us = max(due_us, now_us - LATENESS_US)
-                self._handle(address, event)
-                self._decision_start_us = None
-            elif self._decisions and decided_us <= now_us:
-                due_us, _, address, event, took_us, over_us = heapq.heappop(self._decisions)
-                self._decision_start_us = max(due_us, now_us - LATENESS_US)
-                self._on_decision(now_us - over_us, took_us)
-                self._handle(address, event)
-                self._decision_start_us = None
-            else:
-                return
+        self._run(self._loop.advance)
 
     def handle_messages(self) -> None:
         """Handle all messages and no timer."""
-        while self._inbox:
-            address, event = self._inbox.popleft()
-            self._handle(address, event)
+        self._run(self._loop.handle_messages)
 
     @property
     def next_due_us(self) -> int | None:
         """When the earliest timer or decision is due; None if there is none."""
-        due_us = self._timers.next_us
-        if not self._decisions:
-            return due_us
-        decided_us = self._decisions[0][0]
-        return decided_us if due_us is None else min(due_us, decided_us)
+        return self._loop.next_due_us
 
     @property
     def unhandled(self) -> int:
         """How many messages wait to be handled."""
-        return len(self._inbox)
+        return self._loop.unhandled
 
-    def messages(self) -> list[tuple[int, Event]]:
+    def messages(self) -> Messages:
         """The messages that wait to be handled, or to be taken along by a step."""
-        sends = [send for waiting in self._outgoing.values() for send in waiting]
-        return [*self._inbox, *((send.to, send.event) for send in sends)]
+        return self._loop.messages()
 
     @property
     def has_outgoing(self) -> bool:
         """Whether a participant sent something since take_outgoing."""
-        return any(self._outgoing.values())
+        return self._loop.has_outgoing
 
-    def take_outgoing(self, rotation: int) -> list[Send]:
-        """Take what was sent since the last call.
+    def take_outgoing(self, rotation: int) -> Messages:
+        """Take what was sent since the last call, as (to, event).
 
         Each sender's messages come in the order of sending. Senders come in turn from place
         `rotation` on, or the first would always win.
         """
-        senders = list(self._outgoing)
-        first = rotation % len(senders)
-        taken: list[Send] = []
-        for address in senders[first:] + senders[:first]:
-            taken += self._outgoing[address]
-            self._outgoing[address] = []
-        return taken
+        return self._loop.take_outgoing(rotation)
 
     def finish(self) -> None:
         """Hand out the measurements that participants still hold."""
@@ -183,41 +152,41 @@ class ActorRuntime:
 
     def send(self, now_us: int, to: int, event: Event, sender: int) -> None:
         """As Runtime.send: the next step takes the message along."""
-        self._outgoing[sender].append(Send(to, event))
+        self._loop.send(to, event, sender)
 
     def set_timer(self, now_us: int, at_us: int, event: Event, address: int) -> None:
         """As Runtime.set_timer."""
-        if event.priority == Priority.START and self._decision_start_us is not None:
-            at_us = self._decision_start_us
-        self._timers.set(at_us, address, event)
+        self._loop.set_timer(at_us, event, address)
 
     def finish_decision(
         self, now_us: int, decision: int, elapsed_ns: int, decision_us: int, address: int
     ) -> None:
         """As DecidingRuntime.finish_decision."""
-        start_us = now_us if self._decision_start_us is None else self._decision_start_us
-        done = DecisionDone(decision, elapsed_ns)
-        self._decisions_made += 1
+        follows_us = self._loop.decision_start_us
+        start_us = now_us if follows_us is None else follows_us
         self.computed_us = self._clock.now_us()
         due_us = start_us + decision_us
         meter = self._metered.get(address)
         over_us = due_us if meter is None else meter.over_us(due_us, self.computed_us)
-        entry = (due_us, self._decisions_made, address, done, decision_us, over_us)
-        heapq.heappush(self._decisions, entry)
+        done = DecisionDone(decision, elapsed_ns)
+        self._loop.add_decision(due_us, address, done, decision_us, over_us)
 
     def record(self, record: Record) -> None:
         """As Runtime.record."""
         self._on_record(record)
 
-    def _handle(self, address: int, event: Event) -> None:
-        now_us = self._clock.now_us()
-        participant = self.participants[address]
+    def _run(self, run: Callable[..., None]) -> None:
+        """Let the loop handle what is due."""
+        # Kept, the interpreter and the runtime would refer to each other, and the memory of a run
+        # that has ended would wait for the garbage collector.
+        rest = DecisionInterpreter(self, self._addresses, self._deciders).carry_out
+        log = self._log
+        frames, write = (None, None) if log is None else (log.frames, log.write)
+        now_us, on_decision = self._clock.now_us, self._on_decision
         try:
-            effects: list[Effect] | None = participant.handle(now_us, event)
-            if effects is None:
-                raise WrongEffect.none(address_name(address))
-            self._on_handled(address, now_us, event, effects)
-            self._interpreter.carry_out(now_us, address, effects)
+            run(now_us, rest, on_decision, frames, write, self._waits, self._on_handled)
         except Exception as error:
-            blame(error, self._parts.get(address), participant, event)
+            address, event = self._loop.address, self._loop.event
+            if event is not None:
+                blame(error, self._parts.get(address), self.participants[address], event)
             raise

@@ -16,8 +16,6 @@ import numpy as np
 from parsync.core.addresses import ARRIVALS, WORKERS
 from parsync.core.agent import Agent
 from parsync.core.codec import decode, encode
-from parsync.core.effects import Effect
-from parsync.core.event import Event
 from parsync.core.participant import Participant
 from parsync.runtime.calibration import MeasuredTimes
 from parsync.runtime.live.actor import JOIN_S, Actor
@@ -81,10 +79,11 @@ class SchedulerHost(Actor):
             assembly.addresses,
             self._clock,
             self._recorder,
-            self._handled,
-            assembly.parts,
-            self._load.decision,
-            metered,
+            parts=assembly.parts,
+            on_decision=self._load.decision,
+            metered=metered,
+            log=self._log,
+            waits=self._waits,
         )
         self._receiver = SubmissionReceiver(self.epoch)
         self._deliveries = threading.Lock()  # a push may be repeated while it is under way
@@ -181,10 +180,6 @@ class SchedulerHost(Actor):
             self._waits.stepped,
         ).run_once
 
-    def _handled(self, address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
-        self._log.handled(address, at_us, event, effects)
-        self._waits.handled(at_us, event, effects)
-
     def _tick(self, now_us: int) -> None:
         self._recorder.flush()
         super()._tick(now_us)
@@ -221,7 +216,7 @@ class WorkerHost(Actor):
             assembly.addresses,
             self._clock,
             self._recorder,
-            self._log.handled,
+            log=self._log,
         )
         self._steps = StepClient(assembly.codec, WORKERS, self.epoch, self._cell.step)
         self._ticks = Ticks(plan.tick_us, plan.workers_phase_us)
@@ -287,7 +282,7 @@ class WorkloadSource(Actor):
             assembly.addresses,
             self._clock,
             self._recorder,
-            self._log.handled,
+            log=self._log,
         )
         self._steps = StepClient(assembly.codec, ARRIVALS, self.epoch, self._cell.step)
         self._senders = {

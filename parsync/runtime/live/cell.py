@@ -82,7 +82,8 @@ class CellRuntime(CellSideLoop):
         parts: Mapping[int, ProtocolPart] = MappingProxyType({}),
     ) -> None:
         cell_side = make_cell_side(master.cell)
-        super().__init__({MASTER: master, **cell_side}, host_of, on_record, parts)
+        digest = codec.effects_digest(DIGEST_BYTES)
+        super().__init__({MASTER: master, **cell_side}, host_of, on_record, parts, digest)
         self._make_cell_side = make_cell_side
         self._measured = measured_tables(tables)
         self._cell_side = dict(sorted(cell_side.items()))
@@ -93,16 +94,16 @@ class CellRuntime(CellSideLoop):
         self._outbox: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
         self._placement_state = np.zeros(tasks, np.int8)
         self._owner = np.full(tasks, -1, np.int32)
-        self._digest = codec.effects_digest(DIGEST_BYTES)
+        self._effects = digest
         self.epoch = -1
         self.steps = 0
 
     def begin_epoch(self, epoch: int, at_us: int) -> bytes:
         """Start the participants in a new epoch. Returns the digest of the effects."""
-        self._digest.take()  # what a step that failed has left
+        self._effects.take()  # what a step that failed has left
         self.epoch = epoch
         self.start(epoch, at_us)
-        return self._digest.take()
+        return self._effects.take()
 
     def known(self, step: Step) -> bytes | None:
         """The reply to a step that needs no handling; None if it does."""
@@ -115,14 +116,14 @@ class CellRuntime(CellSideLoop):
             The reply, and the digest of the effects. The caller puts the step on record and then
             calls answered(), which makes the step known.
         """
-        self._digest.take()  # what a step that failed has left
-        self.now_us = max(self.now_us, at_us)
+        self._effects.take()  # what a step that failed has left
+        self._loop.now_us = max(self.now_us, at_us)
         self.steps += 1
         if self._deduplicator.is_new_epoch(step):
             self._resync_host(step.host)
         self.run(at_us, step.messages)
         reply = self.codec.encode(tuple(self._outbox.pop(step.host, ())))
-        return reply, self._digest.take()
+        return reply, self._effects.take()
 
     def answered(self, step: Step, reply: bytes) -> None:
         """Remember the reply to the step just handled, which is on record now."""
@@ -131,7 +132,7 @@ class CellRuntime(CellSideLoop):
     def checkpoint(self) -> tuple[bytes, ...]:
         """The whole state, for restore()."""
         messages = tuple((host, tuple(waiting)) for host, waiting in sorted(self._outbox.items()))
-        own = (self.epoch, self.now_us, self.steps, self._timers.checkpoint())
+        own = (self.epoch, self.now_us, self.steps, self._loop.timers())
         rest = self.codec.encode((self._deduplicator.checkpoint(), messages, own))
         cell_side = (self.master, *self._cell_side.values())
         states = [part for one in cell_side for part in _parts_of(self.codec, one.checkpoint())]
@@ -153,13 +154,14 @@ class CellRuntime(CellSideLoop):
         # they read the cell, which is another now
         self._cell_side = dict(sorted(self._make_cell_side(self.master.cell).items()))
         self.participants |= self._cell_side
+        self._loop.replace(self.participants)
         for participant, state in zip(self._cell_side.values(), found[1:], strict=True):
             participant.restore(state)
         deduplicator, messages, own = self.codec.decode(rest)
         self._deduplicator.restore(deduplicator)
         self._outbox.update((host, list(waiting)) for host, waiting in messages)
-        self.epoch, self.now_us, self.steps, timers = own
-        self._timers.restore(timers)
+        self.epoch, self._loop.now_us, self.steps, timers = own
+        self._loop.restore_timers(timers)
         self._placement_state = np.frombuffer(placement_state, np.int8).copy()
         self._owner = np.frombuffer(owner, np.int32).copy()
 
@@ -173,31 +175,18 @@ class CellRuntime(CellSideLoop):
         never: np.ndarray = self._placement_state == TaskPlacementState.NEVER_PLACED
         return never
 
-    def send(self, now_us: int, to: int, event: Event, sender: int) -> None:
-        """As Runtime.send."""
-        if to in self.participants:
-            self._digest.add((to, event))
-        super().send(now_us, to, event, sender)
-        if sender == MASTER:
-            self._follow(event)
-
-    def set_timer(self, now_us: int, at_us: int, event: Event, address: int) -> None:
-        """As Runtime.set_timer."""
-        self._digest.add((address, at_us, event))
-        super().set_timer(now_us, at_us, event, address)
-
     def record(self, record: Record) -> None:
         """As Runtime.record."""
         if record.table not in self._measured:
-            self._digest.add((record.table, tuple(record.columns.values())))
+            self._effects.add((record.table, tuple(record.columns.values())))
         super().record(record)
 
     def outgoing(self, to: int, event: Event) -> None:
         """Keep a message until its receiver's host steps."""
-        data = self._digest.add_outgoing(to, event)
+        data = self._effects.add_outgoing(to, event)
         self._outbox[self._host_of[to]].append((to, data))
 
-    def _follow(self, event: Event) -> None:
+    def placed(self, event: Event) -> None:
         """Take note of tasks that start, or that lose their place."""
         if type(event) is TasksStarted:
             self._placement_state[event.task] = TaskPlacementState.PLACED

@@ -18,7 +18,7 @@ from parsync.core.participant import Participant
 from parsync.runtime.live.actor_runtime import ignore_record
 from parsync.runtime.live.cell import hosts_of
 from parsync.runtime.live.cell_log import Frame, read_cell_log
-from parsync.runtime.live.cell_side import CellSideLoop
+from parsync.runtime.live.cell_side import CellSideLoop, HandledListener
 from parsync.runtime.live.steps import Step
 
 
@@ -103,7 +103,11 @@ class _Loop(CellSideLoop):
         self.epoch = -1
         self.handled_by_master: list[Handled] = []
 
-    def handled(self, address: int, event: Event, effects: list[Effect]) -> None:
+    @property
+    def handled_listener(self) -> HandledListener:
+        return self._handled
+
+    def _handled(self, address: int, event: Event, effects: list[Effect]) -> None:
         if address == MASTER:
             self.handled_by_master.append(Handled(self.now_us, self.epoch, event, effects))
 

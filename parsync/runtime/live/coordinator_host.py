@@ -31,6 +31,7 @@ from parsync.runtime.live.plan import (
 from parsync.runtime.live.ports import CellPort
 from parsync.runtime.live.status import StatusLine
 from parsync.runtime.live.steps import StepClient, Steps
+from parsync.runtime.live.waker import Waker
 from schedulers.interface import ContractBroken
 
 
@@ -39,6 +40,8 @@ class CoordinatorHost:
 
     It also keeps what other actors are built from (kept()).
     """
+
+    _cell: CellPort  # there is none before attach()
 
     def __init__(self, plan: RunPlan, inputs: RunInputs) -> None:
         self._handle = share(inputs)
@@ -63,7 +66,7 @@ class CoordinatorHost:
             inputs.assembly.addresses,
             self._clock,
             ignore_record,
-            self._log.handled,
+            log=self._log,
         )
         self._load = LoadMeter(COORDINATOR, ignore_record)  # it is in nobody's way
         self._plan = plan
@@ -100,6 +103,7 @@ class CoordinatorHost:
         Args:
             origin_ns: The wall-clock time of the run's time 0.
         """
+        self._cell = CellPort(member(self._plan.namespace, CELL))
         self._clock.begin(origin_ns)
         self._runtime.start()
         self._thread = LoopThread(COORDINATOR_NAME, self._live)
@@ -132,14 +136,13 @@ class CoordinatorHost:
             return str(error)
         return None if error is None else f"{COORDINATOR_NAME}: {error_line(error)}"
 
-    def _live(self, stopping: threading.Event, wake: threading.Event) -> None:
-        steps = BackgroundSteps(self._step_client(), wake)
+    def _live(self, stopping: threading.Event, wake: Waker) -> None:
+        steps = BackgroundSteps(self._step_client(), self._cell.steps, wake)
         run_loop(self._start_loop(steps), stopping, wake, self._load)
 
     def _step_client(self) -> StepClient:
         """As Actor._step_client."""
-        cell = CellPort(member(self._plan.namespace, CELL))
-        return StepClient(self._codec, COORDINATOR, self.epoch, cell.step)
+        return StepClient(self._codec, COORDINATOR, self.epoch, self._cell.step)
 
     def _start_loop(self, steps: Steps) -> Callable[[], int]:
         """As Actor._start_loop."""

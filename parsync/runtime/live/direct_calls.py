@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import hmac
+import os
 import secrets
+import select
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -25,6 +28,7 @@ FAILED = 0xFFFF_FFFF
 CONNECT_S = 2.0
 _LENGTH = struct.Struct("<I")
 _KEY_BYTES = 32
+_READ_BYTES = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ class CallListener:
             while True:
                 request = _read(stream)
                 try:
-                    reply = self._handle(request or b"")
+                    reply = self._handle(request)
                 except Exception:  # whoever asks again by a call of Ray gets to know it
                     connection.sendall(_LENGTH.pack(FAILED))
                 else:
@@ -95,12 +99,19 @@ def listen(ip: str, handle: Callable[[bytes], bytes]) -> CallListener | None:
         return None
 
 
+class CallFailed(Exception):
+    """The request raised an exception. Whoever asks again by a call of Ray gets to know it."""
+
+
 class DirectCaller:
     """A connection to a listener. Calls go one after the other.
 
     Args:
         endpoint: Where it listens.
         timeout_s: How long an answer may take.
+
+    Attributes:
+        descriptor: Of the socket. When it can be read, a part of a reply is there.
 
     Raises:
         OSError: Nobody listens there.
@@ -111,28 +122,66 @@ class DirectCaller:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.sendall(endpoint.key)
         self._socket.settimeout(timeout_s)
-        self._stream = self._socket.makefile("rb")
+        self._timeout_s = timeout_s
+        self._deadline = 0.0
+        self._received = bytearray()
+        self.descriptor = self._socket.fileno()
 
-    def call(self, request: bytes) -> bytes | None:
-        """The reply to a request; None if the request raised an exception.
+    def call(self, request: bytes) -> bytes:
+        """The reply to a request. Errors as reply()."""
+        self.begin(request)
+        poll = select.poll()
+        poll.register(self.descriptor, select.POLLIN)
+        while (reply := self.reply()) is None:
+            poll.poll(max(0.0, self._deadline - time.monotonic()) * 1000)
+        return reply
+
+    def begin(self, request: bytes) -> None:
+        """Send a request. No other is under way.
 
         Raises:
+            OSError: As reply().
+        """
+        self._deadline = time.monotonic() + self._timeout_s
+        self._received.clear()
+        self._socket.sendall(_LENGTH.pack(len(request)) + request)
+
+    def reply(self) -> bytes | None:
+        """The reply to the request, None while it is not there.
+
+        Raises:
+            CallFailed: The request raised.
             OSError: The connection is lost, or the answer takes too long. The request may or may
                 not have been carried out. No call may follow.
         """
-        self._socket.sendall(_LENGTH.pack(len(request)) + request)
-        return _read(self._stream)
+        received = self._received
+        while True:
+            try:
+                data = os.read(self.descriptor, _READ_BYTES)  # without the socket's timeout
+            except BlockingIOError:
+                if time.monotonic() > self._deadline:
+                    raise TimeoutError("timed out") from None
+                return None
+            if not data:
+                raise ConnectionResetError("closed by the other side")
+            received += data
+            if len(received) < _LENGTH.size:
+                continue
+            (length,) = _LENGTH.unpack_from(received)
+            if length == FAILED:
+                raise CallFailed
+            if len(received) == _LENGTH.size + length:
+                return bytes(memoryview(received)[_LENGTH.size :])
 
     def close(self) -> None:
         """Close the connection."""
-        self._stream.close()
         self._socket.close()
 
 
-def _read(stream: BinaryIO) -> bytes | None:
-    """The next request or reply; None for FAILED. OSError if the connection ends."""
+def _read(stream: BinaryIO) -> bytes:
+    """The next request. OSError if the connection ends."""
     (length,) = _LENGTH.unpack(_read_exactly(stream, _LENGTH.size))
-    return None if length == FAILED else _read_exactly(stream, length)
+    return _read_exactly(stream, length)
 
 
 def _read_exactly(stream: BinaryIO, length: int) -> bytes:

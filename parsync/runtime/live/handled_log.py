@@ -18,10 +18,8 @@ from typing import Any
 import msgpack
 
 from parsync.core.codec import Codec, decode
-from parsync.core.effects import Effect
-from parsync.core.event import Event
 from parsync.metrics.tables import SCHEMAS, Tables, measured_tables
-from shared_state.journal import BUFFER_BYTES, JournalWriter, read_journal
+from shared_state.journal import JournalWriter, read_journal
 
 
 def handled_log(directory: Path, name: str, epoch: int) -> Path:
@@ -67,7 +65,11 @@ def handled_times_us(path: Path) -> Iterator[int]:
 
 
 class HandledLog:
-    """Appends frames; flush() once per tick.
+    """The log's frames on their way to the file; flush() once per tick.
+
+    Attributes:
+        frames: Where an actor's loop appends every event that was handled. It calls write() when
+            many bytes wait.
 
     Args:
         codec: Of the arm.
@@ -76,20 +78,19 @@ class HandledLog:
     """
 
     def __init__(self, codec: Codec, path: Path, tables: Tables = SCHEMAS) -> None:
-        self._frames = codec.handled_frames(measured_tables(tables))
+        self.frames = codec.handled_frames(measured_tables(tables))
         self._writer = JournalWriter(path, sync=False)
 
-    def handled(self, address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
-        """Log an event that was handled."""
-        if self._frames.append(address, at_us, event, effects) >= BUFFER_BYTES:
-            self._writer.append_frames(self._frames.take())
+    def write(self) -> None:
+        """Hand the frames that wait to the writer."""
+        self._writer.append_frames(self.frames.take())
 
     def flush(self) -> None:
         """Write the frames to the file. Called once per tick."""
-        self._writer.append_frames(self._frames.take())
+        self.write()
         self._writer.flush()
 
     def close(self) -> None:
         """Close the log, which is complete."""
-        self._writer.append_frames(self._frames.take())
+        self.write()
         self._writer.close()

@@ -11,6 +11,7 @@ from parsync.runtime.live.background_steps import BackgroundSteps
 from parsync.runtime.live.clock import Clock
 from parsync.runtime.live.load_meter import LoadMeter
 from parsync.runtime.live.steps import Steps
+from parsync.runtime.live.waker import Waker
 
 LAST_STEP_S = 5.0
 LONGEST_WAIT_US = 100_000
@@ -176,12 +177,12 @@ class LoopThread:
     """A thread that runs an actor's loop until it is stopped.
 
     Attributes:
-        wake: Set it to let a sleeping loop run at once.
+        wake: Lets a sleeping loop run at once.
         error: What ended the loop early, if anything did.
     """
 
-    def __init__(self, name: str, body: Callable[[threading.Event, threading.Event], None]) -> None:
-        self.wake = threading.Event()
+    def __init__(self, name: str, body: Callable[[threading.Event, Waker], None]) -> None:
+        self.wake = Waker()
         self._stopping = threading.Event()
         self._body = body
         self.error: BaseException | None = None
@@ -203,14 +204,13 @@ class LoopThread:
 
 
 def run_loop(
-    run_once: Callable[[], int], stopping: threading.Event, wake: threading.Event, load: LoadMeter
+    run_once: Callable[[], int], stopping: threading.Event, wake: Waker, load: LoadMeter
 ) -> None:
     """Call run_once until `stopping` is set, and sleep in between for as long as it returns, or
-    until `wake` is set. The meter learns how much longer each sleep was than asked for."""
+    until something wakes it. The meter learns how much longer each sleep was than asked for."""
     while not stopping.is_set():
         wait_us = run_once()
         if wait_us > 0:
             begun_ns = time.monotonic_ns()
             if not wake.wait(wait_us / 1e6):
                 load.slept((time.monotonic_ns() - begun_ns) // 1000 - wait_us)
-            wake.clear()

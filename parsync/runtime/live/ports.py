@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import queue
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,8 +19,9 @@ from ray.util.metrics import Counter, Gauge
 
 from parsync.core.codec import decode, encode
 from parsync.metrics.live import DELAY_BOUNDS_US, SchedulerLine, Snapshot
+from parsync.runtime.live.background_calls import BackgroundCalls
 from parsync.runtime.live.clock import Clock
-from parsync.runtime.live.direct_calls import DirectCaller, Endpoint
+from parsync.runtime.live.direct_calls import CallFailed, DirectCaller, Endpoint
 from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.steps import ActorFailed, Unavailable
 from parsync.runtime.live.submissions import Acknowledgement
@@ -72,7 +71,8 @@ class Link:
     """Calls of one method of an actor, which takes bytes and returns bytes.
 
     They take a connection of their own to it. Where there is none, because the nodes of a cluster
-    let only Ray through, they are calls of Ray. One thread calls.
+    let only Ray through, they are calls of Ray. One call is under way at a time, in whichever
+    thread. It is a Connection (background_calls.py) as long as there is one.
 
     Args:
         handle: The actor. Its method `endpoint` tells where it listens.
@@ -96,19 +96,47 @@ class Link:
             self._direct = self._connect()
             self._reachable = self._direct is not None
         if self._direct is not None:
-            try:
-                reply = self._direct.call(request)
-            except OSError as error:
-                self._direct.close()
-                self._direct = None
-                raise Unavailable(f"lost the connection: {error}") from error
-            if reply is not None:
-                return reply
+            with self._lost_connections(), contextlib.suppress(CallFailed):
+                return self._direct.call(request)
         try:
             return self._by_ray(request)
         except Unavailable:
             self._reachable = True  # the process that takes its place may be
             raise
+
+    def begin(self, request: bytes) -> int | None:
+        """As Connection.begin."""
+        if self._direct is None:
+            return None
+        try:
+            self._direct.begin(request)
+        except OSError:
+            self._close()
+            return None
+        return self._direct.descriptor
+
+    def reply(self) -> bytes | None:
+        """As Connection.reply."""
+        assert self._direct is not None
+        with self._lost_connections():
+            try:
+                return self._direct.reply()
+            except CallFailed as failed:
+                raise Unavailable("the request raised") from failed
+
+    @contextlib.contextmanager
+    def _lost_connections(self) -> Iterator[None]:
+        """Close a connection that breaks, and raise Unavailable."""
+        try:
+            yield
+        except OSError as error:
+            self._close()
+            raise Unavailable(f"lost the connection: {error}") from error
+
+    def _close(self) -> None:
+        if self._direct is not None:
+            self._direct.close()
+            self._direct = None
 
     def _connect(self) -> DirectCaller | None:
         endpoint: Endpoint | None = answer(self._handle.endpoint.remote())
@@ -121,21 +149,25 @@ class Link:
 
 
 class CellPort:
-    """The cell actor."""
+    """The cell actor.
+
+    Attributes:
+        steps: The connection for steps.
+    """
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
-        self._steps = Link(handle, self._step_by_ray)
+        self.steps = Link(handle, self._step_by_ray)
 
     def step(self, request: bytes) -> bytes:
-        """The cell's reply. One thread steps.
+        """The cell's reply. One step is under way at a time.
 
         Raises:
             ContractBroken: As the cell raised it, which names whose fault it is. It is not that of
                 the actor that steps.
             Unavailable, ActorFailed: As answer().
         """
-        return self._steps.call(request)
+        return self.steps.call(request)
 
     def _step_by_ray(self, request: bytes) -> bytes:
         try:
@@ -159,7 +191,7 @@ class CellPort:
 
 
 class HostPort:
-    """A scheduler host, as the sender calls it. The calls are made in a thread of their own.
+    """A scheduler host, as the sender calls it.
 
     Args:
         handle: The actor.
@@ -169,36 +201,21 @@ class HostPort:
     def __init__(self, handle: Any, clock: Clock) -> None:
         self._handle = handle
         self._clock = clock
-        self._pushes = Link(handle, self._push_by_ray)
-        self._requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[bytes | BaseException] = queue.SimpleQueue()
-        threading.Thread(target=self._run, name="pushes", daemon=True).start()
+        pushes = Link(handle, self._push_by_ray)
+        self._calls = BackgroundCalls(pushes, pushes.call)
 
     def begin(self, epoch: int, number: int, payload: bytes) -> None:
         """As HostClient.begin."""
-        self._requests.put(encode((epoch, number, self._clock.now_us(), payload)))
+        self._calls.begin(encode((epoch, number, self._clock.now_us(), payload)))
 
     def poll(self, call: Any) -> Acknowledgement | None:
         """As HostClient.poll, of the push begun last."""
-        try:
-            reply = self._answers.get_nowait()
-        except queue.Empty:
-            return None
-        if isinstance(reply, BaseException):
-            raise reply
-        return Acknowledgement(*decode(reply))
+        reply = self._calls.reply()
+        return None if reply is None else Acknowledgement(*decode(reply))
 
     def _push_by_ray(self, request: bytes) -> bytes:
         reply: bytes = answer(self._handle.deliver.remote(request))
         return reply
-
-    def _run(self) -> None:
-        while True:
-            request = self._requests.get()
-            try:
-                self._answers.put(self._pushes.call(request))
-            except BaseException as error:  # raised where the answer is taken
-                self._answers.put(error)
 
 
 class Reporter:

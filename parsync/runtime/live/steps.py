@@ -16,7 +16,6 @@ from typing import Any, Protocol
 import msgpack
 
 from parsync.core.codec import Codec, decode
-from parsync.core.effects import Send
 from parsync.core.event import Event
 from shared_state.errors import AgoraError
 
@@ -98,7 +97,7 @@ class Steps(Protocol):
         """The number of the last step."""
         ...
 
-    def begin(self, sends: Iterable[Send]) -> None:
+    def begin(self, messages: Iterable[tuple[int, Event]]) -> None:
         """Begin a step that hands these messages to the cell. None is under way."""
         ...
 
@@ -143,9 +142,11 @@ class StepClient:
         self.number = 0
         self.repeats = 0
         self.round_trip_us: list[int] = []
+        self._begun = 0.0  # the last step
+        self._repeats_before = 0
 
-    def step(self, sends: Iterable[Send]) -> list[tuple[int, Event]]:
-        """Hand messages to the cell.
+    def step(self, messages: Iterable[tuple[int, Event]]) -> list[tuple[int, Event]]:
+        """Hand messages to the cell, and wait for its answer.
 
         Returns:
             The (address, event) pairs that the cell has for this host.
@@ -154,25 +155,36 @@ class StepClient:
             ActorLost: The cell stays away for give_up_s.
             Replaced: The cell knows a later epoch of this host.
         """
+        return self.messages(self.carry_out(self.request(messages)))
+
+    def request(self, messages: Iterable[tuple[int, Event]]) -> bytes:
+        """Begin a step that hands these messages to the cell. Returns its bytes."""
         self.number += 1
-        messages = tuple((send.to, send.event) for send in sends)
-        request = Step(self._host, self._epoch, self.number, messages).to_bytes(self._codec)
-        begun = time.monotonic()
-        attempts = 0
+        self._begun = time.monotonic()
+        self._repeats_before = self.repeats
+        return Step(self._host, self._epoch, self.number, tuple(messages)).to_bytes(self._codec)
+
+    def lost(self) -> None:
+        """Take note that a first attempt, made without carry_out(), has failed."""
+        self.repeats += 1
+
+    def carry_out(self, request: bytes) -> bytes:
+        """The cell's reply to the step begun last. Raises ActorLost as step()."""
         while True:
             try:
-                reply = self._call(request)
-                break
+                return self._call(request)
             except Unavailable as error:
-                attempts += 1
                 self.repeats += 1
-                if time.monotonic() - begun > self.give_up_s:
+                if time.monotonic() - self._begun > self.give_up_s:
                     raise ActorLost(
                         f"the cell has not answered for {self.give_up_s:g} s: {error}"
                     ) from error
                 time.sleep(self._pause_s)
-        if attempts == 0:
-            self.round_trip_us.append(int((time.monotonic() - begun) * 1e6))
+
+    def messages(self, reply: bytes) -> list[tuple[int, Event]]:
+        """What the reply to the step begun last brings. Returns and raises Replaced as step()."""
+        if self.repeats == self._repeats_before:
+            self.round_trip_us.append(int((time.monotonic() - self._begun) * 1e6))
         if reply == STALE:
             raise Replaced(f"host {self._host}: a later epoch of it has taken its place")
         return [(address, self._codec.decode(event)) for address, event in decode(reply)]

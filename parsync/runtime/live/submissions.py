@@ -18,7 +18,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from parsync.core.codec import decode, encode
-from parsync.core.effects import Send
 from parsync.core.event import Event
 from parsync.core.events import TasksSubmitted
 from parsync.runtime.live.steps import Steps, Unavailable
@@ -176,15 +175,15 @@ class SubmittingSteps:
         """The number of the last step."""
         return self._steps.number
 
-    def begin(self, sends: Iterable[Send]) -> None:
+    def begin(self, messages: Iterable[tuple[int, Event]]) -> None:
         """As Steps.begin."""
-        others: list[Send] = []
+        others: list[tuple[int, Event]] = []
         submitted: defaultdict[int, list[tuple[int, TasksSubmitted]]] = defaultdict(list)
-        for send in sends:
-            if isinstance(send.event, TasksSubmitted) and send.to in self._host_of:
-                submitted[self._host_of[send.to]].append((send.to, send.event))
+        for to, event in messages:
+            if isinstance(event, TasksSubmitted) and to in self._host_of:
+                submitted[self._host_of[to]].append((to, event))
             else:
-                others.append(send)
+                others.append((to, event))
         for host, submissions in submitted.items():
             self._senders[host].submit(submissions)
         self._steps.begin(others)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from parsync.core.addresses import ARRIVALS, COORDINATOR, WORKERS, is_beside_cell
-from parsync.core.effects import Effect, Send
+from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.participant import Decider, Participant
 from parsync.runtime.assembly import Assembly
@@ -28,7 +28,7 @@ from parsync.runtime.audit import RunAudit
 from parsync.runtime.calibration import Calibration, Draws
 from parsync.runtime.effects import RecordListener
 from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
-from parsync.runtime.live.cell_side import CellSideLoop
+from parsync.runtime.live.cell_side import CellSideLoop, HandledListener
 from parsync.runtime.live.load_meter import LoadMeter
 from parsync.runtime.live.loop import HostLoop, Ticks
 from parsync.runtime.live.plan import LiveOptions, plan_run
@@ -90,7 +90,11 @@ class _Cell(CellSideLoop):
         self._on_event = on_event
         self.outbox: defaultdict[int, Messages] = defaultdict(list)
 
-    def handled(self, address: int, event: Event, effects: list[Effect]) -> None:
+    @property
+    def handled_listener(self) -> HandledListener:
+        return self._handled
+
+    def _handled(self, address: int, event: Event, effects: list[Effect]) -> None:
         self._on_event(address, self.now_us, event, effects)
 
     def outgoing(self, to: int, event: Event) -> None:
@@ -120,10 +124,10 @@ class _DrawnSteps:
         self.number = 0
         self.under_way: Messages = []  # to the cell, or back
 
-    def begin(self, sends: Iterable[Send]) -> None:
+    def begin(self, messages: Iterable[tuple[int, Event]]) -> None:
         """As Steps.begin."""
         self.number += 1
-        self.under_way = [(send.to, send.event) for send in sends]
+        self.under_way = list(messages)
         round_trip_us = self._round_trip.next()
         there_us = round_trip_us // 2
         at_us = self._process.clock.us + there_us

@@ -255,8 +255,12 @@ int32_t Placer::choose(const Pool& pool) {
 RankedRow Placer::ranked(int32_t row, bool priced) const {
   const int64_t room = view_.static_state().normalised(view_.free(row));
   const int16_t price = priced ? price_rank(row) : int16_t{0};
-  if (input_.kind == PlacementKind::BestFit) return {room, 0, row, price};
-  return {-room, hash64(row, input_.stream), row, price};
+  return {input_.kind == PlacementKind::BestFit ? room : -room, row, price};
+}
+
+std::optional<uint64_t> Placer::salt_of_ties() const {
+  if (input_.kind == PlacementKind::BestFit) return std::nullopt;
+  return input_.stream;
 }
 
 bool Placer::has_most_room(int32_t row) const {
@@ -290,7 +294,7 @@ int32_t Placer::choose_ranked(const Pool& pool) {
       rows.add(ranked(row, priced));
       ++work_.ranked;
     }
-    rows.build();
+    rows.build(salt_of_ties());
   }
   while (!rows.empty()) {
     const RankedRow first = rows.first();

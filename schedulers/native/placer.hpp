@@ -233,6 +233,7 @@ class Placer {
   }
   bool by_score() const { return by_quality() && input_.quality == PartitionQuality::MeanScore; }
   RankedRow ranked(int32_t row, bool priced) const;
+  std::optional<uint64_t> salt_of_ties() const;
   bool has_most_room(int32_t row) const;
   void push_ranked(int32_t row);
 

@@ -138,7 +138,7 @@ int32_t Placer::draw_candidate(std::vector<int32_t>& rows) {
 void Placer::rank(const std::vector<int32_t>& rows, bool priced, RankedRows& out) {
   out.clear();
   for (const int32_t row : rows) out.add(ranked(row, priced));
-  out.build();
+  out.build(salt_of_ties());
   work_.ranked += static_cast<int64_t>(rows.size());
 }
 

@@ -40,6 +40,7 @@ from tests.benchmarks.per_task_simulation import simulate
 SECONDS, MEMORY_SECONDS = 8.0, 60.0
 CASES = {
     "ParSync latency-first": ("latency_first", "diff_block", "random", 0.0, 150_000),
+    "ParSync quality-first": ("quality_first", "diff_block", "random", 0.0, 100_000),
     "StateSync weighted": ("optimistic", "state_aligned", "weighted_sampling", 2.0, 100_000),
 }
 MEMORY_TARGET_MB = 1_000

@@ -37,8 +37,8 @@ def native_catalog(catalog: PreferenceCatalog, cell: CellSpec) -> object:
     """The catalog as placement kernels take it, its machines grouped by cost. Shares the arrays.
     ValueError naming a malformed set.
 
-    It is made once for all schedulers of a process, which takes as long as hundreds of decisions
-    where there are many sets, and kept for as long as the catalog is.
+    Where there are many sets, making it takes as long as hundreds of decisions. So all schedulers
+    of a process share one, which lives as long as the catalog.
     """
     rack, handle = _NATIVE.get(catalog, (None, None))
     if rack is not cell.rack:

@@ -32,7 +32,7 @@ class Cell:
     """The master state, columnar in C++ (native/cell.hpp states its invariants). Not thread-safe.
 
     used: int64[M, R], seqnum: uint32[M], up: bool[M], versions: int64[P] are read-only views of the
-    live state. Of one resource whose limits are at most 127 the cell keeps a byte per machine until
+    live state. Of one resource whose limits are at most 126 the cell keeps a byte per machine until
     somebody reads `used`; from then on it keeps that column. A call that raises has changed
     nothing. ValueError names the argument and row that is wrong.
     """

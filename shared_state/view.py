@@ -22,7 +22,7 @@ class StaticCellState(_native.StaticCellState):  # type: ignore[misc] # compiled
     Views of one cell may share it. A row's weight is its slot score, at least 1.
 
     Raises:
-        ValueError: Limits are outside 0..2^50, the sum of the scores exceeds 63 bits, there are
+        ValueError: Limits are outside 0..2^50, the sum of the scores exceeds 2^62 - 1, there are
             more than eight dimensions, or the offsets do not run from 0 to the number of machines.
     """
 
@@ -79,8 +79,8 @@ class ClusterView(_native.ClusterView):  # type: ignore[misc] # compiled
             spec: The cell.
             partitioning: Of the same cell.
             with_seqnum: Whether to keep sequence numbers.
-            static_state: Of the same cell and partitioning, to share its memory (17 B per machine)
-                between views.
+            static_state: Of the same cell and partitioning, to share its memory (18 to 22 B per
+                machine) between views.
         """
         super().__init__(
             StaticCellState(spec, partitioning) if static_state is None else static_state,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
 
-FORMAT = 2  # of kept figures: one more whenever the same configuration and seed have others
+FORMAT = 2  # of kept figures: raised when the same configuration and seed give other figures
 
 # What a configuration has beside what decides the figures of an arm: names, other arms and seeds,
 # how arms run live, and when a scheduler's call counts as never returning.

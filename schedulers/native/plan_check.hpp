@@ -24,10 +24,10 @@ class PendingTasks {
   // A round: the tasks of the call, and those that its plan claims and says to be pending. Returns
   // whether the plan claims only tasks that wait, names every task offered, no other as pending,
   // and none twice. If so, what it claims waits no more. Throws std::invalid_argument for a task
-  // that does not exist.
+  // that does not exist, after which the object is of no use.
   bool take_round(std::span<const int64_t> offered, std::span<const int64_t> claimed,
                   std::span<const int64_t> pending);
-  // Claims were: they wait again.
+  // The claims of these tasks were rejected: they wait again.
   void rejected(std::span<const int64_t> task);
   // They run, as their agent learnt after a restart.
   void adopted(std::span<const int64_t> task);
@@ -44,7 +44,7 @@ class PendingTasks {
   State& state_of(int64_t task);
   bool name_each_once(std::span<const int64_t> offered, std::span<const int64_t> claimed,
                       std::span<const int64_t> pending);
-  void set(int64_t task, State state);  // a task that begins or ceases to wait counts as such
+  void set(int64_t task, State state);  // keeps the counts of tasks that wait
   // The place of a gang in gangs_, or -1.
   int64_t place_of(int64_t gang) const;
 

@@ -1,4 +1,4 @@
-// The Python face of Cell; see cell.py.
+// The Python class of Cell; see cell.py.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 

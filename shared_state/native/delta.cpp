@@ -13,6 +13,8 @@ namespace agora {
 
 namespace {
 
+constexpr int64_t kNone = -1;
+
 // Calls visit(row) for each row whose bit is set, ascending.
 template <typename Visit>
 void for_each_bit(const std::vector<uint64_t>& bits, Visit visit) {
@@ -68,15 +70,15 @@ std::shared_ptr<const PartitionSnapshot> Cell::snapshot(size_t partition) {
   auto& [version, state] = snapshots_[partition];
   if (state != nullptr && version == versions_[partition]) return state;
   if (state.use_count() != 1) state = std::make_shared<PartitionSnapshot>();
-  version = versions_[partition];
+  version = kNone;  // of no version, should what follows throw
   const auto first = static_cast<size_t>(offsets_[partition]),
              end = static_cast<size_t>(offsets_[partition + 1]);
   state->used.assign(used_.narrow() + first, used_.narrow() + end);
   state->down.clear();
-  if (down_ == 0) return state;
-  state->down.resize((end - first + 63) / 64);
-  for (size_t row = first; row < end; ++row)
+  if (down_ > 0) state->down.resize((end - first + 63) / 64);
+  for (size_t row = first; row < end && down_ > 0; ++row)
     state->down[(row - first) / 64] |= uint64_t{!rows_[row].up()} << ((row - first) % 64);
+  version = versions_[partition];
   return state;
 }
 

@@ -126,7 +126,8 @@ class FreeAmounts {
     std::fill(up_.begin(), up_.end(), uint8_t{0});
   }
 
-  // Of the rows from 64 * word on, those that have room. Requires: narrow.
+  // Of the rows from 64 * word on, those that have room. Requires: narrow. O(amounts outside):
+  // there are few.
   uint64_t rows_with_room(size_t word) const {
     uint64_t rows = rows_above(narrow_.data() + word * 64, int8_t{0});
     for (const auto& [row, amount] : outside_)

@@ -1,11 +1,11 @@
 // Compiled twice where the compiler can: for machines that count the bits of a word in one
-// instruction, and for all others. The answers are the same. (Sanitizers cannot choose when a
-// program is loaded.)
+// instruction, and for all others. The answers are the same. (Not under
+// sanitizers, which do not work with a choice made while the program is loaded.)
 #include "row_bits.hpp"
 
 #include <bit>
 
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && \
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
 #define AGORA_FOR_EACH_MACHINE __attribute__((target_clones("popcnt", "default")))
 #else

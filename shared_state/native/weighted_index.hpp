@@ -206,8 +206,8 @@ class WeightedIndex {
   // Requires: contained.
   void erase(int32_t row) { toggle(row, -1); }
 
-  // Opens and closes rows of a partition so that those are open that is_open(word) has bits of; its
-  // other bits say nothing.
+  // Makes the open rows of a partition those whose bits are set in is_open(word). Bits of rows of
+  // other partitions are ignored.
   template <typename IsOpen>
   void replace(size_t partition, const IsOpen& is_open) {
     const size_t first = layout_->first_word(partition), end = layout_->end_word(partition);

@@ -138,6 +138,7 @@ bool ActorLoop::has_outgoing() const {
 
 std::vector<ActorLoop::Message> ActorLoop::take_outgoing(int64_t rotation) {
   std::vector<Message> taken;
+  if (outgoing_.empty()) return taken;
   const size_t first = static_cast<size_t>(rotation) % outgoing_.size();
   for (size_t i = 0; i < outgoing_.size(); ++i) {
     std::vector<Message>& sent = outgoing_[(first + i) % outgoing_.size()].second;

@@ -30,7 +30,8 @@
 
 namespace agora {
 
-// Of an event that a Python participant handled; effects: as it returned them.
+// Takes note of the waits of an event that a Python participant handled. effects: as it returned
+// them.
 inline void note_waits(StepWaits& waits, int64_t at_us, const Event& event,
                        nanobind::handle effects) {
   waits.submitted(at_us, event);
@@ -85,7 +86,7 @@ class ActorLoop {
 
   // The time from which the decision counts that follows what is being handled at once.
   const std::optional<int64_t>& decision_start_us() const { return decision_start_us_; }
-  // What is being handled; null if nothing is.
+  // What is being handled, or was when an exception ended it; null if nothing is.
   int64_t address() const { return address_; }
   const EventPtr& event() const { return event_; }
 

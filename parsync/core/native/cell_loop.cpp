@@ -1,6 +1,7 @@
 #include "cell_loop.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <vector>
 
 #include "addresses.hpp"
@@ -89,6 +90,7 @@ void CellLoop::run(int64_t at_us, nb::handle messages, const Calls& calls) {
 }
 
 void CellLoop::send(int64_t to, EventPtr event, int64_t sender) {
+  if (!calls_) throw std::logic_error("send: no participant is handling an event");
   const Calls& calls = *calls_;
   const EventPtr sent = event;
   if (participants_.contains(to)) {
@@ -104,6 +106,7 @@ void CellLoop::send(int64_t to, EventPtr event, int64_t sender) {
 }
 
 void CellLoop::set_timer(int64_t at_us, EventPtr event, int64_t address) {
+  if (!calls_) throw std::logic_error("set_timer: no participant is handling an event");
   if (calls_->digest) calls_->digest->add(address, at_us, *event);
   timers_.push(at_us, address, std::move(event));
 }

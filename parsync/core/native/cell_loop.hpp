@@ -56,7 +56,7 @@ class CellLoop {
   // For checkpoints.
   EventHeap& timers() { return timers_; }
 
-  // What is being handled; null if nothing is.
+  // What is being handled, or was when an exception ended it; null if nothing is.
   int64_t address() const { return address_; }
   const EventPtr& event() const { return event_; }
 

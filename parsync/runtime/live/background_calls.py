@@ -11,7 +11,7 @@ from typing import Protocol
 from parsync.runtime.live.steps import Unavailable
 from parsync.runtime.live.waker import Waker
 
-LOOK_S = 0.1  # how often a lost connection is noticed
+LOOK_S = 0.1  # between two looks for a reply
 
 
 class Connection(Protocol):
@@ -35,11 +35,11 @@ class BackgroundCalls:
     """Carries out the calls of one loop, one at a time.
 
     A request goes over the connection, and the loop looks for the reply. If there is no connection,
-    or the reply does not come, a thread carries the request out, again if need be: it may take
-    long. The thread ends when nobody uses it.
+    or the reply does not come, a thread carries the request out, a second time if it was sent. This
+    may take long. The thread ends when nobody uses it.
 
     Args:
-        connection: To whom is called.
+        connection: To the process that is called.
         carry_out: Carries a request out, and waits for its reply.
         wake: Woken when a reply is there; None: the loop looks when it has time.
         on_lost: Called when a request was sent over the connection and its reply does not come.
@@ -88,7 +88,8 @@ class BackgroundCalls:
             reply = self._from_connection(self._sent)
             if reply is not None:
                 return reply
-            if self._wake is not None:
+            if self._sent is not None:
+                assert self._wake is not None, "only a loop with a Waker waits"
                 self._wake.wait(LOOK_S)
         return _returned(self._replies.get())
 

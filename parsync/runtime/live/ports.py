@@ -72,7 +72,7 @@ class Link:
 
     They take a connection of their own to it. Where there is none, because the nodes of a cluster
     let only Ray through, they are calls of Ray. One call is under way at a time, in whichever
-    thread. It is a Connection (background_calls.py) as long as there is one.
+    thread. begin() and reply() make it a Connection (background_calls.py); call() opens it.
 
     Args:
         handle: The actor. Its method `endpoint` tells where it listens.

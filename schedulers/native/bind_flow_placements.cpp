@@ -13,11 +13,8 @@ namespace {
 
 using agora::array_of;
 using agora::Column;
+using agora::int64_column;
 using agora::length_of;
-
-Column<const int64_t> column_of(nb::handle array, const char* field) {
-  return {array, field, length_of(array, field)};
-}
 
 nb::tuple flow_placements(const agora::ClusterView& view, nb::handle head, nb::handle request,
                           nb::handle arc_task, nb::handle arc_head, nb::handle arc_cost,
@@ -29,14 +26,16 @@ nb::tuple flow_placements(const agora::ClusterView& view, nb::handle head, nb::h
                           uint64_t stream) {
   const size_t n = length_of(head, "head"), dimensions = view.static_state().dimensions();
   const Column<const int64_t> heads(head, "head", n), asked(request, "request", n, dimensions),
-      arc_tasks = column_of(arc_task, "arc_task"), arc_heads = column_of(arc_head, "arc_head"),
-      arc_costs = column_of(arc_cost, "arc_cost"), firsts = column_of(first, "first"),
-      ends = column_of(end, "end"), inner_heads = column_of(inner_head, "inner_head"),
-      inner_costs = column_of(inner_cost, "inner_cost"),
-      inner_flows = column_of(inner_flow, "inner_flow"),
-      capacities = column_of(inner_capacity, "inner_capacity"),
-      room = column_of(machine_room, "machine_room"), all = column_of(slots, "slots"),
-      left = column_of(slots_free, "slots_free"), unused = column_of(units_free, "units_free");
+      arc_tasks = int64_column(arc_task, "arc_task"),
+      arc_heads = int64_column(arc_head, "arc_head"),
+      arc_costs = int64_column(arc_cost, "arc_cost"), firsts = int64_column(first, "first"),
+      ends = int64_column(end, "end"), inner_heads = int64_column(inner_head, "inner_head"),
+      inner_costs = int64_column(inner_cost, "inner_cost"),
+      inner_flows = int64_column(inner_flow, "inner_flow"),
+      capacities = int64_column(inner_capacity, "inner_capacity"),
+      room = int64_column(machine_room, "machine_room"), all = int64_column(slots, "slots"),
+      left = int64_column(slots_free, "slots_free"),
+      unused = int64_column(units_free, "units_free");
   const size_t priced_machines = slot_levels ? length_of(slot_cost, "slot_cost") : 0;
   const Column<const bool> inner_priced(inner_is_priced, "inner_is_priced",
                                         length_of(inner_is_priced, "inner_is_priced"));

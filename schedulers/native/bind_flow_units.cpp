@@ -11,11 +11,8 @@ namespace {
 
 using agora::array_of;
 using agora::Column;
+using agora::int64_column;
 using agora::length_of;
-
-Column<const int64_t> column_of(nb::handle array, const char* field) {
-  return {array, field, length_of(array, field)};
-}
 
 nb::object units_in(nb::handle resources, nb::handle unit, int64_t most) {
   const size_t machines = length_of(resources, "resources"), dimensions = length_of(unit, "unit");
@@ -27,39 +24,41 @@ nb::object units_in(nb::handle resources, nb::handle unit, int64_t most) {
 }
 
 nb::object ranges(nb::handle begin, nb::handle size) {
-  return array_of(agora::ranges(column_of(begin, "begin").span(), column_of(size, "size").span()));
+  return array_of(
+      agora::ranges(int64_column(begin, "begin").span(), int64_column(size, "size").span()));
 }
 
 nb::object listed_arcs(nb::handle offsets, nb::handle head, nb::handle cost, nb::handle row,
                        nb::handle set) {
-  const agora::ListedArcs arcs = agora::listed_arcs(
-      column_of(offsets, "offsets").span(), column_of(head, "head").span(),
-      column_of(cost, "cost").span(), column_of(row, "row").span(), column_of(set, "set").span());
+  const agora::ListedArcs arcs =
+      agora::listed_arcs(int64_column(offsets, "offsets").span(), int64_column(head, "head").span(),
+                         int64_column(cost, "cost").span(), int64_column(row, "row").span(),
+                         int64_column(set, "set").span());
   return nb::make_tuple(array_of(arcs.row), array_of(arcs.head), array_of(arcs.cost));
 }
 
 nb::object entries_of(nb::handle offsets, nb::handle order, nb::handle row) {
-  return array_of(agora::entries_of(column_of(offsets, "offsets").span(),
-                                    column_of(order, "order").span(),
-                                    column_of(row, "row").span()));
+  return array_of(agora::entries_of(int64_column(offsets, "offsets").span(),
+                                    int64_column(order, "order").span(),
+                                    int64_column(row, "row").span()));
 }
 
 nb::object differing(nb::handle a, nb::handle b) {
-  return array_of(agora::differing(column_of(a, "a").span(), column_of(b, "b").span()));
+  return array_of(agora::differing(int64_column(a, "a").span(), int64_column(b, "b").span()));
 }
 
 nb::object without_node(nb::handle head, nb::handle node) {
   return array_of(
-      agora::without_node(column_of(head, "head").span(), column_of(node, "node").span()));
+      agora::without_node(int64_column(head, "head").span(), int64_column(node, "node").span()));
 }
 
 nb::object cycle_among(nb::handle tail, nb::handle head) {
   return array_of(
-      agora::cycle_among(column_of(tail, "tail").span(), column_of(head, "head").span()));
+      agora::cycle_among(int64_column(tail, "tail").span(), int64_column(head, "head").span()));
 }
 
 int64_t first_outside(nb::handle column, int64_t lowest, int64_t highest) {
-  return agora::first_outside(column_of(column, "column").span(), lowest, highest);
+  return agora::first_outside(int64_column(column, "column").span(), lowest, highest);
 }
 
 }  // namespace

@@ -11,13 +11,9 @@ namespace {
 
 using agora::array_of;
 using agora::Column;
+using agora::int64_column;
 using agora::length_of;
 using agora::PendingTasks;
-
-// int64[n], to be read.
-Column<const int64_t> column_of(nb::handle array, const char* field) {
-  return {array, field, length_of(array, field)};
-}
 
 nb::object first_differing_claim(nb::handle task, nb::handle request, nb::handle gang,
                                  nb::handle all_request, nb::handle all_gang, size_t dimensions) {
@@ -38,22 +34,22 @@ void bind_plan_check(nb::module_& module) {
   nb::class_<PendingTasks>(module, "PendingTasks")
       .def("__init__",
            [](PendingTasks* self, size_t tasks, nb::handle gang) {
-             new (self) PendingTasks(tasks, column_of(gang, "gang").span());
+             new (self) PendingTasks(tasks, int64_column(gang, "gang").span());
            })
       .def("take_round",
            [](PendingTasks& self, nb::handle offered, nb::handle claimed, nb::handle pending) {
-             return self.take_round(column_of(offered, "offered").span(),
-                                    column_of(claimed, "claimed").span(),
-                                    column_of(pending, "pending").span());
+             return self.take_round(int64_column(offered, "offered").span(),
+                                    int64_column(claimed, "claimed").span(),
+                                    int64_column(pending, "pending").span());
            })
       .def("rejected", [](PendingTasks& self,
-                          nb::handle task) { self.rejected(column_of(task, "task").span()); })
+                          nb::handle task) { self.rejected(int64_column(task, "task").span()); })
       .def("adopted", [](PendingTasks& self,
-                         nb::handle task) { self.adopted(column_of(task, "task").span()); })
+                         nb::handle task) { self.adopted(int64_column(task, "task").span()); })
       .def("all", [](const PendingTasks& self) { return array_of(self.all()); })
       .def("count", &PendingTasks::count)
       .def("in_gang", [](const PendingTasks& self, nb::handle gang) {
-        return array_of(self.in_gang(column_of(gang, "gang").span()));
+        return array_of(self.in_gang(int64_column(gang, "gang").span()));
       });
   module.def("first_differing_claim", &first_differing_claim);
 }

@@ -17,13 +17,9 @@ using agora::array_of;
 using agora::Column;
 using agora::FlowArcs;
 using agora::GrowingColumn;
+using agora::int64_column;
 using agora::length_of;
 using agora::TaskTable;
-
-// int64[n], to be read.
-Column<const int64_t> column_of(nb::handle array, const char* field) {
-  return {array, field, length_of(array, field)};
-}
 
 // A read-only array on a column's memory. A table that has grown since has other memory.
 template <auto Member>
@@ -60,21 +56,21 @@ void offer(TaskTable& self, nb::handle task, nb::handle job, nb::handle request,
               classes.span()});
 }
 
-void reject(TaskTable& self, nb::handle task) { self.reject(column_of(task, "task").span()); }
+void reject(TaskTable& self, nb::handle task) { self.reject(int64_column(task, "task").span()); }
 
 void run(TaskTable& self, nb::handle task, nb::handle machine, nb::handle allocation,
          int64_t at_us) {
   const Column<const int32_t> on(machine, "machine", length_of(machine, "machine"));
-  self.run(column_of(task, "task").span(), on.span(), column_of(allocation, "allocation").span(),
-           at_us);
+  self.run(int64_column(task, "task").span(), on.span(),
+           int64_column(allocation, "allocation").span(), at_us);
 }
 
-void forget(TaskTable& self, nb::handle task) { self.forget(column_of(task, "task").span()); }
+void forget(TaskTable& self, nb::handle task) { self.forget(int64_column(task, "task").span()); }
 
 void set_state(TaskTable& self, nb::handle row, int state) {
   if (state < 0 || state > static_cast<int>(agora::TaskState::kEvicting))
     throw std::invalid_argument("state: expected a TaskState");
-  self.set_state(column_of(row, "row").span(), static_cast<agora::TaskState>(state));
+  self.set_state(int64_column(row, "row").span(), static_cast<agora::TaskState>(state));
 }
 
 nb::tuple begin_update(TaskTable& self, bool preemption) {
@@ -84,12 +80,12 @@ nb::tuple begin_update(TaskTable& self, bool preemption) {
 }
 
 nb::tuple enter_jobs(TaskTable& self, nb::handle row, int64_t quantum_us) {
-  const TaskTable::Entered entered = self.enter_jobs(column_of(row, "row").span(), quantum_us);
+  const TaskTable::Entered entered = self.enter_jobs(int64_column(row, "row").span(), quantum_us);
   return nb::make_tuple(array_of(entered.first_quantum), array_of(entered.lateness));
 }
 
 void name_jobs(TaskTable& self, nb::handle node, nb::handle arc) {
-  self.jobs.name(column_of(node, "node").span(), column_of(arc, "arc").span());
+  self.jobs.name(int64_column(node, "node").span(), int64_column(arc, "arc").span());
 }
 
 nb::tuple open_jobs(const TaskTable& self) {
@@ -98,33 +94,33 @@ nb::tuple open_jobs(const TaskTable& self) {
 }
 
 nb::object job_node(const TaskTable& self, nb::handle row) {
-  return array_of(self.job_nodes(column_of(row, "row").span()));
+  return array_of(self.job_nodes(int64_column(row, "row").span()));
 }
 
 void set_node(TaskTable& self, nb::handle row, nb::handle node) {
-  self.set_node(column_of(row, "row").span(), column_of(node, "node").span());
+  self.set_node(int64_column(row, "row").span(), int64_column(node, "node").span());
 }
 
 void set_running_arc(TaskTable& self, nb::handle row, nb::handle arc, nb::handle cost) {
-  self.set_running_arc(column_of(row, "row").span(), column_of(arc, "arc").span(),
-                       column_of(cost, "cost").span());
+  self.set_running_arc(int64_column(row, "row").span(), int64_column(arc, "arc").span(),
+                       int64_column(cost, "cost").span());
 }
 
 void set_patience(TaskTable& self, nb::handle row, nb::handle arc, nb::handle ends_us) {
-  self.set_patience(column_of(row, "row").span(), column_of(arc, "arc").span(),
-                    column_of(ends_us, "ends_us").span());
+  self.set_patience(int64_column(row, "row").span(), int64_column(arc, "arc").span(),
+                    int64_column(ends_us, "ends_us").span());
 }
 
 nb::object end_patience(TaskTable& self, nb::handle started, int64_t now_us) {
-  return array_of(self.end_patience(column_of(started, "started").span(), now_us));
+  return array_of(self.end_patience(int64_column(started, "started").span(), now_us));
 }
 
 nb::object rows(const TaskTable& self, nb::handle task) {
-  return array_of(self.rows_of(column_of(task, "task").span()));
+  return array_of(self.rows_of(int64_column(task, "task").span()));
 }
 
 nb::object still_waiting(const TaskTable& self, nb::handle task) {
-  return array_of(self.still_waiting(column_of(task, "task").span()));
+  return array_of(self.still_waiting(int64_column(task, "task").span()));
 }
 
 template <class T>
@@ -137,7 +133,7 @@ nb::object gather(const GrowingColumn<T>& column, std::span<const int64_t> row, 
 
 // The columns of a TaskBatch of these rows.
 nb::tuple columns(const TaskTable& self, nb::handle row) {
-  const Column<const int64_t> of = column_of(row, "row");
+  const Column<const int64_t> of = int64_column(row, "row");
   self.require_rows(of.span());
   return nb::make_tuple(gather(self.task, of.span()), gather(self.job, of.span()),
                         gather(self.request, of.span(), self.dimensions()),
@@ -147,17 +143,17 @@ nb::tuple columns(const TaskTable& self, nb::handle row) {
 }
 
 bool waiting_ask_for(const TaskTable& self, nb::handle unit) {
-  return self.waiting_ask_for(column_of(unit, "unit").span());
+  return self.waiting_ask_for(int64_column(unit, "unit").span());
 }
 
 nb::object requests(const TaskTable& self, nb::handle row) {
-  const Column<const int64_t> of = column_of(row, "row");
+  const Column<const int64_t> of = int64_column(row, "row");
   self.require_rows(of.span());
   return gather(self.request, of.span(), self.dimensions());
 }
 
 nb::object gangs(const TaskTable& self, nb::handle row) {
-  const Column<const int64_t> of = column_of(row, "row");
+  const Column<const int64_t> of = int64_column(row, "row");
   self.require_rows(of.span());
   return gather(self.gang, of.span());
 }
@@ -165,53 +161,55 @@ nb::object gangs(const TaskTable& self, nb::handle row) {
 nb::tuple join(FlowArcs& self, nb::handle row, nb::handle node, nb::handle arc_task,
                nb::handle arc_head, nb::handle arc_cost, nb::handle unscheduled_node,
                nb::handle unscheduled_cost, nb::handle machine_node, nb::handle aggregator_node) {
-  const Column<const int64_t> rows = column_of(row, "row"), nodes = column_of(node, "node"),
-                              tasks = column_of(arc_task, "arc_task"),
-                              heads = column_of(arc_head, "arc_head"),
-                              costs = column_of(arc_cost, "arc_cost"),
-                              waiting = column_of(unscheduled_node, "unscheduled_node"),
-                              prices = column_of(unscheduled_cost, "unscheduled_cost"),
-                              machines = column_of(machine_node, "machine_node"),
-                              aggregators = column_of(aggregator_node, "aggregator_node");
+  const Column<const int64_t> rows = int64_column(row, "row"), nodes = int64_column(node, "node"),
+                              tasks = int64_column(arc_task, "arc_task"),
+                              heads = int64_column(arc_head, "arc_head"),
+                              costs = int64_column(arc_cost, "arc_cost"),
+                              waiting = int64_column(unscheduled_node, "unscheduled_node"),
+                              prices = int64_column(unscheduled_cost, "unscheduled_cost"),
+                              machines = int64_column(machine_node, "machine_node"),
+                              aggregators = int64_column(aggregator_node, "aggregator_node");
   const FlowArcs::New added =
       self.join({rows.span(), nodes.span(), tasks.span(), heads.span(), costs.span(),
                  waiting.span(), prices.span(), machines.span(), aggregators.span()});
   return nb::make_tuple(array_of(added.tail), array_of(added.head), array_of(added.cost));
 }
 
-void name(FlowArcs& self, nb::handle arc) { self.name(column_of(arc, "arc").span()); }
+void name(FlowArcs& self, nb::handle arc) { self.name(int64_column(arc, "arc").span()); }
 
 void add_of_tasks(FlowArcs& self, nb::handle arc, nb::handle row, nb::handle head) {
-  self.add_of_tasks(column_of(arc, "arc").span(), column_of(row, "row").span(),
-                    column_of(head, "head").span());
+  self.add_of_tasks(int64_column(arc, "arc").span(), int64_column(row, "row").span(),
+                    int64_column(head, "head").span());
 }
 
 void add_inner(FlowArcs& self, nb::handle arc, nb::handle inner) {
-  self.add_inner(column_of(arc, "arc").span(), column_of(inner, "inner").span());
+  self.add_inner(int64_column(arc, "arc").span(), int64_column(inner, "inner").span());
 }
 
-void add_others(FlowArcs& self, nb::handle arc) { self.add_others(column_of(arc, "arc").span()); }
+void add_others(FlowArcs& self, nb::handle arc) {
+  self.add_others(int64_column(arc, "arc").span());
+}
 
 void take_flow(FlowArcs& self, nb::handle arc, nb::handle flow, nb::handle inner_flow) {
   const Column<int64_t> sums(inner_flow, "inner_flow", length_of(inner_flow, "inner_flow"));
-  self.take_flow(column_of(arc, "arc").span(), column_of(flow, "flow").span(), sums.span());
+  self.take_flow(int64_column(arc, "arc").span(), int64_column(flow, "flow").span(), sums.span());
 }
 
 nb::object next_hop(const FlowArcs& self, nb::handle row) {
-  return array_of(self.next_hop(column_of(row, "row").span()));
+  return array_of(self.next_hop(int64_column(row, "row").span()));
 }
 
 nb::object destination(const FlowArcs& self, nb::handle row) {
-  return array_of(self.destination(column_of(row, "row").span()));
+  return array_of(self.destination(int64_column(row, "row").span()));
 }
 
 nb::tuple sent(const FlowArcs& self, nb::handle row) {
-  const FlowArcs::Sent found = self.sent(column_of(row, "row").span());
+  const FlowArcs::Sent found = self.sent(int64_column(row, "row").span());
   return nb::make_tuple(array_of(found.row), array_of(found.head));
 }
 
 nb::tuple lists(const FlowArcs& self, nb::handle row) {
-  const FlowArcs::OfTasks found = self.lists(column_of(row, "row").span());
+  const FlowArcs::OfTasks found = self.lists(int64_column(row, "row").span());
   return nb::make_tuple(array_of(found.task), array_of(found.arc), array_of(found.head),
                         array_of(found.cost));
 }

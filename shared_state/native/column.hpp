@@ -78,4 +78,9 @@ inline size_t length_of(nanobind::handle array, const char* field) {
   return static_cast<size_t>(length);
 }
 
+// int64[n], to be read, of any length.
+inline Column<const int64_t> int64_column(nanobind::handle array, const char* field) {
+  return {array, field, length_of(array, field)};
+}
+
 }  // namespace agora

@@ -82,8 +82,9 @@ struct PartitionSnapshot {
 
 // The rows of a partition that changed in versions (from_version, to_version].
 //
-// With a snapshot it is complete without row, used and up: within a process, views copy the
-// snapshot. They are made when somebody looks at them: complete() comes before that.
+// If it has a snapshot, row, used and up are empty until complete() makes them from it. Views of
+// the same process need only the snapshot, and copy that; whoever reads the three calls complete()
+// first.
 struct PartitionDelta {
   static constexpr const char* kName = "PartitionDelta";
   static constexpr int kPart = 3;  // its number in messages

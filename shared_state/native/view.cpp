@@ -20,6 +20,10 @@ constexpr int64_t kMaxUsed = int64_t{1} << 61;
 
 [[noreturn]] void refuse(const std::string& what) { throw std::invalid_argument(what); }
 
+std::string delta_of(int64_t partition) {
+  return "delta of partition " + std::to_string(partition);
+}
+
 }  // namespace
 
 ClusterView::ClusterView(std::shared_ptr<const StaticCellState> static_state, bool with_seqnum)
@@ -161,33 +165,32 @@ void ClusterView::check_used(const Delta& delta) const {
     refuse("delta: used must lie in [0, 2^61]");
 }
 
-void ClusterView::check_follows(const std::string& name, int64_t partition, int64_t from_version,
-                                int64_t to_version, int64_t at_us, size_t rows) const {
+void ClusterView::check_follows(int64_t partition, int64_t from_version, int64_t to_version,
+                                int64_t at_us, size_t rows) const {
   if (partition < 0 || static_cast<size_t>(partition) >= static_state_->partitions())
     refuse("delta: there is no partition " + std::to_string(partition));
   const size_t p = static_cast<size_t>(partition);
   if (from_version < 0 || from_version > versions_[p])
-    refuse(name + " starts at version " + std::to_string(from_version) + ", the view holds " +
-           std::to_string(versions_[p]));
+    refuse(delta_of(partition) + " starts at version " + std::to_string(from_version) +
+           ", the view holds " + std::to_string(versions_[p]));
   if (to_version < versions_[p] || to_version < from_version)
-    refuse(name + " ends at version " + std::to_string(to_version) + ", the view holds " +
-           std::to_string(versions_[p]));
-  if (at_us < 0 || at_us < synced_us_[p]) refuse(name + " is of an earlier time than the view");
+    refuse(delta_of(partition) + " ends at version " + std::to_string(to_version) +
+           ", the view holds " + std::to_string(versions_[p]));
+  if (at_us < 0 || at_us < synced_us_[p])
+    refuse(delta_of(partition) + " is of an earlier time than the view");
   const std::vector<int64_t>& offsets = static_state_->index.offsets;
   if ((from_version == 0 || synced_us_[p] == kNeverSynced) &&
       static_cast<int64_t>(rows) != offsets[p + 1] - offsets[p])
-    refuse(name + " must hold all rows: it is a snapshot");
+    refuse(delta_of(partition) + " must hold all rows: it is a snapshot");
 }
 
 void ClusterView::apply(const PartitionDelta& delta) {
   if (delta.snapshot != nullptr && free_.is_narrow()) {
-    const std::string name = "delta of partition " + std::to_string(delta.partition);
-    check_follows(name, delta.partition, delta.from_version, delta.to_version, delta.at_us,
-                  delta.size());
+    check_follows(delta.partition, delta.from_version, delta.to_version, delta.at_us, delta.size());
     const auto p = static_cast<size_t>(delta.partition);
     const std::vector<int64_t>& offsets = static_state_->index.offsets;
     if (static_cast<int64_t>(delta.snapshot->used.size()) != offsets[p + 1] - offsets[p])
-      refuse(name + " is of another cell");
+      refuse(delta_of(delta.partition) + " is of another cell");
     apply_snapshot(p, delta);
     return finish_apply(p, delta.to_version, delta.at_us);
   }
@@ -210,10 +213,9 @@ void ClusterView::apply(const PartitionDelta& delta) {
 }
 
 void ClusterView::apply(const Delta& delta) {
-  const std::string name = "delta of partition " + std::to_string(delta.partition);
-  check_follows(name, delta.partition, delta.from_version, delta.to_version, delta.at_us,
-                delta.count);
-  if (!seqnum_.empty() && delta.seqnum == nullptr) refuse(name + " lacks the sequence numbers");
+  check_follows(delta.partition, delta.from_version, delta.to_version, delta.at_us, delta.count);
+  if (!seqnum_.empty() && delta.seqnum == nullptr)
+    refuse(delta_of(delta.partition) + " lacks the sequence numbers");
 
   const auto with_row = [&](auto row_type, auto used_type) {
     using Row = decltype(row_type);
@@ -228,7 +230,7 @@ void ClusterView::apply(const Delta& delta) {
     } else if (delta.row_bytes == 4) {
       with_row(uint32_t{}, used_type);
     } else {
-      refuse(name + ": rows must be uint16 or uint32");
+      refuse(delta_of(delta.partition) + ": rows must be uint16 or uint32");
     }
   };
   switch (delta.used_bytes) {
@@ -245,7 +247,7 @@ void ClusterView::apply(const Delta& delta) {
       with_used(int64_t{});
       break;
     default:
-      refuse(name + ": used must be of 1, 2, 4 or 8 bytes");
+      refuse(delta_of(delta.partition) + ": used must be of 1, 2, 4 or 8 bytes");
   }
   finish_apply(static_cast<size_t>(delta.partition), delta.to_version, delta.at_us);
 }

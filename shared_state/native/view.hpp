@@ -145,8 +145,8 @@ class ClusterView {
   void check_rows(const Delta& delta) const;
   template <typename Used>
   void check_used(const Delta& delta) const;
-  void check_follows(const std::string& name, int64_t partition, int64_t from_version,
-                     int64_t to_version, int64_t at_us, size_t rows) const;
+  void check_follows(int64_t partition, int64_t from_version, int64_t to_version, int64_t at_us,
+                     size_t rows) const;
   template <typename Row, typename Used>
   void apply_rows(const Delta& delta);
   void apply_snapshot(size_t partition, const PartitionDelta& delta);

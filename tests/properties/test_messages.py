@@ -33,6 +33,7 @@ from tests.fixtures.counters import COUNTER_EVENTS, Count, CountDue, Counter
 from tests.fixtures.examples import examples
 from tests.fixtures.hand_driven_run import HandClock
 from tests.fixtures.live_runs import small_arm, small_workload
+from tests.fixtures.steps_at_once import step
 
 ASSEMBLY = Assembly.of(small_arm(), small_workload(machines=20))
 TASKS = len(ASSEMBLY.workload.tasks)
@@ -165,7 +166,7 @@ def live_run(directory: Path, kills: set[int], loss: int) -> dict[int, Counter]:
                 service = cell()
                 service.begin_epoch(clock.us)
             runtime.advance()
-            for address, event in clients[host].step(runtime.take_outgoing(tick)):
+            for address, event in step(clients[host], runtime.take_outgoing(tick)):
                 runtime.deliver(address, event)
             runtime.advance()
     for log_of_host in logs.values():

@@ -19,6 +19,7 @@ from parsync.runtime.live.steps import (
     StepDeduplicator,
     Unavailable,
 )
+from tests.fixtures.steps_at_once import step
 
 
 class Cell:
@@ -61,16 +62,16 @@ def test_steps_happen_once_and_in_order_over_a_line_that_loses_calls_and_replies
 
     client = StepClient(CORE, host=0, epoch=1, call=call, pause_s=0.0)
     for number in range(100):
-        assert client.step([(MASTER, SampleDue(number))]) == [(0, SampleDue(number + 1))]
+        assert step(client, [(MASTER, SampleDue(number))]) == [(0, SampleDue(number + 1))]
     assert cell.phases == list(range(100))
     assert client.repeats > 0
 
 
 def test_a_late_step_of_an_earlier_epoch_is_ignored() -> None:
     cell = Cell()
-    StepClient(CORE, 0, 1, cell.step).step([(MASTER, SampleDue(1))])
+    step(StepClient(CORE, 0, 1, cell.step), [(MASTER, SampleDue(1))])
     late = Step(0, 1, 2, ((MASTER, SampleDue(2)),)).to_bytes(CORE)
-    StepClient(CORE, 0, 7, cell.step).step([(MASTER, SampleDue(3))])
+    step(StepClient(CORE, 0, 7, cell.step), [(MASTER, SampleDue(3))])
     assert cell.step(late) == STALE
     assert cell.phases == [1, 3]
 
@@ -89,8 +90,8 @@ def test_a_new_epoch_is_noticed_once() -> None:
 
 def test_hosts_do_not_share_numbers() -> None:
     cell = Cell()
-    StepClient(CORE, 0, 1, cell.step).step([(MASTER, SampleDue(1))])
-    StepClient(CORE, 1, 1, cell.step).step([(MASTER, SampleDue(2))])
+    step(StepClient(CORE, 0, 1, cell.step), [(MASTER, SampleDue(1))])
+    step(StepClient(CORE, 1, 1, cell.step), [(MASTER, SampleDue(2))])
     assert cell.phases == [1, 2]
 
 
@@ -104,13 +105,13 @@ def test_a_cell_that_stays_away_is_given_up() -> None:
         raise Unavailable("gone")
 
     with pytest.raises(ActorLost, match="gone"):
-        StepClient(CORE, 0, 1, call, give_up_s=0.0, pause_s=0.0).step([])
+        step(StepClient(CORE, 0, 1, call, give_up_s=0.0, pause_s=0.0), [])
 
 
 def test_a_superseded_host_learns_so() -> None:
     cell = Cell()
     old = StepClient(CORE, 0, 1, cell.step)
-    old.step([])
-    StepClient(CORE, 0, 2, cell.step).step([])
+    step(old, [])
+    step(StepClient(CORE, 0, 2, cell.step), [])
     with pytest.raises(Replaced, match="later epoch"):
-        old.step([])
+        step(old, [])

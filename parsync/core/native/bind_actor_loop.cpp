@@ -2,10 +2,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 
-#include <unordered_set>
-
 #include "actor_loop.hpp"
 #include "bound_event.hpp"
+#include "bound_loop.hpp"
 
 namespace nb = nanobind;
 using agora::ActorLoop;
@@ -49,15 +48,14 @@ void bind_actor_loop(nb::module_& module) {
       .def_prop_ro("tasks", &StepWaits::tasks)
       .def_prop_ro("submission_us", &StepWaits::submission_us)
       .def_prop_ro("claim_us", &StepWaits::claim_us);
-  nb::class_<ActorLoop>(module, "ActorLoop",
-                        "The participants of one actor of a live run; see actor_loop.hpp.")
-      .def(
+  nb::class_<ActorLoop> loop(module, "ActorLoop",
+                             "The participants of one actor of a live run; see actor_loop.hpp.");
+  agora::bind_loop(loop);
+  loop.def(
           "__init__",
           [](ActorLoop* self, const nb::dict& participants, nb::handle addresses,
              int64_t lateness_us) {
-            std::unordered_set<int64_t> known;
-            for (nb::handle address : nb::iter(addresses)) known.insert(nb::cast<int64_t>(address));
-            new (self) ActorLoop(participants, std::move(known), lateness_us);
+            new (self) ActorLoop(participants, agora::addresses_from(addresses), lateness_us);
           },
           nb::arg("participants"), nb::arg("addresses"), nb::arg("lateness_us"))
       .def(
@@ -66,18 +64,6 @@ void bind_actor_loop(nb::module_& module) {
             self.deliver(address, agora::event_from(event));
           },
           nb::arg("address"), nb::arg("event"))
-      .def(
-          "send",
-          [](ActorLoop& self, int64_t to, nb::handle event, int64_t sender) {
-            self.send(to, agora::event_from(event), sender);
-          },
-          nb::arg("to"), nb::arg("event"), nb::arg("sender"))
-      .def(
-          "set_timer",
-          [](ActorLoop& self, int64_t at_us, nb::handle event, int64_t address) {
-            self.set_timer(at_us, agora::event_from(event), address);
-          },
-          nb::arg("at_us"), nb::arg("event"), nb::arg("address"))
       .def(
           "add_decision",
           [](ActorLoop& self, int64_t due_us, int64_t address, nb::handle event, int64_t took_us,
@@ -100,9 +86,5 @@ void bind_actor_loop(nb::module_& module) {
       .def_prop_ro("next_due_us", &ActorLoop::next_due_us)
       .def_prop_ro("unhandled", &ActorLoop::unhandled)
       .def_prop_ro("has_outgoing", &ActorLoop::has_outgoing)
-      .def_prop_ro("decision_start_us", &ActorLoop::decision_start_us)
-      .def_prop_ro("address", &ActorLoop::address)
-      .def_prop_ro("event", [](const ActorLoop& self) {
-        return self.event() ? agora::face_of(self.event()) : nb::none();
-      });
+      .def_prop_ro("decision_start_us", &ActorLoop::decision_start_us);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bound_event.hpp"
+#include "bound_loop.hpp"
 #include "cell_loop.hpp"
 
 namespace nb = nanobind;
@@ -34,13 +35,13 @@ void restore_timers(CellLoop& self, const nb::tuple& state) {
 }  // namespace
 
 void bind_cell_loop(nb::module_& module) {
-  nb::class_<CellLoop>(module, "CellLoop", "The participants beside the cell; see cell_loop.hpp.")
-      .def(
+  nb::class_<CellLoop> loop(module, "CellLoop",
+                            "The participants beside the cell; see cell_loop.hpp.");
+  agora::bind_loop(loop);
+  loop.def(
           "__init__",
           [](CellLoop* self, const nb::dict& participants, nb::handle addresses) {
-            std::unordered_set<int64_t> known;
-            for (nb::handle address : nb::iter(addresses)) known.insert(nb::cast<int64_t>(address));
-            new (self) CellLoop(participants, std::move(known));
+            new (self) CellLoop(participants, agora::addresses_from(addresses));
           },
           nb::arg("participants"), nb::arg("addresses"))
       .def("replace", &CellLoop::replace, nb::arg("participants"))
@@ -65,23 +66,7 @@ void bind_cell_loop(nb::module_& module) {
           nb::arg("messages"), nb::arg("at_us"), nb::arg("rest"), nb::arg("outgoing"),
           nb::arg("unknown"), nb::arg("digest").none(), nb::arg("on_placed").none(),
           nb::arg("on_handled").none())
-      .def(
-          "send",
-          [](CellLoop& self, int64_t to, nb::handle event, int64_t sender) {
-            self.send(to, agora::event_from(event), sender);
-          },
-          nb::arg("to"), nb::arg("event"), nb::arg("sender"))
-      .def(
-          "set_timer",
-          [](CellLoop& self, int64_t at_us, nb::handle event, int64_t address) {
-            self.set_timer(at_us, agora::event_from(event), address);
-          },
-          nb::arg("at_us"), nb::arg("event"), nb::arg("address"))
       .def("timers", &timers)
       .def("restore_timers", &restore_timers, nb::arg("state"))
-      .def_prop_rw("now_us", &CellLoop::now_us, &CellLoop::set_now_us)
-      .def_prop_ro("address", &CellLoop::address)
-      .def_prop_ro("event", [](const CellLoop& self) {
-        return self.event() ? agora::face_of(self.event()) : nb::none();
-      });
+      .def_prop_rw("now_us", &CellLoop::now_us, &CellLoop::set_now_us);
 }

@@ -54,7 +54,7 @@ class BackgroundSteps:
 
     def last(self, messages: Iterable[tuple[int, Event]], give_up_s: float) -> Messages:
         """Wait for the step under way, if there is one, and for one more. Returns what both
-        brought. Errors as StepClient.step.
+        brought. Errors as StepClient's carry_out() and messages().
 
         Args:
             messages: Those of the last step.

@@ -103,7 +103,7 @@ class Steps(Protocol):
 
     def received(self) -> list[tuple[int, Event]] | None:
         """What the step under way brought; None while it has no answer. Errors as
-        StepClient.step."""
+        StepClient's carry_out() and messages()."""
         ...
 
 
@@ -146,18 +146,6 @@ class StepClient:
         self._begun = 0.0  # the last step
         self._repeats_before = 0
 
-    def step(self, messages: Iterable[tuple[int, Event]]) -> list[tuple[int, Event]]:
-        """Hand messages to the cell, and wait for its answer.
-
-        Returns:
-            The (address, event) pairs that the cell has for this host.
-
-        Raises:
-            ActorLost: The cell stays away for give_up_s.
-            Replaced: The cell knows a later epoch of this host.
-        """
-        return self.messages(self.carry_out(self.request(messages)))
-
     def request(self, messages: Iterable[tuple[int, Event]]) -> bytes:
         """Begin a step that hands these messages to the cell. Returns its bytes."""
         self.number += 1
@@ -170,7 +158,11 @@ class StepClient:
         self.repeats += 1
 
     def carry_out(self, request: bytes) -> bytes:
-        """The cell's reply to the step begun last. Raises ActorLost as step()."""
+        """The cell's reply to the step begun last.
+
+        Raises:
+            ActorLost: The cell stays away for give_up_s.
+        """
         while True:
             try:
                 return self._call(request)
@@ -183,7 +175,14 @@ class StepClient:
                 time.sleep(self._pause_s)
 
     def messages(self, reply: bytes) -> list[tuple[int, Event]]:
-        """What the reply to the step begun last brings. Returns and raises Replaced as step()."""
+        """What the reply to the step begun last brings.
+
+        Returns:
+            The (address, event) pairs that the cell has for this host.
+
+        Raises:
+            Replaced: The cell knows a later epoch of this host.
+        """
         if self.repeats == self._repeats_before:
             self.round_trip_us.append(int((time.monotonic() - self._begun) * 1e6))
         if reply == STALE:

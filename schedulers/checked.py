@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from schedulers import _native
 from schedulers.capability import Capability
 from schedulers.constraints import PlacementConstraints
-from schedulers.greedy.base import GreedyScheduler, NativePlanner
+from schedulers.greedy.scheduler import GreedyScheduler, NativePlanner
 from schedulers.interface import (
     ClaimedPlan,
     ClaimingScheduler,

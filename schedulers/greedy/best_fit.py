@@ -3,7 +3,7 @@ machine; ties to the lowest row."""
 
 from __future__ import annotations
 
-from schedulers.greedy.base import PlacementKind
-from schedulers.greedy.spec import greedy_spec
+from schedulers.greedy.kinds import greedy_spec
+from schedulers.greedy.scheduler import PlacementKind
 
 SPEC = greedy_spec("best_fit", PlacementKind.BEST_FIT)

@@ -7,7 +7,7 @@ the same rows.
 
 from __future__ import annotations
 
-from schedulers.greedy.base import PlacementKind
-from schedulers.greedy.spec import greedy_spec
+from schedulers.greedy.kinds import greedy_spec
+from schedulers.greedy.scheduler import PlacementKind
 
 SPEC = greedy_spec("load_spreading", PlacementKind.LOAD_SPREADING)

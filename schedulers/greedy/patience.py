@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from schedulers import _native
 from schedulers.decision_time import PS_PER_OPERATION
-from schedulers.greedy.base import GreedyScheduler
 from schedulers.greedy.price_patience import PatienceByPrice
+from schedulers.greedy.scheduler import GreedyScheduler
 from schedulers.interface import (
     ChangeKind,
     PendingReason,

@@ -4,7 +4,7 @@ machines a task gets the one with the most room, as of load_spreading."""
 
 from __future__ import annotations
 
-from schedulers.greedy.base import PlacementKind
-from schedulers.greedy.spec import greedy_spec
+from schedulers.greedy.kinds import greedy_spec
+from schedulers.greedy.scheduler import PlacementKind
 
 SPEC = greedy_spec("preferred_first", PlacementKind.LOAD_SPREADING, preferred_first=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedulers.greedy.base import PlacementKind
-from schedulers.greedy.spec import greedy_spec
+from schedulers.greedy.kinds import greedy_spec
+from schedulers.greedy.scheduler import PlacementKind
 
 SPEC = greedy_spec("random", PlacementKind.RANDOM)

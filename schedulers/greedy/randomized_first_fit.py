@@ -7,7 +7,7 @@ an Omega job are.
 
 from __future__ import annotations
 
-from schedulers.greedy.base import PlacementKind
-from schedulers.greedy.spec import greedy_spec
+from schedulers.greedy.kinds import greedy_spec
+from schedulers.greedy.scheduler import PlacementKind
 
 SPEC = greedy_spec("randomized_first_fit", PlacementKind.RANDOMIZED_FIRST_FIT)

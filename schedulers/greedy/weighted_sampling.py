@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pydantic import field_validator
 
-from schedulers.greedy.base import GreedyOptions, PlacementKind
-from schedulers.greedy.spec import greedy_spec
+from schedulers.greedy.kinds import greedy_spec
+from schedulers.greedy.scheduler import GreedyOptions, PlacementKind
 from schedulers.prices import registry
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from schedulers.capability import Capability
 from schedulers.decision_time import PS_PER_OPERATION
-from schedulers.greedy.base import DECISION, WEIGHTS_PS, GreedyScheduler, PlacementKind
+from schedulers.greedy.scheduler import DECISION, WEIGHTS_PS, GreedyScheduler, PlacementKind
 from schedulers.interface import (
     NONE,
     ChangeKind,

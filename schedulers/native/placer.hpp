@@ -99,7 +99,7 @@ enum class PlacementKind : int {
   LoadSpreading = 4,
   WeightedSampling = 5
 };
-// By value, as schedulers.greedy.base.PlacementKind names them.
+// By value, as schedulers.greedy.scheduler.PlacementKind names them.
 constexpr std::array kPlacementKindNames{"RANDOM",   "RANDOMIZED_FIRST_FIT", "FIRST_FIT",
                                          "BEST_FIT", "LOAD_SPREADING",       "WEIGHTED_SAMPLING"};
 static_assert(kPlacementKindNames.size() ==

@@ -13,7 +13,7 @@ from parsync.workload.checks import validate
 from schedulers import registry
 from schedulers.capability import Capability
 from schedulers.constraints import PlacementConstraints
-from schedulers.greedy.base import PlacementKind
+from schedulers.greedy.scheduler import PlacementKind
 from schedulers.interface import PartitionRanking, PendingReason, SchedulerEnvironment
 from schedulers.optimum import BestPlacement
 from schedulers.plan_check import PlanCheck

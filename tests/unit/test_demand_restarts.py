@@ -16,7 +16,7 @@ from parsync.protocols.optimistic.shared_demand.ledger import DemandLedger
 from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.live import log_replay
 from parsync.runtime.live.plan import CELL
-from schedulers.greedy.base import GreedyScheduler
+from schedulers.greedy.scheduler import GreedyScheduler
 from schedulers.prices.membership import MembershipPrices
 from tests.fixtures.fake_ray import FakeRay
 from tests.fixtures.hand_driven_run import write_run

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from schedulers.capability import Capability
-from schedulers.greedy.base import DECISION, GreedyOptions, GreedyScheduler, PlacementKind
 from schedulers.greedy.patience import PatientScheduler
 from schedulers.greedy.price_patience import PatienceByPrice
+from schedulers.greedy.scheduler import DECISION, GreedyOptions, GreedyScheduler, PlacementKind
 from schedulers.interface import Scheduler, SchedulerEnvironment
 from schedulers.registry import SchedulerSpec
 

@@ -31,17 +31,17 @@ ENTRY_POINTS = "agora.schedulers"
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
-        "best_fit": "schedulers.greedy.best_fit:SPEC",
-        "first_fit": "schedulers.greedy.first_fit:SPEC",
+        "best_fit": "schedulers.greedy.kinds:BEST_FIT",
+        "first_fit": "schedulers.greedy.kinds:FIRST_FIT",
         "flow_load_spreading": "schedulers.flow.kinds:LOAD_SPREADING",
-        "load_spreading": "schedulers.greedy.load_spreading:SPEC",
+        "load_spreading": "schedulers.greedy.kinds:LOAD_SPREADING",
         "mapreduce": "schedulers.mapreduce.scheduler:SPEC",
         "preempting": "schedulers.greedy.preempting:SPEC",
-        "preferred_first": "schedulers.greedy.preferred_first:SPEC",
+        "preferred_first": "schedulers.greedy.kinds:PREFERRED_FIRST",
         "quincy": "schedulers.flow.kinds:QUINCY",
-        "random": "schedulers.greedy.random:SPEC",
-        "randomized_first_fit": "schedulers.greedy.randomized_first_fit:SPEC",
-        "weighted_sampling": "schedulers.greedy.weighted_sampling:SPEC",
+        "random": "schedulers.greedy.kinds:RANDOM",
+        "randomized_first_fit": "schedulers.greedy.kinds:RANDOMIZED_FIRST_FIT",
+        "weighted_sampling": "schedulers.greedy.kinds:WEIGHTED_SAMPLING",
     }
 )
 # Firmament's evaluation runs Quincy's policy (OSDI 2016, section 7), so the flow scheduler of that

@@ -1,12 +1,15 @@
-"""The registry's line for a greedy kind."""
+"""The table of the greedy kinds: which of the rows that fit a task gets (below, a line each), and
+how their options turn into a scheduler."""
 
 from __future__ import annotations
 
+from pydantic import field_validator
+
 from schedulers.capability import Capability
-from schedulers.greedy.patience import PatientScheduler
-from schedulers.greedy.price_patience import PatienceByPrice
+from schedulers.greedy.patience import PatienceByPrice, PatientScheduler
 from schedulers.greedy.scheduler import DECISION, GreedyOptions, GreedyScheduler, PlacementKind
 from schedulers.interface import Scheduler, SchedulerEnvironment
+from schedulers.prices import registry
 from schedulers.registry import SchedulerSpec
 
 
@@ -52,3 +55,51 @@ def greedy_spec(
         capabilities=frozenset({Capability.PLANS_WHOLE_QUEUE} if preferred_first else ()),
         further_capabilities=further,
     )
+
+
+# Uniformly random among the rows that fit.
+RANDOM = greedy_spec("random", PlacementKind.RANDOM)
+
+# Omega's randomised first fit (Schwarzkopf et al., EuroSys 2013; its simulator's placement loop).
+# Draw among the remaining candidates: a machine that fits is taken and stays a candidate, another
+# is set aside for the rest of the attempt. An attempt is a run of tasks of one request, as the
+# tasks of an Omega job are.
+RANDOMIZED_FIRST_FIT = greedy_spec("randomized_first_fit", PlacementKind.RANDOMIZED_FIRST_FIT)
+
+# The lowest row that fits. Schedulers that share a view all choose the same rows: the extreme of
+# contention.
+FIRST_FIT = greedy_spec("first_fit", PlacementKind.FIRST_FIT)
+
+# The row that fits with the least room left, summed over dimensions as shares of the largest
+# machine; ties to the lowest row.
+BEST_FIT = greedy_spec("best_fit", PlacementKind.BEST_FIT)
+
+# The row that fits with the most room, summed over dimensions as shares of the largest machine:
+# also among preferred machines of equal cost, where the other kinds draw. Ties are broken at
+# random, anew in each plan, so that schedulers that share a view do not all choose the same rows.
+LOAD_SPREADING = greedy_spec("load_spreading", PlacementKind.LOAD_SPREADING)
+
+# Preferred machines first, over the whole queue: in each round every task that can have one of its
+# preferred machines gets one, in the order of the queue. Then the others get any. Of equally good
+# machines a task gets the one with the most room, as of load_spreading.
+PREFERRED_FIRST = greedy_spec("preferred_first", PlacementKind.LOAD_SPREADING, preferred_first=True)
+
+
+class WeightedSamplingOptions(GreedyOptions):
+    """Options as of the other kinds, but without prices: the slot score alone decides."""
+
+    @field_validator("prices", mode="before")
+    @classmethod
+    def _knows_none(cls, kind: object) -> object:
+        if kind != registry.NONE:
+            raise ValueError(
+                f"expected {registry.NONE!r}, got {kind!r}: weighted_sampling draws by slot score"
+            )
+        return kind
+
+
+# Each row that fits with probability proportional to its slot score: exact weighted sampling
+# without replacement (ParSync section 4.3).
+WEIGHTED_SAMPLING = greedy_spec(
+    "weighted_sampling", PlacementKind.WEIGHTED_SAMPLING, options=WeightedSamplingOptions
+)

@@ -67,7 +67,7 @@ def test_a_package_in_the_working_directory(tmp_path, monkeypatch):
 
 
 def test_a_kind_that_is_known_already():
-    with registered(["schedulers.greedy.first_fit:SPEC"]) as kinds:
+    with registered(["schedulers.greedy.kinds:FIRST_FIT"]) as kinds:
         assert kinds == ("first_fit",)
 
 

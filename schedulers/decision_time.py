@@ -126,7 +126,7 @@ class Counted:
 
     The kinds of this repository weight what they count, so that an operation takes about 100 ns
     whatever it consists of: 100 stands for the machine of the calibration, 200 for one half as
-    fast. (flow/work.py and greedy/scheduler.py have the weights,
+    fast. (flow/scheduler.py and greedy/scheduler.py have the weights,
     tests/benchmarks/calibrate_*_work.py the calibration.)
 
     Raises:

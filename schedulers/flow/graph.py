@@ -18,13 +18,18 @@ from numpy.typing import NDArray
 
 from flowsolver import Certificate, Stats, Status
 from flowsolver.solution import describe_cut
-from schedulers.flow.aggregators import Aggregators
+from schedulers.flow.aggregators import Aggregators, JobAggregators, PatienceArcs
 from schedulers.flow.extraction import flow_placements
-from schedulers.flow.job_aggregators import JobAggregators
 from schedulers.flow.machine_arcs import MachineArcs
-from schedulers.flow.patience_arcs import PatienceArcs
-from schedulers.flow.policies.policy import MachineLoad, Policy, TaskArcs
-from schedulers.flow.policy_checks import as_int64, check_costs, check_heads, check_rows
+from schedulers.flow.policies.policy import (
+    MachineLoad,
+    Policy,
+    TaskArcs,
+    as_int64,
+    check_costs,
+    check_heads,
+    check_rows,
+)
 from schedulers.flow.slot_pricing import SlotPricing, SlotState
 from schedulers.flow.solver_graph import JoiningTasks, SolverGraph
 from schedulers.flow.task_table import TaskNodeState, TaskState, TaskTable

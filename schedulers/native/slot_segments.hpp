@@ -1,4 +1,4 @@
-// The arcs on which placements pay for the slots of machines (schedulers/flow/slot_arcs.py).
+// The arcs on which placements pay for the slots of machines (schedulers/flow/machine_arcs.py).
 //
 // The prices of a machine's slots never fall with the number that are busy. Free slots of equal
 // price share an arc, a segment. Segments take a machine's arcs in order, the dearest first: when

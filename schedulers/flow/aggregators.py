@@ -1,7 +1,6 @@
-"""The aggregators of the flow graph, and the arcs out of them.
-
-An aggregator comes into being when the first arc leads to it, and stays.
-"""
+"""The nodes that tasks share on their way: the aggregators of the policy, with the arcs out of
+them; the unscheduled aggregator U_j of each job, through which its tasks that stay waiting flow;
+and the patience node W, where tasks wait for a place that they prefer."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ class InnerArcs(NamedTuple):
 
 
 class Aggregators:
-    """The aggregators of one graph.
+    """The aggregators of a policy. One comes into being when the first arc leads to it, and stays.
 
     Attributes:
         node: int64[A], the node of each aggregator, or NO_NODE.
@@ -221,14 +220,10 @@ class Aggregators:
         )
 
 
-# @@ schedulers/flow/aggregators.py
-# The unscheduled aggregators U_j of the flow graph: what a job's tasks that stay waiting flow
-# through, and where the waiting price sits.
-
-
 class JobAggregators:
-    """One node and one arc to the sink for each job with tasks in the graph. The task table keeps
-    them (native/unscheduled_aggregators.hpp)."""
+    """The unscheduled aggregators U_j: one node, and one arc to the sink with the waiting price,
+    for each job with tasks in the graph. The task table keeps them
+    (native/unscheduled_aggregators.hpp)."""
 
     def __init__(self, graph: SolverGraph, sink: int, wait_price: TimePrice) -> None:
         self._graph = graph
@@ -271,18 +266,15 @@ class JobAggregators:
         self._graph.altered += len(arc)
 
 
-# @@ schedulers/flow/aggregators.py
-# The patience node W of the flow graph: tasks with patience wait there for a place that they
-# prefer, for less than any other place costs.
-#
-# The price of waiting there rises for all tasks alike, so it sits on the one arc W -> sink.
-
-
 class PatienceArcs:
-    """The arcs of waiting tasks to W."""
+    """The arcs to the patience node W: tasks with patience wait there for a place that they prefer,
+    for less than any other place costs.
 
-    def __init__(self, arcs: SolverGraph, sink: int, policy: Policy) -> None:
-        self._arcs = arcs
+    The price of waiting there rises for all tasks alike, so it sits on the one arc W -> sink.
+    """
+
+    def __init__(self, graph: SolverGraph, sink: int, policy: Policy) -> None:
+        self._graph = graph
         self._sink = sink
         self._policy = policy
         # W and its arc to the sink, from the first task with patience on
@@ -317,24 +309,26 @@ class PatienceArcs:
         """Close the arcs of tasks that run now, and of those whose patience is over."""
         arc = table.end_patience(started, now_us)
         if len(arc):
-            self._arcs.solver.set_capacity(arc, np.zeros(len(arc), np.int64))
-            self._arcs.altered += len(arc)
+            self._graph.solver.set_capacity(arc, np.zeros(len(arc), np.int64))
+            self._graph.altered += len(arc)
 
     def _add(self, table: TaskTable, row: Int64, cost: Int64, now_us: int) -> Int64:
         """Arcs of these costs to W, and W with the first."""
         price = self._policy.patience_price
         quantum = now_us // price.quantum_us
         if len(self._node) == 0:
-            self._node = self._arcs.add_nodes(1)
+            self._node = self._graph.add_nodes(1)
             unbounded, zero = np.array([UNBOUNDED]), np.zeros(1, np.int64)
-            self._to_sink = self._arcs.add_arcs(self._node, np.array([self._sink]), unbounded, zero)
+            self._to_sink = self._graph.add_arcs(
+                self._node, np.array([self._sink]), unbounded, zero
+            )
             self._first_quantum = quantum
         risen = price.cost * (quantum - self._first_quantum)
         if quantum != self._quantum:
             self._quantum = quantum
-            self._arcs.solver.set_cost(self._to_sink, np.array([risen]))
-            self._arcs.altered += 1
+            self._graph.solver.set_cost(self._to_sink, np.array([risen]))
+            self._graph.altered += 1
         check_costs(self._policy, cost, "out of a task")
         head = np.full(len(row), UNSCHEDULED)
         node = np.repeat(self._node, len(row))
-        return self._arcs.add_task_arcs(row, table.node[row], head, node, cost - risen)
+        return self._graph.add_task_arcs(row, table.node[row], head, node, cost - risen)

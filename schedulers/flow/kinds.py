@@ -15,7 +15,7 @@ from schedulers.interface import SchedulerEnvironment
 from schedulers.registry import SchedulerSpec
 
 # The scheduler counts its work weighted, in units of 100 ns on the machine of the calibration
-# (work.py): 200 stands for a machine half as fast.
+# (scheduler.RoundWork): 200 stands for a machine half as fast.
 DECISION = Counted(ns_per_operation=100)
 # A round re-optimises the graph of all tasks, waiting and running: it needs to know what became of
 # each, takes long, and how long cannot be told before.

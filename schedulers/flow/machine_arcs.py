@@ -1,8 +1,8 @@
 """The machines' nodes of the flow graph, and the arcs from them to the sink.
 
 Without slot prices each machine has one arc to the sink, of cost 0. Slot prices put priced arcs
-(slot_arcs.py) on the way into the machine, for all placements or for those elsewhere. A running
-task enters behind them, as it pays for no slot:
+(SlotArcs) on the way into the machine, for all placements or for those elsewhere. A running task
+enters behind them, as it pays for no slot:
 
     all placements            placement ---------> M ==price==> sink
     all, under preemption     placement -> E ==price==> M --0--> sink,  running -> M
@@ -11,6 +11,10 @@ task enters behind them, as it pays for no slot:
 
 Where a machine has only one arc for placements elsewhere (Policy.one_arc_elsewhere), the priced
 arcs take the place of that arc, and no nodes E are needed.
+
+A machine's n-th placement of a round pays the price of its n-th free slot. Prices never fall from
+one slot to the next, so this cost is convex, and an arc per slot expresses it exactly. Slots of
+equal price share an arc, a **segment** (native/slot_segments.hpp).
 """
 
 from __future__ import annotations
@@ -19,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedulers import _native
-from schedulers.flow.arrays import differing
 from schedulers.flow.extraction import NO_SLOT_PRICES, PricedSlots
 from schedulers.flow.policies.policy import MAX_COST, MachineLoad, PolicyError
 from schedulers.flow.slot_pricing import SlotPricing, SlotState
@@ -104,7 +107,7 @@ class MachineArcs:
 
     def set_load(self, load: MachineLoad, slots: SlotState | None) -> Int64:
         """Set capacities and slot prices, and return the machines whose room changed."""
-        machine = differing(load.room, self.room)
+        machine: Int64 = _native.differing(load.room, self.room)
         if self.slots is not None and slots is not None:
             self.slots.update(load, slots, machine)
         if len(machine):
@@ -134,14 +137,6 @@ class MachineArcs:
                 # Of two full arcs in a row either may bear the worth of both.
                 machine = np.maximum(machine, potential[self.node])
         return machine, int(potential[self._sink])
-
-
-# @@ schedulers/flow/machine_arcs.py
-# The arcs on which placements pay for the slots of machines.
-#
-# A machine's n-th placement of a round pays the price of its n-th free slot. Prices never fall from
-# one slot to the next, so this cost is convex, and an arc per slot expresses it exactly. Slots of
-# equal price share an arc, a **segment** (native/slot_segments.hpp).
 
 
 class SegmentArcs:

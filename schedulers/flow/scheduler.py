@@ -209,10 +209,17 @@ class FlowScheduler:
     def _count(self, certificate: Certificate, figures: dict[str, int]) -> RoundWork:
         graph, solve, machines = self.graph, self.graph.work, self._cell.machines
         size = graph.size
-        removed = self._size + graph.added - size
+        removed = self._size + graph.arcs.added - size
         self._size = size
         certified = certificate.arcs_checked
-        touched = graph.added + removed + graph.altered + solve.settled + solve.repaired + certified
+        touched = (
+            graph.arcs.added
+            + removed
+            + graph.arcs.altered
+            + solve.settled
+            + solve.repaired
+            + certified
+        )
         return RoundWork(
             rounds=1,
             joining=int(graph.joined > 0),
@@ -220,9 +227,9 @@ class FlowScheduler:
             machines=machines * len(self._cell.dimensions),
             table_rows=self.table.capacity,
             waiting=figures["waiting"],
-            added=graph.added,
+            added=graph.arcs.added,
             removed=removed,
-            altered=graph.altered,
+            altered=graph.arcs.altered,
             scanned=solve.scanned,
             settled=solve.settled,
             augmented=solve.augmentations,
@@ -240,7 +247,7 @@ class FlowScheduler:
         Moves the tasks' states on."""
         table = self.table
         waiting = table.waiting()
-        row, head = self.graph.sent(waiting)
+        row, head = self.graph.arcs.sent(waiting)
         if self._options.preemption:
             machine, migrated, preempted, free = self._move_running(row, head, view, context)
         else:
@@ -290,7 +297,7 @@ class FlowScheduler:
         running = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
         stays = graph.stays(table, running)
         moved, staying = running[~stays], table.machine[running[stays]]
-        moved_to = graph.destination(moved)
+        moved_to = graph.arcs.destination(moved)
         on = moved_to != UNSCHEDULED
         found = graph.placements(
             table,
@@ -406,30 +413,27 @@ class FlowScheduler:
         """Whether the flow leaves these waiting tasks unplaced although any place costs less than
         waiting does, but for the price of its slot: bool[n]."""
         tasks = self.table.batch(row)
-        unplaced = self.graph.destination(row) == UNSCHEDULED
+        unplaced = self.graph.arcs.destination(row) == UNSCHEDULED
         waits: NDArray[np.bool_] = unplaced & (
             self._policy.cost_anywhere(tasks) < self.graph.wait_cost(tasks, now_us)
         )
         return waits
 
 
-# @@ schedulers/flow/scheduler.py
-# The counted work of a round: what its decision time is made of under the Counted clock.
-#
-# Steps differ too much in what they take to be summed as they are (looking at a half-edge takes
-# nanoseconds, bringing an arc in a tenth of a microsecond, an array call on nothing microseconds), so
-# each kind has a weight in picoseconds. The weights were fitted to the processor time of 658 rounds
-# of 20 cells: from 100 to 12,477 machines, half empty to oversubscribed, rounds of everything at
-# once, of 2 to 2,000 changes, of time passing, of lost machines.
-# tests/benchmarks/calibrate_flow_work.py has the rounds, makes the fit again and prints what it
-# leaves.
-
 CACHED_BITS = 16  # graphs of fewer than 2^16 nodes and arcs stay in a processor's own cache
 
 
 @dataclass(frozen=True, slots=True)
 class RoundWork:
-    """Counts of one round.
+    """The counted work of a round: what its decision time is made of under the Counted clock.
+
+    Steps differ too much in what they take to be summed as they are (looking at a half-edge takes
+    nanoseconds, bringing an arc in a tenth of a microsecond, an array call on nothing
+    microseconds), so each kind has a weight in picoseconds. The weights were fitted to the
+    processor time of 658 rounds of 20 cells: from 100 to 12,477 machines, half empty to
+    oversubscribed, rounds of everything at once, of 2 to 2,000 changes, of time passing, of lost
+    machines. tests/benchmarks/calibrate_flow_work.py has the rounds, makes the fit again and prints
+    what it leaves.
 
     Attributes:
         rounds: 1.

@@ -108,12 +108,9 @@ class SlotPricing:
         return price >> too_high.bit_length() if too_high else price
 
 
-# @@ schedulers/flow/slot_pricing.py
-# A policy whose costs are multiplied, which leaves room for slot prices below one unit of cost.
-
-
 class Scaled(Policy):
-    """Another policy with all its costs and prices of time multiplied by `scale`."""
+    """Another policy with all its costs and prices of time multiplied by `scale`, which leaves room
+    for slot prices below one unit of cost."""
 
     def __init__(self, policy: Policy, scale: int) -> None:
         self._policy = policy

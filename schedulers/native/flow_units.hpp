@@ -1,5 +1,5 @@
 // Units of a flow (schedulers/units.py), and array idioms of the flow scheduler that numpy takes
-// several passes for (schedulers/flow/arrays.py, aggregators.py).
+// several passes for (schedulers/flow).
 #pragma once
 
 #include <cstdint>

@@ -13,6 +13,9 @@ machines:
 With slot prices, the way into a machine gets arcs with the prices of its next slots
 (machine_arcs.py). A policy's own costs never change with them.
 
+Below the contract stand its checks: what a policy may not ask of the graph is arcs to nowhere,
+aggregators in a cycle, and costs beyond the solver's arithmetic.
+
 The optimal flow takes each task along a path to the sink. The path says where the task is placed,
 or that it waits; the sum of its costs is what that costs.
 """
@@ -30,6 +33,7 @@ from schedulers import _native
 from shared_state.tasks import Int64, TaskBatch
 
 UNBOUNDED = 1 << 30  # a capacity no round reaches
+MAX_COST = 1 << 40  # of one arc; keeps every path of a large graph within the solver's arithmetic
 UNKNOWN_COST = np.iinfo(np.int64).max
 
 
@@ -221,13 +225,6 @@ class Policy(ABC):
         costs less than nothing.
         """
         return np.zeros(len(tasks), np.int64)
-
-
-# @@ schedulers/flow/policies/policy.py
-# What a policy may not ask of the flow graph: arcs to nowhere, aggregators in a cycle, and costs
-# beyond the solver's arithmetic.
-
-MAX_COST = 1 << 40  # of one arc; keeps every path of a large graph within the solver's arithmetic
 
 
 def as_int64(policy: Policy, column: NDArray[Any], which: str) -> Int64:

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices.interface import DemandCounts, SlotPrices
-from schedulers.prices.price_check import CheckedEstimator, CheckedLearner, checked
+from schedulers.prices.options import CheckedEstimator, CheckedLearner, checked
 from schedulers.prices.registry import SlotPriceSpec
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError

@@ -28,8 +28,8 @@ from schedulers.interface import ContractBroken, SchedulerEnvironment
 from schedulers.prices import registry
 from schedulers.prices.conformance import NonConformance, check_estimator
 from schedulers.prices.interface import DemandCounts
-from schedulers.prices.membership import MembershipPrices
-from schedulers.prices.offered_demand import KEEP_ALL, kept_on_average
+from schedulers.prices.kinds import MembershipPrices
+from schedulers.prices.periodic import KEEP_ALL, kept_on_average
 from schedulers.prices.registry import SlotPriceSpec
 from shared_state.errors import AgoraError
 from shared_state.packing import pack_columns

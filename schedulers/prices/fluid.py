@@ -29,16 +29,16 @@ The dual value of a machine's constraint is its slot price: by how much the obje
 for each slot more.
 
 Where preferred machines cost the same, all other places cost the same and all sets have the same
-durations, the problem is a maximum flow, and it is solved in integers (fluid_flow.py). Otherwise it
-is a linear program for HiGHS (fluid_program.py). Both take machines of equal lists as one
-(fluid_classes.py).
+durations, the problem is a maximum flow, and it is solved in integers (preferred_flow). Otherwise
+it is a linear program for HiGHS (cheapest_plan). Both take machines of equal lists as one
+(FluidClasses).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,11 @@ from scipy.sparse import coo_array
 from flowsolver import FlowNetwork, Status, solve
 from shared_state.tasks import Int32, Int64, PreferenceCatalog
 
+Float64 = NDArray[np.float64]
+UInt64 = NDArray[np.uint64]
+
 US_PER_S = 1e6
+_US = 1e-6  # in seconds
 _TOLERANCE = 1e-9  # of the cell's slots
 
 
@@ -199,36 +203,8 @@ def random_share(problem: FluidProblem) -> float | None:
     return float(problem.rate_per_s @ listed) / (asked * total)
 
 
-# @@ schedulers/prices/fluid.py
-# A fluid problem made small: machines that the same sets list at the same costs are one class, and
-# sets with the same lists and run times are one set.
-#
-# Both are exact: a plan of the small problem can be spread over the machines of a class in proportion
-# to their slots, and over the sets in proportion to their rates, and the other way round.
-
-Float64 = NDArray[np.float64]
-UInt64 = NDArray[np.uint64]
-
-NO_CLASS = -1
-NO_RACK = -1
-_SEEDS = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03)
-
-
-class Problem(Protocol):
-    """What a fluid problem has (fluid.FluidProblem)."""
-
-    @property
-    def catalog(self) -> PreferenceCatalog: ...
-    @property
-    def rack(self) -> Int32: ...
-    @property
-    def slots(self) -> Float64: ...
-    @property
-    def rate_per_s(self) -> Float64: ...
-    @property
-    def preferred_us(self) -> Float64: ...
-    @property
-    def elsewhere_us(self) -> Float64: ...
+NO_CLASS = NO_RACK = -1
+_SEEDS = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03)  # of signatures
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -253,7 +229,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FluidClasses:
-    """The small problem, with S sets and C classes of machines.
+    """A fluid problem made small, with S sets and C classes of machines: machines that the same
+    sets list at the same costs are one class, and sets with the same lists and run times are one
+    set.
+
+    Both are exact: a plan of the small problem can be spread over the machines of a class in
+    proportion to their slots, and over the sets in proportion to their rates, and the other way
+    round.
 
     An entry is a pair of a set and a class, or of a set and a rack, that it lists.
 
@@ -308,7 +290,7 @@ class FluidClasses:
         return price
 
 
-def compress(problem: Problem, by_cost: bool) -> FluidClasses:
+def compress(problem: FluidProblem, by_cost: bool) -> FluidClasses:
     """Make a problem small.
 
     Args:
@@ -466,18 +448,6 @@ def _distinct(left: Int64, right: Int64) -> Int64:
     return rows
 
 
-# @@ schedulers/prices/fluid.py
-# The fluid problem as a maximum flow: as many tasks as possible on preferred machines.
-#
-# It applies where a preferred place saves the same for all tasks, and all sets have the same run
-# times. A plan with the most tasks on preferred machines is then also the cheapest, and the one that
-# holds the fewest slots, so the cell can do the work if it can with this plan.
-#
-# Flow goes from sets to the classes of machines that they list, in integer parts of a slot. A unit
-# that finds no preferred machine costs 1, so the least cost is what the maximum flow leaves over, and
-# the potentials are a minimum cut: a slot of a class is worth what it saves, or nothing.
-
-_US = 1e-6
 _PARTS = 1 << 20  # of a slot, one unit of flow
 _LARGEST = 1 << 58  # of all supplies together
 _MOST_STEPS = 100
@@ -501,7 +471,16 @@ class _Flow:
 
 
 def preferred_flow(classes: FluidClasses, saving: float) -> Plan:
-    """The plan with the most tasks on preferred machines.
+    """The plan with the most tasks on preferred machines, as a maximum flow.
+
+    It applies where a preferred place saves the same for all tasks, and all sets have the same run
+    times. Such a plan is then also the cheapest, and the one that holds the fewest slots, so the
+    cell can do the work if it can with this plan.
+
+    Flow goes from sets to the classes of machines that they list, in integer parts of a slot. A
+    unit that finds no preferred machine costs 1, so the least cost is what the maximum flow leaves
+    over, and the potentials are a minimum cut: a slot of a class is worth what it saves, or
+    nothing.
 
     Args:
         classes: The small problem; all sets that list machines have the same run times.
@@ -582,14 +561,6 @@ def _busy_slots(classes: FluidClasses, rate_per_s: Float64, preferred_per_s: Flo
     return float(preferred_per_s @ classes.preferred_us + left @ classes.elsewhere_us) * _US
 
 
-# @@ schedulers/prices/fluid.py
-# The fluid problem as a linear program, solved by HiGHS.
-#
-# Variables are the parts of each set's tasks that get each place: classes of machines that the set
-# lists, racks that it lists, and elsewhere. Rows are divided by their capacities and costs by their
-# mean, so that HiGHS's absolute tolerances mean the same for small and large cells.
-
-_US = 1e-6
 _INFEASIBLE = 2  # of scipy's statuses
 MOST_COLUMNS = 2_000_000  # some minutes of work
 # Beyond, interior points are faster (ParSync's cell with racks: 50 s instead of minutes). They are
@@ -599,8 +570,13 @@ _MOST_S = 60.0  # of one program
 
 
 class _Program:
-    """The columns and rows of a small problem. Columns: its entries, its rack entries, and one for
-    each set's tasks elsewhere. Rows with capacities: its classes, its racks, and the cell."""
+    """A small problem as a linear program, for HiGHS.
+
+    Variables are the parts of each set's tasks that get each place, so the columns are its entries,
+    its rack entries, and one for each set's tasks elsewhere. Rows with capacities are its classes,
+    its racks, and the cell. Rows are divided by their capacities and costs by their mean, so that
+    HiGHS's absolute tolerances mean the same for small and large cells.
+    """
 
     def __init__(self, classes: FluidClasses, capacity: float) -> None:
         self.classes = classes

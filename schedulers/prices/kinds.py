@@ -1,4 +1,5 @@
-"""KINDS"""
+"""The kinds of slot prices of this repository: membership, occupancy, demand, implied, fluid and
+potentials, each a class and its line for the registry."""
 
 from __future__ import annotations
 
@@ -29,39 +30,13 @@ from shared_state.random import Stream, hash64, stream_key
 from shared_state.tasks import Int32, Int64, PreferenceCatalog
 from shared_state.view import ClusterView
 
-LOAD_BITS = 20  # of loads
-SHARE_BITS = 30
-DEMAND_MACHINE_PS = 40_000  # counted work per machine, in picoseconds
-
-
-class DemandPrices(PeriodicEstimator):
-    """The tasks that list a machine want nu of its C slots (OfferedDemand.load). The price is
-    nu / (nu + C) x the gain of these tasks over any other machine, whatever is busy."""
-
-    def __init__(self, options: DemandOptions, environment: SchedulerEnvironment) -> None:
-        super().__init__(environment, options.update_us, options.forget_us, pools=options.pool)
-
-    def renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
-        gain = self.demand.gain()
-        load = self.demand.load(self.slots.busy(view)) >> 32 - LOAD_BITS
-        wanted = load + (self.slots.slots << LOAD_BITS)
-        scale = 1 + (wanted >> 31)  # keeps what follows within 63 bits
-        share = (load // scale << SHARE_BITS) // np.maximum(wanted // scale, 1)
-        price = gain * share + (1 << SHARE_BITS - 1) >> SHARE_BITS
-        renewal = hold_small_moves(current, price[:, None], gain)
-        return Renewal(renewal.price, renewal.work_ps + DEMAND_MACHINE_PS * len(price))
-
-
-DEMAND = SlotPriceSpec("demand", DemandOptions, DemandPrices, shares_demand=True)
-
-
-# @@ schedulers/prices/kinds.py
-# Membership: a machine is as dear as the number of preference sets that list it.
-
 
 class MembershipPrices(PeriodicEstimator):
-    """Of the sets offered so far, n list a machine and at most N any machine. The price is n / N x
-    the mean gain of a preferred machine over any other, whatever is busy."""
+    """Membership: a machine is as dear as the number of preference sets that list it.
+
+    Of the sets offered so far, n list a machine and at most N any machine. The price is n / N x the
+    mean gain of a preferred machine over any other, whatever is busy.
+    """
 
     def __init__(self, options: UpdateOptions, environment: SchedulerEnvironment) -> None:
         super().__init__(environment, options.update_us)
@@ -75,16 +50,14 @@ class MembershipPrices(PeriodicEstimator):
 MEMBERSHIP = SlotPriceSpec("membership", UpdateOptions, MembershipPrices, shares_demand=True)
 
 
-# @@ schedulers/prices/kinds.py
-# Occupancy: the fuller a machine, the dearer its next slot.
-#
-# Who takes the cheapest slot spreads tasks evenly over machines. The prices know nothing of demand,
-# so what they gain is what spreading alone gains: the control of the other kinds.
-
-
 class OccupancyPrices(PeriodicEstimator):
-    """The next slot of a machine with b of C slots busy has the price b / C x the mean gain of a
-    preferred machine over any other."""
+    """Occupancy: the fuller a machine, the dearer its next slot.
+
+    The next slot of a machine with b of C slots busy has the price b / C x the mean gain of a
+    preferred machine over any other. Who takes the cheapest slot spreads tasks evenly over
+    machines. The prices know nothing of demand, so what they gain is what spreading alone gains:
+    the control of the other kinds.
+    """
 
     def __init__(self, options: UpdateOptions, environment: SchedulerEnvironment) -> None:
         super().__init__(environment, options.update_us)
@@ -103,10 +76,34 @@ class OccupancyPrices(PeriodicEstimator):
 OCCUPANCY = SlotPriceSpec("occupancy", UpdateOptions, OccupancyPrices)
 
 
-# @@ schedulers/prices/kinds.py
-# Implied cost: what a later task loses on average when a slot is taken now.
-#
-# Krishnan and Ott 1986, Kelly 1988; the formula and its fixed point are in native/implied_cost.hpp.
+LOAD_BITS = 20  # of loads
+SHARE_BITS = 30
+DEMAND_MACHINE_PS = 40_000  # counted work per machine, in picoseconds
+
+
+class DemandPrices(PeriodicEstimator):
+    """Demand: a machine is as dear as the tasks that prefer it are many.
+
+    The tasks that list a machine want nu of its C slots (OfferedDemand.load). The price is
+    nu / (nu + C) x the gain of these tasks over any other machine, whatever is busy.
+    """
+
+    def __init__(self, options: DemandOptions, environment: SchedulerEnvironment) -> None:
+        super().__init__(environment, options.update_us, options.forget_us, pools=options.pool)
+
+    def renew(self, view: ClusterView, current: Int64 | None) -> Renewal:
+        gain = self.demand.gain()
+        load = self.demand.load(self.slots.busy(view)) >> 32 - LOAD_BITS
+        wanted = load + (self.slots.slots << LOAD_BITS)
+        scale = 1 + (wanted >> 31)  # keeps what follows within 63 bits
+        share = (load // scale << SHARE_BITS) // np.maximum(wanted // scale, 1)
+        price = gain * share + (1 << SHARE_BITS - 1) >> SHARE_BITS
+        renewal = hold_small_moves(current, price[:, None], gain)
+        return Renewal(renewal.price, renewal.work_ps + DEMAND_MACHINE_PS * len(price))
+
+
+DEMAND = SlotPriceSpec("demand", DemandOptions, DemandPrices, shares_demand=True)
+
 
 # Counted work, in picoseconds: per machine, per price computed and per price copied.
 IMPLIED_MACHINE_PS = 10_000
@@ -115,9 +112,12 @@ COPY_PS = 500
 
 
 class ImpliedPrices(PeriodicEstimator):
-    """The tasks that list a machine want nu of its C slots (OfferedDemand.load). With b slots busy,
+    """Implied cost: what a later task loses on average when a slot is taken now.
+
+    The tasks that list a machine want nu of its C slots (OfferedDemand.load). With b slots busy,
     the price of the next is E(nu, C) / E(nu, b) x the gain of these tasks over any other machine,
-    where E is Erlang's loss formula."""
+    where E is Erlang's loss formula (Krishnan and Ott 1986, Kelly 1988; native/implied_cost.hpp).
+    """
 
     def __init__(self, options: DemandOptions, environment: SchedulerEnvironment) -> None:
         super().__init__(environment, options.update_us, options.forget_us, pools=options.pool)
@@ -150,17 +150,6 @@ class ImpliedPrices(PeriodicEstimator):
 IMPLIED = SlotPriceSpec("implied", DemandOptions, ImpliedPrices, shares_demand=True)
 
 
-# @@ schedulers/prices/kinds.py
-# Fluid: what one more slot would save if the tasks offered were placed all at once.
-#
-# The tasks that hold slots at some time are a sample of the tasks offered: by Little's law as many of
-# each set as its share of these. Placed as cheaply as possible, preferred machines first, one more
-# slot of a machine saves the dual price of its capacity. With rates in place of a sample that is the
-# fluid problem of fluid.py without run times. Its dual prices are all or nothing: a machine is wanted
-# by more than it has room for, or it is not. So each update draws a few samples, and prices are the
-# means of what slots were worth in these: the randomised linear program for bid prices of Talluri and
-# van Ryzin (Transportation Science 33(2), 1999).
-
 MOST_TASKS = 1 << 18  # in a sample
 # Counted work, in picoseconds: per task drawn, per operation of the solver, per machine and sample,
 # and per entry of the catalog that a problem is made of.
@@ -184,8 +173,17 @@ class FluidOptions(ForgettingOptions):
 
 
 class FluidPrices(PeriodicEstimator):
-    """The price of a machine's next slot is the mean of what one more slot saves in samples of the
-    tasks offered, whatever is busy."""
+    """Fluid: what one more slot would save if the tasks offered were placed all at once.
+
+    The tasks that hold slots at some time are a sample of the tasks offered: by Little's law as
+    many of each set as its share of these. Placed as cheaply as possible, preferred machines first,
+    one more slot of a machine saves the dual price of its capacity. With rates in place of a sample
+    that is the fluid problem of fluid.py without run times. Its dual prices are all or nothing: a
+    machine is wanted by more than it has room for, or it is not. So each update draws a few
+    samples, and prices are the means of what slots were worth in these, whatever is busy: the
+    randomised linear program for bid prices of Talluri and van Ryzin (Transportation Science 33(2),
+    1999).
+    """
 
     def __init__(self, options: FluidOptions, environment: SchedulerEnvironment) -> None:
         super().__init__(environment, options.update_us, options.forget_us, RECENT)
@@ -300,20 +298,13 @@ class _Problem:
 FLUID = SlotPriceSpec("fluid", FluidOptions, FluidPrices, shares_demand=True)
 
 
-# @@ schedulers/prices/kinds.py
-# Potentials: what a flow scheduler's own optimum says that a slot is worth, averaged over time.
-#
-# The potential of a machine less that of the sink is the dual price of the machine's capacity in a
-# round: by how much the round would cost less with one more slot there. It looks at the tasks of the
-# round alone. Where nothing waits and no task had to take a worse place, it is 0.
-
 MAX_PRICE = 1 << 32  # as of the other kinds
 LONGEST_US = 1 << 22  # that is summed before it is averaged: keeps sums within 63 bits
 # Counted work: picoseconds per update and per round, and of each per machine.
 POTENTIAL_WEIGHTS_PS = (40_000_000, 4_000_000, 6_000, 1_500)
 
 
-class PotentialOptions(UpdateOptions):
+class PotentialOptions(ForgettingOptions):
     """How far back the average reaches.
 
     Attributes:
@@ -323,14 +314,17 @@ class PotentialOptions(UpdateOptions):
 
     forget_s: float = Field(30.0, ge=1e-6, le=1e5)
 
-    @property
-    def forget_us(self) -> int:
-        return round(self.forget_s * 1e6)
-
 
 class PotentialPrices:
-    """The price of a machine's next slot is the mean over time of max(0, the machine's potential
-    less the sink's), whatever is busy. A round counts for the time until the next."""
+    """Potentials: what a flow scheduler's own optimum says that a slot is worth, over time.
+
+    The potential of a machine less that of the sink is the dual price of the machine's capacity in
+    a round: by how much the round would cost less with one more slot there. It looks at the tasks
+    of the round alone. Where nothing waits and no task had to take a worse place, it is 0.
+
+    The price of a machine's next slot is the mean over time of max(0, that difference), whatever is
+    busy. A round counts for the time until the next.
+    """
 
     operations: int
 

@@ -1,4 +1,5 @@
-"""The options by which a scheduler uses slot prices."""
+"""The options by which a scheduler uses slot prices, and the estimator that it then has. Prices are
+checked as they are made."""
 
 from __future__ import annotations
 
@@ -112,10 +113,6 @@ def _spec_of(kind: str) -> registry.SlotPriceSpec:
         return registry.get(kind)
     except AgoraError as error:
         raise ValueError(f"{error}, {registry.NONE}") from error
-
-
-# @@ schedulers/prices/options.py
-# What prices must be, and an estimator whose prices are checked as they are made.
 
 
 class CheckedEstimator:

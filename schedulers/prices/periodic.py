@@ -1,4 +1,6 @@
-"""What the estimators of this repository share: prices are made anew once per period."""
+"""What the estimators of this repository share: prices are made anew once per period
+(PeriodicEstimator), from how much the tasks offered want each machine (OfferedDemand), in slots of
+typical size (Slots). RunningMean averages what slots were worth."""
 
 from __future__ import annotations
 
@@ -27,6 +29,10 @@ LEAST_MOVE = 64
 # tests/benchmarks/calibrate_price_work.py compares them with the time taken.
 WEIGHTS_PS = (50_000_000, 10_000, 4_000, 6_000)
 PRICE_PS = 5_000
+SAMPLES = 4096  # tasks offered last whose median is the typical request
+KEEP_ALL: int = _native.KEEP_ALL
+MAX_SLOTS: int = _native.PRICE_LEVELS  # of one machine: prices have a column for each
+FRACTION_BITS = 8  # of means
 
 
 class UpdateOptions(BaseModel):
@@ -196,16 +202,9 @@ def hold_small_moves(current: Int64 | None, price: Int64, gain: Int64 | int) -> 
     return Renewal(np.where(moved[:, None], price, current), work_ps)
 
 
-# @@ schedulers/prices/periodic.py
-# How much the tasks that a scheduler was offered want each machine
-# (native/offered_demand.hpp).
-
-SAMPLES = 4096  # tasks offered last whose median is the typical request
-KEEP_ALL: int = _native.KEEP_ALL
-
-
 class OfferedDemand:
-    """Counts each task once, and forgets exponentially.
+    """How much the tasks that a scheduler was offered want each machine: counts each task once, and
+    forgets exponentially (native/offered_demand.hpp).
 
     A task of a set that lists s machines adds 1/s to the demand for each of them. All figures but
     recent_requests and recent_sets are as of the last advance().
@@ -355,14 +354,9 @@ def kept_on_average(over_us: int, forget_us: int) -> int:
     return min(KEEP_ALL, forget_us * (KEEP_ALL - kept(over_us, forget_us)) // over_us)
 
 
-# @@ schedulers/prices/periodic.py
-# What a slot is where tasks and machines have several resources: room for a typical request.
-
-MAX_SLOTS: int = _native.PRICE_LEVELS  # of one machine: prices have a column for each
-
-
 class Slots:
-    """How many slots machines have, and how many of all are busy.
+    """How many slots machines have, and how many of all are busy, where tasks and machines may have
+    several resources.
 
     A slot is what a task of typical size asks for: the median of the requests offered, dimension by
     dimension, with hysteresis. Where more than MAX_SLOTS of these fit a machine, a slot is a
@@ -402,15 +396,12 @@ class Slots:
         return int(np.maximum(busy, 0).sum(where=view.up))
 
 
-# @@ schedulers/prices/periodic.py
-# The mean of columns over time, of which the past is forgotten exponentially; in integers.
-
-FRACTION_BITS = 8  # of means
 _WEIGHT_BITS = 20
 
 
 class RunningMean:
-    """The mean of a column, right from the first value on.
+    """The mean of a column over time, right from the first value on, of which the past is forgotten
+    exponentially; in integers.
 
     Args:
         rows: n.

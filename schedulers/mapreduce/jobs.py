@@ -1,8 +1,15 @@
-"""What a scheduler knows of MapReduce jobs (Schwarzkopf et al., *Omega*, EuroSys 2013, section 6).
+"""What a scheduler knows of MapReduce jobs (Schwarzkopf et al., *Omega*, EuroSys 2013, section 6),
+how long a job takes with so many workers, and an audit of the order of activities.
 
 A MapReduce job consists of map activities and reduce activities. No reduce activity may start
 before all maps of its job have ended. Each activity is a task; a **worker** is the room that one
 activity of the job holds at a time, so a job with w workers runs at most w activities at once.
+
+The model of how long a job takes is that of Omega's case study: the run time falls linearly with
+the number of workers up to the point where all map activities, and all reduce activities, run in
+parallel (section 6.1). The model knows no set-up time of workers and no stragglers, so large
+speed-ups are optimistic (section 6.2). It ignores that activities are whole, too: 4 maps on 3
+workers take 4/3 of a map there, and 2 in a run. `whole_activities_us` counts those.
 """
 
 from __future__ import annotations
@@ -86,16 +93,6 @@ class MapReduceJobs:
         return ""
 
 
-# @@ schedulers/mapreduce/jobs.py
-# How long a MapReduce job takes with so many workers: the model of Omega's case study.
-#
-# The run time falls linearly with the number of workers up to the point where all map activities, and
-# all reduce activities, run in parallel (Schwarzkopf et al., EuroSys 2013, section 6.1). The model
-# knows no set-up time of workers and no stragglers, so large speed-ups are optimistic (section 6.2).
-# It ignores that activities are whole, too: 4 maps on 3 workers take 4/3 of a map there, and 2 in a
-# run. `whole_activities_us` counts those.
-
-
 def predicted_us(
     maps: Int64, reduces: Int64, map_us: Int64, reduce_us: Int64, workers: Int64
 ) -> Int64:
@@ -134,16 +131,12 @@ def _phase_us(activities: Int64, each_us: Int64, workers: Int64) -> Int64:
     return -(-activities * each_us // busy)
 
 
-# @@ schedulers/mapreduce/jobs.py
-# Whether a run kept the order of its MapReduce jobs: an audit of what the cell accepted and
-# released.
-#
-# The rule: the cell accepts a reduce only after all maps of its job have ended. A scheduler learns of
-# ends later than the cell, so the rule holds for each claim that the cell sees.
-
-
 class MapReduceAudit:
-    """Call one method per event, in the order in which the cell handled them.
+    """Whether a run kept the order of its MapReduce jobs: an audit of what the cell accepted and
+    released. Call one method per event, in the order in which the cell handled them.
+
+    The rule: the cell accepts a reduce only after all maps of its job have ended. A scheduler
+    learns of ends later than the cell, so the rule holds for each claim that the cell sees.
 
     Args:
         jobs: The workload's.

@@ -227,9 +227,6 @@ class Activities:
         return start + np.flatnonzero(self._state[start:end] == ActivityState.WAITING)
 
 
-NONE: Int64 = np.zeros(0, np.int64)
-
-
 _ENTERS = {
     ChangeKind.ADOPTED: ActivityState.CLAIMED,
     ChangeKind.COMMITTED: ActivityState.CLAIMED,

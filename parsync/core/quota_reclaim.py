@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from parsync.core.quotas import TaskQuotas
-from schedulers.own_allocations import OwnAllocations
+from schedulers.running_tasks import OwnAllocations
 from shared_state.tasks import Int32, Int64, TaskBatch
 from shared_state.transaction import Transaction
 

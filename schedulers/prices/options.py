@@ -10,8 +10,8 @@ import numpy as np
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from schedulers.capability import Capability
-from schedulers.constraints import refuse_constraints
 from schedulers.interface import SchedulerEnvironment
+from schedulers.objective import refuse_constraints
 from schedulers.prices import registry
 from schedulers.prices.interface import (
     LearnsPotentials,

@@ -11,7 +11,7 @@ from experiments.presets import default_arms, demo_scale, greedy_group
 from experiments.resolve import resolve
 from experiments.run_options import RunOptions
 from schedulers import registry
-from schedulers.from_file import registered
+from schedulers.registry import registered
 from shared_state.errors import AgoraError
 
 SOURCE = """

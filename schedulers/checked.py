@@ -1,15 +1,13 @@
 """A scheduler as its agent calls it: with every plan checked.
 
 Whatever a scheduler does against its contract is a ContractBroken. It says which scheduler did it,
-in which round, and which rule it broke.
+in which round, and which rule it broke. The rules that a plan can break are those of PlanCheck.
 """
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Mapping, Set
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,7 @@ from pydantic import BaseModel
 
 from schedulers import _native
 from schedulers.capability import Capability
+from schedulers.entry_points import raised, shortened
 from schedulers.greedy.scheduler import GreedyScheduler, NativePlanner
 from schedulers.interface import (
     NONE,
@@ -58,6 +57,8 @@ class Overdue(BaseException):
         super().__init__(f"has not returned after {limit_s:g} s")
 
 
+MOST = (1 << 63) - 1  # of a count
+_INT64, _INT32, _INT8 = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.int8)
 _PLAN_COLUMNS = ("task", "machine", "request", "gang", "evict", "pending", "pending_reason")
 _BUFFERS = (np.ndarray, bytearray)  # (native code hands its results over as memoryviews)
 _REST = ("machine", "evict", "pending", "pending_reason")  # beside the columns of the tasks
@@ -144,7 +145,7 @@ class CheckedScheduler:
             rule = f"build() {error}"
             raise ContractBroken(environment.name, spec.kind, 0, rule) from error
         except (Exception, SystemExit) as error:
-            rule = _raised("build()", error)
+            rule = f"build() raised {raised(error, spec.build)}"
             raise ContractBroken(environment.name, spec.kind, 0, rule) from error
         return cls(scheduler, spec.with_options(options), environment, table, unplaceable)
 
@@ -180,14 +181,9 @@ class CheckedScheduler:
             return ClaimedPlan.claim(self.plan(tasks, view, context), tasks, view)
         in_flight = view.claims_in_flight
         self._round += 1
-        self.calling = "plan_and_claim()"
-        try:
-            claimed = self._claiming.plan_and_claim(self._table, task, view, context)
-        except BaseException as error:
-            self._failed(error)
-            raise
-        finally:
-            self.calling = ""
+        claimed: ClaimedPlan = self._call(
+            self._claiming, "plan_and_claim", self._table, task, view, context
+        )
         if claimed.__class__ is not ClaimedPlan:
             got = type(claimed).__name__
             raise self.broken(f"plan_and_claim(): expected a ClaimedPlan, got {got}")
@@ -212,14 +208,7 @@ class CheckedScheduler:
         in_flight = view.claims_in_flight
         for column in (tasks.task, tasks.request, tasks.gang, context.partition_order):
             column.setflags(write=False)  # what the plan, or another round, rests on
-        self.calling = "plan()"
-        try:
-            plan = self._scheduler.plan(tasks, view, context)
-        except BaseException as error:
-            self._failed(error)
-            raise
-        finally:
-            self.calling = ""
+        plan: Plan = self._call(self._scheduler, "plan", tasks, view, context)
         if view.claims_in_flight != in_flight:
             raise self.broken("plan(): expected an unchanged view, got one with other claims")
         rule = self._check.broken_rule(plan, tasks, view, context.now_us, context.running)
@@ -240,26 +229,12 @@ class CheckedScheduler:
         self._check.observe(changes)
         for column in (changes.task, changes.machine, changes.allocation):
             column.setflags(write=False)
-        self.calling = "observe()"
-        try:
-            self._scheduler.observe(changes)
-        except BaseException as error:
-            self._failed(error)
-            raise
-        finally:
-            self.calling = ""
+        self._call(self._scheduler, "observe", changes)
 
     def take_new_demand(self) -> Int64:
         """As SharesDemand.take_new, of a scheduler that shares demand. Raises ContractBroken."""
         assert self._shared_demand is not None, "Capability.SHARES_DEMAND is declared"
-        self.calling = "take_new()"
-        try:
-            task = self._shared_demand.take_new()
-        except BaseException as error:
-            self._failed(error)
-            raise
-        finally:
-            self.calling = ""
+        task: Int64 = self._call(self._shared_demand, "take_new")
         is_column = task.__class__ is np.ndarray and task.dtype == np.int64 and task.ndim == 1
         if not is_column or _native.first_outside(task, 0, len(self._table) - 1) >= 0:
             raise self.broken("take_new(): expected the ids of tasks, int64[n]")
@@ -269,14 +244,7 @@ class CheckedScheduler:
         """As SharesDemand.learn_demand, of a scheduler that shares demand. Raises
         ContractBroken."""
         assert self._shared_demand is not None, "Capability.SHARES_DEMAND is declared"
-        self.calling = "learn_demand()"
-        try:
-            self._shared_demand.learn_demand(counts, over_us)
-        except BaseException as error:
-            self._failed(error)
-            raise
-        finally:
-            self.calling = ""
+        self._call(self._shared_demand, "learn_demand", counts, over_us)
 
     def overdue(self, limit_s: float) -> ContractBroken | None:
         """The error that says that the call under way takes longer than limit_s; None if there is
@@ -288,14 +256,22 @@ class CheckedScheduler:
         """The error that says that this scheduler broke the rule, in this round."""
         return ContractBroken(self._name, self._kind, self._round, rule)
 
-    def _failed(self, error: BaseException) -> None:
-        """Raises ContractBroken if the error of the call under way is the scheduler's: not Ctrl-C,
-        nor want of memory."""
-        calling, self.calling = self.calling, ""
-        if isinstance(error, Overdue):
-            raise self.broken(f"{calling} {error}") from error
-        if isinstance(error, Exception | SystemExit) and not isinstance(error, MemoryError):
-            raise self.broken(_raised(calling, error)) from error
+    def _call(self, target: object, method: str, *arguments: Any) -> Any:
+        """Call a method of the scheduler, or of what learns demand in it. Raises ContractBroken for
+        what it raises: not Ctrl-C, nor want of memory."""
+        self.calling = call = f"{method}()"
+        try:
+            return getattr(target, method)(*arguments)
+        except BaseException as error:
+            self.calling = ""
+            if isinstance(error, Overdue):
+                raise self.broken(f"{call} {error}") from error
+            if isinstance(error, Exception | SystemExit) and not isinstance(error, MemoryError):
+                rule = f"{call} raised {raised(error, self._scheduler)}"
+                raise self.broken(rule) from error
+            raise
+        finally:
+            self.calling = ""
 
 
 def _freeze(columns: CellSpec | PreferenceCatalog | TaskBatch | MapReduceJobs) -> None:
@@ -320,35 +296,12 @@ def _read_only(plan: Plan, tasks: TaskBatch) -> Plan:
     return replace(plan, **copies) if copies else plan
 
 
-def _raised(call: str, error: BaseException) -> str:
-    """`plan() raised ValueError: no such machine (last_fit.py, line 31)`."""
-    try:
-        message = " ".join(str(error).split())
-    except Exception:
-        message = "(its message cannot be shown)"
-    description = f"{call} raised {type(error).__name__}" + (f": {message}" if message else "")
-    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is ours
-    if not frames:
-        return shortened(description)
-    home = str(Path(frames[0].filename).parent)
-    place = [frame for frame in frames if frame.filename.startswith(home)][-1]
-    return f"{shortened(description)} ({Path(place.filename).name}, line {place.lineno})"
-
-
-# @@ schedulers/checked.py
-# The rules of the scheduler contract that a plan can break, checked against what its scheduler was
-# told: which tasks wait, what they ask for, and what its view shows free.
-#
-# A conflict breaks no rule: a plan rests on a view that may be out of date. A scheduler that claims
-# no more than its own view shows keeps the contract, whatever the cell answers.
-
-MOST = (1 << 63) - 1  # of a count
-LONGEST = 300  # characters of what a scheduler says itself
-_INT64, _INT32, _INT8 = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.int8)
-
-
 class PlanCheck:
-    """Checks the plans of one scheduler, in the order in which they are made.
+    """Checks the plans of one scheduler, in the order in which they are made, against what it was
+    told: which tasks wait, what they ask for, and what its view shows free.
+
+    A conflict breaks no rule: a plan rests on a view that may be out of date. A scheduler that
+    claims no more than its own view shows keeps the contract, whatever the cell answers.
 
     Args:
         table: Every task (row = id).
@@ -678,11 +631,6 @@ def _shown(value: Any) -> str:
     if isinstance(plain, int | float | str):
         return shortened(repr(plain))
     return f"a {type(plain).__name__}"
-
-
-def shortened(text: str) -> str:
-    """The first LONGEST characters of a text that somebody else wrote."""
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def _length(column: object) -> int:

@@ -1,4 +1,6 @@
 """A check of schedulers, check_conformance(SPEC): does a kind keep the contract of interface.py?
+What the checks of sync policies, slot prices, metrics and workloads share with it stands here, too:
+the error that they raise.
 
 The function drives two equal schedulers of the kind through rounds on small cells with rivals,
 rejections, ended tasks, failures, gangs, preferences, tasks too large for any machine and
@@ -6,6 +8,11 @@ partitions that were never synced. Every plan is checked as in a run (schedulers
 both schedulers must make the same decisions. One only plans, and must leave every machine of the
 view unchanged. The other plans and claims, in one step if its class offers that
 (interface.ClaimingScheduler).
+
+The numbers of Plan.partitions_scanned that a kind states are held against the rule that Plan gives
+(broken_scan_rule). Every number is checked where the rule leaves one answer: single tasks on cells
+with full, small and large partitions, and batches of equal tasks on a cell of slots. A kind that
+states no number has nothing to check, because the platform counts for it.
 """
 
 from __future__ import annotations
@@ -45,10 +52,30 @@ PARTITIONS = 3
 ROUNDS = 14
 OURS, RIVAL = 0, 1
 ROUND_US = 100_000
+# Of the cells that scans are counted on.
+SCAN_PARTITIONS = 4
+MACHINES_EACH = 3
+SCAN_MACHINES = SCAN_PARTITIONS * MACHINES_EACH
+ROOM = 5  # of an empty machine; 1 in the cell of slots
+SINGLE_TASKS = 24
+BATCHES = 6
+BATCH = 7  # tasks: not a multiple of the number of partitions
 
 
 class NonConformance(AssertionError):
-    """A scheduler broke a promise; the message says which, and in which round of which world."""
+    """Something does not keep the contract of its kind. The message says which promise was broken,
+    and where."""
+
+
+def require(condition: bool, promise: str) -> None:
+    """Raise NonConformance, which names the promise, unless the condition holds."""
+    if not condition:
+        raise NonConformance(promise)
+
+
+def move_global_draws() -> None:
+    """Move numpy's global state of draws, on which no part of a run may rest."""
+    np.random.seed(np.random.randint(1 << 30))  # noqa: NPY002
 
 
 def check_conformance(
@@ -77,11 +104,6 @@ def check_conformance(
     broken_rule = broken_scan_rule(spec, parsed, seed)
     if broken_rule is not None:
         raise NonConformance(broken_rule)
-
-
-def _require(condition: bool, promise: str) -> None:
-    if not condition:
-        raise NonConformance(promise)
 
 
 @dataclass
@@ -195,7 +217,7 @@ class _Trial:
         batch = world.tasks.take(offered)
         before = world.view.free.copy()
         plan = self.twins[0].plan(batch, world.view, context)
-        _require(np.array_equal(world.view.free, before), "plan() leaves the view as it found it")
+        require(np.array_equal(world.view.free, before), "plan() leaves the view as it found it")
         claimed = self.twins[1].plan_and_claim(offered, world.view, context)
         self._same(plan, claimed.plan)
         self._claimed(claimed, offered, before)
@@ -229,7 +251,7 @@ class _Trial:
 
     def _same(self, plan: Plan, twin: Plan) -> None:
         for name in ("task", "machine", "request", "gang", "evict", "pending", "pending_reason"):
-            _require(
+            require(
                 np.array_equal(getattr(plan, name), getattr(twin, name)),
                 f"plan.{name} is a function of what the scheduler saw",
             )
@@ -238,12 +260,12 @@ class _Trial:
             and plan.partitions_scanned == twin.partitions_scanned
             and plan.priced_machines == twin.priced_machines
         )
-        _require(same, "counted work is a function of what the scheduler saw")
-        _require(
+        require(same, "counted work is a function of what the scheduler saw")
+        require(
             plan.retry_at_us == twin.retry_at_us,
             "plan.retry_at_us is a function of what the scheduler saw",
         )
-        _require(
+        require(
             plan.operations > 0 or not len(plan.task),
             "plan.operations: expected more than 0 for a round that placed tasks",
         )
@@ -254,15 +276,15 @@ class _Trial:
         plan, view = claimed.plan, self.world.view
         left = before.copy()
         np.subtract.at(left, plan.machine, plan.request)
-        _require(
+        require(
             np.array_equal(view.free, left),
             "planning and claiming takes the plan's claims out of the view, and nothing else",
         )
-        _require(
+        require(
             np.array_equal(claimed.synced_us, view.synced_at(plan.machine)),
             "claimed.synced_us is when each claim's machine was synced",
         )
-        _require(
+        require(
             not claimed.in_full or np.array_equal(plan.task, offered),
             "claimed.in_full: expected False for a plan that does not claim every task offered, in "
             "their order",
@@ -363,25 +385,9 @@ class _Trial:
         self.evicted_or_lost = np.union1d(self.evicted_or_lost, task)
 
 
-# @@ schedulers/conformance.py
-# Holds the numbers of Plan.partitions_scanned that a kind states against the rule that Plan gives.
-#
-# Every number is checked where the rule leaves one answer: single tasks on cells with full, small and
-# large partitions, and batches of equal tasks on a cell of slots. A kind that states no number has
-# nothing to check, because the platform counts for it.
-
-SCAN_PARTITIONS = 4
-MACHINES_EACH = 3
-SCAN_MACHINES = SCAN_PARTITIONS * MACHINES_EACH
-ROOM = 5  # of an empty machine; 1 in the cell of slots
-SINGLE_TASKS = 24
-BATCHES = 6
-BATCH = 7  # tasks: not a multiple of the number of partitions
-
-
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """Equal tasks, and what the view shows free (int64[SCAN_MACHINES]) in which order of freshness."""
+    """Equal tasks, what the view shows free (int64[SCAN_MACHINES]), and the order of freshness."""
 
     limit: int
     tasks: int

@@ -1,5 +1,6 @@
 """The one placement cost: what a task of a preference set costs on a machine, for every scheduler
-and every report."""
+and every report; which placements it forbids; and the least cost at which a set of tasks could be
+placed, against which decisions are measured."""
 
 from __future__ import annotations
 
@@ -71,10 +72,6 @@ def _columns(catalog: PreferenceCatalog) -> tuple[Int64 | Int32, ...]:
     )
 
 
-# @@ schedulers/objective.py
-# Which tasks may run on some machines only.
-
-
 @dataclass(frozen=True, slots=True)
 class PlacementConstraints:
     """The constraints among the preference sets of a catalog.
@@ -113,20 +110,6 @@ def refuse_constraints(catalog: PreferenceCatalog, what: str) -> None:
         )
 
 
-# @@ schedulers/objective.py
-# The least cost at which a set of tasks could be placed: decisions are measured against it.
-#
-# A min-cost flow on the workload's own costs (objective.py) over classes of equal tasks and groups of
-# machines that look alike to them (native/optimum.hpp), so the network is small however large the
-# cell is.
-#
-# The flow is the optimum when all tasks ask for the same amount, none belongs to a gang, and no
-# catalog set lists a machine above its rack or a rack above elsewhere. Otherwise packing is hard and
-# the flow is a relaxation of it, so its cost is a lower bound and what is measured against it an
-# upper one: a machine takes as many tasks as fit it of the set's smallest requests, dimension by
-# dimension; gangs may be torn; the cheaper of two prices counts.
-
-
 @dataclass(frozen=True, slots=True)
 class Optimum:
     """The least possible cost, or a lower bound on it if not exact."""
@@ -136,7 +119,18 @@ class Optimum:
 
 
 class BestPlacement:
-    """Solves for one cell and catalog; keeps nothing from one call to the next.
+    """The least cost at which a set of tasks could be placed in one cell, by one catalog. It keeps
+    nothing from one call to the next.
+
+    It is a min-cost flow on the workload's own costs over classes of equal tasks and groups of
+    machines that look alike to them (native/optimum.hpp), so the network is small however large the
+    cell is.
+
+    The flow is the optimum when all tasks ask for the same amount, none belongs to a gang, and no
+    catalog set lists a machine above its rack or a rack above elsewhere. Otherwise packing is hard
+    and the flow is a relaxation of it, so its cost is a lower bound and what is measured against it
+    an upper one: a machine takes as many tasks as fit it of the set's smallest requests, dimension
+    by dimension; gangs may be torn; the cheaper of two prices counts.
 
     Attributes:
         native: The same, for native code.

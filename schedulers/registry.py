@@ -1,4 +1,5 @@
-"""Every kind of scheduler by name: the project's, and those of installed packages.
+"""Every kind of scheduler by name: the project's, those of installed packages, and those of files
+and modules that a command was given (registered).
 
 A new kind is one file with a SPEC and one line: in BUILT_IN below, or in another package's
 metadata,
@@ -36,6 +37,7 @@ from schedulers.interface import Scheduler, SchedulerEnvironment
 from shared_state.errors import AgoraError
 
 ENTRY_POINTS = "agora.schedulers"
+_METADATA = "Metadata-Version: 2.1\nName: agora-given\nVersion: 0\n"  # of registered()
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
@@ -145,12 +147,6 @@ def _wrong(spec: SchedulerSpec) -> str:
 _GROUP = EntryPointGroup("scheduler kind", ENTRY_POINTS, BUILT_IN, SchedulerSpec, _wrong, ALIASES)
 
 
-# @@ schedulers/registry.py
-# Kinds of schedulers that no package registers: a file or module that a command was given.
-
-_METADATA = "Metadata-Version: 2.1\nName: agora-given\nVersion: 0\n"
-
-
 @contextmanager
 def registered(locations: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Make kinds of schedulers known to this process, and to those that it starts, in the block.
@@ -175,13 +171,13 @@ def registered(locations: Sequence[str]) -> Iterator[tuple[str, ...]]:
         try:
             points: dict[str, str] = {}
             kinds = []
-            for location in locations:
-                module, attribute = _module_of(location)
-                spec = _load(location, module, attribute)
+            for given in locations:
+                module, attribute = _module_of(given)
+                spec = _load(given, module, attribute)
                 point = f"{module}:{attribute}"
                 if points.setdefault(spec.kind, point) != point:
                     raise AgoraError(
-                        f"--with {location}: kind {spec.kind!r} is also that of {points[spec.kind]}"
+                        f"--with {given}: kind {spec.kind!r} is also that of {points[spec.kind]}"
                     )
                 kinds.append(spec.kind)
             known = set(names())

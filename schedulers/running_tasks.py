@@ -1,4 +1,5 @@
-"""What a scheduler knows of the tasks that run on the cell and may have to make room."""
+"""What a scheduler knows of the tasks that run on the cell: those of any scheduler that may have to
+make room, and its own allocations."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared_state.tasks import Int32, Int64, TaskBatch
+
+MERGE_AT = 4096  # changes of own allocations kept apart, at least, before they are sorted in
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +64,9 @@ class RunningTasks:
         )
 
 
-# @@ schedulers/running_tasks.py
-# The running allocations of a scheduler that evicts, as far as it has learned of them.
-
-MERGE_AT = 4096  # changes kept apart, at least, before they are sorted in
-
-
 class OwnAllocations:
-    """A set of allocations, each with its task and machine. Ids never come back once removed."""
+    """The running allocations of a scheduler that evicts, as far as it has learned of them, each
+    with its task and machine. Ids never come back once removed."""
 
     def __init__(self) -> None:
         self._id = np.zeros(0, np.int64)  # ascending

@@ -11,8 +11,8 @@ ones (given-up ones, too) minus the least possible, once with the running tasks 
 are and once with all free to move, at no price for moving. A machine that holds more than its limit
 may keep it.
 
-Where the least cost is a lower bound only (schedulers/objective.py tells when), a regret is an upper
-bound and its row says so.
+Where the least cost is a lower bound only (schedulers/objective.py tells when), a regret is an
+upper bound and its row says so.
 """
 
 from __future__ import annotations

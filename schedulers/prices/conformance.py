@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
+from schedulers.conformance import NonConformance, require
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices.interface import DemandCounts, SlotPrices
 from schedulers.prices.options import CheckedEstimator, CheckedLearner, checked
@@ -35,10 +36,6 @@ TO_COME = 8
 ROUNDS = 12
 PER_ROUND = 30
 ROUND_US = 400_000
-
-
-class NonConformance(AssertionError):
-    """An estimator broke a promise; the message says which, and in which round of which world."""
 
 
 def check_estimator(
@@ -65,11 +62,6 @@ def check_estimator(
             except (AgoraError, NonConformance) as broken:
                 where = f"{dimensions} dimension{'s' * (dimensions > 1)}, round {number}"
                 raise NonConformance(f"{broken} ({where})") from broken
-
-
-def _require(condition: bool, promise: str) -> None:
-    if not condition:
-        raise NonConformance(promise)
 
 
 @dataclass
@@ -238,7 +230,7 @@ def _round(world: _World, estimators: _Estimators, number: int) -> None:
     prices = estimators.plain.update(world.view, now_us)
     operations = estimators.plain.operations
     if estimators.last is not None and prices is not estimators.last:
-        _require(
+        require(
             not _equal(prices, estimators.last),
             "update() returns the object that it returned before unless the prices changed",
         )
@@ -248,11 +240,11 @@ def _round(world: _World, estimators: _Estimators, number: int) -> None:
         (estimators.overwritten, "the arrays given to offered() may change after the call"),
         (estimators.other_to_come, "prices do not depend on the sets of tasks to come"),
     ):
-        _require(_equal(prices, other.update(world.view, now_us)), promise)
+        require(_equal(prices, other.update(world.view, now_us)), promise)
     twin = estimators.other_to_come.operations
-    _require(twin == operations, "counted work is a function of what the estimator was shown")
-    _require(np.array_equal(world.view.free, free), "update() leaves the view as it found it")
-    _require(
+    require(twin == operations, "counted work is a function of what the estimator was shown")
+    require(np.array_equal(world.view.free, free), "update() leaves the view as it found it")
+    require(
         estimators.plain.update(world.view, now_us) is prices,
         "a second update() at the same time returns the same object",
     )
@@ -260,7 +252,7 @@ def _round(world: _World, estimators: _Estimators, number: int) -> None:
         offer(estimators.sharing, rows)
         offer(estimators.sharing, again)
         _share(estimators.sharing, rows)
-        _require(
+        require(
             _equal(prices, estimators.sharing.update(world.view, now_us)),
             "prices do not depend on share_demand() where others were offered nothing",
         )
@@ -272,7 +264,7 @@ def _share(estimator: CheckedEstimator, offered: Int64) -> None:
     demand = estimator.shared_demand
     assert demand is not None
     new = demand.take_new()
-    _require(
+    require(
         np.array_equal(np.sort(new), offered) and not len(demand.take_new()),
         "take_new() returns the tasks that were offered for the first time since it was called",
     )

@@ -23,10 +23,11 @@ from parsync.runtime.virtual.run import run_virtual
 from schedulers import registry as schedulers
 from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
+from schedulers.conformance import NonConformance
 from schedulers.decision_time import PRICE_MACHINE_NS, Counted, Measured, Modelled
 from schedulers.interface import ContractBroken, SchedulerEnvironment
 from schedulers.prices import registry
-from schedulers.prices.conformance import NonConformance, check_estimator
+from schedulers.prices.conformance import check_estimator
 from schedulers.prices.interface import DemandCounts
 from schedulers.prices.kinds import MembershipPrices
 from schedulers.prices.periodic import KEEP_ALL, kept_on_average

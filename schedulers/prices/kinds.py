@@ -116,7 +116,7 @@ class ImpliedPrices(PeriodicEstimator):
 
     The tasks that list a machine want nu of its C slots (OfferedDemand.load). With b slots busy,
     the price of the next is E(nu, C) / E(nu, b) x the gain of these tasks over any other machine,
-    where E is Erlang's loss formula (Krishnan and Ott 1986, Kelly 1988; native/implied_cost.hpp).
+    where E is Erlang's loss formula (Krishnan and Ott 1986, Kelly 1988; native/estimators.hpp).
     """
 
     def __init__(self, options: DemandOptions, environment: SchedulerEnvironment) -> None:

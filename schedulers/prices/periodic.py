@@ -204,7 +204,7 @@ def hold_small_moves(current: Int64 | None, price: Int64, gain: Int64 | int) -> 
 
 class OfferedDemand:
     """How much the tasks that a scheduler was offered want each machine: counts each task once, and
-    forgets exponentially (native/offered_demand.hpp).
+    forgets exponentially (native/estimators.hpp).
 
     A task of a set that lists s machines adds 1/s to the demand for each of them. All figures but
     recent_requests and recent_sets are as of the last advance().

@@ -18,6 +18,7 @@ states no number has nothing to check, because the platform counts for it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +41,7 @@ from schedulers.interface import (
 )
 from schedulers.registry import SchedulerSpec
 from shared_state.cell import Cell
+from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import NO_GANG, CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
@@ -71,6 +73,17 @@ def require(condition: bool, promise: str) -> None:
     """Raise NonConformance, which names the promise, unless the condition holds."""
     if not condition:
         raise NonConformance(promise)
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Add where it was to the message of a promise that is broken in the block."""
+    try:
+        yield
+    except ContractBroken as broken:
+        raise NonConformance(f"{broken.rule} ({where})") from broken
+    except (AgoraError, NonConformance) as broken:
+        raise NonConformance(f"{broken} ({where})") from broken
 
 
 def move_global_draws() -> None:
@@ -194,15 +207,11 @@ class _Trial:
         where = f"{len(self.world.spec.dimensions)} dimensions, {self.ranking.name}"
         for number in range(ROUNDS):
             self.now_us = (number + 1) * ROUND_US
-            try:
+            with located(f"{where}, round {number}"):
                 if number == 0:
                     unknown = np.array([10**6])
                     self._notify(ChangeKind.FINISHED, unknown, np.array([0]), unknown)
                 self._round(number)
-            except ContractBroken as broken:
-                raise NonConformance(f"{broken.rule} ({where}, round {number})") from broken
-            except NonConformance as broken:
-                raise NonConformance(f"{broken} ({where}, round {number})") from None
 
     def _round(self, number: int) -> None:
         world = self.world

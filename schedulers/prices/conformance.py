@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
-from schedulers.conformance import NonConformance, require
+from schedulers.conformance import located, require
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices.interface import DemandCounts, SlotPrices
 from schedulers.prices.options import CheckedEstimator, CheckedLearner, checked
 from schedulers.prices.registry import SlotPriceSpec
 from shared_state.cell import Cell
-from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog
@@ -55,13 +54,10 @@ def check_estimator(
     for dimensions in (1, 2):
         world = _World.make(dimensions, seed)
         for number in range(ROUNDS):
-            try:
+            with located(f"{dimensions} dimension{'s' * (dimensions > 1)}, round {number}"):
                 if number == 0:
                     estimators = _Estimators.build(spec, parsed, world)
                 _round(world, estimators, number)
-            except (AgoraError, NonConformance) as broken:
-                where = f"{dimensions} dimension{'s' * (dimensions > 1)}, round {number}"
-                raise NonConformance(f"{broken} ({where})") from broken
 
 
 @dataclass

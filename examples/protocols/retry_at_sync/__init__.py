@@ -19,9 +19,9 @@ from parsync.protocols.optimistic.strategies import DelayAverage, RoundRankings
 from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.optimistic.sync.registry import make_sync_policy
 from parsync.protocols.optimistic.sync.schedule import SyncSchedule
+from parsync.protocols.pending_queue import WaitingPart
 from parsync.protocols.scheduler_agent import SchedulerAgent
 from parsync.protocols.spec import ProtocolCapability, ProtocolSpec
-from parsync.protocols.waiting_tasks import WaitingPart
 from schedulers.capability import Capability
 from shared_state.errors import AgoraError
 

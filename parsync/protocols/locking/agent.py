@@ -27,7 +27,7 @@ from shared_state.tasks import NO_GANG
 
 
 class LockingAgent(SchedulerAgent):
-    """Drives one scheduler: an Agent (parsync.core.agent)."""
+    """Drives one scheduler: an Agent (parsync.core.participant)."""
 
     def __init__(self, environment: AgentEnvironment) -> None:
         shared, options = environment.shared, environment.member.options

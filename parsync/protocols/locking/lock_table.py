@@ -15,7 +15,7 @@ import numpy as np
 
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
-from parsync.protocols.base_cell_side import BaseCellSide
+from parsync.protocols.base import BaseCellSide
 from parsync.protocols.locking.events import LockRequest, LocksGranted, LocksReleased
 from parsync.protocols.spec import Environment
 from shared_state.cell import Cell

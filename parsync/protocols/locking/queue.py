@@ -14,9 +14,8 @@ import numpy as np
 from parsync.core.head_of_line import SkippedUnits
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, split_batch
 from parsync.metrics.tables import NOBODY, Waiting
-from parsync.protocols.pending_queue import NO_EXITS, QueueExits
+from parsync.protocols.pending_queue import NO_EXITS, QueueExits, WaitingPart
 from parsync.protocols.rounds import Round
-from parsync.protocols.waiting_tasks import WaitingPart
 from schedulers.interface import PendingReason
 from shared_state.tasks import Int64
 

@@ -15,18 +15,16 @@ from parsync.metrics.record import Record
 from parsync.protocols import _native
 from parsync.protocols.agent_quota import make_quota
 from parsync.protocols.agent_view import AgentView
-from parsync.protocols.drives_scheduler import DrivesScheduler
+from parsync.protocols.base import SortingOut
 from parsync.protocols.optimistic.options import AgentPolicy
 from parsync.protocols.optimistic.queues import make_queue
 from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange
 from parsync.protocols.optimistic.strategies import RoundRankings, Strategy, longest_round_us
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
-from parsync.protocols.round_planner import ScheduledRounds, native_planner
-from parsync.protocols.rounds import Activity, ClaimUnit
-from parsync.protocols.sorting_out import SortingOut
+from parsync.protocols.pending_queue import record_waiting
+from parsync.protocols.rounds import Activity, ClaimUnit, ScheduledRounds, native_planner
+from parsync.protocols.scheduler_agent import DrivesScheduler, TaskObserver
 from parsync.protocols.spec import AgentEnvironment
-from parsync.protocols.task_observer import TaskObserver
-from parsync.protocols.waiting_tasks import record_waiting
 from schedulers.capability import Capability, observes_changes
 from shared_state.tasks import Int64
 from shared_state.transaction import ConflictCheck
@@ -52,7 +50,7 @@ class _Settings:
 
 
 class OptimisticAgent(_native.OptimisticAgent, DrivesScheduler):
-    """Drives one scheduler: an Agent (parsync.core.agent).
+    """Drives one scheduler: an Agent (parsync.core.participant).
 
     Args:
         environment: Where it lives, and its scheduler.

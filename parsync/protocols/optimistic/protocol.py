@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from parsync.core.agent import Agent
+from parsync.core.participant import Agent
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.agent import OptimisticAgent
 from parsync.protocols.optimistic.events import EVENTS, KIND

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from parsync.core.head_of_line import SkippedUnits, UnitSizes
-from parsync.core.quota_account import QuotaAccount
+from parsync.protocols.agent_quota import QuotaAccount
 from parsync.protocols.optimistic.options import AgentPolicy
 from parsync.protocols.pending_queue import (
     AgentQueue,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.protocols import _native
-from parsync.protocols.base_cell_side import BaseCellSide
+from parsync.protocols.base import BaseCellSide
 from parsync.protocols.optimistic.shared_demand.events import (
     DemandReply,
     DemandReport,

@@ -10,7 +10,7 @@ from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.measurements import Measurements
 from parsync.protocols.agent_view import Preemptible
 from parsync.protocols.optimistic.event import OptimisticEvent
-from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange
+from parsync.protocols.optimistic.shared_demand import DemandExchange
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncFeedback
 from parsync.protocols.optimistic.sync.policy import SyncPolicy as AnySyncPolicy
 from parsync.protocols.rounds import Round

@@ -24,7 +24,7 @@ ENTRY_POINTS = "agora.protocols"
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
-        "locking": "parsync.protocols.locking.protocol:SPEC",
+        "locking": "parsync.protocols.locking:SPEC",
         "optimistic": "parsync.protocols.optimistic.protocol:SPEC",
     }
 )

@@ -13,8 +13,8 @@ from parsync.core.effects import SetTimer
 from parsync.core.event import Event, Priority
 from parsync.metrics.tables import Waiting
 from parsync.protocols.agent_view import AgentView
+from parsync.protocols.optimistic.agent import make_queue
 from parsync.protocols.optimistic.options import OptimisticOptions
-from parsync.protocols.optimistic.queues import make_queue
 from parsync.protocols.optimistic.strategies import DelayAverage, RoundRankings
 from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.optimistic.sync.registry import make_sync_policy

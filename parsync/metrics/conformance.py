@@ -20,6 +20,7 @@ from parsync.metrics.table_fold import TableFold
 from parsync.metrics.tables import SCHEMAS, Tables
 from parsync.workload.gangs import NOT_IN_GANG, TaskGangs
 from schedulers.conformance import NonConformance
+from schedulers.entry_points import raised
 from shared_state.tasks import Int64
 
 AGENTS, PARTITIONS, TASKS = 3, 4, 240
@@ -248,7 +249,7 @@ def _guarded(kind: type[Metric], call: str, run: Any) -> Any:
     except NonConformance:
         raise
     except Exception as error:
-        raise _broken(kind, f"{call}: {type(error).__name__}: {error}") from error
+        raise _broken(kind, f"{call}: {raised(error, kind)}") from error
 
 
 def _check_json(kind: type[Metric], figures: dict[str, Any]) -> None:

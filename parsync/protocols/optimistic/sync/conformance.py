@@ -36,6 +36,7 @@ from parsync.protocols.optimistic.sync.policy import (
 )
 from parsync.protocols.optimistic.sync.registry import SyncPolicySpec
 from schedulers.conformance import NonConformance, move_global_draws
+from schedulers.entry_points import raised
 from shared_state.errors import AgoraError
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import Int32, Int64
@@ -135,7 +136,7 @@ def _suits(spec: SyncPolicySpec, options: BaseModel, context: SyncContext) -> bo
         )
         return False
     except Exception as error:
-        case.require(False, f"make: expected an AgoraError, got {type(error).__name__}: {error}")
+        case.require(False, f"make: expected an AgoraError, got {raised(error, spec.make)}")
     return True
 
 

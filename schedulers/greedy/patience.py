@@ -33,7 +33,7 @@ from schedulers.prices.options import ONE_PERMILLE, PriceOptions, PriceScope
 from shared_state.tasks import NO_GANG, Int32, Int64, PreferenceCatalog, TaskBatch
 from shared_state.view import ClusterView
 
-# Counted work: as greedy.base.WEIGHTS_PS, and per task left waiting. A plan handles the columns of
+# Counted work: as scheduler.WEIGHTS_PS, and per task left waiting. A plan handles the columns of
 # waiting tasks besides. Predicted over true time of 48 cases of load spreading (up to 10,000 tasks
 # that wait, 2,000 to 100,000 machines): median 1.0, 10 % below 0.8, 10 % above 1.1. The same
 # benchmark makes the fit again.

@@ -20,15 +20,15 @@ from parsync.metrics.cost import CostFigures
 from parsync.metrics.delay import DelayFigures, DelayMetric
 from parsync.metrics.figures import Count, Figures, Number
 from parsync.metrics.jobs import JobFigures
+from parsync.metrics.load import StationarityFigures
 from parsync.metrics.metric import KeptRows, Metric, Scope
-from parsync.metrics.preference_sets import PreferenceSetFigures
 from parsync.metrics.preferences import PreferenceFigures, PreferenceMetric
+from parsync.metrics.quality import PreferenceSetFigures
 from parsync.metrics.quantity import Quantity, quantities_of
 from parsync.metrics.regret import RegretMeans
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.solver_rounds import SolverRoundFigures
 from parsync.metrics.staleness import PartitionStaleness, StalenessMetric
-from parsync.metrics.stationarity import StationarityFigures
 from parsync.metrics.throughput import ThroughputFigures
 from parsync.metrics.unplaceable import UnplaceableFigures
 from parsync.metrics.utilisation import UtilisationFigures

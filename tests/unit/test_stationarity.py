@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from parsync.metrics.load import FEWEST_SAMPLES, StationarityFigures, trend
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.metrics.stationarity import FEWEST_SAMPLES, StationarityFigures, trend
 from parsync.metrics.summary import summarise
 from parsync.workload.workload import Phase
 

@@ -73,7 +73,7 @@ def trend(values: NDArray[np.float64]) -> Trend | None:
 class StationarityFigures(Figures):
     """Of one load phase: None over several phases, and where there are too few samples.
 
-    transient: backlog or utilisation drifted (parsync/metrics/stationarity.py has the rule).
+    transient: backlog or utilisation drifted (parsync/metrics/load.py has the rule).
     """
 
     backlog_change: Number | None = quantity(

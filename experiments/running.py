@@ -19,10 +19,9 @@ from experiments.restarts import Restart
 from experiments.summary_model import SeedFigures
 from experiments.warm_up import warmed_up
 from experiments.workloads.inspection import digest, offered_permille
-from parsync.metrics.job_times import NOT_IN_JOB
 from parsync.metrics.live import Snapshot
 from parsync.metrics.record import Record
-from parsync.metrics.run_frame import BUCKET_US, Group, TaskPreferences
+from parsync.metrics.run_frame import BUCKET_US, NOT_IN_JOB, Group, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise_run
 from parsync.protocols.tables import tables_of

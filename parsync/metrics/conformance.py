@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.metrics import registry
-from parsync.metrics.metric import KeptRows, Metric, NativeMetric
-from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.metric import KeptRows, Metric, NativeMetric, RecordBatch
 from parsync.metrics.run_frame import RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import scope_figures

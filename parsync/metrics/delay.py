@@ -1,4 +1,5 @@
-"""How long tasks wait for their first commit, and how many never get one."""
+"""How long tasks wait for their first commit, how many never get one, and what waited behind units
+that held a queue."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from parsync.metrics.metric import NativeMetric, Scope, TableColumns, is_incompl
 from parsync.metrics.quantity import Better, Unit, quantity
 from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.table_fold import ColumnValue, Rows
+from schedulers.unplaceable import Unplaceable
 from shared_state.tasks import Int64
 
 _PERCENTILES = {"delay_p50_us": 0.5, "delay_p90_us": 0.9, "delay_p99_us": 0.99}
@@ -217,3 +219,88 @@ class DelayMetric(NativeMetric):
     def _of(self, scope: Scope) -> Int64:
         delays: Int64 = self.delays[np.ix_(scope.agents, scope.slots)].sum(axis=(0, 1))
         return delays
+
+
+class UnplaceableFigures(Figures):
+    """The tasks that left the queue unplaced; they are among the censored tasks.
+
+    Attributes:
+        unplaceable: Tasks that their schedulers could never place.
+        abandoned: Tasks given up after too many attempts.
+    """
+
+    unplaceable: Count
+    abandoned: Count
+
+
+class UnplaceableMetric(NativeMetric):
+    """Tasks that leave the queue unplaced."""
+
+    kind = "unplaceable"
+    description = "Tasks that can never be placed, and tasks that were given up."
+    figures_model = UnplaceableFigures
+    reads: ClassVar[TableColumns] = {"unplaceable": ("agent", "at_us", "abandoned")}
+
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        self.count = Counters(("unplaceable", "abandoned"), run)
+
+    def add_up(self, rows: Rows) -> None:
+        place = rows["agent"], rows.slot("at_us")
+        abandoned = rows["abandoned"] == Unplaceable.ABANDONED
+        rows.where(abandoned).add(self.count["abandoned"], place)
+        rows.where(~abandoned).add(self.count["unplaceable"], place)
+
+    def figures(self, scope: Scope) -> UnplaceableFigures:
+        return UnplaceableFigures(**{name: scope.sum(self.count[name]) for name in self.count})
+
+
+class QueueHoldFigures(Figures):
+    """The holds of queues, by the window in which each ended. Both are 0 where no unit held up
+    others: such as where all tasks are alike, and where schedulers keep the tasks that wait."""
+
+    held_up_max: Count = quantity(
+        "Most tasks held up",
+        Unit.COUNT,
+        Better.LOWER,
+        "The most tasks that waited behind one task or gang that found no room and held the queue "
+        "of its scheduler (head_of_line_s).",
+        per_scheduler=True,
+    )
+    hold_max_us: Count = quantity(
+        "Longest hold of a queue",
+        Unit.DURATION,
+        Better.LOWER,
+        "The longest time that one task or gang held the queue while others waited behind it.",
+        per_scheduler=True,
+    )
+
+
+class QueueHoldMetric(NativeMetric):
+    """Holds of queues."""
+
+    kind = "queue_holds"
+    description = "What waited behind tasks and gangs that held the queue of their scheduler."
+    figures_model = QueueHoldFigures
+    reads: ClassVar[TableColumns] = {"holds": ("agent", "from_us", "until_us", "behind")}
+
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        shape = (run.agents, run.slots)
+        self._behind, self._length_us = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+
+    def add_up(self, rows: Rows) -> None:
+        place = rows["agent"], rows.slot("until_us")
+        rows.largest(self._behind, place, rows["behind"])
+        rows.largest(self._length_us, place, rows["until_us"] - rows["from_us"])
+
+    def merge(self, other: QueueHoldMetric) -> None:
+        np.maximum(self._behind, other._behind, out=self._behind)
+        np.maximum(self._length_us, other._length_us, out=self._length_us)
+
+    def figures(self, scope: Scope) -> QueueHoldFigures:
+        inside = np.ix_(scope.agents, scope.slots)
+        return QueueHoldFigures(
+            held_up_max=int(self._behind[inside].max(initial=0)),
+            hold_max_us=int(self._length_us[inside].max(initial=0)),
+        )

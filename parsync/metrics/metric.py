@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,8 +21,7 @@ from numpy.typing import NDArray
 from parsync.metrics.counters import Counters
 from parsync.metrics.figures import Figures
 from parsync.metrics.quantity import Quantity, quantities_of
-from parsync.metrics.record_batch import RecordBatch
-from parsync.metrics.record_buffer import Table
+from parsync.metrics.record import Table
 from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.table_fold import Rows
 from parsync.metrics.tables import Tables
@@ -30,6 +30,45 @@ from shared_state.tasks import Int64
 TableColumns = Mapping[str, Sequence[str]]  # columns by table
 
 NEGLIGIBLE = 0.001  # of the tasks or jobs: so few may be missing from a mean
+
+
+class RecordBatch:
+    """Measurements as metrics that fold in Python read them: rows of one table, as equal-length
+    columns, batch["agent"], and what several metrics derive from them, worked out once. The columns
+    are shared with other metrics and must not be written to."""
+
+    def __init__(self, table: str, columns: Table, run: RunFrame) -> None:
+        self.table = table
+        self._columns = columns
+        self._run = run
+        self._slots: dict[str, Int64] = {}
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        return self._columns[column]
+
+    def slot(self, column: str) -> Int64:
+        """The slot (run_frame.py) of each time in a column."""
+        found = self._slots.get(column)
+        if found is None:
+            found = self._slots[column] = self._run.slot_of(self[column])
+        return found
+
+    def where(self, rows: NDArray[np.bool_]) -> RecordBatch:
+        """The rows that a mask selects."""
+        if rows.all():
+            return self
+        return RecordBatch(
+            self.table, {name: column[rows] for name, column in self._columns.items()}, self._run
+        )
+
+    @cached_property
+    def first_commits(self) -> RecordBatch:
+        """The first commits of a batch of `tasks`. A task that was evicted or lost its machine is
+        committed again."""
+        return self.where(self["first"] == 1)
 
 
 class KeptRows:
@@ -127,7 +166,8 @@ class Metric(metaclass=MetricClass):
         return table in self.reads
 
     def merge(self, other: Self) -> None:
-        """Add what another object of the same run has added up."""
+        """Add what another object of the same run has added up. Here: its `count`."""
+        self.count.merge(other.count)
 
     @abstractmethod
     def figures(self, scope: Scope) -> Figures:

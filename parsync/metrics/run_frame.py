@@ -1,5 +1,5 @@
-"""What every metric of a run knows of it: its agents, its partitions, and the windows in which
-figures count.
+"""What every metric of a run knows of it: its agents, its partitions, its jobs, and the windows in
+which figures count.
 
 A load phase counts from `settle_us` after its start to its end. Counts are kept by slot: one for
 the window of each phase, one for what falls outside every window (warm-up, the first task length of
@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.metrics._native import slots_of
-from parsync.metrics.job_index import JobIndex
 from parsync.metrics.quantity import Quantity
 from parsync.workload.gangs import TaskGangs
 from shared_state.tasks import Int32, Int64
 
 BUCKET_US = 250_000  # the width of the buckets of time series
+NOT_IN_JOB = -1
 
 
 class PhaseLike(Protocol):
@@ -92,6 +92,10 @@ class RunFrame:
             preference set.
         gangs: Of the tasks; None if there are none.
 
+    Attributes:
+        jobs: The places of the jobs; None without job_of.
+        service_jobs: bool[jobs], by their places; None where no job is a service.
+
     Raises:
         ValueError: For a phase that settle_us leaves empty, overlapping phases, or an agent that is
             not in exactly one group.
@@ -124,6 +128,7 @@ class RunFrame:
         self.job_of, self.endless, self.services = job_of, endless, services
         self.values = tuple(values)
         self.jobs = None if job_of is None else JobIndex(job_of)
+        self.service_jobs = self._service_jobs()
         self.preferences, self.gangs = preferences, gangs
         grouped = [agent for group in self.groups for agent in group.agents]
         if sorted(grouped) != list(range(agents)):
@@ -154,6 +159,12 @@ class RunFrame:
         """How long the windows of some phases are, together."""
         return sum(self.phases[slot][1] - self.phases[slot][0] - self.settle_us for slot in slots)
 
+    def _service_jobs(self) -> NDArray[np.bool_] | None:
+        if self.jobs is None or self.job_of is None or self.services is None:
+            return None
+        found = self.jobs.having(self.services, self.job_of)
+        return found if found.any() else None
+
     def _window_edges(self) -> Int64:
         edges: list[int] = []
         for start_us, end_us, load_percent in self.phases:
@@ -169,3 +180,81 @@ class RunFrame:
                 )
             edges += [start_us + self.settle_us, end_us]
         return np.array(edges, np.int64)
+
+
+class JobIndex:
+    """The places of a run's jobs, 0..jobs-1 in the order of their ids: what sums by job are kept
+    by.
+
+    Args:
+        job_of: int64[tasks], the job of each task id; negative for tasks in no job.
+
+    Attributes:
+        ids: int64[jobs], ascending. A job of which all tasks ran before the run began has none.
+    """
+
+    def __init__(self, job_of: Int64) -> None:
+        self.ids = np.unique(job_of[job_of >= 0])
+        self._dense = len(self.ids) == 0 or int(self.ids[-1]) == len(self.ids) - 1
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def having(self, chosen: NDArray[np.bool_], job_of: Int64) -> NDArray[np.bool_]:
+        """Which jobs have a chosen task: bool[jobs], by their places.
+
+        Args:
+            chosen: bool[tasks].
+            job_of: int64[tasks], as given to the index.
+        """
+        found = np.zeros(len(self), np.bool_)
+        found[self.places(job_of[chosen & (job_of >= 0)])] = True
+        return found
+
+    def places(self, job: Int64) -> NDArray[np.intp]:
+        """The place of each of these jobs, which the run has."""
+        if self._dense:
+            return job.astype(np.intp, copy=False)
+        return np.searchsorted(self.ids, job)
+
+
+DAY_US = 86_400_000_000
+# Runs of less than two days are divided into so many parts, which stand for days.
+PARTS = 10
+
+
+class Days:
+    """The days of a run, or its tenths if it is shorter than two days.
+
+    Attributes:
+        length_us: Of a day.
+        count: How many there are; the last one may be shorter.
+    """
+
+    def __init__(self, run: RunFrame) -> None:
+        self._run = run
+        end_us = max(end for _, end, _ in run.phases)
+        self.length_us = DAY_US if end_us >= 2 * DAY_US else max(1, end_us // PARTS)
+        self.count = -(-end_us // self.length_us)
+
+    def of(self, at_us: Int64) -> Int64:
+        """The day of each time; times after the last day count on the last day."""
+        day: Int64 = np.clip(at_us // self.length_us, 0, self.count - 1)
+        return day
+
+    def is_whole(self, counted_us: NDArray[np.number]) -> NDArray[np.bool_]:
+        """Whether enough of each day counts, float or int64[days]: at least half of it. Days of
+        which the windows hold little say little."""
+        whole: NDArray[np.bool_] = counted_us >= self.length_us / 2
+        return whole
+
+    def counted_us(self, slots: Iterable[int]) -> Int64:
+        """How much of each day the windows of some phases hold: int64[days]."""
+        counted = np.zeros(self.count, np.int64)
+        begin_us = np.arange(self.count, dtype=np.int64) * self.length_us
+        for slot in slots:
+            start_us, end_us, _ = self._run.phases[slot]
+            from_us = np.maximum(begin_us, start_us + self._run.settle_us)
+            to_us = np.minimum(begin_us + self.length_us, end_us)
+            counted += np.maximum(to_us - from_us, 0)
+        return counted

@@ -7,7 +7,7 @@ and throughput belong to the window in which the answer came.
 
 Cost. Native code adds up a batch as it comes (table_fold.py): about 2 us per batch and 0.1 us per
 task. Only batches that are kept, or that a metric folds in Python, are held back and put together
-(record_buffer.py).
+(record.py).
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 
 from parsync.metrics import registry
 from parsync.metrics.live import LiveLine, LiveSums, Snapshot
-from parsync.metrics.metric import KeptRows, Metric, NativeMetric, Scope
+from parsync.metrics.metric import KeptRows, Metric, NativeMetric, RecordBatch, Scope
 from parsync.metrics.quantity import Quantity
-from parsync.metrics.record_batch import RecordBatch
-from parsync.metrics.record_buffer import Columns, RecordBuffer, Table
+from parsync.metrics.record import Columns, RecordBuffer, Table
 from parsync.metrics.run_frame import (
     BUCKET_US,
     Group,

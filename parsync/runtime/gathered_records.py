@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsync.metrics.measurements import Measurements
-from parsync.metrics.record import Record
+from parsync.metrics.record import Measurements, Record
 from parsync.metrics.tables import Tables
 from parsync.runtime.effects import RecordListener
 

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from parsync.metrics import registry
 from parsync.metrics.counters import TimeSeries
-from parsync.metrics.metric import NativeMetric
-from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.load import ThroughputMetric
+from parsync.metrics.metric import NativeMetric, RecordBatch
 from parsync.metrics.run_frame import Group, RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.table_fold import TableFold
 from parsync.metrics.tables import SCHEMAS
-from parsync.metrics.throughput import ThroughputMetric
 from parsync.workload.gangs import NOT_IN_GANG, TaskGangs
 from schedulers.interface import ChangeKind
 from shared_state.errors import AgoraError

@@ -15,7 +15,7 @@ from experiments.frontiers.files import FRONTIER, write_frontier
 from experiments.run_directory import write_run
 from experiments.summary import ArmResult, RunFacts, build_summary
 from experiments.summary_model import ComparedArms, SeedFigures
-from parsync.metrics.conflict_causes import ConflictCauses
+from parsync.metrics.conflicts import ConflictCauses
 from parsync.metrics.regret import DecisionRegret, Regret, SystemRegret
 from parsync.metrics.run_frame import Group
 from parsync.metrics.run_metrics import RunMetrics

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from parsync.metrics.days import DAY_US
+from parsync.metrics.run_frame import DAY_US
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from tests.unit.record_factory import Phase

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parsync.metrics.days import DAY_US, PARTS
+from parsync.metrics.run_frame import DAY_US, PARTS
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ScopeFigures, summarise
 from parsync.metrics.tables import TABLES

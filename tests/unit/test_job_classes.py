@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parsync.metrics.job_index import JobIndex
-from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.run_frame import JobIndex, RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from parsync.metrics.table_fold import TableFold

@@ -11,9 +11,8 @@ from parsync.metrics import registry
 from parsync.metrics.conformance import NonConformance, check_metric
 from parsync.metrics.counters import Counters
 from parsync.metrics.figures import Figures, Number
-from parsync.metrics.metric import Metric, Scope, TableColumns
+from parsync.metrics.metric import Metric, RecordBatch, Scope, TableColumns
 from parsync.metrics.quantity import Better, Unit, quantity
-from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
 from shared_state.tasks import Int64
 

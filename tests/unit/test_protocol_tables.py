@@ -33,8 +33,7 @@ from parsync.runtime.live.log_replay import replay
 from parsync.runtime.live.plan import CELL, RunPlan
 from parsync.runtime.live.recorder import Recorder, records_log
 from parsync.runtime.live.recorder import read_records as read_log
-from parsync.runtime.records import merge_parts
-from parsync.runtime.records_reader import read_records, record_files
+from parsync.runtime.records import merge_parts, read_records, record_files
 from parsync.schema import Column, TableSchema
 from shared_state.errors import AgoraError
 from tests.fixtures.fake_ray import FakeRay

@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from parsync.core.effects import Effect, Send
-from parsync.metrics.measurements import Measurements
-from parsync.metrics.record import Record
+from parsync.metrics.record import Measurements, Record
 from parsync.protocols import _native
 from parsync.protocols.optimistic.shared_demand.events import (
     DemandReply,

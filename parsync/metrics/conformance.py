@@ -18,6 +18,7 @@ from parsync.metrics.summary import scope_figures
 from parsync.metrics.table_fold import TableFold
 from parsync.metrics.tables import SCHEMAS, Tables
 from parsync.workload.gangs import NOT_IN_GANG, TaskGangs
+from parsync.workload.workload import Phase
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64
 
@@ -159,14 +160,16 @@ def _figures(kind: type[Metric], parts: Sequence[Sequence[Batch]]) -> dict[str, 
     frames: list[RunMetrics] = []
     for part in parts:
         run = RunMetrics(
-            [_Phase(0, END_US // 2), _Phase(END_US // 2, END_US)],
-            AGENTS,
-            partitions=PARTITIONS,
-            settle_us=1000,
-            job_of=np.arange(TASKS) // 4,
-            services=np.arange(TASKS) // 4 % 3 == 0,
-            preferences=preferences,
-            gangs=_made_up_gangs(submit_us),
+            RunFrame(
+                [Phase(0, END_US // 2, 90), Phase(END_US // 2, END_US, 90)],
+                AGENTS,
+                partitions=PARTITIONS,
+                settle_us=1000,
+                job_of=np.arange(TASKS) // 4,
+                services=np.arange(TASKS) // 4 % 3 == 0,
+                preferences=preferences,
+                gangs=_made_up_gangs(submit_us),
+            ),
             kinds=(),
             tables={**SCHEMAS, **kind.tables},
         )
@@ -236,13 +239,6 @@ def _check_live(kind: type[Metric], metric: Metric) -> None:
             raise _broken(kind, f"live: {key!r} is no quantity among its figures")
         if len(columns) != 2 or any(np.shape(column) != (AGENTS,) for column in columns):
             raise _broken(kind, f"live: {key!r}: expected two sums by agent, int64[agents] each")
-
-
-class _Phase:
-    load_percent = 90
-
-    def __init__(self, start_us: int, end_us: int) -> None:
-        self.start_us, self.end_us = start_us, end_us
 
 
 def _guarded(kind: type[Metric], call: str, run: Any) -> Any:

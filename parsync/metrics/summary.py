@@ -262,12 +262,12 @@ class _FigureMaker:
     def phases(self, agents: Sequence[int]) -> list[PhaseFigures]:
         return [
             PhaseFigures(
-                start_us=start_us,
-                end_us=end_us,
-                load_percent=load_percent,
+                start_us=phase.start_us,
+                end_us=phase.end_us,
+                load_percent=phase.load_percent,
                 **self.figures(agents, [number]),
             )
-            for number, (start_us, end_us, load_percent) in enumerate(self._metrics.run.phases)
+            for number, phase in enumerate(self._metrics.run.phases)
         ]
 
     def figures(self, agents: Sequence[int], slots: Sequence[int] | None = None) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def test_everything_kept_is_equal(
 ) -> None:
     random = np.random.default_rng(seed)
     frame = frame_of(phases, JOBS[jobs], settle_us)
-    found = RunMetrics(**frame, kinds=FOLDED)
+    found = RunMetrics(RunFrame(**frame), kinds=FOLDED)
     expected = {kind.kind: kind(RunFrame(**frame)) for kind in FOLDED}
     for length in lengths:
         for table in TABLES:
@@ -141,7 +141,9 @@ def test_everything_kept_is_equal(
 
 def test_rows_may_come_after_a_merge_that_made_a_series_longer() -> None:
     """Its counts are in another array then, and that of others is not to be written to."""
-    parts = [RunMetrics(**frame_of(PHASES[0], JOBS["without a gap"], 0)) for _ in range(2)]
+    parts = [
+        RunMetrics(RunFrame(**frame_of(PHASES[0], JOBS["without a gap"], 0))) for _ in range(2)
+    ]
     series = [part.get(ThroughputMetric)._series for part in parts]
     made_at_us = [0, series[0].bucket_us * 1000]
     for part, at_us in zip(parts, made_at_us, strict=True):
@@ -175,7 +177,7 @@ def ends(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_rows_that_are_not_of_the_table_are_refused(columns: dict[str, Any], says: str) -> None:
-    metrics = RunMetrics(**frame_of(PHASES[0], JOBS["without a gap"], 0))
+    metrics = RunMetrics(RunFrame(**frame_of(PHASES[0], JOBS["without a gap"], 0)))
     with pytest.raises(AgoraError) as refused:
         metrics.add("ends", columns)
     assert str(refused.value).startswith("table 'ends': ") and says in str(refused.value)

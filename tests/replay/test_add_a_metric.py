@@ -20,6 +20,7 @@ from experiments.live_table import live_table
 from experiments.run_directory import read_summary
 from parsync.metrics import registry
 from parsync.metrics.conformance import check_metric
+from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
@@ -98,7 +99,7 @@ def test_its_figure_is_in_summary_report_and_comparison(
 
 @pytest.mark.usefixtures("installed")
 def test_actors_of_a_live_run_copy_pickle_and_merge_it() -> None:
-    empty = RunMetrics(PHASES, 2, partitions=2)
+    empty = RunMetrics(RunFrame(PHASES, 2, partitions=2))
     parts = [pickle.loads(pickle.dumps(copy.deepcopy(empty))) for _ in range(2)]
     for number, part in enumerate(parts):
         part.add("tasks", one_commit(number, 200_005))
@@ -112,7 +113,7 @@ def test_actors_of_a_live_run_copy_pickle_and_merge_it() -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_its_column_in_the_live_table_covers_the_time_since_the_last_one() -> None:
-    metrics = RunMetrics(PHASES, 2, partitions=2)
+    metrics = RunMetrics(RunFrame(PHASES, 2, partitions=2))
     for commit_us, shown in ((200_005, "100 %"), (10, "0 %"), (None, "-")):
         if commit_us is not None:
             metrics.add("tasks", one_commit(1, commit_us))

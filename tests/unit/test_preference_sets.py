@@ -17,7 +17,7 @@ from experiments.report.verdict import Row, verdict
 from experiments.summary import build_summary
 from parsync.metrics import quality
 from parsync.metrics.quality import LEAST_TASKS, PreferenceSetFigures, PreferenceSetMetric
-from parsync.metrics.run_frame import Group, TaskPreferences
+from parsync.metrics.run_frame import Group, RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ScopeFigures, summarise
 from shared_state.tasks import Int64
@@ -97,7 +97,7 @@ def made(seed: int, tasks: int, sets: int) -> Made:
 
 def recorded(run: Made, part: slice = slice(None), **options: Any) -> RunMetrics:
     arguments = {"job_of": run.job_of, "preferences": run.preferences, **options}
-    metrics = RunMetrics(WINDOWS, AGENTS, partitions=1, settle_us=SETTLE, **arguments)
+    metrics = RunMetrics(RunFrame(WINDOWS, AGENTS, partitions=1, settle_us=SETTLE, **arguments))
     for table, columns in run.batches[part]:
         metrics.add(table, columns)
     return metrics
@@ -162,11 +162,13 @@ def shares(sizes: dict[int, tuple[int, int]]) -> PreferenceSetFigures:
     hit = np.concatenate([np.arange(whole) < part for part, whole in sizes.values()])
     n = len(preference)
     metrics = RunMetrics(
-        [Phase(0, 1000, 50)],
-        1,
-        partitions=1,
-        job_of=np.zeros(n, np.int64),
-        preferences=TaskPreferences(preference.astype(np.int32), np.zeros(n, np.int64)),
+        RunFrame(
+            [Phase(0, 1000, 50)],
+            1,
+            partitions=1,
+            job_of=np.zeros(n, np.int64),
+            preferences=TaskPreferences(preference.astype(np.int32), np.zeros(n, np.int64)),
+        )
     )
     zeros = np.zeros(n, np.int64)
     metrics.add(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from parsync.metrics import _native, histogram
 from parsync.metrics.counters import Counters, TimeSeries
 from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.metric import NativeMetric, Scope, TableColumns, ratio
+from parsync.metrics.metric import NativeMetric, OverTime, Scope, TableColumns, ratio
 from parsync.metrics.quantity import Better, Unit, quantity
 from parsync.metrics.run_frame import Days, RunFrame
 from parsync.metrics.table_fold import ColumnValue, Rows
@@ -92,6 +92,18 @@ class ConflictMetric(NativeMetric):
         "commits": ("agent", "commit_us", *_PER_TRANSACTION),
         "rejections": ("agent", "at_us", "age_us", "reason", "rival"),
     }
+    plots = (
+        OverTime(
+            "Conflict rate over time",
+            part="conflicts",
+            whole="claims",
+            unit=Unit.SHARE,
+            axis="Claims in conflict",
+            caption="Claims rejected as stale, full or evicted, of all claims answered at each "
+            "moment.",
+            look_for="Compare the same load before and after the peak.",
+        ),
+    )
 
     def __init__(self, run: RunFrame) -> None:
         super().__init__(run)
@@ -101,7 +113,7 @@ class ConflictMetric(NativeMetric):
         # Conflicts of the row's agent with the column's. An agent's own column: nobody else had
         # claimed the machine. The last column: rival not known.
         self.rivals = np.zeros((run.agents, run.agents + 1), np.int64)
-        self._series = TimeSeries(("claims", "conflicts"), run.agents, run.bucket_us)
+        self.timeline = TimeSeries(("claims", "conflicts"), run.agents, run.bucket_us)
 
     def add_up(self, rows: Rows) -> None:
         if rows.table == "tasks":
@@ -120,8 +132,8 @@ class ConflictMetric(NativeMetric):
         for name in _PER_TRANSACTION:
             # what is NOT_KNOWN adds nothing
             rows.add(self.count[name], place, rows[name].clip(0, np.iinfo(np.int64).max))
-        rows.add_over_time(self._series, "claims", agent, commit_us, rows["claims"])
-        rows.add_over_time(self._series, "conflicts", agent, commit_us, conflicts)
+        rows.add_over_time(self.timeline, "claims", agent, commit_us, rows["claims"])
+        rows.add_over_time(self.timeline, "conflicts", agent, commit_us, conflicts)
 
     def _rejections(self, rows: Rows) -> None:
         slot, conflict = rows.slot("at_us"), rows["reason"].is_one_of(CONFLICTS)
@@ -143,10 +155,9 @@ class ConflictMetric(NativeMetric):
         counted.add(self.ages, (group, outcome, age_us.histogram_bucket()))
 
     def merge(self, other: ConflictMetric) -> None:
-        self.count.merge(other.count)
+        super().merge(other)
         self.ages += other.ages
         self.rivals += other.rivals
-        self._series.merge(other._series)
 
     def figures(self, scope: Scope) -> ConflictFigures:
         count = {name: scope.sum(self.count[name]) for name in self.count}
@@ -163,9 +174,6 @@ class ConflictMetric(NativeMetric):
             machine_down_rate=ratio(count["machine_down"], claims),
             **{name: count[name] for name in OUTCOMES},
         )
-
-    def series(self) -> Mapping[str, Int64]:
-        return self._series.by_name()
 
     def arrays(self, scope: Scope) -> Mapping[str, NDArray[Any]]:
         return {"ages": self.ages}

@@ -197,7 +197,16 @@ def _figures(kind: type[Metric], parts: Sequence[Sequence[Batch]]) -> dict[str, 
         table: _DeclaredRows(table, rows, kind) for table, rows in run.kept().items()
     }
     _check_live(kind, whole)
-    found: dict[str, Any] = {}
+    series = _guarded(kind, "series", whole.series)
+    for plot in kind.plots:
+        for name in (plot.part, plot.whole):
+            if name not in series:
+                raise _broken(kind, f"plots: {name!r} is none of its series")
+    found: dict[str, Any] = {
+        f"{name} over time, agent {agent}": int(counts[agent].sum())
+        for name, counts in series.items()
+        for agent in range(AGENTS)
+    }
     for place, agents in (("", None), *((f"agents[{a}].", [a]) for a in range(AGENTS))):
         scope = run.scope(agents, None, kept)
         figures, bounds = _guarded(kind, "figures", lambda s=scope: scope_figures(whole, s))

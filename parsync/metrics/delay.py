@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from parsync.metrics import histogram
 from parsync.metrics.counters import Counters, TimeSeries
 from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.metric import NativeMetric, Scope, TableColumns, is_incomplete, ratio
+from parsync.metrics.metric import NativeMetric, OverTime, Scope, TableColumns, is_incomplete, ratio
 from parsync.metrics.quantity import Better, Unit, quantity
 from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.table_fold import ColumnValue, Rows
@@ -110,12 +110,27 @@ class DelayMetric(NativeMetric):
         "submissions": ("agent", "submit_us", "tasks"),
         "tasks": ("agent", "submit_us", "commit_us", "first", "attempts"),
     }
+    plots = (
+        OverTime(
+            "Scheduling delay over time",
+            part="delay_us",
+            whole="committed",
+            unit=Unit.DURATION,
+            axis="Scheduling delay",
+            caption="Mean delay of the tasks submitted at each moment, first commits only.",
+            look_for="A line that climbs while the load is constant is a queue without end; look "
+            "where it comes back down after the peak. Where it breaks off, no task of that time "
+            "was committed.",
+        ),
+    )
 
     def __init__(self, run: RunFrame) -> None:
         super().__init__(run)
         self.count = Counters(("submitted", "committed", "delay_us", "attempts"), run)
         self.delays = np.zeros((run.agents, run.slots, histogram.BUCKETS), np.int64)
-        self._series = TimeSeries(("submitted", "committed", "delay_us"), run.agents, run.bucket_us)
+        self.timeline = TimeSeries(
+            ("submitted", "committed", "delay_us"), run.agents, run.bucket_us
+        )
         # by agent and slot
         self._waiting = TimeSeries(("tasks", "since_us"), run.agents * run.slots, run.bucket_us)
 
@@ -129,7 +144,7 @@ class DelayMetric(NativeMetric):
         agent, submit_us, tasks = rows["agent"], rows["submit_us"], rows["tasks"]
         self._wait(rows, tasks, tasks * submit_us)
         rows.add(self.count["submitted"], (agent, rows.slot("submit_us")), tasks)
-        rows.add_over_time(self._series, "submitted", agent, submit_us, tasks)
+        rows.add_over_time(self.timeline, "submitted", agent, submit_us, tasks)
 
     def _first_commits(self, rows: Rows) -> None:
         agent, submit_us, slot = rows["agent"], rows["submit_us"], rows.slot("submit_us")
@@ -139,8 +154,8 @@ class DelayMetric(NativeMetric):
         rows.add(self.count["attempts"], (agent, slot), rows["attempts"])
         rows.add(self.count["delay_us"], (agent, slot), delay_us)
         self._wait(rows, -1, -submit_us)
-        rows.add_over_time(self._series, "committed", agent, submit_us)
-        rows.add_over_time(self._series, "delay_us", agent, submit_us, delay_us)
+        rows.add_over_time(self.timeline, "committed", agent, submit_us)
+        rows.add_over_time(self.timeline, "delay_us", agent, submit_us, delay_us)
 
     def _wait(self, rows: Rows, tasks: ColumnValue | int, since_us: ColumnValue) -> None:
         """More tasks wait (fewer, if negative), submitted at times of this sum."""
@@ -150,9 +165,8 @@ class DelayMetric(NativeMetric):
         rows.add_over_time(self._waiting, "since_us", place, submit_us, since_us)
 
     def merge(self, other: DelayMetric) -> None:
-        self.count.merge(other.count)
+        super().merge(other)
         self.delays += other.delays
-        self._series.merge(other._series)
         self._waiting.merge(other._waiting)
 
     def figures(self, scope: Scope) -> DelayFigures:
@@ -208,9 +222,6 @@ class DelayMetric(NativeMetric):
         left = tasks > 0
         waited_us: Int64 = last_us - since_us[left] // tasks[left]
         return tasks[left], np.maximum(waited_us, 0)
-
-    def series(self) -> Mapping[str, Int64]:
-        return self._series.by_name()
 
     def arrays(self, scope: Scope) -> Mapping[str, NDArray[Any]]:
         value, share = histogram.distribution(self._of(scope), self.censored(scope) or 0)

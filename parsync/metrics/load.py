@@ -4,7 +4,6 @@ whether both were steady, and what schedulers spend their time on."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -58,7 +57,7 @@ class ThroughputMetric(NativeMetric):
     def __init__(self, run: RunFrame) -> None:
         super().__init__(run)
         self.count = Counters(("first_commits", *_ENDED.values(), "still_running"), run)
-        self._series = TimeSeries(("first_commits",), run.agents, run.bucket_us)
+        self.timeline = TimeSeries(("first_commits",), run.agents, run.bucket_us)
 
     def add_up(self, rows: Rows) -> None:
         if rows.table == "tasks":
@@ -67,7 +66,7 @@ class ThroughputMetric(NativeMetric):
             slot = late.choose(self.run.outside, firsts.slot("commit_us"))
             firsts.add(self.count["first_commits"], (firsts["agent"], slot))
             firsts.add_over_time(
-                self._series, "first_commits", firsts["agent"], firsts["commit_us"]
+                self.timeline, "first_commits", firsts["agent"], firsts["commit_us"]
             )
         else:
             self._ends(rows)
@@ -81,19 +80,12 @@ class ThroughputMetric(NativeMetric):
         for change, name in _ENDED.items():
             ended.where(rows["change"] == change).add(self.count[name], place)
 
-    def merge(self, other: ThroughputMetric) -> None:
-        self.count.merge(other.count)
-        self._series.merge(other._series)
-
     def figures(self, scope: Scope) -> ThroughputFigures:
         commits = scope.sum(self.count["first_commits"])
         return ThroughputFigures(
             throughput_per_s=ratio(commits * 1e6, self.run.window_us(scope.slots)),
             **{name: scope.sum(self.count[name]) for name in _ENDED.values()},
         )
-
-    def series(self) -> Mapping[str, Int64]:
-        return self._series.by_name()
 
 
 class UtilisationFigures(Figures):

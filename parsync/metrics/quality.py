@@ -3,7 +3,7 @@ set; what their places cost, and what they got of the values that the workload b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,7 +13,15 @@ from pydantic import ConfigDict
 
 from parsync.metrics.counters import Counters, TimeSeries, add_at
 from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.metric import Metric, NativeMetric, RecordBatch, Scope, TableColumns, ratio
+from parsync.metrics.metric import (
+    Metric,
+    NativeMetric,
+    OverTime,
+    RecordBatch,
+    Scope,
+    TableColumns,
+    ratio,
+)
 from parsync.metrics.quantity import Better, Quantity, Unit, quantity
 from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.table_fold import Rows
@@ -47,27 +55,37 @@ class PreferenceMetric(NativeMetric):
         "submissions": ("agent", "submit_us", "prefers"),
         "tasks": ("agent", "submit_us", "first", "preferred"),
     }
+    plots = (
+        OverTime(
+            "Placement quality over time",
+            part="preferred",
+            whole="submitted_prefers",
+            unit=Unit.SHARE,
+            axis="On a preferred machine",
+            caption="Tasks submitted at each moment whose first commit was on a preferred machine, "
+            "of those that prefer any.",
+            up_to_all=True,
+        ),
+    )
 
     def __init__(self, run: RunFrame) -> None:
         super().__init__(run)
         names = ("submitted_prefers", "preferred")
         self.count = Counters(names, run)
-        self._series = TimeSeries(names, run.agents, run.bucket_us)
+        self.timeline = TimeSeries(names, run.agents, run.bucket_us)
 
     def add_up(self, rows: Rows) -> None:
         agent, submit_us, slot = rows["agent"], rows["submit_us"], rows.slot("submit_us")
         if rows.table == "submissions":
             rows.add(self.count["submitted_prefers"], (agent, slot), rows["prefers"])
-            rows.add_over_time(self._series, "submitted_prefers", agent, submit_us, rows["prefers"])
+            rows.add_over_time(
+                self.timeline, "submitted_prefers", agent, submit_us, rows["prefers"]
+            )
         else:
             firsts = rows.first_commits
             hits = firsts.where(firsts["preferred"] == 1)
             hits.add(self.count["preferred"], (agent, slot))
-            hits.add_over_time(self._series, "preferred", agent, submit_us)
-
-    def merge(self, other: PreferenceMetric) -> None:
-        self.count.merge(other.count)
-        self._series.merge(other._series)
+            hits.add_over_time(self.timeline, "preferred", agent, submit_us)
 
     def figures(self, scope: Scope) -> PreferenceFigures:
         submitted = scope.sum(self.count["submitted_prefers"])
@@ -77,9 +95,6 @@ class PreferenceMetric(NativeMetric):
             preferred=preferred,
             preferred_share=ratio(preferred, submitted),
         )
-
-    def series(self) -> Mapping[str, Int64]:
-        return self._series.by_name()
 
 
 # Of a set with fewer tasks the share says little: that of 100 tasks is within 10 percentage points

@@ -13,13 +13,14 @@ name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 
 from pydantic import BaseModel, ValidationError
 
 from parsync.metrics.figures import Figures
-from parsync.metrics.metric import Metric, MetricClass
+from parsync.metrics.metric import Metric, MetricClass, OverTime
 from parsync.metrics.tables import SCHEMAS, Tables, wrong_tables
 from schedulers.entry_points import EntryPointGroup
 from shared_state.errors import AgoraError
@@ -78,6 +79,17 @@ def get(kind: str) -> type[Metric]:
     return metric
 
 
+def plots_of_others() -> list[tuple[str, OverTime]]:
+    """The figures over time of metrics of other packages, with the kind of each. One that cannot be
+    loaded has none: the report of a run of before does not need it."""
+    found: list[tuple[str, OverTime]] = []
+    for kind in _GROUP.kinds():
+        if kind not in BUILT_IN:
+            with suppress(AgoraError):
+                found += [(kind, plot) for plot in get(kind).plots]
+    return found
+
+
 def declared_in(model: type[BaseModel], metric: type[Metric]) -> bool:
     """Whether a model has the figures of a metric among its own fields."""
     return issubclass(model, metric.figures_model)
@@ -103,6 +115,9 @@ def wrong_declaration(metric: type) -> str:
         wrong = _wrong_columns(getattr(metric, attribute), tables)
         if wrong:
             return f"{attribute}: {wrong}"
+    plots: object = metric.plots
+    if not (isinstance(plots, Sequence) and all(isinstance(plot, OverTime) for plot in plots)):
+        return f"plots: expected figures of OverTime, got {plots!r}"
     try:
         metric.quantities()
     except ValidationError as error:

@@ -85,6 +85,7 @@ class RunMetrics:
             registry.check_tables(kind, tables)
         self.tables = tables
         self.metrics: dict[str, Metric] = {kind.kind: self._made(kind) for kind in every}
+        self._check_series()
         self._kept: dict[str, list[Table]] = {}
         drawn = {"actors", "quota_use", "quota_shares"}  # though no metric is made of them
         self.keep(sorted({table for kind in every for table in kind.keeps} | drawn))
@@ -113,6 +114,15 @@ class RunMetrics:
         except Exception as error:  # of somebody else's code
             what = f"{type(error).__name__}: {error}"
             raise AgoraError(f"metric {kind.kind!r}: __init__: {what}") from error
+
+    def _check_series(self) -> None:
+        owner: dict[str, str] = {}
+        for name, metric in self.metrics.items():
+            for key in metric.series():
+                if owner.setdefault(key, name) != name:
+                    raise AgoraError(
+                        f"metric {name!r}: its series {key!r} is one of metric {owner[key]!r}"
+                    )
 
     def get(self, kind: type[M]) -> M:
         """The metric of this class. KeyError if it is not among them."""

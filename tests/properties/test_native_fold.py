@@ -144,7 +144,7 @@ def test_rows_may_come_after_a_merge_that_made_a_series_longer() -> None:
     parts = [
         RunMetrics(RunFrame(**frame_of(PHASES[0], JOBS["without a gap"], 0))) for _ in range(2)
     ]
-    series = [part.get(ThroughputMetric)._series for part in parts]
+    series = [part.get(ThroughputMetric).timeline for part in parts]
     made_at_us = [0, series[0].bucket_us * 1000]
     for part, at_us in zip(parts, made_at_us, strict=True):
         part.add("tasks", a_commit(at_us))

@@ -17,6 +17,7 @@ from experiments.commands.compare import app as compare_app
 from experiments.commands.report import app as report_app
 from experiments.commands.run import app
 from experiments.live_table import live_table
+from experiments.results.loaded_run import load_run
 from experiments.run_directory import read_summary
 from parsync.metrics import registry
 from parsync.metrics.conformance import check_metric
@@ -86,6 +87,10 @@ def test_its_figure_is_in_summary_report_and_comparison(
     page = (run / "report.html").read_text("utf-8")
     assert "Placed tasks that waited for longer than 0.1 s." in page
     assert "<code>long_wait_share</code>" in page, "the data dictionary"
+    assert "Long waits over time" in page and "Waited long" in page, "its figure"
+    drawn = [f"long_waits_waited_long_over_time.{suffix}" for suffix in ("png", "svg")]
+    assert sorted(path.name for path in (run / "figures").iterdir()) == drawn
+    assert load_run(run).figure_names == ("long_waits_waited_long_over_time",)
 
     assert exit_status(compare_app, run, "--metric", "long_wait_share") == 0
     assert "Long waits" in capsys.readouterr().out
@@ -94,6 +99,7 @@ def test_its_figure_is_in_summary_report_and_comparison(
     monkeypatch.undo()
     assert "long_waits" not in {metric.kind for metric in registry.metrics()}
     assert exit_status(report_app, run) == 0
+    assert "Long waits over time" not in (run / "report.html").read_text("utf-8")
     assert exit_status(compare_app, run, "--metric", "long_wait_share") == 0
 
 
@@ -141,6 +147,10 @@ class OldColumn(Base):
     reads = {"tasks": ("agent", "wait_us")}
 class Taken(Base):
     figures_model = DelayFigures
+class Drawn(Base):
+    plots = ("waits",)
+class Claims(Base):
+    def series(self): return {"claims": None}
 class Fails(Base):
     reads = {"tasks": ("agent",)}
     def fold(self, batch): return batch["gone"]
@@ -155,6 +165,7 @@ class Fails(Base):
         ("broken:Gone", "metric 'broken': cannot load broken:Gone: "),
         ("gone:Gone", "metric 'broken': cannot load gone:Gone: No module named 'gone'"),
         ("broken:OldColumn", "reads: table 'tasks' has no column 'wait_us'; it has task, job"),
+        ("broken:Drawn", "plots: expected figures of OverTime, got ('waits',)"),
         ("broken:Taken", "metric 'broken': its figure 'submitted' is one of metric 'delay'"),
     ],
 )
@@ -163,6 +174,17 @@ def test_a_metric_that_cannot_be_used_is_one_clear_line(site: Path, value: str, 
     with pytest.raises(AgoraError) as error:
         registry.metrics()
     assert says in str(error.value) and "\n" not in str(error.value)
+
+
+def test_two_series_of_one_name_are_refused(site: Path) -> None:
+    install(site, "broken", "broken:Claims", {"broken.py": BROKEN}, "agora.metrics")
+    with pytest.raises(AgoraError, match=r"'broken': its series 'claims' is one of metric 'confl"):
+        RunMetrics(RunFrame(PHASES, 2, partitions=2))
+
+
+def test_a_report_leaves_out_the_figures_of_a_metric_that_cannot_be_loaded(site: Path) -> None:
+    install(site, "broken", "broken:Gone", {"broken.py": BROKEN}, "agora.metrics")
+    assert registry.plots_of_others() == []
 
 
 def test_two_metrics_of_one_name_are_refused(site: Path) -> None:

@@ -1,9 +1,14 @@
-"""The way of measurements from participants to whoever takes them: a participant gathers rows in
-Measurements and hands them out as Records, and a RecordBuffer puts those together again."""
+"""The way of measurements from participants to whoever takes them.
+
+A Record is a batch of rows of one table (tables.py). A participant gathers rows in Measurements and
+hands them out as Records, once per sample interval. In virtual time GatheredRecords puts those of
+all agents together. Accumulators (run_metrics.py) and Parquet files (parsync/runtime/records.py)
+take them, and hold them back in a RecordBuffer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -14,6 +19,9 @@ from numpy.typing import NDArray
 from parsync.metrics import _native
 from parsync.metrics.tables import SCHEMAS, Tables
 from shared_state.errors import AgoraError
+
+Columns = Mapping[str, Any]  # of a batch of rows: arrays, or lists of few numbers
+Table = dict[str, NDArray[Any]]  # columns in the dtypes of their table
 
 
 @dataclass(slots=True)
@@ -64,33 +72,46 @@ class Measurements(_native.Measurements):  # type: ignore[misc] # compiled
             super().add(table, rows, tuple(columns))
 
 
-Columns = Mapping[str, Any]
-Table = dict[str, NDArray[Any]]
+class GatheredRecords:
+    """The Records of a sample interval, gathered so that whoever takes them gets one per table and
+    interval, and not one per table, agent and interval. The rows of a table keep their order.
 
+    Args:
+        tables: Those of the run.
+        on_record: Called with what has been gathered, by hand_out().
 
-def concatenate(dtypes: Mapping[str, str], batches: Sequence[Columns]) -> Table:
-    """One batch with the rows of all, in order, with the columns and dtypes given. Columns are
-    arrays or, for batches of a few rows, lists. Raises AgoraError for a batch without one of the
-    columns, and for columns of different lengths."""
-    joined: Table = {}
-    for name, dtype in dtypes.items():
-        try:
-            parts = [batch[name] for batch in batches]
-        except KeyError as error:
-            raise AgoraError(f"a batch of rows has no column {name!r}") from error
-        if all(type(part) is list for part in parts):
-            joined[name] = np.fromiter(chain.from_iterable(parts), dtype)
-        else:
-            joined[name] = np.concatenate(parts).astype(dtype, copy=False)
-    if len({len(column) for column in joined.values()}) > 1:
-        raise AgoraError(differing_lengths(joined))
-    return joined
+    Attributes:
+        rows: What has been gathered.
+    """
 
+    def __init__(self, tables: Tables, on_record: Callable[[Record], None]) -> None:
+        self._columns = {
+            name: list(schema.dtypes)
+            for name, schema in tables.items()
+            if all(np.dtype(dtype).kind == "i" for dtype in schema.dtypes.values())
+        }
+        self.rows = Measurements({name: tables[name] for name in self._columns})
+        self._on_record = on_record
 
-def differing_lengths(columns: Columns) -> str:
-    """What is wrong with the columns of a table that are not of one length."""
-    shown = ", ".join(f"{name} has {len(column)}" for name, column in columns.items())
-    return f"its columns differ in length: {shown}"
+    def take(self, record: Record) -> None:
+        """Take a Record. One that is not of arrays of integers, as its table has them, is handed on
+        at once, after those that wait."""
+        columns = record.columns
+        if self._columns.get(record.table) == list(columns):
+            count = len(next(iter(columns.values())))
+            try:
+                self.rows.add(record.table, count, *columns.values())
+            except (TypeError, ValueError, BufferError):
+                pass  # who takes it says what is wrong with it
+            else:
+                return
+        self.hand_out()
+        self._on_record(record)
+
+    def hand_out(self) -> None:
+        """Hand out what has been gathered, a Record per table."""
+        for record in self.rows.flush():
+            self._on_record(record)
 
 
 class RecordBuffer:
@@ -149,3 +170,28 @@ class RecordBuffer:
             rows = self.take(name)
             if rows is not None:
                 yield name, rows
+
+
+def concatenate(dtypes: Mapping[str, str], batches: Sequence[Columns]) -> Table:
+    """One batch with the rows of all, in order, with the columns and dtypes given. Columns are
+    arrays or, for batches of a few rows, lists. Raises AgoraError for a batch without one of the
+    columns, and for columns of different lengths."""
+    joined: Table = {}
+    for name, dtype in dtypes.items():
+        try:
+            parts = [batch[name] for batch in batches]
+        except KeyError as error:
+            raise AgoraError(f"a batch of rows has no column {name!r}") from error
+        if all(type(part) is list for part in parts):
+            joined[name] = np.fromiter(chain.from_iterable(parts), dtype)
+        else:
+            joined[name] = np.concatenate(parts).astype(dtype, copy=False)
+    if len({len(column) for column in joined.values()}) > 1:
+        raise AgoraError(differing_lengths(joined))
+    return joined
+
+
+def differing_lengths(columns: Columns) -> str:
+    """What is wrong with the columns of a table that are not of one length."""
+    shown = ", ".join(f"{name} has {len(column)}" for name, column in columns.items())
+    return f"its columns differ in length: {shown}"

@@ -6,7 +6,7 @@
 
 #include "bound_event.hpp"
 #include "msgpack.hpp"
-#include "shared_state/native/pack_array.hpp"
+#include "shared_state/native/bound_packed.hpp"
 
 namespace nb = nanobind;
 

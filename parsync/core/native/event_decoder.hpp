@@ -18,7 +18,7 @@
 #include "msgpack_reader.hpp"
 #include "shared_state/native/shared_column.hpp"
 #include "shared_state/native/transaction.hpp"
-#include "shared_state/native/unpack.hpp"
+#include "shared_state/native/pack.hpp"
 
 namespace agora {
 

@@ -50,8 +50,7 @@ from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.killed_run import measure_killed
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.recorder import has_records
-from parsync.runtime.records import merge_parts
-from parsync.runtime.records_reader import read_records, record_files
+from parsync.runtime.records import merge_parts, read_records, record_files
 from parsync.runtime.workload_files import WORKLOAD_DIR
 from parsync.runtime.workload_reader import read_workload
 from parsync.workload.workload import Workload

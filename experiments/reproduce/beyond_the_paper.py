@@ -6,8 +6,7 @@ from __future__ import annotations
 from experiments.reproduce.figure import Results, Table
 from experiments.statistics import median_interval
 from experiments.sweeps.wording import interval_text
-from parsync.metrics.conflict_causes import ConflictCauses
-from parsync.metrics.conflicts import ConflictFigures
+from parsync.metrics.conflicts import ConflictCauses, ConflictFigures
 from parsync.metrics.quantity import quantities_of
 from parsync.metrics.regret import RegretMeans
 

@@ -44,7 +44,7 @@ from experiments.reproduce.section6_tables import JCT_S, JSD_S, STET_S
 from experiments.summary_model import SeedFigures
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.synthetic_options import SyntheticOptions
-from parsync.metrics.conflict_causes import ConflictCauses
+from parsync.metrics.conflicts import ConflictCauses
 from parsync.model.slot_results import ConflictsAndScores
 from parsync.model.slot_settings import Phase, SchedulerGroup
 from shared_state.errors import AgoraError

@@ -1,8 +1,5 @@
-"""How well each preference set is served: the share of its tasks on preferred machines, over sets.
-
-A mean over tasks can rise while some set is starved. Here each set counts once, whatever its number
-of tasks, and the worst one stands beside the mean.
-"""
+"""Placement quality: how many tasks got a machine that they prefer, over tasks and by preference
+set; what their places cost, and what they got of the values that the workload brings."""
 
 from __future__ import annotations
 
@@ -12,13 +9,93 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict
 
+from parsync.metrics.counters import Counters, TimeSeries, add_at
 from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.metric import NativeMetric, Scope, TableColumns
-from parsync.metrics.quantity import Better, Unit, quantity
+from parsync.metrics.metric import (
+    Metric,
+    NativeMetric,
+    OverTime,
+    RecordBatch,
+    Scope,
+    TableColumns,
+    ratio,
+)
+from parsync.metrics.quantity import Better, Quantity, Unit, quantity
 from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.table_fold import Rows
 from shared_state.tasks import NO_PREFERENCE, Int64
+
+
+class PreferenceFigures(Figures):
+    """The placement of submitted tasks that prefer some machine, by the window of their submission:
+    one that is never committed counts as not preferred."""
+
+    submitted_prefers: Count
+    preferred: Count
+    preferred_share: Number | None = quantity(
+        "Share on preferred machines",
+        Unit.SHARE,
+        Better.HIGHER,
+        "First commits on a preferred machine of all submitted tasks that prefer some.",
+        headline=True,
+        column_label="Preferred",
+        per_scheduler=True,
+    )
+
+
+class PreferenceMetric(NativeMetric):
+    """First commits on preferred machines."""
+
+    kind = "preferences"
+    description = "How many tasks with preferences got a preferred machine."
+    figures_model = PreferenceFigures
+    reads: ClassVar[TableColumns] = {
+        "submissions": ("agent", "submit_us", "prefers"),
+        "tasks": ("agent", "submit_us", "first", "preferred"),
+    }
+    plots = (
+        OverTime(
+            "Placement quality over time",
+            part="preferred",
+            whole="submitted_prefers",
+            unit=Unit.SHARE,
+            axis="On a preferred machine",
+            caption="Tasks submitted at each moment whose first commit was on a preferred machine, "
+            "of those that prefer any.",
+            up_to_all=True,
+        ),
+    )
+
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        names = ("submitted_prefers", "preferred")
+        self.count = Counters(names, run)
+        self.timeline = TimeSeries(names, run.agents, run.bucket_us)
+
+    def add_up(self, rows: Rows) -> None:
+        agent, submit_us, slot = rows["agent"], rows["submit_us"], rows.slot("submit_us")
+        if rows.table == "submissions":
+            rows.add(self.count["submitted_prefers"], (agent, slot), rows["prefers"])
+            rows.add_over_time(
+                self.timeline, "submitted_prefers", agent, submit_us, rows["prefers"]
+            )
+        else:
+            firsts = rows.first_commits
+            hits = firsts.where(firsts["preferred"] == 1)
+            hits.add(self.count["preferred"], (agent, slot))
+            hits.add_over_time(self.timeline, "preferred", agent, submit_us)
+
+    def figures(self, scope: Scope) -> PreferenceFigures:
+        submitted = scope.sum(self.count["submitted_prefers"])
+        preferred = scope.sum(self.count["preferred"])
+        return PreferenceFigures(
+            submitted_prefers=submitted,
+            preferred=preferred,
+            preferred_share=ratio(preferred, submitted),
+        )
+
 
 # Of a set with fewer tasks the share says little: that of 100 tasks is within 10 percentage points
 # of what it would be in a longer run, with 95 % confidence.
@@ -28,7 +105,9 @@ _NOT_SEEN = -1
 
 class PreferenceSetFigures(Figures):
     """Shares over the preference sets with at least LEAST_TASKS submitted tasks, by the window of
-    the submission. A task that is never committed counts as not preferred.
+    the submission. A mean over tasks can rise while some set is starved. Here each set counts once,
+    whatever its number of tasks, and the worst one stands beside the mean. A task that is never
+    committed counts as not preferred.
 
     Shares and worst_preference_set are None where no set has enough tasks; all are None where the
     sets of the run's tasks are not known.
@@ -174,3 +253,86 @@ def _by_set(
     np.add.at(submitted, preference, counts.submitted[inside])
     np.add.at(preferred, preference, counts.preferred[inside])
     return submitted, preferred
+
+
+class CostFigures(Figures):
+    """The cost of first commits, by the window of the submission."""
+
+    cost_mean: Number | None = quantity(
+        "Mean placement cost",
+        Unit.PLAIN,
+        Better.LOWER,
+        "The workload's own cost of where a task was placed.",
+        headline=True,
+    )
+
+
+class CostMetric(NativeMetric):
+    """The mean cost of first commits."""
+
+    kind = "cost"
+    description = "What placements cost by the workload's own costs."
+    figures_model = CostFigures
+    reads: ClassVar[TableColumns] = {"tasks": ("agent", "submit_us", "first", "cost")}
+
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        self.count = Counters(("priced_tasks", "cost"), run)
+
+    def add_up(self, rows: Rows) -> None:
+        firsts = rows.first_commits
+        place = firsts["agent"], firsts.slot("submit_us")
+        firsts.add(self.count["priced_tasks"], place)
+        firsts.add(self.count["cost"], place, firsts["cost"])
+
+    def figures(self, scope: Scope) -> CostFigures:
+        tasks = scope.sum(self.count["priced_tasks"])
+        return CostFigures(cost_mean=ratio(scope.sum(self.count["cost"]), tasks))
+
+
+class PlacementValueFigures(Figures):
+    """What first commits got over what there was to get, by the key of each value's quantity; a
+    workload brings its own values."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class PlacementValueMetric(Metric):
+    """The values that RunFrame was given."""
+
+    kind = "placement_values"
+    description = "What placements got of the values that the workload brings."
+    figures_model = PlacementValueFigures
+    reads: ClassVar[TableColumns] = {"tasks": ("task", "agent", "machine", "submit_us", "first")}
+
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        shape = (2, run.agents, run.slots)
+        self._quantities = [
+            value.quantity.model_copy(update={"metric": self.kind}) for value in run.values
+        ]
+        self._sums = {value.quantity.key: np.zeros(shape, np.int64) for value in run.values}
+
+    def folds(self, table: str) -> bool:
+        return bool(self.run.values) and super().folds(table)
+
+    def fold(self, batch: RecordBatch) -> None:
+        firsts = batch.first_commits
+        agent, slot = firsts["agent"], firsts.slot("submit_us")
+        for value in self.run.values:
+            parts = value.of(firsts["task"], firsts["machine"])
+            for sums, part in zip(self._sums[value.quantity.key], parts, strict=True):
+                add_at(sums, agent, slot, part)
+
+    def merge(self, other: PlacementValueMetric) -> None:
+        for name, sums in self._sums.items():
+            sums += other._sums[name]
+
+    def figures(self, scope: Scope) -> PlacementValueFigures:
+        shares = {
+            key: ratio(scope.sum(got), scope.sum(whole)) for key, (got, whole) in self._sums.items()
+        }
+        return PlacementValueFigures(**shares)
+
+    def run_quantities(self) -> list[Quantity]:
+        return self._quantities

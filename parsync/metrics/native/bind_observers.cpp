@@ -1,4 +1,5 @@
-// Python's access to the regret of sampled transactions and instants.
+// Python's access to what observes the cell: the causes of conflicts, and the regret of sampled
+// transactions and instants.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
@@ -6,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "conflict_causes.hpp"
 #include "regret.hpp"
+#include "schedulers/native/bound_catalog.hpp"
 #include "shared_state/native/bound_fields.hpp"
 
 namespace nb = nanobind;
@@ -18,7 +21,27 @@ SharedColumn<int64_t> column(nb::handle array, const char* field) {
   return BoundValue<SharedColumn<int64_t>>::from(array, field);
 }
 
-}  // namespace
+void bind_conflict_causes(nb::module_& module) {
+  nb::class_<ConflictCauses, CellObserver>(module, "ConflictCauses",
+                                           "Conflicts counted by cause; see conflict_causes.hpp.")
+      .def(
+          "__init__",
+          [](ConflictCauses* self, size_t machines, nb::handle preference,
+             const CatalogColumns& catalog, std::vector<int64_t> from_us,
+             std::vector<int64_t> to_us) {
+            new (self) ConflictCauses(
+                machines, BoundValue<SharedColumn<int32_t>>::from(preference, "preference"),
+                catalog.spans(), std::move(from_us), std::move(to_us));
+          },
+          nb::arg("machines"), nb::arg("preference"), nb::arg("catalog"), nb::arg("from_us"),
+          nb::arg("to_us"), nb::keep_alive<1, 4>())
+      .def(
+          "counts",
+          [](const ConflictCauses& self) {
+            return nb::make_tuple(self.same_tick(), self.quality(), self.stale());
+          },
+          "(same tick, quality, staleness).");
+}
 
 void bind_regret(nb::module_& module) {
   nb::class_<RegretWatch, CellObserver>(module, "RegretWatch",
@@ -65,4 +88,11 @@ void bind_regret(nb::module_& module) {
             return rows;
           },
           "The columns of SystemRegret, in order.");
+}
+
+}  // namespace
+
+void bind_observers(nb::module_& module) {
+  bind_conflict_causes(module);
+  bind_regret(module);
 }

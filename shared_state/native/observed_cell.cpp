@@ -1,4 +1,4 @@
-#include "cell_calls.hpp"
+#include "observed_cell.hpp"
 
 #include <limits>
 #include <stdexcept>

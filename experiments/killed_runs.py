@@ -48,8 +48,8 @@ from parsync.runtime.assembly import Assembly
 from parsync.runtime.event_logs import VIRTUAL_LOG, read_end
 from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.killed_run import measure_killed
+from parsync.runtime.live.logs import has_records
 from parsync.runtime.live.plan import LiveOptions
-from parsync.runtime.live.recorder import has_records
 from parsync.runtime.records import merge_parts
 from parsync.runtime.records_reader import read_records, record_files
 from parsync.runtime.workload_files import WORKLOAD_DIR

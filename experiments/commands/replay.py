@@ -34,7 +34,7 @@ from parsync.runtime import command_line
 from parsync.runtime.arm_file import read_arm
 from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, ArmEnd, LogEnd
 from parsync.runtime.live.cell_log import CELL_LOG
-from parsync.runtime.live.log_replay import Replayed, replay
+from parsync.runtime.live.replay import Replayed, replay
 from parsync.runtime.recomputed_tables import Difference, RecomputedTables, compare_tables
 from parsync.runtime.run_directory import ARMS, SUMMARY, Arm, Found, find_arms, run_of
 from parsync.runtime.virtual.repeat import Repeated, repeat

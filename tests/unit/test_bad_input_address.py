@@ -16,7 +16,8 @@ import pytest
 import ray
 from ray.core.generated import gcs_pb2, gcs_service_pb2
 
-from parsync.runtime.live import address, cluster
+from parsync.runtime.live.ray_glue import cluster
+from parsync.runtime.live.ray_glue import internals as address
 from shared_state.errors import AgoraError
 
 MISMATCH = """Version mismatch: The cluster was started with:

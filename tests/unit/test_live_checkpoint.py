@@ -23,8 +23,8 @@ from parsync.runtime.live.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
+from parsync.runtime.live.logs import Recorder, records_log
 from parsync.runtime.live.plan import CELL, LiveOptions, RunPlan, plan_run
-from parsync.runtime.live.recorder import Recorder, records_log
 from parsync.runtime.live.steps import Step
 from shared_state.errors import AgoraError
 from shared_state.transaction import Transaction

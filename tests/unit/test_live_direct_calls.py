@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from parsync.runtime.live import ports
-from parsync.runtime.live.direct_calls import CallListener, DirectCaller, Endpoint
+from parsync.runtime.live.calls import CallListener, DirectCaller, Endpoint
+from parsync.runtime.live.ray_glue import actors as ports
 from parsync.runtime.live.steps import ActorFailed, Unavailable
 
 IP = "127.0.0.1"

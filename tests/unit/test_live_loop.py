@@ -29,9 +29,9 @@ from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.actor_runtime import LATENESS_US, ActorRuntime, ignore_record
 from parsync.runtime.live.background_steps import BackgroundSteps
-from parsync.runtime.live.load_meter import LoadMeter
+from parsync.runtime.live.liveness import ActorStatus, StatusMonitor
 from parsync.runtime.live.loop import HostLoop, Ticks, last_step
-from parsync.runtime.live.monitor import ActorStatus, StatusMonitor
+from parsync.runtime.live.meters import LoadMeter
 from parsync.runtime.live.plan import plan_hosts
 from parsync.runtime.live.step_wait import StepWait, StepWaitRecorder
 from parsync.runtime.live.steps import STALE, Replaced, Step, StepClient, Unavailable

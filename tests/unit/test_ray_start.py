@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from parsync.runtime.live import cluster
 from parsync.runtime.live.plan import LiveOptions
+from parsync.runtime.live.ray_glue import cluster
 from parsync.runtime.live.run import _absolute
 from shared_state.errors import AgoraError
 

@@ -14,18 +14,18 @@ from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.actor_runtime import ActorRuntime
 from parsync.runtime.live.background_steps import BackgroundSteps
 from parsync.runtime.live.clock import LiveClock
-from parsync.runtime.live.cluster import member
 from parsync.runtime.live.garbage import leave_out_of_collections
 from parsync.runtime.live.handled_log import HandledLog, handled_log
-from parsync.runtime.live.load_meter import LoadMeter
+from parsync.runtime.live.liveness import ActorStatus
 from parsync.runtime.live.loop import LoopThread, last_step, run_loop
-from parsync.runtime.live.monitor import ActorStatus
+from parsync.runtime.live.meters import LoadMeter
 from parsync.runtime.live.plan import (
     CELL,
     COORDINATOR_NAME,
     RunPlan,
 )
-from parsync.runtime.live.ports import CellPort, Reporter
+from parsync.runtime.live.ray_glue.actors import CellPort, Reporter
+from parsync.runtime.live.ray_glue.cluster import member
 from parsync.runtime.live.status import StatusLine
 from parsync.runtime.live.steps import (
     ActorFailed,

@@ -17,7 +17,7 @@ from parsync.metrics.record import Record
 from parsync.runtime.effects import DecisionInterpreter, RecordListener
 from parsync.runtime.live.clock import Clock
 from parsync.runtime.live.handled_log import HandledLog
-from parsync.runtime.live.load_meter import MeteredDecider
+from parsync.runtime.live.meters import MeteredDecider
 from parsync.runtime.live.step_wait import StepWaitRecorder
 from parsync.runtime.protocol_faults import ProtocolPart, blame
 

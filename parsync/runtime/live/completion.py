@@ -10,8 +10,8 @@ from pathlib import Path
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.finished import DueEnds, Finished
+from parsync.runtime.live.logs import epoch_logs
 from parsync.runtime.live.plan import CELL, SOURCE, WORKER_POOL, HostPlan, RunPlan
-from parsync.runtime.live.recorder import epoch_logs
 from parsync.runtime.live.recovery import HostRecovery, cell_batches, source_batches, store
 from parsync.runtime.live.restarts import Restart, restarts
 from shared_state.errors import AgoraError

@@ -15,11 +15,10 @@ from parsync.runtime.live.actor import JOIN_S, error_line
 from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
 from parsync.runtime.live.background_steps import BackgroundSteps
 from parsync.runtime.live.clock import LiveClock
-from parsync.runtime.live.cluster import member, share, shared
 from parsync.runtime.live.handled_log import HandledLog, handled_log
-from parsync.runtime.live.load_meter import LoadMeter
+from parsync.runtime.live.liveness import ActorStatus, RunStatus, StatusMonitor
 from parsync.runtime.live.loop import HostLoop, LoopThread, Ticks, run_loop
-from parsync.runtime.live.monitor import ActorStatus, RunStatus, StatusMonitor
+from parsync.runtime.live.meters import LoadMeter
 from parsync.runtime.live.plan import (
     CELL,
     COORDINATOR_NAME,
@@ -28,7 +27,8 @@ from parsync.runtime.live.plan import (
     RunInputs,
     RunPlan,
 )
-from parsync.runtime.live.ports import CellPort
+from parsync.runtime.live.ray_glue.actors import CellPort
+from parsync.runtime.live.ray_glue.cluster import member, share, shared
 from parsync.runtime.live.status import StatusLine
 from parsync.runtime.live.steps import StepClient, Steps
 from parsync.runtime.live.waker import Waker

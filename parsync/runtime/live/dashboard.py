@@ -6,8 +6,8 @@ from __future__ import annotations
 import ray
 import ray._private.worker
 
-from parsync.runtime.live.cluster import NAMESPACE, connect, disconnect
-from parsync.runtime.live.ports import answer
+from parsync.runtime.live.ray_glue.actors import answer
+from parsync.runtime.live.ray_glue.cluster import NAMESPACE, connect, disconnect
 from parsync.runtime.live.steps import ActorFailed, Unavailable
 
 STATUS_S = 5.0

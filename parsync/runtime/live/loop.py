@@ -9,7 +9,7 @@ from collections.abc import Callable
 from parsync.runtime.live.actor_runtime import ActorRuntime
 from parsync.runtime.live.background_steps import BackgroundSteps
 from parsync.runtime.live.clock import Clock
-from parsync.runtime.live.load_meter import LoadMeter
+from parsync.runtime.live.meters import LoadMeter
 from parsync.runtime.live.steps import Steps
 from parsync.runtime.live.waker import Waker
 

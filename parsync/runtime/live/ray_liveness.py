@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import ray
 
-from parsync.runtime.live.nodes import living_nodes
+from parsync.runtime.live.ray_glue.nodes import living_nodes
 
 LOOK_S = 1.0
 ANSWER_S = 0.5

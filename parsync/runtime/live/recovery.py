@@ -39,8 +39,8 @@ from parsync.runtime.live.cell_events import replay_master
 from parsync.runtime.live.cell_log import CELL_LOG, Frame, read_cell_log
 from parsync.runtime.live.finished import DueEnds
 from parsync.runtime.live.handled_log import handled_logs, read_handled
+from parsync.runtime.live.logs import Batch, epoch_logs, read_records
 from parsync.runtime.live.plan import SOURCE, HostPlan
-from parsync.runtime.live.recorder import Batch, epoch_logs, read_records
 from parsync.runtime.live.steps import Step
 from parsync.runtime.records import RecordSink, remove_parts
 from shared_state.errors import AgoraError

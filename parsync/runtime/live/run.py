@@ -17,23 +17,14 @@ from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.calibration import MeasuredTimes
-from parsync.runtime.live.actors import SchedulerHost, WorkerHost, WorkloadSource
 from parsync.runtime.live.cell_host import CellHost
 from parsync.runtime.live.cell_log import CELL_LOG
-from parsync.runtime.live.cluster import (
-    NAMESPACE,
-    RunActors,
-    connect,
-    connected,
-    disconnect,
-    last_log_line,
-)
 from parsync.runtime.live.completion import complete
 from parsync.runtime.live.coordinator_host import CoordinatorHost
 from parsync.runtime.live.finished import Finished
+from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.log_ends import write_log_ends
-from parsync.runtime.live.monitor import RunStatus
-from parsync.runtime.live.nodes import check_nodes
+from parsync.runtime.live.logs import remove_records
 from parsync.runtime.live.plan import (
     CELL,
     COORDINATOR_NAME,
@@ -43,10 +34,19 @@ from parsync.runtime.live.plan import (
     RunInputs,
     plan_run,
 )
-from parsync.runtime.live.ports import ActorDied, answer
+from parsync.runtime.live.ray_glue.actors import ActorDied, answer
+from parsync.runtime.live.ray_glue.cluster import (
+    NAMESPACE,
+    RunActors,
+    connect,
+    connected,
+    disconnect,
+    last_log_line,
+)
+from parsync.runtime.live.ray_glue.nodes import check_nodes
 from parsync.runtime.live.ray_liveness import HEAD_S, RayLiveness
-from parsync.runtime.live.recorder import remove_records
 from parsync.runtime.live.restarts import Restart
+from parsync.runtime.live.scheduler_host import SchedulerHost, WorkerHost, WorkloadSource
 from parsync.runtime.live.silent_hosts import SilentHosts
 from parsync.runtime.live.step_wait import NO_WAIT, StepWait
 from parsync.runtime.live.steps import ActorFailed, ActorLost, Unavailable

@@ -15,8 +15,8 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from parsync.runtime.live.monitor import SILENT_US
-from parsync.runtime.live.ports import answer
+from parsync.runtime.live.liveness import SILENT_US
+from parsync.runtime.live.ray_glue.actors import answer
 from parsync.runtime.live.steps import Unavailable
 
 GRACE_S = 60.0  # for a host that was killed to come back and answer

@@ -29,8 +29,8 @@ from parsync.runtime.calibration import Calibration, Draws
 from parsync.runtime.effects import RecordListener
 from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
 from parsync.runtime.live.cell_side import CellSideLoop, HandledListener
-from parsync.runtime.live.load_meter import LoadMeter
 from parsync.runtime.live.loop import HostLoop, Ticks
+from parsync.runtime.live.meters import LoadMeter
 from parsync.runtime.live.plan import LiveOptions, plan_run
 from parsync.runtime.live.steps import Steps
 from parsync.runtime.live.submissions import (

@@ -20,9 +20,9 @@ from ray.util.metrics import Counter, Gauge
 from parsync.core.codec import decode, encode
 from parsync.metrics.live import DELAY_BOUNDS_US, SchedulerLine, Snapshot
 from parsync.runtime.live.background_calls import BackgroundCalls
+from parsync.runtime.live.calls import CallFailed, DirectCaller, Endpoint
 from parsync.runtime.live.clock import Clock
-from parsync.runtime.live.direct_calls import CallFailed, DirectCaller, Endpoint
-from parsync.runtime.live.monitor import ActorStatus
+from parsync.runtime.live.liveness import ActorStatus
 from parsync.runtime.live.steps import ActorFailed, Unavailable
 from parsync.runtime.live.submissions import Acknowledgement
 from schedulers.interface import ContractBroken

@@ -20,12 +20,12 @@ from parsync.core.participant import Participant
 from parsync.runtime.calibration import MeasuredTimes
 from parsync.runtime.live.actor import JOIN_S, Actor
 from parsync.runtime.live.actor_runtime import ActorRuntime
-from parsync.runtime.live.cluster import member, node_ip, shared_by
-from parsync.runtime.live.direct_calls import CallListener, Endpoint, listen
+from parsync.runtime.live.calls import CallListener, Endpoint, listen
 from parsync.runtime.live.finished import DueEnds, Finished, once
-from parsync.runtime.live.load_meter import LoadMeter, MeteredDecider
+from parsync.runtime.live.liveness import ActorStatus
+from parsync.runtime.live.logs import Recorder, epoch_log
 from parsync.runtime.live.loop import HostLoop, Ticks
-from parsync.runtime.live.monitor import ActorStatus
+from parsync.runtime.live.meters import LoadMeter, MeteredDecider
 from parsync.runtime.live.plan import (
     COORDINATOR_NAME,
     SOURCE,
@@ -34,8 +34,8 @@ from parsync.runtime.live.plan import (
     RunInputs,
     RunPlan,
 )
-from parsync.runtime.live.ports import HostPort
-from parsync.runtime.live.recorder import Recorder, epoch_log
+from parsync.runtime.live.ray_glue.actors import HostPort
+from parsync.runtime.live.ray_glue.cluster import member, node_ip, shared_by
 from parsync.runtime.live.step_wait import StepWaitRecorder
 from parsync.runtime.live.steps import StepClient, Steps
 from parsync.runtime.live.submissions import SubmissionReceiver, SubmissionSender, SubmittingSteps

@@ -25,9 +25,9 @@ from ray.job_config import JobConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from parsync.runtime.live import shipping
-from parsync.runtime.live.address import checked_address
-from parsync.runtime.live.nodes import nodes_with_room
-from parsync.runtime.live.ray_watchdog import watched
+from parsync.runtime.live.ray_glue.internals import checked_address
+from parsync.runtime.live.ray_glue.nodes import nodes_with_room
+from parsync.runtime.live.ray_glue.watchdog import watched
 from parsync.runtime.live.status import StatusLine
 from parsync.runtime.stop_signals import STOP_SIGNALS
 from shared_state.errors import AgoraError

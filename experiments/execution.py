@@ -222,7 +222,7 @@ class LiveRunner:
 
 
 def _print_dashboard(console: Console) -> None:
-    from parsync.runtime.live.dashboard import dashboard_note
+    from parsync.runtime.live.ray_glue.cluster import dashboard_note
 
     console.print(dashboard_note(), highlight=False, markup=False, soft_wrap=True)
 

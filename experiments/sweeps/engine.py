@@ -83,7 +83,7 @@ def check_address(address: str | None) -> None:
     """Refuse the address of a cluster that cannot be used, before anything runs. Ray is imported
     only if there is an address. Raises AgoraError naming the cause."""
     if address is not None:
-        from parsync.runtime.live.ray_glue.internals import checked_address
+        from parsync.runtime.live.ray_glue.cluster import checked_address
 
         checked_address(address)
 

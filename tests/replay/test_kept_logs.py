@@ -26,9 +26,8 @@ from parsync.core.codec import Codec, decode
 from parsync.core.events import DecisionDone
 from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly_files import read_assembly
-from parsync.runtime.live.cell_log import CELL_LOG
-from parsync.runtime.live.handled_log import read_handled
 from parsync.runtime.live.liveness import RunStatus
+from parsync.runtime.live.logs import CELL_LOG, read_handled
 from parsync.runtime.live.replay import replay
 from parsync.runtime.protocol_checks import check_protocols
 from parsync.workload.workload import Workload

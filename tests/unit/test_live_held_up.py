@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from parsync.runtime.live import silent_hosts
-from parsync.runtime.live.silent_hosts import SilentHosts
-from parsync.runtime.live.steps import Unavailable
+from parsync.runtime.live import liveness
+from parsync.runtime.live.calls import Unavailable
+from parsync.runtime.live.liveness import SilentActors
 from schedulers.interface import ContractBroken
 from tests.fixtures.fake_ray import FakeRay
 from tests.fixtures.live_runs import metrics_of, small_arm, small_workload
@@ -91,7 +91,7 @@ def test_a_run_is_held_up_by_the_calls_that_are_under_way_as_its_time_is_over(
             raise Unavailable("process is away")
         return said
 
-    monkeypatch.setattr(silent_hosts, "answer", answer)
+    monkeypatch.setattr(liveness, "answer", answer)
     hosts = {
         "slow": Host("round 3", "round 3", None),
         "busy": Host("round 8", "round 9"),
@@ -99,5 +99,5 @@ def test_a_run_is_held_up_by_the_calls_that_are_under_way_as_its_time_is_over(
         "gone": Host("away"),
         "lost": Host("round 5", "away"),
     }
-    held = SilentHosts(hosts, {}, 60.0)
+    held = SilentActors(hosts, {}, {}, 60.0)
     assert [held.held_up() for _ in range(4)] == [True, True, False, False]

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from parsync.runtime.live import run
-from parsync.runtime.live.liveness import ActorStatus
+from parsync.runtime.live.liveness import HEAD_S, LOOK_S, ActorStatus, RayLiveness
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL
-from parsync.runtime.live.ray_liveness import HEAD_S, LOOK_S, RayLiveness
 from parsync.runtime.live.steps import Replaced
 from parsync.workload.workload import Workload
 from tests.fixtures.fake_ray import FakeRay

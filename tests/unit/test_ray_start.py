@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from parsync.runtime.live.plan import LiveOptions
-from parsync.runtime.live.ray_glue import cluster
+from parsync.runtime.live.ray_glue import cluster, internals
 from parsync.runtime.live.run import _absolute
 from shared_state.errors import AgoraError
 
@@ -75,7 +75,7 @@ def test_ray_gets_a_second_attempt_whatever_it_raises(
 
 def test_workers_look_where_the_driver_does() -> None:
     """Ray puts each folder before the others, in the order given, and adds none of its own."""
-    config = cluster._DriversPath(["/first", "/second"])
+    config = internals.DriversPath(["/first", "/second"])
     path = [*sys.path]
     for folder in config._py_driver_sys_path:
         path.insert(0, folder)

@@ -1,5 +1,4 @@
-// The frames of an actor's log (parsync/runtime/live/handled_log.py), gathered until they are
-// taken.
+// The frames of an actor's log (parsync/runtime/live/logs.py), gathered until they are taken.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,41 +1,36 @@
-"""Starting and finding Ray, and making actors of the plain classes."""
+"""Starting an embedded Ray, or attaching to a cluster, and leaving it.
+
+Ray itself takes from twenty seconds to minutes to give up on a wrong address, port or token, and
+does not name the cause. checked_address() asks the head node directly and takes milliseconds.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import logging
 import os
-import re
 import secrets
 import signal
+import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import grpc
 import ray
-import ray._private.worker
-from ray._common.utils import get_default_ray_temp_dir
-from ray._private import ray_constants
-from ray.exceptions import RayError
-from ray.job_config import JobConfig
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from parsync.runtime.live import shipping
-from parsync.runtime.live.ray_glue.internals import checked_address
-from parsync.runtime.live.ray_glue.nodes import nodes_with_room
+from parsync.runtime.live.ray_glue import internals, nodes
 from parsync.runtime.live.ray_glue.watchdog import watched
-from parsync.runtime.live.status import StatusLine
 from parsync.runtime.stop_signals import STOP_SIGNALS
 from shared_state.errors import AgoraError
 
+PROBE_S = 5.0
 _LONGEST_SOCKET = 107  # bytes, on Linux
 _SOCKET = "session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_store"
 _REPEATED = (ValueError, OSError)  # what a second attempt would raise again
-NAMESPACE = "agora-"  # what the names of all runs' namespaces begin with
 
 
 def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
@@ -64,20 +59,20 @@ def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
             except Exception as error:
                 ray.shutdown()
                 raise AgoraError(f"Ray does not start: {_in_one_line(error)}") from error
-        _silence()
+        internals.silence_deaths()
         return
     address = checked_address(address)
     with tempfile.TemporaryDirectory(prefix="agora-") as folder:
-        shipping.fill(Path(folder))
-        common["runtime_env"] = shipping.runtime_env(Path(folder))
+        nodes.fill(Path(folder))
+        common["runtime_env"] = nodes.runtime_env(Path(folder))
         try:
             with _signal_handlers_kept():
-                ray.init(address=address, job_config=_DriversPath([]), **common)
+                ray.init(address=address, job_config=internals.DriversPath([]), **common)
         except Exception as error:  # Ray raises plain exceptions, too
             raise AgoraError(
                 f"--address {address}: cannot attach: {_in_one_line(error)}"
             ) from error
-    _silence()
+    internals.silence_deaths()
 
 
 def _start(object_store_mb: int, dashboard: bool, common: Mapping[str, Any]) -> None:
@@ -87,31 +82,15 @@ def _start(object_store_mb: int, dashboard: bool, common: Mapping[str, Any]) -> 
             address="local",
             include_dashboard=dashboard,
             object_store_memory=object_store_mb << 20,
-            job_config=_DriversPath([os.path.abspath(entry) for entry in sys.path]),
+            job_config=internals.DriversPath([os.path.abspath(entry) for entry in sys.path]),
             **common,
         )
-        node = ray._private.worker._global_node
-        (raylet,) = node.all_processes[ray_constants.PROCESS_TYPE_RAYLET]
-        watchdog.watch(Path(node.get_session_dir_path()), raylet.process.pid)
-
-
-class _DriversPath(JobConfig):  # type: ignore[misc]  # Ray has no types
-    """Workers look for modules in these folders first, in this order.
-
-    Ray would put the script's folder and the working directory before all others. A file there that
-    has the name of a package, such as schedulers.py, would then end every actor.
-    """
-
-    def __init__(self, path: Sequence[str]) -> None:
-        super().__init__(_py_driver_sys_path=[*reversed(path)])  # each is put before the others
-
-    def _runtime_env_has_working_dir(self) -> bool:
-        return True  # what makes Ray leave its own two folders out
+        watchdog.watch(*internals.embedded_session())
 
 
 def _check_socket_paths() -> None:
     """Raise AgoraError if the paths of Ray's sockets would be longer than the system allows."""
-    folder = get_default_ray_temp_dir()
+    folder = internals.temporary_folder()
     too_long = len(os.fsencode(os.path.join(folder, _SOCKET))) - _LONGEST_SOCKET
     if too_long > 0:
         variable = "RAY_TMPDIR" if "RAY_TMPDIR" in os.environ else "TMPDIR"
@@ -138,12 +117,6 @@ def _provide_token() -> None:
         os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
 
 
-def _silence() -> None:
-    """Ray prints a paragraph for every process that dies, whatever log_to_driver says: ids,
-    addresses, and guesses at the cause. Whoever uses an actor tells of its loss, by its name."""
-    ray._private.worker._worker_logs_enabled = False
-
-
 def connected() -> bool:
     """Whether this process is connected to a Ray. A call of Ray would start one if it is not."""
     return bool(ray.is_initialized())
@@ -163,27 +136,13 @@ def _signal_handlers_kept() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # children inherit it
     try:
-        with (
-            _replaced(ray._private.utils, "set_sigterm_handler", lambda handler: None),
-            _replaced(ray_constants, "RAY_DISABLE_FAILURE_SIGNAL_HANDLER", True),
-        ):
+        with internals.no_signal_handlers():
             yield
     finally:
         for number, handler in before.items():
             if handler is not None:
                 signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-
-@contextlib.contextmanager
-def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """An attribute has another value inside."""
-    before = getattr(owner, name, None)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, before)
 
 
 def _in_one_line(error: BaseException) -> str:
@@ -195,113 +154,113 @@ def _in_one_line(error: BaseException) -> str:
     return " ".join(lines) if lines[0].endswith(":") else lines[0]
 
 
-def last_log_line(error: BaseException | None) -> str:
-    """The last line that a process of this node wrote before it ended, in parentheses and after a
-    space; "" if there is none.
+def checked_address(address: str) -> str:
+    """The HOST:PORT of the head node behind `address`, which is HOST:PORT or "auto" (the cluster
+    whose node this machine is).
 
-    Args:
-        error: Ray's, of an actor whose process is gone.
+    Raises AgoraError naming the cause if no head node answers there, if this process has not the
+    token that the cluster asks for, or if this machine is not one of the cluster's nodes.
     """
-    found = re.search(r"\bpid: (\d+)", str(error))
-    node = ray._private.worker._global_node
-    if found is None or node is None:
-        return ""
-    for path in sorted(Path(node.get_logs_dir_path()).glob(f"worker-*-{found[1]}.err")):
+    wanted = f"--address {address}"
+    if address == "auto":
         try:
-            lines = path.read_text(errors="replace").split("\n")
+            address = internals.address_of_this_machine()
+        except ConnectionError as error:
+            raise AgoraError(
+                f"{wanted}: no Ray is running on this machine; give the HOST:PORT of one"
+            ) from error
+        except ValueError as error:
+            raise AgoraError(f"{wanted}: {' '.join(str(error).split())}") from error
+    host, separator, port = address.rpartition(":")
+    if not separator or not host or not port.isdecimal() or "/" in host:
+        raise AgoraError(f"{wanted}: expected HOST:PORT of the head node, or auto")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PROBE_S).close()
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise AgoraError(
+            f"{wanted}: nothing answers at this address: {error}; is the head node started?"
+        ) from error
+    if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
+        return address  # Ray has the certificates, and finds out itself
+    with grpc.insecure_channel(address) as channel:
+        nodes = _nodes(channel, wanted)
+    if not any(_is_here(node) for node in nodes):
+        raise AgoraError(
+            f"{wanted}: this machine is not a node of the cluster (its nodes: "
+            f"{', '.join(nodes) or 'none'}); run `ray start --address={address}` here first"
+        )
+    return address
+
+
+def _nodes(channel: Any, wanted: str) -> list[str]:
+    """The addresses of the cluster's living nodes; AgoraError if there is no cluster, or if this
+    process will not be let in."""
+    mode = os.environ.get("RAY_AUTH_MODE", "").lower()
+    answer = _ask(channel, wanted, None)
+    if answer is not None:
+        if mode == "token":
+            raise AgoraError(
+                f"{wanted}: the cluster runs without a token, but RAY_AUTH_MODE=token is set "
+                "here; start every node with RAY_AUTH_MODE=token, or unset it here"
+            )
+        return answer
+    if mode not in ("", "token"):
+        raise AgoraError(f"{wanted}: the cluster asks for a token, and RAY_AUTH_MODE={mode} here")
+    token, source = _token()
+    if not token:
+        raise AgoraError(
+            f"{wanted}: the cluster asks for a token, and {source} holds none; set "
+            "RAY_AUTH_TOKEN_PATH to the file with the token of its nodes"
+        )
+    answer = _ask(channel, wanted, token)
+    if answer is None:
+        raise AgoraError(f"{wanted}: the token in {source} is not the cluster's")
+    if not mode:
+        os.environ["RAY_AUTH_MODE"] = "token"
+        internals.read_environment_again()
+    return answer
+
+
+def _ask(channel: grpc.Channel, wanted: str, token: str | None) -> list[str] | None:
+    """The addresses of the living nodes; None if the token is refused."""
+    try:
+        return internals.living_nodes_at(channel, token, PROBE_S)
+    except grpc.RpcError as error:
+        raise AgoraError(f"{wanted}: the server at this address is not a Ray head node") from error
+
+
+def _token() -> tuple[str, str]:
+    """The token this process would show, and where it comes from: Ray's three places, in Ray's
+    order."""
+    if "RAY_AUTH_TOKEN" in os.environ:
+        return os.environ["RAY_AUTH_TOKEN"].strip(), "RAY_AUTH_TOKEN"
+    path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+    try:
+        return path.read_text(encoding="utf-8").strip(), str(path)
+    except (OSError, UnicodeDecodeError):
+        return "", str(path)
+
+
+def _is_here(address: str) -> bool:
+    """Whether it is an address of this machine."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as probe:
+        try:
+            probe.bind((address, 0))
         except OSError:
-            continue
-        words = [line.strip() for line in lines if line.strip() and not line.startswith(":")]
-        if words:
-            return f" (the last line of its log: {words[-1]})"
-    return ""
+            return False
+    return True
 
 
-class RunActors:
-    """The actors of one run, by name, in a namespace of their own.
-
-    Every actor has a node: the caller's, where the run's directory is, or one of the cluster's
-    nodes in turn. Ray replaces a node that is gone. An actor asks for a byte of memory, because Ray
-    places actors that ask for nothing on random nodes, whatever their strategy.
-    """
-
-    def __init__(self, namespace: str, arm: str) -> None:
-        self.namespace = namespace
-        self._arm = arm
-        self._handles: dict[str, Any] = {}
-        self._home = ray.get_runtime_context().get_node_id()
-        self._in_turn = itertools.cycle(nodes_with_room(self._home))
-
-    def create(self, name: str, cls: type, restarts: bool, spread: bool, *args: Any) -> Any:
-        """Create an actor of a plain class.
-
-        Args:
-            restarts: Whether it is built again from the same arguments after a crash; calls are
-                never repeated by Ray.
-            spread: Whether it goes to the next of the cluster's nodes, else on the caller's.
-        """
-        node = next(self._in_turn) if spread else self._home
-        options: dict[str, Any] = {
-            "name": name,
-            "namespace": self.namespace,
-            "num_cpus": 0,
-            "memory": 1,
-            "max_restarts": -1 if restarts else 0,
-            "max_task_retries": 0,
-            "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True),
-        }
-        titled = _titled(cls, f"agora:{StatusLine(name, self._arm)}")
-        handle = ray.remote(**options)(titled).remote(*args)
-        self._handles[name] = handle
-        return handle
-
-    def end(self, name: str) -> None:
-        """Kill an actor for good."""
-        with contextlib.suppress(RayError):
-            ray.kill(self._handles[name], no_restart=True)
-
-    def dismiss(self) -> None:
-        """Kill every actor for good."""
-        for name in self._handles:
-            self.end(name)
-
-
-def _titled(cls: type, title: str) -> type:
-    """The class by another name. Ray calls an actor's process by the name of its class: so `ps` and
-    the dashboard tell processes of one class, and of several arms, apart."""
-    return type(title, (cls,), {"__module__": cls.__module__, "__doc__": cls.__doc__})
-
-
-def node_ip() -> str:
-    """The address of this process's node, as the cluster's nodes reach it."""
-    ip: str = ray.util.get_node_ip_address()
-    return ip
-
-
-def member(namespace: str, name: str) -> Any:
-    """An actor of a run that was created before the caller."""
-    return ray.get_actor(name, namespace=namespace)
-
-
-def share(value: Any) -> Any:
-    """Put a value into the object store once: a handle for shared(). Whoever shares keeps the
-    handle for as long as actors may be built from it."""
-    return [ray.put(value)]
-
-
-def shared(handle: Any) -> Any:
-    """The value, its arrays read-only and without a copy."""
-    return ray.get(handle[0])
-
-
-def shared_by(keeper: Any) -> Any:
-    """The value whose handle the actor `keeper` keeps.
-
-    If the keeper has none any more, the calling actor ends for good: after an exception Ray would
-    restart it again and again. The handle is not an argument of actors, because Ray warns of every
-    restartable actor that has one.
-    """
-    handle = ray.get(keeper.kept.remote())
-    if handle is None:
-        ray.actor.exit_actor()
-    return shared(handle)
+def dashboard_note() -> str:
+    """The addresses of the Ray this process is connected to and of its dashboard, and how to log
+    in."""
+    address = internals.dashboard_address()
+    ask = f"agora actors --address {ray.get_runtime_context().gcs_address}"
+    if not address:
+        return f"Ray runs without a dashboard. To see what each actor is doing: `{ask}`."
+    return (
+        f"Ray dashboard: http://{address} (its Actors page lists the actors; the last line of an "
+        "actor's log says what it is doing). It asks for a token: `ray get-auth-token` prints it.\n"
+        f"To see what each actor is doing: `{ask}`."
+    )

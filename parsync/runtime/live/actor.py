@@ -254,18 +254,15 @@ class Actor(ABC):
             return str(error)
         return None
 
-    def _hand_over(self, error: str | None, recovered: int = 0, **details: Any) -> Finished:
-        """Close what the actor writes, and return what the run's figures need of it.
+    def _close(self, error: str | None) -> Finished:
+        """Close what the actor writes, and return what every actor hands over.
 
         Args:
             error: Why its loop ended early; None if it did not.
-            recovered: As Finished.recovered.
-            details: Other fields of Finished.
         """
         self._recorder.close()
         self._log.close()
         self._finished = True
         print(self.status(), flush=True)
         round_trip_us = np.array(self._steps.round_trip_us, np.int64)
-        metrics, repeats = self._recorder.metrics, self._steps.repeats
-        return Finished(metrics, round_trip_us, repeats, recovered, error, **details)
+        return Finished(self._recorder.metrics, round_trip_us, self._steps.repeats, 0, error)

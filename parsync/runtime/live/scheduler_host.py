@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from parsync.core.agent import Agent
 from parsync.core.codec import decode, encode
@@ -127,8 +128,8 @@ class SchedulerHost(Actor):
             error = self._last_step()
         self._runtime.finish()
         self._reporter(self._report(error))
-        return self._hand_over(
-            error,
+        return replace(
+            self._close(error),
             notes=notes,
             waited=self._waits.waited,
             broken=self._thread is not None and isinstance(self._thread.error, ContractBroken),

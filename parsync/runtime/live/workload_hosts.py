@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from parsync.core.addresses import ARRIVALS, WORKERS
 from parsync.runtime.calibration import MeasuredTimes
@@ -47,8 +48,8 @@ class WorkerHost(Actor):
         error = self._stop() or self._last_step()
         self._runtime.finish()
         end_us, allocation, _ = self._workers.due_ends()
-        return self._hand_over(
-            error,
+        return replace(
+            self._close(error),
             due_ends=DueEnds(allocation, end_us) if error is None else None,
             times=MeasuredTimes(other_step_us=self._load.step_us),
         )
@@ -108,7 +109,7 @@ class WorkloadSource(Actor):
         self._runtime.finish()
         resubmitted = sum(sender.resubmitted for sender in self._senders.values())
         times = MeasuredTimes(other_step_us=self._load.step_us)
-        return self._hand_over(error, resubmitted, times=times)
+        return replace(self._close(error), recovered=resubmitted, times=times)
 
     def _start_loop(self, steps: Steps) -> Callable[[], int]:
         self._runtime.start()

@@ -51,8 +51,7 @@ from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.recovery import measure_killed
 from parsync.runtime.records import merge_parts
 from parsync.runtime.records_reader import read_records, record_files
-from parsync.runtime.workload_files import WORKLOAD_DIR
-from parsync.runtime.workload_reader import read_workload
+from parsync.runtime.workload_files import WORKLOAD_DIR, read_workload
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 

@@ -32,8 +32,7 @@ from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.recomputed_tables import Difference, RecomputedTables, all_rows
 from parsync.runtime.run_directory import SUMMARY, Arm
 from parsync.runtime.virtual.run import VirtualOutcome
-from parsync.runtime.workload_files import WORKLOAD_DIR
-from parsync.runtime.workload_reader import read_workload
+from parsync.runtime.workload_files import WORKLOAD_DIR, read_workload
 from parsync.workload.workload import Workload
 from shared_state.observed_cell import CellObserver
 

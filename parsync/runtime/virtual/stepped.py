@@ -38,7 +38,7 @@ from parsync.runtime.live.submissions import (
     SubmissionSender,
     SubmittingSteps,
 )
-from parsync.runtime.virtual.last_records import hand_out_last_records
+from parsync.runtime.protocol_faults import hand_out_last_records
 from schedulers.decision_time import ClockClass
 
 Messages = list[tuple[int, Event]]

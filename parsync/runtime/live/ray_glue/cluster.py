@@ -183,11 +183,11 @@ def checked_address(address: str) -> str:
     if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
         return address  # Ray has the certificates, and finds out itself
     with grpc.insecure_channel(address) as channel:
-        nodes = _nodes(channel, wanted)
-    if not any(_is_here(node) for node in nodes):
+        living = _nodes(channel, wanted)
+    if not any(_is_here(node) for node in living):
         raise AgoraError(
             f"{wanted}: this machine is not a node of the cluster (its nodes: "
-            f"{', '.join(nodes) or 'none'}); run `ray start --address={address}` here first"
+            f"{', '.join(living) or 'none'}); run `ray start --address={address}` here first"
         )
     return address
 

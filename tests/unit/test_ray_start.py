@@ -4,6 +4,7 @@ where its workers look for modules."""
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -91,3 +92,11 @@ def test_actors_get_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert options.records_dir == tmp_path / "run"
     assert options.workload_dir == tmp_path / "run" / "workload"
     assert _absolute(LiveOptions(Path("log"))).records_dir is None
+
+
+def test_what_ray_does_not_document_is_used_in_one_file() -> None:
+    """A release of Ray may change it: internals.py says what happens then."""
+    undocumented = re.compile(r"\bray(\._\w+|\.core\.generated)")
+    folder = Path(internals.__file__).parents[1]
+    uses = [path for path in folder.rglob("*.py") if undocumented.search(path.read_text())]
+    assert uses == [Path(internals.__file__)]

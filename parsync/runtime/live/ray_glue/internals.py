@@ -125,7 +125,8 @@ def dashboard_address() -> str:
 
 
 def address_of_this_machine() -> str:
-    """The address of the cluster whose node this machine is, for `--address auto`.
+    """The address of the cluster whose node this machine is, for `--address auto`. If it cannot be
+    asked for, only HOST:PORT can be given.
 
     Raises:
         ConnectionError: No Ray runs here.

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parsync.core.addresses import CELL_SIDE
-from parsync.protocols.optimistic.shared_demand.ledger import DemandLedger
+from parsync.protocols.optimistic.shared_demand import DemandLedger
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.replay import replay_master

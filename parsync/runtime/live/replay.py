@@ -4,9 +4,9 @@ replay() compares: the effects are equal to the logged ones, or the first diverg
 the cell's log is fed to a new master and the other participants beside the cell. An audit of its
 own checks the cell's invariants meanwhile (shared_state.invariants). Then every other log is fed to
 new participants of its actor: agents, worker pool, workload source, coordinator (ReplayedActor).
-Other audits check that they kept their quotas (parsync.core.quota_audit) and their schedulers' own
-limits (parsync.core.limit_audit). Sync replies are logged without their payload, which is taken
-from the replayed master. Effects are compared by digest.
+Other audits check that they kept their quotas and their schedulers' own limits
+(parsync.core.audits). Sync replies are logged without their payload, which is taken from the
+replayed master. Effects are compared by digest.
 
 Before that, every log is compared with what it was when the arm ended (event_logs.py). Otherwise a
 log without its last events would go unnoticed: it replays well as far as it goes.

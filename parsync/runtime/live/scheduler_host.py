@@ -6,9 +6,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from parsync.core.agent import Agent
 from parsync.core.codec import decode, encode
-from parsync.core.participant import Participant
+from parsync.core.participant import Agent, Participant
 from parsync.runtime.calibration import MeasuredTimes
 from parsync.runtime.live.actor import JOIN_S, Actor, once, run_inputs
 from parsync.runtime.live.calls import CallListener, Endpoint, listen

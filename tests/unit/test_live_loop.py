@@ -28,7 +28,7 @@ from parsync.core.events import (
 from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.calls import Unavailable, Waker
-from parsync.runtime.live.liveness import ActorStatus, StatusMonitor
+from parsync.runtime.live.liveness import StatusMonitor
 from parsync.runtime.live.loop import (
     LATENESS_US,
     ActorRuntime,
@@ -38,7 +38,7 @@ from parsync.runtime.live.loop import (
     last_step,
 )
 from parsync.runtime.live.meters import LoadMeter, StepWait, StepWaitRecorder
-from parsync.runtime.live.plan import plan_hosts
+from parsync.runtime.live.plan import ActorStatus, plan_hosts
 from parsync.runtime.live.steps import STALE, BackgroundSteps, Replaced, Step, StepClient
 from shared_state.transaction import Transaction
 from tests.fixtures.live_runs import mixed_arm, small_arm, small_workload

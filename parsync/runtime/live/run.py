@@ -246,30 +246,6 @@ class _LiveRun:
             partial = True
         return self._finish(status, partial)
 
-    def _reasons_to_end(self, status: RunStatus, liveness: RayLiveness) -> Sequence[str]:
-        """Why the run cannot go on, a line each; empty if it can."""
-        gone = self._cut_off(liveness) if liveness.due() else None
-        if gone is not None:
-            return (gone,)
-        broken = status.broken or self._silent.overdue(status.silent)
-        if broken:
-            self._broken = True
-            return broken
-        if status.errors:
-            return status.errors
-        lost = self._silent.lost(status.silent)
-        return () if lost is None else (f"{lost}: process is gone",)
-
-    def _cut_off(self, liveness: RayLiveness) -> str | None:
-        """Why the run must end whatever its actors do; None if it need not."""
-        if not connected() or liveness.home_is_gone():
-            disconnect()
-            return f"{CELL}, {WORKER_POOL}, {SOURCE} and {COORDINATOR_NAME}: their node is gone"
-        if liveness.head_is_gone():
-            self._finish_by_s = min(self._finish_by_s, time.monotonic() + HEADLESS_S)
-            return f"Ray's head node has not answered for {HEAD_S:g} s"
-        return None
-
     def _start(self) -> None:
         everyone = {
             COORDINATOR_NAME: self._coordinator,
@@ -305,6 +281,30 @@ class _LiveRun:
                     raise ActorLost(f"{name} does not start: {error}{said}") from error
             time.sleep(BACK_S)
             first = call()
+
+    def _reasons_to_end(self, status: RunStatus, liveness: RayLiveness) -> Sequence[str]:
+        """Why the run cannot go on, a line each; empty if it can."""
+        gone = self._cut_off(liveness) if liveness.due() else None
+        if gone is not None:
+            return (gone,)
+        broken = status.broken or self._silent.overdue(status.silent)
+        if broken:
+            self._broken = True
+            return broken
+        if status.errors:
+            return status.errors
+        lost = self._silent.lost(status.silent)
+        return () if lost is None else (f"{lost}: process is gone",)
+
+    def _cut_off(self, liveness: RayLiveness) -> str | None:
+        """Why the run must end whatever its actors do; None if it need not."""
+        if not connected() or liveness.home_is_gone():
+            disconnect()
+            return f"{CELL}, {WORKER_POOL}, {SOURCE} and {COORDINATOR_NAME}: their node is gone"
+        if liveness.head_is_gone():
+            self._finish_by_s = min(self._finish_by_s, time.monotonic() + HEADLESS_S)
+            return f"Ray's head node has not answered for {HEAD_S:g} s"
+        return None
 
     def _finish(self, status: RunStatus, partial: bool) -> LiveOutcome:
         """Let every actor hand over. Coordinator and source come first and the cell last, so that

@@ -16,7 +16,7 @@ order. A frame is (address, at_us, event, digest of the effects) with the event 
 sync reply is kept as (epoch, ((partition, from, to), ...)) only, because a replay of the cell's log
 makes the payload anew. The digest leaves out the rows of tables whose values are measured by the
 clock. Nobody restarts from these logs, so nobody waits for the disk: they survive the process, up
-to its last flush. Native code makes the frames (parsync/core/native/handled_frames.hpp).
+to its last flush. Native code makes the frames (parsync/core/native/log_frames.hpp).
 
 The log of an actor's measurements, `<part>.records`, recovers them when the actor is killed. A
 frame holds the batches of one flush, ((table, columns), ...), so that after a kill an agent's

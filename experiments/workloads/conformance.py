@@ -24,8 +24,7 @@ from pydantic import BaseModel
 
 from experiments.toml_text import toml_text
 from experiments.workloads.registry import WorkloadSpec
-from parsync.runtime.workload_files import write_workload
-from parsync.runtime.workload_reader import read_workload
+from parsync.runtime.workload_files import read_workload, write_workload
 from parsync.workload.workload import Workload
 from schedulers.conformance import move_global_draws, require
 

@@ -14,7 +14,7 @@ from experiments.commands.replay import replay
 from parsync.core.addresses import CELL_SIDE
 from parsync.protocols.optimistic.shared_demand import DemandLedger
 from parsync.runtime.arm_spec import ArmSpec
-from parsync.runtime.live import log_replay
+from parsync.runtime.live import replay as log_replay
 from parsync.runtime.live.plan import CELL
 from schedulers.greedy.scheduler import GreedyScheduler
 from schedulers.prices.kinds import MembershipPrices

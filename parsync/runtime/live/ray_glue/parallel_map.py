@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from parsync.runtime.live.cluster import connect, connected, disconnect
-from parsync.runtime.live.nodes import check_imports
+from parsync.runtime.live.ray_glue.cluster import connect, connected, disconnect
+from parsync.runtime.live.ray_glue.nodes import check_imports
 from shared_state.errors import AgoraError
 
 OBJECT_STORE_MB = 150

@@ -1,9 +1,11 @@
-"""Ray as the loops see it: calls that answer, calls that do not wait, exported metrics."""
+"""The actors of a run as Ray has them: making and finding them, calls that answer, calls that do
+not wait, and the metrics that Ray exports."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,20 +18,125 @@ from ray.exceptions import (
     RayTaskError,
 )
 from ray.util.metrics import Counter, Gauge
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from parsync.core.codec import decode, encode
 from parsync.metrics.live import DELAY_BOUNDS_US, SchedulerLine, Snapshot
-from parsync.runtime.live.background_calls import BackgroundCalls
-from parsync.runtime.live.clock import Clock
-from parsync.runtime.live.direct_calls import CallFailed, DirectCaller, Endpoint
-from parsync.runtime.live.monitor import ActorStatus
-from parsync.runtime.live.steps import ActorFailed, Unavailable
+from parsync.runtime.live.calls import (
+    CALL_TIMEOUT_S,
+    ActorFailed,
+    BackgroundCalls,
+    Endpoint,
+    Link,
+    Unavailable,
+)
+from parsync.runtime.live.loop import Clock
+from parsync.runtime.live.plan import ActorStatus, actor_title
+from parsync.runtime.live.ray_glue.cluster import connect, disconnect
+from parsync.runtime.live.ray_glue.nodes import nodes_with_room
 from parsync.runtime.live.submissions import Acknowledgement
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 
-CALL_TIMEOUT_S = 10.0
+STATUS_S = 5.0
+_OBJECT_STORE_MB = 0  # of a Ray that runs already
 DELAY_LABELS = (*map(str, DELAY_BOUNDS_US), "+Inf")
+NAMESPACE = "agora-"  # what the names of all runs' namespaces begin with
+
+
+class RunActors:
+    """The actors of one run, by name, in a namespace of their own.
+
+    Every actor has a node: the caller's, where the run's directory is, or one of the cluster's
+    nodes in turn. Ray replaces a node that is gone. An actor asks for a byte of memory, because Ray
+    places actors that ask for nothing on random nodes, whatever their strategy.
+    """
+
+    def __init__(self, namespace: str, arm: str) -> None:
+        self.namespace = namespace
+        self._arm = arm
+        self._handles: dict[str, Any] = {}
+        self._home = ray.get_runtime_context().get_node_id()
+        self._in_turn = itertools.cycle(nodes_with_room(self._home))
+
+    def create(self, name: str, cls: type, restarts: bool, spread: bool, *args: Any) -> Any:
+        """Create an actor of a plain class.
+
+        Args:
+            restarts: Whether it is built again from the same arguments after a crash; calls are
+                never repeated by Ray.
+            spread: Whether it goes to the next of the cluster's nodes, else on the caller's.
+        """
+        node = next(self._in_turn) if spread else self._home
+        options: dict[str, Any] = {
+            "name": name,
+            "namespace": self.namespace,
+            "num_cpus": 0,
+            "memory": 1,
+            "max_restarts": -1 if restarts else 0,
+            "max_task_retries": 0,
+            "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True),
+        }
+        titled = _titled(cls, f"agora:{actor_title(name, self._arm)}")
+        handle = ray.remote(**options)(titled).remote(*args)
+        self._handles[name] = handle
+        return handle
+
+    def end(self, name: str) -> None:
+        """As kill()."""
+        kill(self._handles[name])
+
+    def dismiss(self) -> None:
+        """Kill every actor for good."""
+        for name in self._handles:
+            self.end(name)
+
+
+def _titled(cls: type, title: str) -> type:
+    """The class by another name. Ray calls an actor's process by the name of its class: so `ps` and
+    the dashboard tell processes of one class, and of several arms, apart."""
+    return type(title, (cls,), {"__module__": cls.__module__, "__doc__": cls.__doc__})
+
+
+def kill(actor: Any) -> None:
+    """Kill an actor for good."""
+    with contextlib.suppress(RayError):
+        ray.kill(actor, no_restart=True)
+
+
+def node_ip() -> str:
+    """The address of this process's node, as the cluster's nodes reach it."""
+    ip: str = ray.util.get_node_ip_address()
+    return ip
+
+
+def member(namespace: str, name: str) -> Any:
+    """An actor of a run that was created before the caller."""
+    return ray.get_actor(name, namespace=namespace)
+
+
+def share(value: Any) -> Any:
+    """Put a value into the object store once: a handle for shared(). Whoever shares keeps the
+    handle for as long as actors may be built from it."""
+    return [ray.put(value)]
+
+
+def shared(handle: Any) -> Any:
+    """The value, its arrays read-only and without a copy."""
+    return ray.get(handle[0])
+
+
+def shared_by(keeper: Any) -> Any:
+    """The value whose handle the actor `keeper` keeps.
+
+    If the keeper has none any more, the calling actor ends for good: after an exception Ray would
+    restart it again and again. The handle is not an argument of actors, because Ray warns of every
+    restartable actor that has one.
+    """
+    handle = ray.get(keeper.kept.remote())
+    if handle is None:
+        ray.actor.exit_actor()
+    return shared(handle)
 
 
 class ActorDied(Unavailable):
@@ -67,85 +174,10 @@ def answer(ref: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
         raise Unavailable(str(error).strip().splitlines()[0]) from error
 
 
-class Link:
-    """Calls of one method of an actor, which takes bytes and returns bytes.
-
-    They take a connection of their own to it. Where there is none, because the nodes of a cluster
-    let only Ray through, they are calls of Ray. One call is under way at a time, in whichever
-    thread. begin() and reply() make it a Connection (background_calls.py); call() opens it.
-
-    Args:
-        handle: The actor. Its method `endpoint` tells where it listens.
-        by_ray: Carries a request out by a call of Ray.
-    """
-
-    def __init__(self, handle: Any, by_ray: Callable[[bytes], bytes]) -> None:
-        self._handle = handle
-        self._by_ray = by_ray
-        self._direct: DirectCaller | None = None
-        self._reachable = True  # without Ray, as far as is known
-
-    def call(self, request: bytes) -> bytes:
-        """The reply to a request.
-
-        Raises:
-            Unavailable: The request may or may not have been carried out.
-            ActorFailed: The request raised. It is then repeated by Ray, which tells what.
-        """
-        if self._direct is None and self._reachable:
-            self._direct = self._connect()
-            self._reachable = self._direct is not None
-        if self._direct is not None:
-            with self._lost_connections(), contextlib.suppress(CallFailed):
-                return self._direct.call(request)
-        try:
-            return self._by_ray(request)
-        except Unavailable:
-            self._reachable = True  # the process that takes its place may be
-            raise
-
-    def begin(self, request: bytes) -> int | None:
-        """As Connection.begin."""
-        if self._direct is None:
-            return None
-        try:
-            self._direct.begin(request)
-        except OSError:
-            self._close()
-            return None
-        return self._direct.descriptor
-
-    def reply(self) -> bytes | None:
-        """As Connection.reply."""
-        assert self._direct is not None
-        with self._lost_connections():
-            try:
-                return self._direct.reply()
-            except CallFailed as failed:
-                raise Unavailable("the request raised") from failed
-
-    @contextlib.contextmanager
-    def _lost_connections(self) -> Iterator[None]:
-        """Close a connection that breaks, and raise Unavailable."""
-        try:
-            yield
-        except OSError as error:
-            self._close()
-            raise Unavailable(f"lost the connection: {error}") from error
-
-    def _close(self) -> None:
-        if self._direct is not None:
-            self._direct.close()
-            self._direct = None
-
-    def _connect(self) -> DirectCaller | None:
-        endpoint: Endpoint | None = answer(self._handle.endpoint.remote())
-        if endpoint is None:
-            return None
-        try:
-            return DirectCaller(endpoint, CALL_TIMEOUT_S)
-        except OSError:
-            return None
+def endpoint_of(handle: Any) -> Endpoint | None:
+    """Where an actor takes calls without Ray; None if it cannot. Errors as answer()."""
+    endpoint: Endpoint | None = answer(handle.endpoint.remote())
+    return endpoint
 
 
 class CellPort:
@@ -157,7 +189,7 @@ class CellPort:
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
-        self.steps = Link(handle, self._step_by_ray)
+        self.steps = Link(lambda: endpoint_of(handle), self._step_by_ray)
 
     def step(self, request: bytes) -> bytes:
         """The cell's reply. One step is under way at a time.
@@ -201,7 +233,7 @@ class HostPort:
     def __init__(self, handle: Any, clock: Clock) -> None:
         self._handle = handle
         self._clock = clock
-        pushes = Link(handle, self._push_by_ray)
+        pushes = Link(lambda: endpoint_of(handle), self._push_by_ray)
         self._calls = BackgroundCalls(pushes, pushes.call)
 
     def begin(self, epoch: int, number: int, payload: bytes) -> None:
@@ -221,7 +253,7 @@ class HostPort:
 class Reporter:
     """Sends an actor's reports to the coordinator; a coordinator that is gone is not waited for."""
 
-    def __init__(self, handle: Any, name: str, arm: str, agent_names: dict[int, str]) -> None:
+    def __init__(self, handle: Any, name: str, arm: str, agent_names: Mapping[int, str]) -> None:
         self._handle = handle
         self._name = name
         self._gauges = SchedulerGauges(arm, agent_names) if agent_names else None
@@ -244,7 +276,7 @@ class SchedulerGauges:
     (rate(ray_agora_scheduling_delay_us_bucket_total[1m]))) reads them.
     """
 
-    def __init__(self, arm: str, agent_names: dict[int, str]) -> None:
+    def __init__(self, arm: str, agent_names: Mapping[int, str]) -> None:
         self._names = agent_names
         self._arm = arm
         tags = ("arm", "scheduler")
@@ -290,3 +322,27 @@ class SchedulerGauges:
         ):
             if value:
                 counter.inc(value, tags)
+
+
+def statuses(address: str) -> list[str]:
+    """What each actor of each live run on a running Ray is doing, a line each. Raises AgoraError
+    as connect()."""
+    connect(address, _OBJECT_STORE_MB, False)
+    try:
+        found = [
+            (entry["namespace"], entry["name"])
+            for entry in ray.util.list_named_actors(all_namespaces=True)
+            if entry["namespace"].startswith(NAMESPACE)
+        ]
+        return [_status(namespace, name) for namespace, name in sorted(found)]
+    finally:
+        disconnect()
+
+
+def _status(namespace: str, name: str) -> str:
+    try:
+        actor = ray.get_actor(name, namespace=namespace)
+        status: str = answer(actor.status.remote(), STATUS_S)
+    except (Unavailable, ActorFailed, ValueError) as error:  # ValueError: gone since
+        return f"{name}: {error}"
+    return status

@@ -1,33 +1,39 @@
-"""Replay of a live run's logs: the effects are equal to the logged ones, or the first divergence is
-found.
+"""The logs of a live run, handled again.
 
-First the cell's log is fed to a new master and the other participants beside the cell. An audit of
-its own checks the cell's invariants meanwhile (shared_state.invariants). Then every other log is
-fed to new participants of its actor: agents, worker pool, workload source, coordinator
-(actor_replay.py). Other audits check that they kept their quotas (parsync.core.audits) and
-their schedulers' own limits (parsync.core.audits).
-Sync replies are logged without their payload, which is taken from the replayed master. Effects are
-compared by digest.
+replay() compares: the effects are equal to the logged ones, or the first divergence is found. First
+the cell's log is fed to a new master and the other participants beside the cell. An audit of its
+own checks the cell's invariants meanwhile (shared_state.invariants). Then every other log is fed to
+new participants of its actor: agents, worker pool, workload source, coordinator (ReplayedActor).
+Other audits check that they kept their quotas and their schedulers' own limits
+(parsync.core.audits). Sync replies are logged without their payload, which is taken from the
+replayed master. Effects are compared by digest.
 
 Before that, every log is compared with what it was when the arm ended (event_logs.py). Otherwise a
 log without its last events would go unnoticed: it replays well as far as it goes.
+
+replay_master() compares nothing: it is for readers that want the run's true state.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from parsync.core.addresses import ARRIVALS, COORDINATOR, WORKERS
-from parsync.core.events import SyncReply
+from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
+from parsync.core.codec import Codec, decode
+from parsync.core.effects import Effect, StartDecision
+from parsync.core.event import Event
+from parsync.core.events import DecisionDone, SyncReply, SyncRequest
 from parsync.core.master import MasterCore
-from parsync.core.participant import Participant
+from parsync.core.participant import Decider, Participant
 from parsync.core.workers import WorkerPool
 from parsync.metrics.record import Record
+from parsync.metrics.tables import SCHEMAS, Tables, measured_tables
 from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import read_assembly
@@ -35,14 +41,18 @@ from parsync.runtime.audit import RunAudit
 from parsync.runtime.effects import RecordListener
 from parsync.runtime.event_logs import ArmEnd, LogEnd, read_end, shortfall
 from parsync.runtime.json_files import digest_of, read_bytes
-from parsync.runtime.live.actor_replay import ReplayedActor
-from parsync.runtime.live.actor_runtime import ignore_record
-from parsync.runtime.live.cell import CellRuntime, hosts_of, replay_frame
-from parsync.runtime.live.cell_log import CELL_LOG, Frame, read_cell_log
-from parsync.runtime.live.handled_log import handled_logs
-from parsync.runtime.live.log_ends import log_ends
+from parsync.runtime.live.cell import (
+    CellRuntime,
+    CellSideLoop,
+    HandledListener,
+    hosts_of,
+    replay_frame,
+)
+from parsync.runtime.live.logs import CELL_LOG, Frame, handled_logs, log_ends, read_cell_log
+from parsync.runtime.live.loop import ignore_record
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL
 from parsync.runtime.live.steps import Step
+from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
 from parsync.runtime.recomputed_tables import (
     AT_THE_END,
     KILLED,
@@ -51,6 +61,7 @@ from parsync.runtime.recomputed_tables import (
     measured_only,
 )
 from parsync.runtime.records import RecordSink, merge_parts
+from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, InvariantViolation
 from shared_state.journal import read_journal
@@ -167,87 +178,6 @@ def _gaps(directory: Path, end: ArmEnd, found: Mapping[str, LogEnd]) -> list[str
 def _is_named(actor: str, end: ArmEnd | None) -> bool:
     """Whether the arm ended with a log of this actor; a gap says already that it is missing."""
     return end is not None and any(name.startswith(f"{actor}-") for name in end.logs)
-
-
-class _RepeatedRecords:
-    """The measurements of a live arm's actors, made again.
-
-    Args:
-        assembly: Of the arm.
-        folder: Where its tables are.
-        tables_dir: Receives those that are made again.
-        recovered: The actors whose measurements the run computed from logs. They are not made
-            again: the logs that they rest on are removed at the end of a run.
-    """
-
-    def __init__(
-        self, assembly: Assembly, folder: Path, tables_dir: Path, recovered: Collection[str]
-    ) -> None:
-        self._assembly = assembly
-        self._folder = folder
-        self._tables_dir = tables_dir
-        self._recovered = set(recovered)
-        self._sinks: dict[str, RecordSink] = {}
-        self._not_made = measured_only(assembly.tables)
-        self._lost_agents: set[int] = set()
-        self._of_agents: set[str] = set()
-        self._of_others: set[str] = set()
-
-    def taker(self, name: str, agents: Collection[int], epochs: int) -> RecordListener:
-        """What takes the records of an actor.
-
-        Args:
-            agents: Those that it hosts.
-            epochs: Of the actor; the cell's makes its measurements anew in each.
-        """
-        is_lost = name in self._recovered or (epochs > 1 and bool(agents))
-        if is_lost:
-            self._lost_agents.update(agents)
-        elif name not in self._sinks:
-            self._sinks[name] = RecordSink(self._tables_dir, name, self._assembly.tables)
-
-        def take(record: Record) -> None:
-            table = record.table
-            (self._of_agents if agents else self._of_others).add(table)
-            if is_lost and not (agents and "agent" in self._assembly.tables[table].dtypes):
-                self._not_made.setdefault(table, KILLED)
-            elif not is_lost and table not in self._not_made:
-                self._sinks[name].add(table, record.columns)
-
-        return take
-
-    def finish(
-        self, name: str, actor: ReplayedActor, agents: Collection[int], epochs: int, last_us: int
-    ) -> None:
-        """Take what an actor's participants hold at their end.
-
-        Args:
-            last_us: The time of its last event. What it makes at its end has the time of that,
-                which the last samples of its agents tell.
-        """
-        take = self.taker(name, agents, epochs)
-        sample_us = last_sample_us(self._folder, list(agents)) if agents else None
-        at_us = last_us if sample_us is None else max(last_us, sample_us)
-        for address, record in actor.finish(at_us):
-            if sample_us is None and address != ARRIVALS:
-                self._not_made.setdefault(record.table, AT_THE_END)
-            take(record)
-
-    def close(self) -> None:
-        """Write what is held."""
-        for sink in self._sinks.values():
-            sink.close()
-
-    def made(self) -> RecomputedTables:
-        """The tables, which are closed."""
-        merge_parts(self._tables_dir, self._assembly.tables)
-        return RecomputedTables(
-            self._assembly,
-            self._tables_dir,
-            self._not_made,
-            frozenset(self._lost_agents),
-            frozenset(self._of_others - self._of_agents),
-        )
 
 
 class _Replay:
@@ -457,3 +387,274 @@ def _reply(logged: tuple[Any, ...], replies: deque[SyncReply]) -> SyncReply | No
     reply = replies.popleft()
     moved = tuple((delta.partition, delta.from_version, delta.to_version) for delta in reply.deltas)
     return reply if (reply.epoch, moved) == logged else None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A frame of an actor's log.
+
+    Attributes:
+        address: Of the participant that handled the event.
+        at_us: Run time of that.
+        event: In its log form: a sync reply is a tuple (parsync.core.codec).
+        digest: Of the effects that the event had (logs.py).
+    """
+
+    address: int
+    at_us: int
+    event: Any
+    digest: bytes
+
+
+class ReplayedActor:
+    """The participants of an actor, made anew.
+
+    Args:
+        codec: Of the arm.
+        participants: By address.
+        deciders: Those of them that take decisions.
+        tables: Of the arm.
+    """
+
+    def __init__(
+        self,
+        codec: Codec,
+        participants: Mapping[int, Participant],
+        deciders: Mapping[int, Decider],
+        tables: Tables = SCHEMAS,
+    ) -> None:
+        self._codec = codec
+        self._digest = codec.event_effects_digest(measured_tables(tables))
+        self._participants = participants
+        self._deciders = deciders
+
+    def entry(self, payload: bytes, where: str) -> Entry:
+        """The entry in a frame of the actor's log.
+
+        Args:
+            payload: The frame.
+            where: Names the file and the frame, for messages.
+
+        Raises:
+            AgoraError: The frame is not an entry of the log of an actor with these participants.
+        """
+        try:
+            logged, digest = decode(payload)
+            address, at_us, event = self._codec.decode(logged)
+        except Exception as error:  # a foreign frame may hold anything
+            raise AgoraError(f"{where}: not an entry of an actor's log: {error}") from error
+        known = type(address) is int and address in self._participants
+        if not (known and type(at_us) is int and type(digest) is bytes):
+            raise AgoraError(f"{where}: belongs to another actor's log")
+        if type(event) is not tuple and not isinstance(event, Event):
+            raise AgoraError(f"{where}: not an event of an actor's log")
+        return Entry(address, at_us, event, digest)
+
+    def effects_of(self, address: int, at_us: int, event: Event) -> tuple[list[Effect], bytes]:
+        """Let a participant handle an event. Return its effects and their digest.
+
+        A decision that it starts is computed as it was: at once, and with the decision time that
+        was measured then. Exceptions of the participant pass through.
+        """
+        decider = self._deciders.get(address)
+        if decider is not None and isinstance(event, DecisionDone):
+            decider.decision_us(event.elapsed_ns)
+        effects = self._participants[address].handle(at_us, event)
+        digest = self._digest.of(effects)
+        if decider is not None:
+            for effect in effects:
+                if isinstance(effect, StartDecision):
+                    self._decide(decider, effect.decision, at_us)
+        return effects, digest
+
+    def participant(self, address: int) -> Participant:
+        """The participant of an address."""
+        return self._participants[address]
+
+    def finish(self, now_us: int) -> Iterator[tuple[int, Record]]:
+        """The measurements that the participants still hold at the end, each with the address of
+        its participant."""
+        for address in sorted(self._participants):
+            for record in self._participants[address].finish(now_us):
+                yield address, record
+
+    @staticmethod
+    def _decide(decider: Decider, decision: int, at_us: int) -> None:
+        # Where a scheduler broke its contract it does so again: the run ended there. (Where it did
+        # not, the round's DecisionDone follows, and finds no plan.)
+        with contextlib.suppress(ContractBroken), plan_limit(PLAN_LIMIT_S, lambda: at_us):
+            decider.decide(decision, at_us)
+
+
+class _RepeatedRecords:
+    """The measurements of a live arm's actors, made again.
+
+    Args:
+        assembly: Of the arm.
+        folder: Where its tables are.
+        tables_dir: Receives those that are made again.
+        recovered: The actors whose measurements the run computed from logs. They are not made
+            again: the logs that they rest on are removed at the end of a run.
+    """
+
+    def __init__(
+        self, assembly: Assembly, folder: Path, tables_dir: Path, recovered: Collection[str]
+    ) -> None:
+        self._assembly = assembly
+        self._folder = folder
+        self._tables_dir = tables_dir
+        self._recovered = set(recovered)
+        self._sinks: dict[str, RecordSink] = {}
+        self._not_made = measured_only(assembly.tables)
+        self._lost_agents: set[int] = set()
+        self._of_agents: set[str] = set()
+        self._of_others: set[str] = set()
+
+    def taker(self, name: str, agents: Collection[int], epochs: int) -> RecordListener:
+        """What takes the records of an actor.
+
+        Args:
+            agents: Those that it hosts.
+            epochs: Of the actor; the cell's makes its measurements anew in each.
+        """
+        is_lost = name in self._recovered or (epochs > 1 and bool(agents))
+        if is_lost:
+            self._lost_agents.update(agents)
+        elif name not in self._sinks:
+            self._sinks[name] = RecordSink(self._tables_dir, name, self._assembly.tables)
+
+        def take(record: Record) -> None:
+            table = record.table
+            (self._of_agents if agents else self._of_others).add(table)
+            if is_lost and not (agents and "agent" in self._assembly.tables[table].dtypes):
+                self._not_made.setdefault(table, KILLED)
+            elif not is_lost and table not in self._not_made:
+                self._sinks[name].add(table, record.columns)
+
+        return take
+
+    def finish(
+        self, name: str, actor: ReplayedActor, agents: Collection[int], epochs: int, last_us: int
+    ) -> None:
+        """Take what an actor's participants hold at their end.
+
+        Args:
+            last_us: The time of its last event. What it makes at its end has the time of that,
+                which the last samples of its agents tell.
+        """
+        take = self.taker(name, agents, epochs)
+        sample_us = last_sample_us(self._folder, list(agents)) if agents else None
+        at_us = last_us if sample_us is None else max(last_us, sample_us)
+        for address, record in actor.finish(at_us):
+            if sample_us is None and address != ARRIVALS:
+                self._not_made.setdefault(record.table, AT_THE_END)
+            take(record)
+
+    def close(self) -> None:
+        """Write what is held."""
+        for sink in self._sinks.values():
+            sink.close()
+
+    def made(self) -> RecomputedTables:
+        """The tables, which are closed."""
+        merge_parts(self._tables_dir, self._assembly.tables)
+        return RecomputedTables(
+            self._assembly,
+            self._tables_dir,
+            self._not_made,
+            frozenset(self._lost_agents),
+            frozenset(self._of_others - self._of_agents),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """An event that the master handled again.
+
+    Attributes:
+        at_us: The cell's time.
+        epoch: Of the host whose step led to it; -1 if none did.
+        event: The event.
+        effects: What the master asked for.
+    """
+
+    at_us: int
+    epoch: int
+    event: Event
+    effects: list[Effect]
+
+
+def ignore_outgoing(at_us: int, to: int, event: Event) -> None:
+    """The listener of a reader that wants no messages."""
+
+
+def replay_master(
+    codec: Codec,
+    log: Path,
+    master: Participant,
+    cell_side: Mapping[int, Participant],
+    on_outgoing: Callable[[int, int, Event], None] = ignore_outgoing,
+) -> Iterator[Handled]:
+    """Feed a cell's log to a master as it was at the start of the run.
+
+    Agents' requests to sync are left out: they change nothing.
+
+    Args:
+        codec: Of the arm.
+        log: The cell's.
+        master: Handles the events.
+        cell_side: The other participants beside the cell, new, by address.
+        on_outgoing: Called with (time, address, event) of each message to other processes.
+
+    Returns:
+        Every event that the master handles, in order. Times never decrease.
+
+    Raises:
+        AgoraError: As read_cell_log.
+    """
+    frames = read_cell_log(log)
+    _, _, hosts = next(frames)
+    host_of = hosts_of({host: agents for host, _, agents in hosts})
+    loop = _MasterLoop({MASTER: master, **cell_side}, host_of, on_outgoing)
+    for frame in frames:
+        loop.epoch = -1
+        if frame[0] == Frame.EPOCH:
+            _, epoch, at_us, _ = frame
+            loop.start(epoch, at_us)
+        else:
+            _, at_us, request, _ = frame
+            step = Step.of(codec, request)
+            loop.epoch = step.epoch
+            loop.run(at_us, (message for message in step.messages if not _only_reads(*message)))
+        yield from loop.handled_by_master
+        loop.handled_by_master.clear()
+
+
+def _only_reads(to: int, event: Event) -> bool:
+    return to == MASTER and type(event) is SyncRequest
+
+
+class _MasterLoop(CellSideLoop):
+    """Keeps what the master handled, and hands on the messages to other processes."""
+
+    def __init__(
+        self,
+        participants: Mapping[int, Participant],
+        addresses: Collection[int],
+        on_outgoing: Callable[[int, int, Event], None],
+    ) -> None:
+        super().__init__(participants, addresses, ignore_record)
+        self._on_outgoing = on_outgoing
+        self.epoch = -1
+        self.handled_by_master: list[Handled] = []
+
+    @property
+    def handled_listener(self) -> HandledListener:
+        return self._handled
+
+    def _handled(self, address: int, event: Event, effects: list[Effect]) -> None:
+        if address == MASTER:
+            self.handled_by_master.append(Handled(self.now_us, self.epoch, event, effects))
+
+    def outgoing(self, to: int, event: Event) -> None:
+        self._on_outgoing(self.now_us, to, event)

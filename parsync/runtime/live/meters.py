@@ -1,16 +1,20 @@
-"""What an actor of a live run was able to do in each second: its processor time, how late it was,
-how long steps and messages waited. One row of the table `actors` per second.
+"""What the live runtime measures of itself: whether each process was able to keep time, and how
+long tasks waited for the runtime and not for a decision.
 
-From these rows a run learns whether it was disturbed (parsync/metrics/validity.py).
+LoadMeter makes one row of the table `actors` per second: the processor time that an actor had, how
+late it was, how long steps and messages waited. From these rows a run learns whether it was
+disturbed (parsync/metrics/validity.py). StepWait has the sums over tasks.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from parsync.core._native import StepWaits
 from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.participant import Decider
@@ -177,3 +181,54 @@ class MeteredDecider:
     def decision_us(self, elapsed_ns: int) -> int:
         """As Decider.decision_us."""
         return self._decider.decision_us(elapsed_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class StepWait:
+    """The time that tasks wait for the live runtime and not for a decision, summed over tasks.
+
+    A submission waits until it reaches its agent; claims wait until a step carries them to the
+    cell.
+
+    Attributes:
+        tasks: That reached their agent.
+        submission_us: From their submission until then.
+        claim_us: From the end of a decision until the step that carried its claims; every attempt
+            counts.
+    """
+
+    tasks: int = 0
+    submission_us: int = 0
+    claim_us: int = 0
+
+    def __add__(self, other: StepWait) -> StepWait:
+        return StepWait(
+            self.tasks + other.tasks,
+            self.submission_us + other.submission_us,
+            self.claim_us + other.claim_us,
+        )
+
+    @property
+    def mean_us(self) -> float | None:
+        """The mean wait of a task; None if there were no tasks."""
+        return (self.submission_us + self.claim_us) / self.tasks if self.tasks else None
+
+
+NO_WAIT = StepWait()
+
+
+class StepWaitRecorder(StepWaits):
+    """Adds up the waits of one host's tasks.
+
+    Both parts of a task's wait lie between its submission and its commit, so their sum is less than
+    its delay. `handled` takes note of an event that an agent handled; `stepped` of a step, which
+    carries all claims made so far.
+
+    Args:
+        submit_us: int64[tasks], by task id.
+    """
+
+    @property
+    def waited(self) -> StepWait:
+        """The sums so far."""
+        return StepWait(self.tasks, self.submission_us, self.claim_us)

@@ -12,7 +12,6 @@
 #include "relaxation/relaxation_engine.hpp"
 #include "shortest_path/incremental_ssp.hpp"
 #include "simplex/network_simplex.hpp"
-#include "simplex/simplex_engine.hpp"
 
 namespace flowsolver {
 

@@ -3,7 +3,6 @@
 #include <array>
 
 #include "cost_scaling/cost_scaling.hpp"
-#include "cost_scaling/cost_scaling_engine.hpp"
 #include "engines/proven_infeasibility.hpp"
 #include "engines/warm_start_engine.hpp"
 #include "reference/cycle_cancelling.hpp"

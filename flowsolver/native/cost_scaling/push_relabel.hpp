@@ -1,239 +1,505 @@
-// One phase of cost scaling: from any pseudoflow and prices to an eps-optimal flow, by partial
-// augment-relabel.
+// The steps of cost scaling, for phases over a whole graph (cost_scaling.cpp) and for those whose
+// work depends on changes (local_scaling.hpp): discharging active nodes, and the global update of
+// prices.
 //
-// Definitions. Costs are multiplied by `scale`; P are prices of scaled costs; rc = scale * cost -
-// P[tail] + P[head]. A pseudoflow is eps-optimal if rc >= -eps on every residual half-edge. Active:
-// a node with excess > 0. Admissible: a residual half-edge with rc < 0. eps is a power of two.
-// Open: half-edges that the phase scans (arc_fixing.hpp); statements about half-edges mean open
-// ones.
+// A `View` is a residual graph with prices of scaled costs: ScaledGraph (cost_scaling.cpp) or
+// ScaledPrices (local_scaling.hpp). Costs are multiplied by `scale`; P are prices of scaled costs;
+// rc = scale * cost - P[tail] + P[head]. A pseudoflow is eps-optimal if rc >= -eps on every residual
+// half-edge; eps is a power of two, so that distances are shifts. Active: a node with excess > 0.
+// Admissible: a residual half-edge with rc < 0. Open: half-edges that the phase scans.
 //
-// Invariant. After `saturate` the pseudoflow is eps-optimal, and every step preserves that.
-//
-// Method.
-// - saturate: fills every residual half-edge with rc < 0, so that no cycle is admissible, then or
-//   later. Half-edges with |rc| beyond a given bound are fixed; all others are open.
-// - discharge of active nodes (discharge.hpp).
-// - global update (global_update.hpp): at the start if many nodes are active, and whenever the
-//   half-edges scanned since the last update exceed eight times its own scans plus half of the open
-//   half-edges.
-//
-// Stalls. A phase that starts from no feasible flow makes little or no progress when eps is small
-// compared with how far prices must rise. It is ended when, after each node was relabelled once on
-// average or each half-edge scanned eight times, the excess has fallen by less than a 24th of the
-// initial one and by less than a third; or when an update after the first one still raises prices
-// by a 16th of what the first did, and by more than 1024 eps.
-//
-// Infeasibility is proven, never guessed: by a discharge or an update.
-//
-// Termination, range. Let w be a deficit that active v reaches (if there is none, the update finds
-// that). Adding up rc >= -eps over a path of at most n - 1 half-edges from v to w: P[v] <= P[w] +
-// (n - 1)(scale * C + eps). So a node is relabelled O(n (scale C / eps + 1)) times while active;
-// from a flow that was (eps * a)-optimal, O(n a) times (Goldberg and Tarjan). The tip of a path is
-// at most kMaxPathArcs half-edges below an active node before it is raised. So each node is raised
-// above that at most once more, by at most scale * C + eps above a neighbour: in all at most 2 n
-// (scale * C + eps) above the deficits. Nodes that reach no deficit rise with every update. A phase
-// that could leave the range, or does, reports so: 64 bits hold prices kMaxScaledPrice from zero
-// and as much rise.
-//
-// Complexity. O(n^2 m) per phase in general.
-//
-// References. Goldberg, The partial augment-relabel algorithm for the maximum flow problem (ESA
-// 2008); Kovacs, Minimum-cost flow algorithms: an experimental evaluation (2015), cost scaling with
-// partial augmentation; Goldberg 1997 (price updates, arc fixing). Departure: updates are due by
-// work, not by relabels.
+// References are those of cost_scaling.hpp.
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
-#include "cost_scaling/active_queue.hpp"
-#include "cost_scaling/discharge.hpp"
-#include "cost_scaling/global_update.hpp"
-#include "cost_scaling/scaled_graph.hpp"
+#include "control.hpp"
+#include "network.hpp"
 
 namespace flowsolver {
 
-template <class Graph, class Price>
-class PushRelabel {
+template <class Price>
+struct ScaledNode {
+  static constexpr std::uint32_t kFar = kNone;
+  Price price;
+  std::uint32_t current;   // the current arc: no open half-edge before it is admissible
+  std::uint32_t distance;  // in a global update; else kFar
+};
+
+// Prices of larger magnitude end the phase.
+template <class Price>
+inline constexpr Price kMaxScaledPrice = Price{1} << (8 * sizeof(Price) - 4);
+
+// Whether a phase stays in range if it starts from prices of at most this magnitude
+// (cost_scaling.cpp, "Range").
+template <class Price>
+bool phase_fits(Price furthest, NodeId nodes, Price scale, Price largest_cost, Price eps) {
+  if (furthest > kMaxScaledPrice<Price>) return false;
+  return scale * largest_cost + eps <=
+         (kMaxScaledPrice<Price> - furthest) / 2 / (static_cast<Price>(nodes) + 1);
+}
+
+// A queue of nodes that wait to be discharged, first in first out. Each node is in it at most once.
+class ActiveQueue {
  public:
-  // `price`: per node, of scaled costs.
-  PushRelabel(Graph& graph, Price scale, Price largest_cost, const std::vector<Price>& price,
-              const Control& control, Stats& stats)
-      : graph_(graph),
-        largest_cost_(largest_cost),
-        control_(control),
-        stats_(stats),
-        checker_(control),
-        nodes_(graph.num_nodes()),
-        view_(graph, scale, price),
-        discharge_(view_, queue_, checker_, stats),
-        global_update_(view_, stats) {
-    queue_.resize(nodes_);
+  // Makes room for so many nodes, in O(n). The queue must be empty if the number shrinks.
+  void resize(NodeId nodes) { is_queued_.resize(nodes, 0); }
+
+  void clear() {
+    for (std::size_t i = begin_; i < nodes_.size(); ++i) is_queued_[nodes_[i]] = 0;
+    nodes_.clear();
+    begin_ = 0;
   }
 
-  // Runs a phase with eps = 2^shift. `may_stall`: end it when it stalls. Arcs with |rc| >
-  // fix_beyond keep their flow; 0: none.
-  Phase run(int shift, bool may_stall, Price fix_beyond) {
-    view_.set_shift(shift);
-    ++stats_.phases;
-    may_stall_ = may_stall;
-    first_distance_ = 0;
-    Phase phase;
-    phase.out_of_range = !apply_global_rise();
-    if (phase.out_of_range) return phase;
-    phase.status = saturate(fix_beyond);
-    return phase.status == Status::kOptimal ? discharge_all() : phase;
+  bool empty() const { return begin_ == nodes_.size(); }
+
+  void push(NodeId v) {
+    if (is_queued_[v] != 0) return;
+    is_queued_[v] = 1;
+    nodes_.push_back(v);
   }
 
-  std::vector<Price> price() const {
-    CancellationChecker checker(control_);
-    std::vector<Price> price(nodes_);
-    for (NodeId v = 0; v < nodes_; ++v) {
-      checker.step_until_cancelled(stats_);
-      price[v] = view_.node(v).price + global_rise_;
+  NodeId pop() {
+    const NodeId v = nodes_[begin_++];
+    is_queued_[v] = 0;
+    if (begin_ > is_queued_.size() && 2 * begin_ > nodes_.size()) {
+      nodes_.erase(nodes_.begin(), nodes_.begin() + static_cast<std::ptrdiff_t>(begin_));
+      begin_ = 0;
+    } else if (empty()) {
+      clear();
     }
-    return price;
+    return v;
   }
 
-  // Must be called before the graph's own index of arcs is used again.
-  void finish() { view_.fixing().finish(); }
+  // Visits the nodes in the queue.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (std::size_t i = begin_; i < nodes_.size(); ++i) visit(nodes_[i]);
+  }
 
  private:
-  using View = ScaledGraph<Graph, Price>;
-  using HalfEdge = typename Graph::HalfEdge;
-  // if fewer than 1 / kFewActive of the nodes are active, an update costs more than it saves
-  static constexpr std::size_t kFewActive = 64;
-  // the scans of an update are slower than others
-  static constexpr std::int64_t kScansPerUpdate = 8;
-  static constexpr std::int64_t kScansPerCheck = 8, kMinProgress = 24;
-  static constexpr std::uint32_t kFewSteps = 1024, kMinApproach = 16;
+  std::vector<NodeId> nodes_;  // those before `begin_` were taken
+  std::size_t begin_ = 0;
+  std::vector<std::uint8_t> is_queued_;  // per node
+};
 
-  // Adds the common rise to all prices. False: they leave no room for what a phase adds.
-  bool apply_global_rise() {
-    Price furthest = 0;
-    for (NodeId v = 0; v < nodes_; ++v) {
-      Price& price = view_.node(v).price;
-      price += global_rise_;
-      furthest = std::max(furthest, price < 0 ? -price : price);
+// How a phase ended.
+struct Phase {
+  Status status =
+      Status::kOptimal;  // the flow balances and is eps-optimal, unless one of the following; or
+                         // kInfeasible among what is open, kCancelled, kBudget
+  bool stalled = false;  // the pseudoflow is eps-optimal
+  bool out_of_range = false;  // any pseudoflow and prices
+
+  bool succeeded() const { return status == Status::kOptimal && !stalled && !out_of_range; }
+};
+
+// Discharges active nodes: partial augment-relabel.
+//
+// Deficits are never relabelled.
+//
+// Invariant. eps-optimality: units move over admissible half-edges only (the partner then has rc >
+// 0), and a relabel of a node without one raises its price at most so far that some become
+// admissible. The current arc shows that there is none: no half-edge of a node before it is
+// admissible. Whoever lowers a price, or moves half-edges, must maintain that.
+//
+// Method. Active nodes are in a queue, first in first out. From one, a path of up to kMaxPathArcs
+// admissible half-edges is grown along current arcs. Its tip is relabelled and dropped when it is
+// stuck. Units are then pushed along the path. Looking further than one arc avoids pushing units
+// that must come back.
+// - A tip is raised as far as its residual half-edges allow, not counting the one back to where the
+//   path came from, since no unit has come that way. (Counting it, as is usual, raises aggregators
+//   by two eps at a time: contended cells took five times as many relabels.)
+// - A node with more than kWide half-edges is relabelled by eps as soon as a half-edge is found
+//   that this makes admissible.
+//
+// Infeasibility: an active node without a residual half-edge.
+//
+// References. Goldberg (2008); Kovacs (2015). Departure: the half-edge back is left out of relabels.
+//
+template <class View>
+class Discharge {
+ public:
+  using Price = typename View::Price;
+
+  Discharge(View& view, ActiveQueue& queue, CancellationChecker& checker, Stats& stats)
+      : view_(view), graph_(view.graph()), queue_(queue), checker_(checker), stats_(stats) {}
+
+  // Precondition: the `active` nodes are in the queue. When stats.scanned exceeds the limit of
+  // set_next_update, `update(active)` is called, which sets the next limit; a Phase that has not
+  // succeeded ends this one. Nodes that are still active are then in the queue.
+  template <class Update>
+  Phase run(std::size_t active, const Update& update) {
+    active_ = active;
+    while (!queue_.empty()) {  // checks: in `update`
+      const NodeId v = queue_.pop();
+      const Phase phase = discharge(v, update);
+      if (phase.succeeded()) continue;
+      if (graph_.excess[v] > 0) queue_.push(v);
+      return phase;
     }
-    global_rise_ = 0;
-    return phase_fits(furthest, nodes_, view_.scale(), largest_cost_, view_.eps());
+    return {};
   }
 
-  Status saturate(Price fix_beyond) {
-    num_open_ = 0;
-    for (NodeId u = 0; u < nodes_; ++u) {
-      const Price price_u = view_.node(u).price;
-      const std::uint32_t first = graph_.begin(u), last = graph_.end(u);
-      for (std::uint32_t e = first; e < last; ++e) {
-        const HalfEdge& edge = graph_.edges[e];
-        if (edge.residual == 0 || view_.reduced_cost(edge, price_u) >= 0) continue;
-        view_.push(u, e, edge.residual);
-        ++stats_.pushes;
+  void set_next_update(std::int64_t scanned) { next_update_ = scanned; }
+
+ private:
+  using HalfEdge = typename View::HalfEdge;
+  static constexpr int kMaxPathArcs = 4;
+  static constexpr std::uint32_t kWide = 64;
+  static constexpr Price kUnreachable = std::numeric_limits<Price>::max();
+
+  // A path of admissible half-edges, as far as it was grown.
+  struct Path {
+    std::array<std::uint32_t, kMaxPathArcs> edge;
+    std::array<NodeId, kMaxPathArcs + 1> node;
+    int length = 0;
+  };
+
+  // The first admissible half-edge of v from its current arc on, or kNone.
+  std::uint32_t find_admissible(NodeId v) {
+    const std::uint32_t begin = view_.node(v).current, last = graph_.end(v);
+    const Price price_v = view_.node(v).price;
+    std::uint32_t e = begin;
+    while (e < last &&
+           (graph_.edges[e].residual == 0 || view_.reduced_cost(graph_.edges[e], price_v) >= 0))
+      ++e;
+    view_.node(v).current = e;
+    stats_.scanned += e - begin + 1;
+    return e < last ? e : kNone;
+  }
+
+  // Raises the price of v, none of whose half-edges is admissible. `back`: reduced cost of the
+  // half-edge back, used if no other is residual. kInfeasible: that is kUnreachable as well.
+  Status relabel(NodeId v, Price back) {
+    const std::uint32_t first = view_.open(v), last = graph_.end(v);
+    const Price price_v = view_.node(v).price, eps = view_.eps();
+    const Price enough = last - first > kWide ? eps : 0;
+    // half-edges before `at` have rc >= least_before
+    Price least = kUnreachable, least_before = kUnreachable;
+    std::uint32_t at = first;
+    ++stats_.relabels;
+    for (std::uint32_t e = first; e < last; ++e) {
+      const HalfEdge& edge = graph_.edges[e];
+      if (edge.residual == 0) continue;
+      const Price rc = view_.reduced_cost(edge, price_v);
+      if (rc >= least) continue;
+      if (rc < enough) {
+        stats_.scanned += e - first + 1;
+        if (rc >= 0) raise(v, eps);
+        view_.node(v).current = e;
+        return Status::kOptimal;
       }
-      Status status = checker_.step(stats_, last - first + 1);
-      if constexpr (Graph::kMayReorder) {
-        if (fix_beyond == 0) {
-          view_.fixing().open_all(u);
-        } else if (status == Status::kOptimal) {
-          const auto far = [&](const HalfEdge& edge) {
-            const Price rc = view_.reduced_cost(edge, price_u);
-            return rc > fix_beyond || rc < -fix_beyond;
-          };
-          status = view_.fixing().partition(u, far, checker_, stats_);
-        }
-      }
-      view_.node(u).current = view_.open(u);
-      num_open_ += last - view_.open(u);
-      stats_.scanned += last - first;
-      if (status != Status::kOptimal) return status;
+      least_before = least;
+      least = rc;
+      at = e;
     }
-    queue_.clear();
-    deficits_.clear();
-    active_ = 0;
-    for (NodeId u = 0; u < nodes_; ++u) {
-      if (graph_.excess[u] > 0) {
-        queue_.push(u);
-        ++active_;
-      } else if (graph_.excess[u] < 0) {
-        deficits_.push_back(u);
+    stats_.scanned += last - first;
+    if (least == kUnreachable) least = back;
+    if (least == kUnreachable) return Status::kInfeasible;
+    raise(v, least + eps);  // least is at least -eps
+    view_.node(v).current = least_before - least >= eps ? at : first;
+    return Status::kOptimal;
+  }
+
+  void raise(NodeId v, Price by) {
+    view_.touch(v);
+    Price& price = view_.node(v).price;
+    price += by;
+    out_of_range_ = out_of_range_ || price > 2 * kMaxScaledPrice<Price>;
+  }
+
+  // Grows the path, relabelling stuck tips.
+  Status grow(Path& path) {
+    while (path.length < kMaxPathArcs && graph_.excess[path.node[path.length]] >= 0 &&
+           stats_.scanned <= next_update_ && !out_of_range_) {
+      const NodeId tip = path.node[path.length];
+      const std::int64_t scanned = stats_.scanned;
+      const std::uint32_t e = find_admissible(tip);
+      if (e != kNone) {
+        path.edge[path.length++] = e;
+        path.node[path.length] = graph_.edges[e].to;
+      } else {
+        Price back = kUnreachable;
+        if (path.length > 0) {
+          const std::uint32_t return_path = graph_.edges[path.edge[path.length - 1]].partner;
+          back = view_.reduced_cost(graph_.edges[return_path], view_.node(tip).price);
+          --path.length;
+        }
+        if (const Status status = relabel(tip, back); status != Status::kOptimal) return status;
       }
+      if (const Status status = checker_.step(stats_, stats_.scanned - scanned + 1);
+          status != Status::kOptimal)
+        return status;
     }
     return Status::kOptimal;
   }
 
-  std::int64_t total_excess() const {
-    std::int64_t total = 0;
-    for (std::int64_t excess : graph_.excess) total += std::max<std::int64_t>(0, excess);
-    return total;
-  }
-
-  void begin_check() {
-    check_at_relabels_ = stats_.relabels + nodes_;
-    check_at_scanned_ = stats_.scanned + kScansPerCheck * num_half_edges();
-  }
-  std::int64_t num_half_edges() const { return static_cast<std::int64_t>(graph_.edges.size()); }
-
-  bool makes_progress() {
-    if (stats_.relabels <= check_at_relabels_ && stats_.scanned <= check_at_scanned_) return true;
-    const std::int64_t excess = total_excess(), fallen = last_excess_ - excess;
-    if (fallen < first_excess_ / kMinProgress && fallen < last_excess_ / 3) return false;
-    last_excess_ = excess;
-    begin_check();
-    return true;
-  }
-
-  Phase update(std::size_t active) {
-    const std::int64_t scanned = stats_.scanned;
-    std::uint32_t distance = 0;
-    Phase phase;
-    phase.status = global_update_.run(deficits_, active, checker_, distance);
-    global_rise_ += static_cast<Price>(distance) << view_.shift();
-    phase.out_of_range = global_rise_ > kMaxScaledPrice<Price>;
-    if (first_distance_ == 0) {
-      first_distance_ = distance;
-    } else if (may_stall_ && distance > std::max(kFewSteps, first_distance_ / kMinApproach)) {
-      phase.stalled = true;
+  void push_along(const Path& path) {
+    for (int i = 0; i < path.length && graph_.excess[path.node[i]] > 0; ++i) {
+      const NodeId u = path.node[i], v = path.node[i + 1];
+      const bool was_active = graph_.excess[v] > 0;
+      view_.push(u, path.edge[i],
+                 std::min<std::int64_t>(graph_.edges[path.edge[i]].residual, graph_.excess[u]));
+      ++stats_.pushes;
+      if (graph_.excess[u] == 0) --active_;
+      if (!was_active && graph_.excess[v] > 0) ++active_;
+      if (i > 0 && graph_.excess[u] > 0) queue_.push(u);
     }
-    discharge_.set_next_update(stats_.scanned + kScansPerUpdate * (stats_.scanned - scanned) +
-                               num_open_ / 2);
-    return phase;
+    const NodeId end = path.node[path.length];
+    if (path.length > 0 && graph_.excess[end] > 0) queue_.push(end);
+    ++stats_.augmentations;
   }
 
-  Phase discharge_all() {
-    first_excess_ = last_excess_ = total_excess();
-    begin_check();
-    discharge_.set_next_update(stats_.scanned + num_open_);
-    if (active_ > nodes_ / kFewActive) {
-      const Phase phase = update(active_);
+  template <class Update>
+  Phase discharge(NodeId v, const Update& update) {
+    Path path;
+    path.node[0] = v;
+    while (graph_.excess[v] > 0) {
+      path.length = 0;
+      Phase phase;
+      phase.status = grow(path);
+      phase.out_of_range = out_of_range_;
       if (!phase.succeeded()) return phase;
+      push_along(path);
+      if (stats_.scanned > next_update_) {
+        phase = update(active_);
+        if (!phase.succeeded()) return phase;
+      }
     }
-    return discharge_.run(active_, [this](std::size_t active) {
-      if (!may_stall_ || makes_progress()) return update(active);
-      Phase stalled;
-      stalled.stalled = true;
-      return stalled;
-    });
+    return {};
   }
 
-  Graph& graph_;
-  const Price largest_cost_;
-  const Control& control_;
+  View& view_;
+  typename View::Graph& graph_;
+  ActiveQueue& queue_;
+  CancellationChecker& checker_;
   Stats& stats_;
-  CancellationChecker checker_;
-  const NodeId nodes_;
-  View view_;
-  Price global_rise_ = 0;  // the common rise of all prices by global updates
-  std::int64_t num_open_ = 0;
-  ActiveQueue queue_;
-  std::size_t active_ = 0;
-  std::vector<NodeId> deficits_;
-  Discharge<View> discharge_;
-  GlobalUpdate<View> global_update_;
-  bool may_stall_ = false;
-  std::int64_t first_excess_ = 0, last_excess_ = 0, check_at_relabels_ = 0, check_at_scanned_ = 0;
-  std::uint32_t first_distance_ = 0;  // of the first update
+  std::size_t active_ = 0;  // active nodes, in the queue or not
+  std::int64_t next_update_ = 0;
+  bool out_of_range_ = false;
+};
+
+// A priority queue of nodes by integer distance for searches whose distances never decrease:
+// multi-level buckets.
+//
+// Definitions. `last` is the distance taken last; inserted distances are not below it. A distance
+// is written in four digits of eight bits. Level l has a bucket for every value of digit l. A
+// distance is kept at the level of its highest digit that differs from `last`'s (level 0 if none
+// does).
+//
+// Method. The nearest node is in the first nonempty bucket of the lowest nonempty level. At level 0
+// all entries of a bucket have the same distance; a bucket of another level is distributed to the
+// levels below it once `last` has reached it. A node whose distance falls is inserted again; the
+// outdated entry is recognised when it is taken, by comparing it with the node's distance.
+//
+// Complexity. Each entry moves at most three times, and not at all beyond the distance at which the
+// search ends: unlike with one bucket per distance, the range of distances costs nothing. Equal
+// distances: last in, first out.
+//
+// References. Denardo and Fox, Shortest-route methods: 1 (1979); Cherkassky, Goldberg, Silverstein,
+// Buckets, heaps, lists, and monotone priority queues (1999).
+class DistanceQueue {
+ public:
+  DistanceQueue() { head_.fill(kNone); }
+
+  void clear() {
+    for (int word = 0; word < kWords; ++word) {
+      // bounded: by the bits of a word
+      for (std::uint64_t used = used_[word]; used != 0; used &= used - 1)
+        head_[64 * word + std::countr_zero(used)] = kNone;
+      used_[word] = 0;
+    }
+    entries_.clear();
+    last_ = 0;
+  }
+
+  void insert(NodeId v, std::uint32_t distance) {
+    entries_.push_back({v, distance, kNone});
+    link(static_cast<std::uint32_t>(entries_.size() - 1));
+  }
+
+  // Takes the nearest node v whose entry has the distance distance_of(v); kNone if the queue is
+  // empty.
+  template <class DistanceOf>
+  NodeId take(const DistanceOf& distance_of) {
+    // bounded: each entry is taken or goes to a lower level
+    for (int level = 0; level < kLevels;) {
+      const int bucket = first_used(level);
+      if (bucket == kNoBucket) {
+        ++level;
+        continue;
+      }
+      std::uint32_t entry = head_[bucket];
+      if (level == 0) {
+        const Entry taken = entries_[entry];
+        head_[bucket] = taken.after;
+        if (taken.after == kNone) used_[bucket / 64] &= ~(std::uint64_t{1} << bucket % 64);
+        last_ = taken.distance;
+        if (distance_of(taken.node) == taken.distance) return taken.node;
+        continue;
+      }
+      head_[bucket] = kNone;
+      used_[bucket / 64] &= ~(std::uint64_t{1} << bucket % 64);
+      last_ = entries_[entry].distance >> (kDigitBits * level) << (kDigitBits * level);
+      while (entry != kNone) {  // bounded: by the entries of a bucket
+        const std::uint32_t after = entries_[entry].after;
+        if (distance_of(entries_[entry].node) == entries_[entry].distance) link(entry);
+        entry = after;
+      }
+      level = 0;
+    }
+    return kNone;
+  }
+
+ private:
+  struct Entry {
+    NodeId node;
+    std::uint32_t distance, after;
+  };
+  static constexpr int kDigitBits = 8, kLevels = 4, kDigits = 1 << kDigitBits,
+                       kWords = kLevels * kDigits / 64;
+  static constexpr int kNoBucket = -1;
+
+  void link(std::uint32_t entry) {
+    const std::uint32_t distance = entries_[entry].distance;
+    const int level = distance == last_ ? 0 : (std::bit_width(distance ^ last_) - 1) / kDigitBits;
+    const int bucket =
+        level * kDigits + static_cast<int>(distance >> (kDigitBits * level) & (kDigits - 1));
+    entries_[entry].after = head_[bucket];
+    head_[bucket] = entry;
+    used_[bucket / 64] |= std::uint64_t{1} << bucket % 64;
+  }
+
+  int first_used(int level) const {
+    for (int word = level * kDigits / 64; word < (level + 1) * kDigits / 64; ++word) {
+      if (used_[word] != 0) return 64 * word + std::countr_zero(used_[word]);
+    }
+    return kNoBucket;
+  }
+
+  std::array<std::uint32_t, kLevels * kDigits> head_;
+  std::array<std::uint64_t, kWords> used_{};
+  std::vector<Entry> entries_;
+  std::uint32_t last_ = 0;
+};
+
+// The global update of prices: a search backward from all deficits with lengths floor(rc / eps)
+// + 1. Prices rise by eps * distance, which makes a shortest path from every active node admissible
+// except for its last eps.
+//
+// The search ends when all active nodes are settled. Nodes beyond rise as far as the last settled
+// one, which preserves eps-optimality: if u is beyond the distance D and v within, rc > eps (D -
+// d(v) - 1) before, so rc >= -eps after. To make the work that of the nodes seen, the common rise
+// is returned as one number, and the settled nodes are lowered by the difference.
+//
+// If the search has seen all nodes that reach a deficit, and some active node is not among them, no
+// flow is feasible: the nodes reached from the active nodes have more supply than capacity out of
+// them.
+//
+// Reference. Goldberg (1997), price updates. Departure: the update is local.
+template <class View>
+class GlobalUpdate {
+ public:
+  using Price = typename View::Price;
+
+  GlobalUpdate(View& view, Stats& stats) : view_(view), stats_(stats) {}
+
+  // Searches from the deficits among `deficits` (others are removed) until `active` nodes with
+  // excess are settled. `distance`: what all nodes rise by, in eps. kInfeasible as above;
+  // kCancelled and kBudget change nothing.
+  Status run(std::vector<NodeId>& deficits, std::size_t active, CancellationChecker& checker,
+             std::uint32_t& distance) {
+    distance = 0;
+    if (!view_.knows_reverse_residual()) {
+      if (const Status status = view_.mark_reverse_residual(checker, stats_);
+          status != Status::kOptimal)
+        return status;
+    }
+    ++stats_.searches;
+    std::erase_if(deficits, [this](NodeId v) { return view_.graph().excess[v] >= 0; });
+    const Status status = search(deficits, active, checker, distance);
+    if (status != Status::kOptimal) distance = 0;
+    for (NodeId v : reached_) {
+      auto& node = view_.node(v);
+      if (node.distance < distance) {
+        view_.touch(v);
+        node.price -= static_cast<Price>(distance - node.distance) << view_.shift();
+      }
+      node.current = view_.open(v);
+      node.distance = kFar;
+    }
+    return status;
+  }
+
+ private:
+  static constexpr std::uint32_t kFar = View::Node::kFar;
+  // nodes further away rise as if at this distance
+  static constexpr std::uint32_t kMaxDistance = std::uint32_t{1} << 31;
+
+  void label(NodeId v, std::uint32_t distance) {
+    if (view_.node(v).distance == kFar) reached_.push_back(v);
+    view_.node(v).distance = distance;
+    nearest_.insert(v, distance);
+  }
+
+  // Labels the nodes with a residual half-edge to v.
+  void settle(NodeId v, std::uint32_t distance) {
+    const auto& graph = view_.graph();
+    const Price price_v = view_.node(v).price, scale = view_.scale();
+    const int shift = view_.shift();
+    const std::uint32_t open = view_.open(v), last = graph.end(v);
+    for (std::uint32_t e = open; e < last; ++e) {
+      if (!view_.has_reverse_residual(e)) continue;
+      const auto& edge = graph.edges[e];
+      const auto& u = view_.node(edge.to);
+      if (u.distance <= distance) continue;
+      const Price length =
+          ((-static_cast<Price>(edge.cost) * scale - u.price + price_v) >> shift) + 1;
+      if (length > static_cast<Price>(kMaxDistance - distance)) {
+        cut_off_ = true;
+        continue;
+      }
+      const std::uint32_t reached = distance + static_cast<std::uint32_t>(length);
+      if (reached < u.distance) label(edge.to, reached);
+    }
+    stats_.scanned += last - open;
+    ++stats_.settled;
+  }
+
+  // Settles nodes until all active ones are settled; `distance` is then that of the last one.
+  Status search(const std::vector<NodeId>& deficits, std::size_t active,
+                CancellationChecker& checker, std::uint32_t& distance) {
+    nearest_.clear();
+    reached_.clear();
+    cut_off_ = false;
+    for (NodeId v : deficits) label(v, 0);
+    for (std::size_t waiting = active; waiting > 0;) {
+      const NodeId v = nearest_.take([this](NodeId u) { return view_.node(u).distance; });
+      if (v == kNone) {
+        distance = kMaxDistance;
+        return cut_off_ ? Status::kOptimal : Status::kInfeasible;
+      }
+      distance = view_.node(v).distance;
+      settle(v, distance);
+      waiting -= view_.graph().excess[v] > 0;
+      const std::int64_t steps = view_.graph().end(v) - view_.open(v) + 1;
+      if (const Status status = checker.step(stats_, steps); status != Status::kOptimal)
+        return status;
+    }
+    return Status::kOptimal;
+  }
+
+  View& view_;
+  Stats& stats_;
+  std::vector<NodeId> reached_;
+  DistanceQueue nearest_;
+  bool cut_off_ = false;
 };
 
 }  // namespace flowsolver

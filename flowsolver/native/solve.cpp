@@ -8,7 +8,6 @@
 #include "reference/cycle_cancelling.hpp"
 #include "reference/successive_shortest_path.hpp"
 #include "relaxation/relaxation.hpp"
-#include "relaxation/relaxation_engine.hpp"
 #include "shortest_path/incremental_ssp.hpp"
 #include "simplex/network_simplex.hpp"
 

@@ -39,9 +39,9 @@ namespace {
 //
 // Complexity. O(arcs of v) per node and phase; four bytes a half-edge.
 //
-// Reference. Goldberg (1997), section 5. Departure: Goldberg checks for violations from time to time
-// within a phase and unfixes what is found. Here each phase starts from any pseudoflow anyway, so
-// its start is the place for that.
+// Reference. Goldberg (1997), section 5. Departure: Goldberg checks for violations from time to
+// time within a phase and unfixes what is found. Here each phase starts from any pseudoflow anyway,
+// so its start is the place for that.
 //
 // On graphs whose half-edges have a fixed order (dynamic_graph.hpp) all arcs are open.
 template <class Graph>

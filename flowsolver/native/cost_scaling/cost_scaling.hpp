@@ -18,14 +18,14 @@
 // First eps. Not C K as in textbooks, but about K / 8, an eighth of a unit of cost: on scheduling
 // graphs the first phase then nearly always ends with an optimal flow, while a phase with a larger
 // eps would be undone by the next. If costs are large, eps is at least C K / 2^17. On other graphs
-// prices have to rise too far for that. A first phase that stalls (PushRelabel) is ended, and
-// one with at least C K / 32 continues from there, and so on up to C K. From then on it is scaling
-// as usual.
+// prices have to rise too far for that. A first phase that stalls (PushRelabel) is ended, and one
+// with at least C K / 32 continues from there, and so on up to C K. From then on it is scaling as
+// usual.
 //
 // Arc fixing. From the second phase on, arcs with |rc| beyond 4 sqrt(n) eps (of the phase before)
-// are fixed for the phase (ArcFixing). That changes no answer: price refine scans all arcs; a
-// flow that it cannot prove optimal goes through another phase, the last of which fixes nothing;
-// and a phase that finds no flow on the open arcs is repeated with all arcs open.
+// are fixed for the phase (ArcFixing). That changes no answer: price refine scans all arcs; a flow
+// that it cannot prove optimal goes through another phase, the last of which fixes nothing; and a
+// phase that finds no flow on the open arcs is repeated with all arcs open.
 //
 // Start. Flow and prices of the start (by default zero). Without any, the price of scarce capacity
 // is estimated (price_estimate.hpp). Given prices are refined for the given pseudoflow, so that
@@ -35,11 +35,11 @@
 // and only the resulting excesses move. So an incremental solve is a solve from scratch with little
 // to do.
 //
-// Infeasibility is proven by the first phase (PushRelabel). kBudget leaves the pseudoflow and
-// the prices P / K of that moment.
+// Infeasibility is proven by the first phase (PushRelabel). kBudget leaves the pseudoflow and the
+// prices P / K of that moment.
 //
-// Range. Prices are 64 bits wide as long as PushRelabel finds that sufficient (n C K below
-// about 2^58), else 128: C K <= kMaxPathCost, start prices are within 4 n C, and each of at most 40
+// Range. Prices are 64 bits wide as long as PushRelabel finds that sufficient (n C K below about
+// 2^58), else 128: C K <= kMaxPathCost, start prices are within 4 n C, and each of at most 40
 // phases adds at most 2 n (C K + eps) to prices near deficits and as much again to others. An
 // answer's prices are kept within 2^60, which optimal prices need not exceed, before they are
 // refined.
@@ -75,8 +75,8 @@ Solution solve_cost_scaling_unrefined(const Network& network, const Start& start
 //
 // A round of few changes takes work proportional to those (local_scaling.hpp). The first round, a
 // round with very many changes, and a round in which local work takes too long are solved over the
-// whole graph, in place, from the current flow and prices (above). Both ways end with
-// whole prices that prove the flow optimal.
+// whole graph, in place, from the current flow and prices (above). Both ways end with whole prices
+// that prove the flow optimal.
 //
 // Budgets. Local phases that are stopped are continued. A solve over the whole graph that is
 // stopped continues from its flow and prices, but not from its eps, and need not make progress in

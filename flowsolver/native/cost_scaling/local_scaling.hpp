@@ -1,7 +1,7 @@
 // Incremental cost scaling: phases of cost scaling whose work depends on the changes only.
 //
-// Definitions as in ScaledPrices and PushRelabel. Settled: all prices are whole, rc >= 0
-// on all residual half-edges, and no node has an excess or deficit. Then the flow is optimal.
+// Definitions as in ScaledPrices and PushRelabel. Settled: all prices are whole, rc >= 0 on all
+// residual half-edges, and no node has an excess or deficit. Then the flow is optimal.
 //
 // Invariant. Between runs every residual half-edge has rc >= -eps, except for those at arcs and
 // nodes listed as changed; nodes with an excess or deficit are listed by the graph. Prices of nodes
@@ -16,10 +16,9 @@
 //   deficit_cancelling.hpp);
 // - runs phases as PushRelabel does, for eps = K / 8, then an eighth of it, and so on. A phase
 //   saturates half-edges with rc < 0, at moved nodes only, since there are none elsewhere. It
-//   discharges deficits (ReverseDischarge) until only sinks have any, then active nodes; both
-//   visit only such nodes and what they reach. If deficits are far from excesses, as in an
-//   oversubscribed cell, there is one global update (GlobalUpdate) before active nodes are
-//   discharged;
+//   discharges deficits (ReverseDischarge) until only sinks have any, then active nodes; both visit
+//   only such nodes and what they reach. If deficits are far from excesses, as in an oversubscribed
+//   cell, there is one global update (GlobalUpdate) before active nodes are discharged;
 // - after each phase makes prices whole (ScaledPrices::round_to_whole). If that succeeds, the run
 //   is complete.
 //
@@ -61,9 +60,9 @@ namespace flowsolver {
 //
 // Invariant. Prices of nodes that have not moved are whole.
 //
-// Method. A phase of cost scaling uses the same interface as that of ScaledGraph, and calls
-// `touch` for every node whose price it is about to change. `round_to_whole` makes the moved prices
-// whole again:
+// Method. A phase of cost scaling uses the same interface as that of ScaledGraph, and calls `touch`
+// for every node whose price it is about to change. `round_to_whole` makes the moved prices whole
+// again:
 // - It rounds to the nearest multiple of K, except for the position of the border between down and
 //   up: at r, a residue mod K that no price has, near K / 2. P := K floor((P + K - 1 - r) / K).
 //   Whole prices do not change.
@@ -322,8 +321,7 @@ class ScaledPrices {
   std::vector<NodeId> lowered_;
 };
 
-// Discharges nodes with a deficit: push-relabel in the reverse
-// direction.
+// Discharges nodes with a deficit: push-relabel in the reverse direction.
 //
 // Definitions as in Discharge. A deficit is discharged by pulling units to it over admissible
 // half-edges, rc < 0. The nodes they come from then have a deficit, unless they had an excess.

@@ -4,9 +4,9 @@
 //
 // A `View` is a residual graph with prices of scaled costs: ScaledGraph (cost_scaling.cpp) or
 // ScaledPrices (local_scaling.hpp). Costs are multiplied by `scale`; P are prices of scaled costs;
-// rc = scale * cost - P[tail] + P[head]. A pseudoflow is eps-optimal if rc >= -eps on every residual
-// half-edge; eps is a power of two, so that distances are shifts. Active: a node with excess > 0.
-// Admissible: a residual half-edge with rc < 0. Open: half-edges that the phase scans.
+// rc = scale * cost - P[tail] + P[head]. A pseudoflow is eps-optimal if rc >= -eps on every
+// residual half-edge; eps is a power of two, so that distances are shifts. Active: a node with
+// excess > 0. Admissible: a residual half-edge with rc < 0. Open: half-edges that the phase scans.
 //
 // References are those of cost_scaling.hpp.
 #pragma once
@@ -120,7 +120,8 @@ struct Phase {
 //
 // Infeasibility: an active node without a residual half-edge.
 //
-// References. Goldberg (2008); Kovacs (2015). Departure: the half-edge back is left out of relabels.
+// References. Goldberg (2008); Kovacs (2015). Departure: the half-edge back is left out of
+// relabels.
 //
 template <class View>
 class Discharge {
@@ -389,8 +390,8 @@ class DistanceQueue {
   std::uint32_t last_ = 0;
 };
 
-// The global update of prices: a search backward from all deficits with lengths floor(rc / eps)
-// + 1. Prices rise by eps * distance, which makes a shortest path from every active node admissible
+// The global update of prices: a search backward from all deficits with lengths floor(rc / eps) +
+// 1. Prices rise by eps * distance, which makes a shortest path from every active node admissible
 // except for its last eps.
 //
 // The search ends when all active nodes are settled. Nodes beyond rise as far as the last settled

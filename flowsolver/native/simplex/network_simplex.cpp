@@ -386,8 +386,8 @@ class SimplexStart {
   std::int64_t key_ = -kInfinity;  // the current key
 };
 
-// The pivots of the primal network simplex : pricing arcs, and sending flow around the
-// cycles they close. Shared by the solve from scratch and the engine that handles changes.
+// The pivots of the primal network simplex : pricing arcs, and sending flow around the cycles they
+// close. Shared by the solve from scratch and the engine that handles changes.
 //
 // Arcs that changed are priced first. Then blocks of arcs are taken in turn, until all blocks in a
 // row hold no entering arc. That count persists between runs, so that runs with small budgets reach

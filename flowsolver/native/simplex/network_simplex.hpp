@@ -10,14 +10,14 @@
 // Invariant. The flow, artificial arcs included, is feasible, and the tree strongly feasible: every
 // tree arc has residual capacity towards the root (spanning_tree.hpp).
 //
-// Method. Start: a quickly found feasible flow, or the given one, and a tree for it
-// (SimplexStart in the source file). First, arcs that are neither empty, full nor in the tree are
-// pushed, one after another, around the cycle they close, in the direction that does not cost more,
-// until they or an arc of the cycle reach a bound. Then pivots: an empty arc with rc < 0 or a full
-// one with rc > 0 enters; flow is sent around its cycle as far as possible; of the blocking arcs,
-// the last one leaves, counted along the flow from the cycle's apex (its node nearest to the root).
-// The entering arc is the most violated one of a block of arcs; blocks are taken in turn.
-// Artificial arcs that leave the tree never come back.
+// Method. Start: a quickly found feasible flow, or the given one, and a tree for it (SimplexStart
+// in the source file). First, arcs that are neither empty, full nor in the tree are pushed, one
+// after another, around the cycle they close, in the direction that does not cost more, until they
+// or an arc of the cycle reach a bound. Then pivots: an empty arc with rc < 0 or a full one with rc
+// > 0 enters; flow is sent around its cycle as far as possible; of the blocking arcs, the last one
+// leaves, counted along the flow from the cycle's apex (its node nearest to the root). The entering
+// arc is the most violated one of a block of arcs; blocks are taken in turn. Artificial arcs that
+// leave the tree never come back.
 //
 // Termination. The leaving rule keeps the tree strongly feasible (Cunningham 1976). A pivot that
 // moves flow decreases the integer cost. In one that does not, an arc on the path down from the
@@ -57,9 +57,9 @@ Solution solve_network_simplex(const Network& network, const Start& start, const
 // The network simplex under changes: spanning tree, flow and prices persist from one resolve to the
 // next.
 //
-// Definitions are those above and spanning_tree.hpp's. Between resolves the invariant
-// holds except for what is recorded: nodes with an excess (or, if negative, a deficit) that no arc
-// carries, and nodes whose tree arc has another cost than the prices imply.
+// Definitions are those above and spanning_tree.hpp's. Between resolves the invariant holds except
+// for what is recorded: nodes with an excess (or, if negative, a deficit) that no arc carries, and
+// nodes whose tree arc has another cost than the prices imply.
 //
 // Changes.
 // - Node: unused ids, beyond the network's nodes or of removed nodes, are leaves at the root with
@@ -91,8 +91,7 @@ Solution solve_network_simplex(const Network& network, const Start& start, const
 // and prices a basis. So a stop loses nothing, and what a later resolve does in addition is a pivot
 // or the pricing of a few thousand arcs.
 //
-// Termination as above. The artificial cost is fixed at more than that of any path
-// in range.
+// Termination as above. The artificial cost is fixed at more than that of any path in range.
 //
 // Complexity. A change O(1), in the tree O(depth); removing a node also costs its arcs. A resolve:
 // its pivots, and one sequential pass over all arcs, the proof that none enters (prices of whole

@@ -41,11 +41,12 @@
 // (cost_scaling.hpp) solves the network from zero instead, and an engine begins with its flow and
 // prices. The work lost is a few hundredths of what cost scaling takes on general networks, a tenth
 // on network-aware ones. Later rounds, and solves from a start, stay with shortest paths. A first
-// resolve that is stopped at a budget continues in the same way (first_solve_engine.hpp).
+// resolve that is stopped at a budget continues in the same way (FirstSolveEngine in the source
+// file).
 //
 // Engines. If most arcs belong to unit sources, these are not nodes of the graph
 // (unit_source_engine.hpp; keys and their invariant: unit_sources.hpp; uniform changes of prices:
-// uniform_price_increase.hpp). ssp_engine.hpp handles any network.
+// UniformPriceIncrease). SspEngine in the source file handles any network.
 //
 // References. Ahuja, Magnanti, Orlin, Network Flows (1993), sections 9.7 (successive shortest
 // paths), 9.8 (primal-dual) and 9.11 (sensitivity analysis: the changes above); Gog et al.,

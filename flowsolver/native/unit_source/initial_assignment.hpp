@@ -3,8 +3,7 @@
 //
 // Definitions. Signs are network.hpp's. A unit source has supply 1 and no arcs in; all other nodes
 // are the core. An assigned source belongs to the head of the one arc that has its unit
-// (unit_source_graph.hpp). The state is a pseudoflow with 0 <= x <= capacity and prices p of the
-// core.
+// (SplitNetwork). The state is a pseudoflow with 0 <= x <= capacity and prices p of the core.
 //
 // Invariant. rc >= 0 on every residual arc of the core and for every change of an assigned source
 // from its arc to another one:
@@ -18,8 +17,8 @@
 // cheapest arc has capacity.
 //
 // If deficits remain (the estimated price was too high), all prices are lowered together as long as
-// that helps (uniform_price_decrease.hpp). Then the deficits are filled by backward searches, from
-// the root.
+// that helps (UniformPriceDecrease). Then the deficits are filled by backward searches, from the
+// root.
 //
 // Result. All flows and all prices (a source's is cost + p[head] of its arc). If no imbalance is
 // left, this is the optimum. At a budget, the same for what was assigned, so that less is left to

@@ -143,6 +143,15 @@ class Control {
   const bool continues_outer_ = false;
 };
 
+// Is cancelled when `outer` is, and has no budget: for work that could not be continued if it was
+// stopped. `outer` must outlive it.
+class CancellationOnly : public Control {
+ public:
+  explicit CancellationOnly(const Control& outer) {
+    poll([&outer](const Stats& counted) { return outer.check(counted) == Status::kCancelled; }, {});
+  }
+};
+
 // Thrown where no status can be returned: out of constructors and from within searches, which leave
 // their state unchanged except for Stats. It never leaves a method or an engine.
 struct Stopped {

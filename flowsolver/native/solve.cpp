@@ -4,7 +4,7 @@
 
 #include "cost_scaling/cost_scaling.hpp"
 #include "engines/proven_infeasibility.hpp"
-#include "engines/warm_start_engine.hpp"
+#include "engines/warm_start.hpp"
 #include "reference/cycle_cancelling.hpp"
 #include "reference/successive_shortest_path.hpp"
 #include "relaxation/relaxation.hpp"

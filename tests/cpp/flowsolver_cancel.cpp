@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-#include "engines/forwarding_engine.hpp"
+#include "engine.hpp"
 #include "engines/race_engine.hpp"
 #include "networks.hpp"
 #include "race.hpp"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "engines/forwarding_engine.hpp"
+#include "engine.hpp"
 #include "engines/proven_infeasibility.hpp"
 #include "engines/race_engine.hpp"
 #include "networks.hpp"

@@ -6,7 +6,7 @@
 
 #include "check.hpp"
 #include "incremental_solver.hpp"
-#include "live_network.hpp"
+#include "changing_network.hpp"
 #include "solve.hpp"
 
 using namespace flowsolver;

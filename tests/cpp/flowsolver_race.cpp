@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "engines/forwarding_engine.hpp"
+#include "engine.hpp"
 #include "engines/race_engine.hpp"
 #include "networks.hpp"
 #include "shortest_path/incremental_ssp.hpp"

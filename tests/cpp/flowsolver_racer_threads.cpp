@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "check.hpp"
-#include "racer_threads.hpp"
+#include "race.hpp"
 
 using namespace flowsolver;
 

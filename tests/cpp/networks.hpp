@@ -7,7 +7,7 @@
 #include "certificate.hpp"
 #include "check.hpp"
 #include "incremental_solver.hpp"
-#include "live_network.hpp"
+#include "changing_network.hpp"
 #include "race.hpp"
 #include "solve.hpp"
 

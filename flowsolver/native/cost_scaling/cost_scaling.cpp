@@ -10,11 +10,10 @@
 #include <vector>
 
 #include "cost_scaling/local_scaling.hpp"
+#include "cost_scaling/push_relabel.hpp"
 #include "graph/arc_graph.hpp"
 #include "graph/deficit_cancelling.hpp"
 #include "graph/dynamic_graph.hpp"
-#include "graph/price_estimate.hpp"
-#include "graph/price_refine.hpp"
 #include "graph/start_state.hpp"
 
 namespace flowsolver {

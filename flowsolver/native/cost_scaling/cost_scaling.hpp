@@ -8,7 +8,7 @@
 // Invariant. After each phase with eps the flow balances and is eps-optimal (PushRelabel).
 //
 // Method. A phase makes the flow eps-optimal. After it, once eps is no more than a unit of cost,
-// price refine (price_refine.hpp) is tried on P / K. If whole prices exist that prove the flow
+// price refine (refine_prices) is tried on P / K. If whole prices exist that prove the flow
 // optimal, that is the answer; else eps is divided by 16 and the next phase begins. With eps = 1 it
 // is the answer for certain: no residual cycle has scaled cost below -n > -K, so none has negative
 // cost. Its prices need no search: of the K residues mod K, the n prices leave one, r, free; with

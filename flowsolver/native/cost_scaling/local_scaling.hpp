@@ -48,7 +48,6 @@
 
 #include "cost_scaling/push_relabel.hpp"
 #include "graph/dynamic_graph.hpp"
-#include "graph/price_refine.hpp"
 
 namespace flowsolver {
 
@@ -69,7 +68,7 @@ namespace flowsolver {
 // - If rc >= -1 on all residual half-edges, rounding gives rc >= 0 whatever r is: P[u] <= P[v] + K
 //   cost + 1, and adding 1 to P[v] + K - 1 - r does not pass a multiple of K.
 // - Otherwise the rounded prices are refined: starting at the moved nodes, prices fall to what
-//   their residual half-edges require, first in first out (price_refine.hpp). The number of
+//   their residual half-edges require, first in first out (refine_prices). The number of
 //   half-edges scanned is limited; beyond the limit, all prices are restored.
 //
 // Complexity. `round_to_whole`: O(half-edges at moved nodes), and at the nodes that are lowered.
@@ -510,10 +509,7 @@ class LocalScaling {
 
   // Precondition: prices().fits(largest_cost).
   Outcome run(std::int64_t largest_cost, const Control& control, Stats& stats) {
-    Control cancellation_only;
-    cancellation_only.poll(
-        [&control](const Stats& counted) { return control.check(counted) == Status::kCancelled; },
-        {});
+    const CancellationOnly cancellation_only(control);
     CancellationChecker cancellation_only_checker(cancellation_only);
     const NodeId n = graph_.num_nodes();
     queue_.resize(n);

@@ -25,8 +25,8 @@
 #include <memory>
 #include <vector>
 
-#include "racer_threads.hpp"
-#include "engines/warm_start_state.hpp"
+#include "race.hpp"
+#include "engines/warm_start.hpp"
 #include "solve.hpp"
 
 namespace flowsolver {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "cost_scaling/cost_scaling.hpp"
-#include "engines/forwarding_engine.hpp"
-#include "engines/warm_start_engine.hpp"
+#include "engine.hpp"
+#include "engines/warm_start.hpp"
 #include "graph/residual_graph.hpp"
 #include "graph/start_state.hpp"
 #include "shortest_path/local_engine.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine.hpp"
-#include "graph/price_estimate.hpp"
+#include "graph/start_state.hpp"
 #include "graph/residual_graph.hpp"
 #include "shortest_path/path_search.hpp"
 

@@ -873,10 +873,7 @@ class SimplexEngine final : public Engine {
     flow_.resize(network_.num_arcs(), 0);
     // An incomplete state could not be continued: the construction can be cancelled, but ignores
     // budgets.
-    Control cancellation_only;
-    cancellation_only.poll(
-        [&control](const Stats& counted) { return control.check(counted) == Status::kCancelled; },
-        {});
+    const CancellationOnly cancellation_only(control);
     extend(n, network_.num_arcs());
     for_each_until_cancelled(network_.num_arcs(), control, [&](std::size_t arc) {
       const auto a = static_cast<ArcId>(arc);

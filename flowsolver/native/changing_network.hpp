@@ -256,7 +256,7 @@ LiveNetwork live_network(const Network& all, std::span<const std::uint8_t> node_
 // it is about to run.
 //
 // Recording a change takes a few nanoseconds. What was added and removed again is never applied,
-// and an engine that is given up for a solve from scratch (cold_start.hpp) is spared all of it.
+// and an engine that is given up for a solve from scratch (ColdStartRule) is spared all of it.
 // Changes are applied in the order in which they were made, with the values that the network has by
 // then.
 class ChangeLog {

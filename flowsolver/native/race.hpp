@@ -32,15 +32,14 @@ namespace flowsolver {
 // (Stats::operations) wins; of equal ones, that of the racer named first. All racers run at once.
 // When racer j has answered after o operations, every other racer i learns that its answer is
 // useless beyond o operations (i < j) or beyond o - 1 (i > j), and is cancelled when it counts more
-// (Control::cancel_after_operations).
-// Why timing cannot change the winner: let w be the racer that wins when each runs to its end
-// undisturbed, so that (o_w, w) is the least pair. Every limit that w is given comes from a racer j
-// with (o_j, j) > (o_w, w), so it is at least o_w. The count of w never decreases and ends at o_w.
-// So w is never cancelled, whenever the limits arrive, and it answers. Which other racers answer
-// before their limit reaches them depends on timing, but none of them has a smaller pair than (o_w,
-// w). A racer's count does not depend on the others: limits only end it.
-// Deadlines, cancellation from outside and failed allocations do depend on timing. The budget of
-// operations does not: each racer has the whole budget.
+// (Control::cancel_after_operations). Why timing cannot change the winner: let w be the racer that
+// wins when each runs to its end undisturbed, so that (o_w, w) is the least pair. Every limit that
+// w is given comes from a racer j with (o_j, j) > (o_w, w), so it is at least o_w. The count of w
+// never decreases and ends at o_w. So w is never cancelled, whenever the limits arrive, and it
+// answers. Which other racers answer before their limit reaches them depends on timing, but none of
+// them has a smaller pair than (o_w, w). A racer's count does not depend on the others: limits only
+// end it. Deadlines, cancellation from outside and failed allocations do depend on timing. The
+// budget of operations does not: each racer has the whole budget.
 //
 // Without an answer, the leader is the racer named first among those stopped at their budget, else
 // among those that ended by themselves. An exception ends the racer that throws it, not the race.

@@ -165,7 +165,7 @@ class AdoptingPair final : public ForwardingEngine {
     Stats unused;
     loser_->run(limited, unused);
     const Status status = inner().run(control, stats);
-    // A budget here means that a solve from scratch is cheaper (cold_start.hpp).
+    // A budget here means that a solve from scratch is cheaper (ColdStartRule).
     if (status == Status::kBudget) return status;
     CHECK(status == Status::kOptimal);
     ++adoptions;

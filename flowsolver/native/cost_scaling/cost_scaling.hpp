@@ -28,7 +28,7 @@
 // phase that finds no flow on the open arcs is repeated with all arcs open.
 //
 // Start. Flow and prices of the start (by default zero). Without any, the price of scarce capacity
-// is estimated (price_estimate.hpp). Given prices are refined for the given pseudoflow, so that
+// is estimated (start_state.hpp). Given prices are refined for the given pseudoflow, so that
 // changed costs that prices alone can absorb move no flow; new sources get the price of their
 // cheapest path; deficits left by removed sources are cancelled against the sink's excess
 // (deficit_cancelling.hpp). The first phase then saturates the arcs that still violate optimality,

@@ -68,8 +68,8 @@ namespace flowsolver {
 // - If rc >= -1 on all residual half-edges, rounding gives rc >= 0 whatever r is: P[u] <= P[v] + K
 //   cost + 1, and adding 1 to P[v] + K - 1 - r does not pass a multiple of K.
 // - Otherwise the rounded prices are refined: starting at the moved nodes, prices fall to what
-//   their residual half-edges require, first in first out (refine_prices). The number of
-//   half-edges scanned is limited; beyond the limit, all prices are restored.
+//   their residual half-edges require, first in first out (refine_prices). The number of half-edges
+//   scanned is limited; beyond the limit, all prices are restored.
 //
 // Complexity. `round_to_whole`: O(half-edges at moved nodes), and at the nodes that are lowered.
 template <class V>

@@ -1,6 +1,6 @@
 // The state of a warm start: the flow and prices of the last answer, kept up to date while the
-// network changes. A method without an engine of its own starts from it (warm_start_engine.hpp),
-// and so do the racers of a race (race_engine.hpp).
+// network changes. A method without an engine of its own starts from it (WarmStartEngine), and so
+// do the racers of a race (race_engine.hpp).
 //
 // Each change costs O(1). The flow stays within the capacities. It need not balance, and the prices
 // need not prove anything about it.

@@ -33,7 +33,7 @@
 // Start. From scratch, and at the first resolve, sources of one unit are assigned first by a method
 // that needs no labels for them (initial_assignment.hpp); the rest is done here. From zero prices,
 // an oversubscribed network would raise the price of all capacity once per source too many, so it
-// starts from an estimate of the clearing price (price_estimate.hpp).
+// starts from an estimate of the clearing price (start_state.hpp).
 //
 // Fallback. Shortest paths are slow from scratch on general networks with thousands of sources and
 // on network-aware cells, whose searches visit thousands of nodes each. Counted work shows it: once

@@ -702,7 +702,7 @@ class AssignmentBuilder {
 };
 
 // Whether the capacity that arcs lead to suffices for all supply. Then there is nothing to estimate
-// (price_estimate.hpp). Nearly always so.
+// (start_state.hpp). Nearly always so.
 template <class Value>
 bool has_room(const SplitNetwork<Value>& split) {
   const PackedNetwork<Value>& core = split.core;

@@ -8,7 +8,7 @@
 // Invariant. rc >= 0 on every residual arc of the core and for every change of an assigned source
 // from its arc to another one:
 //   cost(other) + p[its head] - cost(current) - p[current head] >= 0.
-// At the start no source is assigned, core prices are those of the estimate (price_estimate.hpp) or
+// At the start no source is assigned, core prices are those of the estimate (start_state.hpp) or
 // 0, and every core arc with rc < 0 is full, with the imbalances that follow from it.
 //
 // Method. The unit of a source goes to the nearest node with a deficit or with residual capacity to

@@ -120,7 +120,7 @@ class IncrementalSolver {
 
   // Both constructors copy the network.
   IncrementalSolver(const Network& network, const Algorithm& algorithm);
-  // With any engine, such as a RaceEngine, and a function that solves the same from scratch.
+  // With any engine, such as that of a race, and a function that solves the same from scratch.
   IncrementalSolver(const Network& network, MakeEngine make_engine, SolveCold solve_cold);
 
   // Announces so many changes. A large round is then treated as one from its first change.

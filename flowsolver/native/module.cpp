@@ -541,8 +541,7 @@ class Solver {
             [this, rule = winner_rule(deterministic)](const EngineStart& start,
                                                       const Control& control,
                                                       Stats& stats) -> std::unique_ptr<Engine> {
-              if (racers_.size() > 1)
-                return std::make_unique<RaceEngine>(racers_, rule, start, report_);
+              if (racers_.size() > 1) return make_race_engine(racers_, rule, start, report_);
               report_.winner = racers_.front();
               return report_.winner->make_engine(start, control, stats);
             },

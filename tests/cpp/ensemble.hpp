@@ -26,7 +26,7 @@ class Ensemble {
         first().network(),
         [racers, winner_rule, report = reports_.back().get()](const EngineStart& start,
                                                               const Control&, Stats&) {
-          return std::make_unique<RaceEngine>(racers, winner_rule, start, *report);
+          return make_race_engine(racers, winner_rule, start, *report);
         },
         [racers, winner_rule](const Network& network, const Control& control) {
           return race(network, racers, {}, control, winner_rule).solution;

@@ -80,7 +80,7 @@ struct RacingSolver {
       : solver(
             empty_cell(),
             [racers, winner_rule, this](const EngineStart& start, const Control&, Stats&) {
-              return std::make_unique<RaceEngine>(racers, winner_rule, start, report);
+              return make_race_engine(racers, winner_rule, start, report);
             },
             [racers, winner_rule](const Network& network, const Control& control) {
               return race(network, racers, {}, control, winner_rule).solution;

@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
+#include "check_observer.hpp"
 #include "engines/race_engine.hpp"
 #include "networks.hpp"
 #include "race.hpp"
-#include "check_observer.hpp"
 
 namespace flowsolver {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine.hpp"
-#include "graph/start_state.hpp"
 #include "graph/residual_graph.hpp"
+#include "graph/start_state.hpp"
 #include "shortest_path/path_search.hpp"
 
 namespace flowsolver {

@@ -36,9 +36,9 @@
 #include <span>
 #include <vector>
 
-#include "unit_source/unit_sources.hpp"
 #include "control.hpp"
 #include "shortest_path/path_search.hpp"
+#include "unit_source/unit_sources.hpp"
 
 namespace flowsolver {
 

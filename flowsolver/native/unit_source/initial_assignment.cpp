@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "control.hpp"
-#include "graph/start_state.hpp"
 #include "graph/residual_graph.hpp"
+#include "graph/start_state.hpp"
 #include "shortest_path/path_search.hpp"
 #include "unit_source/keyed_lists.hpp"
 

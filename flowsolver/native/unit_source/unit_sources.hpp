@@ -27,9 +27,9 @@
 #include <utility>
 #include <vector>
 
-#include "unit_source/keyed_lists.hpp"
 #include "control.hpp"
 #include "graph/residual_graph.hpp"
+#include "unit_source/keyed_lists.hpp"
 
 namespace flowsolver {
 

@@ -1,5 +1,7 @@
 // A network whose nodes and arcs are added, removed and changed: which ids are live, which ids are
-// reused (IdPool), whether all numbers are in range, and which arcs are at removed nodes.
+// reused (IdPool), whether all numbers are in range, and which arcs are at removed nodes. Beside it
+// are its capacities that were lowered, its live part as a network of its own, and the log of a
+// large round's changes.
 //
 // Removed nodes and arcs stay in the arrays as gaps without supply, capacity and cost.
 #pragma once

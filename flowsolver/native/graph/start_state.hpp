@@ -1,5 +1,6 @@
 // What methods do before and after solving: check ranges, take over the start as the state to
-// return when stopped early, bring its prices into range, and choose the width of the arithmetic.
+// return when stopped early, bring its prices into range, estimate prices where there is no start,
+// and choose the width of the arithmetic.
 #pragma once
 
 #include <vector>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cost_scaling/local_scaling.hpp"
-#include "cost_scaling/push_relabel.hpp"
+#include "cost_scaling/scaling_steps.hpp"
 #include "graph/arc_graph.hpp"
 #include "graph/deficit_cancelling.hpp"
 #include "graph/dynamic_graph.hpp"
@@ -106,7 +106,7 @@ class ArcFixing {
 };
 
 // A residual graph with prices of scaled costs, the View of phases over a whole graph
-// (push_relabel.hpp). For each half-edge it records whether its partner has residual capacity, so
+// (scaling_steps.hpp). For each half-edge it records whether its partner has residual capacity, so
 // that backward searches read half-edges in order and do not read their partners.
 template <class G, class P>
 class ScaledGraph {
@@ -182,7 +182,7 @@ class ScaledGraph {
 // One phase of cost scaling: from any pseudoflow and prices to an eps-optimal flow, by partial
 // augment-relabel.
 //
-// Definitions are push_relabel.hpp's; statements about half-edges mean open ones (ArcFixing).
+// Definitions are scaling_steps.hpp's; statements about half-edges mean open ones (ArcFixing).
 //
 // Invariant. After `saturate` the pseudoflow is eps-optimal, and every step preserves that.
 //

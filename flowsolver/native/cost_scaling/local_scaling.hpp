@@ -46,7 +46,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cost_scaling/push_relabel.hpp"
+#include "cost_scaling/scaling_steps.hpp"
 #include "graph/dynamic_graph.hpp"
 
 namespace flowsolver {

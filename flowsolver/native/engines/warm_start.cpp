@@ -1,7 +1,9 @@
-#include "engines/warm_start_state.hpp"
+#include "engines/warm_start.hpp"
 
 #include <algorithm>
 #include <utility>
+
+#include "engines/proven_infeasibility.hpp"
 
 namespace flowsolver {
 
@@ -58,6 +60,17 @@ void WarmStartState::adopt_touched(const Engine& winner) {
 bool WarmStartState::prices_drifted() const {
   return std::any_of(price_.begin(), price_.end(),
                      [](std::int64_t p) { return p > 2 * kMaxPathCost || p < -2 * kMaxPathCost; });
+}
+
+Status WarmStartEngine::run(const Control& control, Stats& stats) {
+  store_cut({});
+  if (const Status status = control.check(stats); status != Status::kOptimal) return status;
+  Solution answer = solve_proven(method_, network_, start(), control);
+  stats.add(answer.stats);
+  store_cut(std::move(answer.cut));
+  const Status status = answer.status;
+  if (status == Status::kOptimal || status == Status::kBudget) store(std::move(answer));
+  return status;
 }
 
 }  // namespace flowsolver

@@ -1,6 +1,6 @@
 // The state of a warm start: the flow and prices of the last answer, kept up to date while the
-// network changes. A method without an engine of its own starts from it (warm_start_engine.hpp),
-// and so do the racers of a race (race_engine.hpp).
+// network changes. A method without an engine of its own starts from it (WarmStartEngine), and so
+// do the racers of a race (race_engine.hpp).
 //
 // Each change costs O(1). The flow stays within the capacities. It need not balance, and the prices
 // need not prove anything about it.
@@ -61,6 +61,24 @@ class WarmStartState : public Engine {
   std::vector<NodeId> cut_;
   std::vector<FlowBefore> no_touched_arcs_;
   std::vector<NodeId> no_repriced_nodes_;
+};
+
+// An engine for any method: the flow and prices of the last answer are the start of the next solve.
+//
+// A change costs O(1). A resolve reads the whole network, O(n + m), before the method does
+// anything. That is little compared with what the plain references take; the other algorithms have
+// engines of their own.
+class WarmStartEngine final : public WarmStartState {
+ public:
+  WarmStartEngine(Method method, const EngineStart& start, bool keeps_progress = false)
+      : WarmStartState(start), method_(method), keeps_progress_(keeps_progress) {}
+
+  Status run(const Control& control, Stats& stats) override;
+  bool keeps_progress() const override { return keeps_progress_; }
+
+ private:
+  Method method_;
+  bool keeps_progress_;
 };
 
 }  // namespace flowsolver

@@ -11,17 +11,17 @@ import pytest
 
 from experiments.interruption import Interruption
 from experiments.model_files import read_model
-from experiments.reproduce import execution
-from experiments.reproduce.figure import FigureRun, MapReduceFigure, ReproduceScale
-from experiments.reproduce.omega_mapreduce_runs import (
+from experiments.papers import execution
+from experiments.papers.figure import FigureRun, MapReduceFigure, ReproduceScale
+from experiments.papers.omega.mapreduce import (
     BUSY,
     MAX_PARALLELISM,
     at_policy,
     mapreduce_runs,
 )
-from experiments.reproduce.page import CLAIMS, PAGE, Reproduction
-from experiments.reproduce.platform_runs import PlatformRuns
-from experiments.reproduce.registry import OMEGA, PAPERS
+from experiments.papers.page import CLAIMS, PAGE, Reproduction
+from experiments.papers.platform_runs import PlatformRuns
+from experiments.papers.registry import OMEGA, PAPERS
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.mapreduce_jobs import MapReduceJobClass
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.reproduce.arithmetic import difference, over, quotient
-from experiments.reproduce.claim_bounds import value_range
-from experiments.reproduce.claims import ArmsOfSeed, Claim, ClaimResult, Limits, judge
+from experiments.papers.arithmetic import difference, over, quotient
+from experiments.papers.claim_bounds import value_range
+from experiments.papers.claims import ArmsOfSeed, Claim, ClaimResult, Limits, judge
 from experiments.summary_model import SeedFigures
 from parsync.metrics.summary import PhaseFigures, ScopeFigures
 

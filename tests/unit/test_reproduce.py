@@ -20,11 +20,11 @@ from experiments.model_runs.searches import SearchRun
 from experiments.model_runs.simulations import SimulationRun
 from experiments.model_runs.whole_run import whole_run
 from experiments.model_runs.workload_counts import WorkloadRun
-from experiments.reproduce import controls, execution
-from experiments.reproduce.beyond_slots import beyond_slots
-from experiments.reproduce.beyond_the_paper import beyond_the_paper
-from experiments.reproduce.claims import Claim, Limits, Verdict, judge
-from experiments.reproduce.figure import (
+from experiments.papers import execution
+from experiments.papers.beyond import beyond_the_paper
+from experiments.papers.beyond_slots import beyond_slots
+from experiments.papers.claims import Claim, Limits, Verdict, judge
+from experiments.papers.figure import (
     FigureRun,
     ModelFigure,
     ModelResults,
@@ -34,13 +34,14 @@ from experiments.reproduce.figure import (
     Results,
     Series,
 )
-from experiments.reproduce.model_settings import default_settings
-from experiments.reproduce.page import CLAIMS, PAGE, Reproduction, show
-from experiments.reproduce.platform_runs import PlatformRuns
-from experiments.reproduce.registry import PAPERS, PARSYNC, paper_of
-from experiments.reproduce.section6_plots import binned, preferred_share, throughput, waiting
-from experiments.reproduce.section6_runs import arms, arms_of_scale
-from experiments.reproduce.section6_tables import JCT_S, JSD_S, STET_S
+from experiments.papers.page import CLAIMS, PAGE, Reproduction, show
+from experiments.papers.parsync import controls
+from experiments.papers.parsync.arms import arms, arms_of_scale
+from experiments.papers.parsync.model_settings import default_settings
+from experiments.papers.parsync.tables import JCT_S, JSD_S, STET_S
+from experiments.papers.platform_runs import PlatformRuns
+from experiments.papers.registry import PAPERS, PARSYNC, paper_of
+from experiments.papers.time_plots import binned, preferred_share, throughput, waiting
 from experiments.summary_model import SeedFigures
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.synthetic_options import SyntheticOptions

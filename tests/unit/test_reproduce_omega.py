@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from experiments.decision_times import ModelledTime
-from experiments.reproduce import omega_statistics as statistic
-from experiments.reproduce.claims import ArmsOfSeed, judge
-from experiments.reproduce.figure import FigureRun, PaperFigure, ReproduceScale, Results
-from experiments.reproduce.omega_runs import (
+from experiments.papers import statistics as statistic
+from experiments.papers.claims import ArmsOfSeed, judge
+from experiments.papers.figure import FigureRun, PaperFigure, ReproduceScale, Results
+from experiments.papers.omega.runs import (
     ALL,
     BATCH,
     COARSE_GANG,
@@ -29,9 +29,9 @@ from experiments.reproduce.omega_runs import (
     conflicts_cell,
     scaling_cell,
 )
-from experiments.reproduce.page import Reproduction, show, write_page
-from experiments.reproduce.platform_runs import PlatformRuns, Work, run_one
-from experiments.reproduce.registry import OMEGA, paper_of
+from experiments.papers.page import Reproduction, show, write_page
+from experiments.papers.platform_runs import PlatformRuns, Work, run_one
+from experiments.papers.registry import OMEGA, paper_of
 from experiments.summary_model import SeedFigures
 from experiments.sweeps.points import Point
 from experiments.workload_config import WorkloadConfig

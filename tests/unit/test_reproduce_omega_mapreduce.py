@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from experiments.model_runs.run import Arrays
-from experiments.reproduce import omega_mapreduce_statistics as statistic
-from experiments.reproduce.claims import judge
-from experiments.reproduce.figure import MapReduceFigure, MapReduceResults, ReproduceScale
-from experiments.reproduce.omega_mapreduce_runs import (
+from experiments.papers.claims import judge
+from experiments.papers.figure import MapReduceFigure, MapReduceResults, ReproduceScale
+from experiments.papers.omega import mapreduce_statistics as statistic
+from experiments.papers.omega.mapreduce import (
     BUSY,
     CELLS,
     GLOBAL_CAP,
@@ -25,9 +25,9 @@ from experiments.reproduce.omega_mapreduce_runs import (
     cells,
     mapreduce_runs,
 )
-from experiments.reproduce.page import show
-from experiments.reproduce.platform_runs import PlatformRuns
-from experiments.reproduce.registry import OMEGA
+from experiments.papers.page import show
+from experiments.papers.platform_runs import PlatformRuns
+from experiments.papers.registry import OMEGA
 from experiments.results.mapreduce import NOT_FINISHED
 
 FIGURES = [figure for figure in OMEGA.figures if isinstance(figure, MapReduceFigure)]

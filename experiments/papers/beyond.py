@@ -1,14 +1,30 @@
-"""What papers do not tell of their figures: why claims conflicted in each run, and how far its
-placements were from the best possible."""
+"""Tables below a figure: what the paper does not tell of its runs, and live runs beside the same in
+virtual time."""
 
 from __future__ import annotations
 
-from experiments.papers.figure import Results, Table
-from experiments.statistics import median_interval
+from collections.abc import Sequence
+
+from experiments.model_runs.run import Arrays, number
+from experiments.model_runs.searches import SearchRun
+from experiments.model_runs.simulations import SimulationRun
+from experiments.papers.claims import named_run
+from experiments.papers.figure import FigureRun, Results, Table
+from experiments.papers.live_runs import EvidenceOfSeed, LiveEvidence
+from experiments.papers.statistics import figure_text
+from experiments.statistics import Interval, median_interval
 from experiments.sweeps.wording import interval_text
 from parsync.metrics.conflict_causes import ConflictCauses
 from parsync.metrics.conflicts import ConflictFigures
-from parsync.metrics.quantity import quantities_of
+from parsync.metrics.quantity import (
+    MISSING,
+    Better,
+    Quantity,
+    Unit,
+    duration,
+    quantities_of,
+    share,
+)
 from parsync.metrics.regret import RegretMeans
 
 _NOTE = (
@@ -49,3 +65,107 @@ def beyond_the_paper(results: Results) -> Table:
         for run in results.runs
     )
     return Table(("", *(column.label for column in columns)), rows, _NOTE)
+
+
+_SLOTS_NOTE = (
+    "Beyond the paper; whole runs. Conflicts in the same tick: the slot was taken at the same "
+    "nanosecond. Over preferred slots: its weight is above the mean of the cell's slots. By "
+    "staleness alone: all others. Visible conflicts are no fourth cause: the slot was in use when "
+    "the claim was decided, so a younger view would have shown it. Score in use: the mean over the "
+    "slots in use and over time. Best possible: the highest mean that as many slots of the cell "
+    "could have had at every moment, if running tasks could move."
+)
+_AT_ANSWER = " Each row is the run with as many extra slots as the search found."
+_SHARES = tuple(
+    Quantity(key=key, label=label, unit=Unit.SHARE, better=Better.NEITHER, description=label)
+    for key, label in (
+        ("conflict_rate", "Conflicts per claim"),
+        ("same_tick_conflict_share", "In the same tick"),
+        ("quality_conflict_share", "Over preferred slots"),
+        ("stale_conflict_share", "By staleness alone"),
+        ("visible_conflict_share", "Visible conflicts"),
+    )
+)
+_SCORES = {"score_in_use": "Score in use", "best_score": "Best possible"}
+
+
+def beyond_slots(results: Results) -> Table | None:
+    """A row for each run: medians over the seeds, with their intervals. None if
+    these are not runs of the slot simulator."""
+    runs = [run for run in results.runs if isinstance(run, SearchRun | SimulationRun)]
+    if not runs:
+        return None
+    rows = []
+    for run in runs:
+        found = results.of(run.label)
+        shares = [interval_text(one, _arrays_median(found, one.key)) for one in _SHARES]
+        rows.append(
+            (run.label, *shares, *(_score_text(_arrays_median(found, key)) for key in _SCORES))
+        )
+    header = ("", *(one.label for one in _SHARES), *_SCORES.values())
+    searches = any(isinstance(run, SearchRun) for run in runs)
+    note = _SLOTS_NOTE + _AT_ANSWER if searches else _SLOTS_NOTE
+    return Table(header, tuple(rows), note)
+
+
+def _arrays_median(found: Sequence[Arrays], key: str) -> Interval:
+    return median_interval([number(arrays, key) for arrays in found])
+
+
+def _score_text(score: Interval) -> str:
+    """Two decimals: strategies differ by tenths."""
+    if score.estimate is None:
+        return MISSING
+    if score.spread is None:
+        return f"{score.estimate:.2f}"
+    return f"{score.estimate:.2f} ({score.spread[0]:.2f} to {score.spread[1]:.2f})"
+
+
+_LIVE_NOTE = (
+    "Each cell: live, then the same arm in virtual time. A run that is not valid says nothing of "
+    "its arm; the same command does it again."
+)
+_FIRST, _PEAK = 0, 2  # phases of 50 and 95 %
+_LIVE_COLUMNS = (
+    ("mean delay in phase 1", _FIRST, "delay_mean_us", duration),
+    ("in phase 3", _PEAK, "delay_mean_us", duration),
+    ("conflicts per claim", None, "conflict_rate", share),
+    ("on preferred machines", None, "preferred_share", share),
+)
+
+
+def beside_virtual_time(results: Results, evidence: Sequence[EvidenceOfSeed]) -> Table:
+    """A row for each live arm: whether it was disturbed, and its figures beside those of the same
+    arm in virtual time, as medians over the seeds.
+
+    Args:
+        results: Of the live runs, and of the same runs in virtual time.
+        evidence: Of the live runs, seed by seed.
+    """
+    arms = [run for run in results.runs if isinstance(run, FigureRun)]
+    virtual = {run.arm.name: run.label for run in arms if not run.live}
+    rows = []
+    for run in arms:
+        if run.live:
+            both = (run.label, virtual[run.arm.name])
+            figures = [
+                " / ".join(figure_text(results, label, phase, key, text) for label in both)
+                for _, phase, key, text in _LIVE_COLUMNS
+            ]
+            of_run = [of_seed[run.label] for of_seed in evidence]
+            rows.append((run.label, _seconds(of_run), *figures))
+    header = ("", "seconds disturbed", *(name for name, *_ in _LIVE_COLUMNS))
+    causes = [
+        f" {named_run(label, seed, len(evidence))} was disturbed in {its.validity.text}."
+        for seed, of_seed in enumerate(evidence, start=1)
+        for label, its in of_seed.items()
+        if its.validity.is_disturbed
+    ]
+    return Table(header, tuple(rows), "".join((_LIVE_NOTE, *causes)))
+
+
+def _seconds(of_seeds: Sequence[LiveEvidence]) -> str:
+    disturbed = sum(len(one.validity.disturbed) for one in of_seeds)
+    seconds = sum(one.validity.seconds for one in of_seeds)
+    verdict = "not valid" if any(one.why_not_valid() for one in of_seeds) else "valid"
+    return f"{disturbed} of {seconds}: {verdict}"

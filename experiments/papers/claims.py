@@ -6,25 +6,25 @@ limits it has to be. So nobody chooses a tolerance that fits what came out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Generic, Literal, TypeVar
+from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
-from experiments.model_runs.run import Arrays
-from experiments.papers.claim_bounds import value_range
 from experiments.statistics import Interval, fewest_seeds, median_interval
 from experiments.summary_model import SeedFigures
 from parsync.metrics.figures import Figures, Number
+from parsync.metrics.summary import ScopeFigures
 
-M = TypeVar("M")  # what a run measures
+# What the runs of one seed measured, by label: the figures of an arm on the platform (SeedFigures),
+# or arrays, of a run of a model or of the MapReduce jobs of an arm. A figure knows which it has.
+RunsOfSeed = Mapping[str, Any]
+Value = Callable[[RunsOfSeed], float | None]
 
-# The figures of the arms of one seed, by the arm's name.
-ArmsOfSeed = Mapping[str, SeedFigures]
-# The results of the runs of models under one seed, by the run's label.
-ModelsOfSeed = Mapping[str, Arrays]
+_RAISED = 1e6  # times as large
+_Place = tuple[str, int]  # a run, and a scope of its figures
 
 
 class Verdict(StrEnum):
@@ -81,8 +81,8 @@ class Limits:
         return f"{above} {self.low:g}" if self.high is None else f"{self.low:g} to {self.high:g}"
 
 
-@dataclass(frozen=True)  # slots and a generic alias do not go together
-class ClaimOf(Generic[M]):
+@dataclass(frozen=True, slots=True)
+class Claim:
     """Something that a paper states of a figure or a table.
 
     Attributes:
@@ -105,13 +105,9 @@ class ClaimOf(Generic[M]):
     paper_value: str
     statistic: str
     limits: Limits
-    value: Callable[[Mapping[str, M]], float | None]
+    value: Value
     only_at_paper_scale: bool = False
     incomparable: str = ""
-
-
-Claim = ClaimOf[SeedFigures]
-ModelClaim = ClaimOf[Arrays]
 
 
 class ClaimResult(Figures):
@@ -138,7 +134,7 @@ class ClaimResult(Figures):
     reason: str
 
 
-def judge(claim: ClaimOf[M], seeds: Sequence[Mapping[str, M]], at_paper_scale: bool) -> ClaimResult:
+def judge(claim: Claim, seeds: Sequence[RunsOfSeed], at_paper_scale: bool) -> ClaimResult:
     """Whether a claim holds over some seeds.
 
     It holds if the whole interval of the statistic's median is within the claim's limits, and does
@@ -169,8 +165,48 @@ def judge(claim: ClaimOf[M], seeds: Sequence[Mapping[str, M]], at_paper_scale: b
     )
 
 
+class Evidence(Protocol):
+    """Whether a live run can be trusted."""
+
+    def why_not_valid(self) -> str:
+        """Why it cannot, in one sentence; "" if it can."""
+
+
+def judge_live(
+    claim: Claim, seeds: Sequence[RunsOfSeed], evidence: Sequence[Mapping[str, Evidence]]
+) -> ClaimResult:
+    """Whether a claim holds over some seeds of live runs, at the demo's scale.
+
+    It is not comparable if a run that its statistic is computed from is not valid.
+
+    Args:
+        seeds: What the runs measured, seed by seed from seed 1.
+        evidence: Of the live runs, seed by seed.
+    """
+    used = [UsedRuns(runs) for runs in seeds]
+    result = judge(claim, used, at_paper_scale=False)
+    reasons = [
+        f"{named_run(label, seed, len(evidence))}: {why}"
+        for seed, (runs, of_seed) in enumerate(zip(used, evidence, strict=True), start=1)
+        for label in runs.labels
+        if label in of_seed and (why := of_seed[label].why_not_valid())
+    ]
+    if reasons:
+        result = judge(
+            replace(claim, incomparable=" ".join(dict.fromkeys(reasons))),
+            seeds,
+            at_paper_scale=False,
+        )
+    return result.model_copy(update={"scale": "demo"})
+
+
+def named_run(label: str, seed: int, seeds: int) -> str:
+    """A run, by its seed only if there are several."""
+    return f"'{label}'" if seeds == 1 else f"'{label}' with seed {seed}"
+
+
 def _verdict(
-    claim: ClaimOf[M], ours: Interval, least: Interval, most: Interval, at_paper_scale: bool
+    claim: Claim, ours: Interval, least: Interval, most: Interval, at_paper_scale: bool
 ) -> tuple[Verdict, str]:
     """The verdict and its reason.
 
@@ -223,3 +259,108 @@ def _of_bounds(ours: Interval, least: Interval, most: Interval, limits: Limits) 
     elif most.estimate == ours.estimate:
         known = "is at most what is given"
     return f"Tasks still waited when a run ended, so the value {known} (limits: {limits.text()})."
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRange:
+    """The value of a statistic as it comes out, and what it may be at least and at most."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class UsedRuns(Mapping[str, Any]):
+    """What the runs of a seed measured. labels: those that were looked at."""
+
+    def __init__(self, runs: RunsOfSeed) -> None:
+        self._runs = runs
+        self.labels: dict[str, None] = {}
+
+    def __getitem__(self, label: str) -> Any:
+        self.labels[label] = None
+        return self._runs[label]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._runs)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+
+def value_range(statistic: Value, runs: RunsOfSeed) -> ValueRange:
+    """The value of a claim's statistic under one seed, and what it may be.
+
+    An arm that leaves tasks waiting has delays that are known only to be at least something. A
+    ratio of such a delay to another is at least what comes out, a ratio of another to it at most
+    that, and the larger of it and another may be either. So the statistic is computed again with
+    these figures raised, one by one and together, as if each were far larger.
+
+    Args:
+        runs: What the seed's runs measured, by label. Only figures of a platform run can be lower
+            bounds.
+    """
+    used = UsedRuns(runs)
+    value = statistic(used)
+    places = [
+        (label, number)
+        for label in used.labels
+        for number, scope in enumerate(_scopes(runs[label]))
+        if scope.at_least
+    ]
+    if value is None or not places:
+        return ValueRange(value, value, value)
+
+    def with_raised(raised: Set[_Place]) -> float | None:
+        changed = {
+            label: _raised(runs[label], {number for of, number in raised if of == label})
+            for label in used.labels
+        }
+        return statistic({**runs, **changed})
+
+    alone = {place: with_raised({place}) for place in places}
+    known = {place: found for place, found in alone.items() if found is not None}
+    upwards = {place for place, found in known.items() if found >= value}
+    downwards = {place for place, found in known.items() if found <= value}
+    found = [value, *alone.values(), with_raised(upwards), with_raised(downwards)]
+    values = [one for one in found if one is not None]
+    if len(values) < len(found):
+        return ValueRange(value, None, None)
+    return ValueRange(value, min(values), max(values))
+
+
+def _scopes(run: object) -> list[ScopeFigures]:
+    """The scopes of a platform run's figures, in the order of _raised; none of another run."""
+    if not isinstance(run, SeedFigures):
+        return []
+    of_groups = [scope for group in run.groups for scope in (group.overall, *group.phases)]
+    return [run.overall, *run.phases, *of_groups]
+
+
+def _raised(run: Any, numbers: Set[int]) -> Any:
+    """The same run, the lower bounds of these scopes raised."""
+    if not isinstance(run, SeedFigures):
+        return run
+    scopes = iter(
+        [
+            scope.model_copy(update={"at_least": _far_above(scope)}) if place in numbers else scope
+            for place, scope in enumerate(_scopes(run))
+        ]
+    )
+    overall = next(scopes)
+    phases = [next(scopes) for _ in run.phases]
+    groups = [
+        group.model_copy(
+            update={"overall": next(scopes), "phases": [next(scopes) for _ in group.phases]}
+        )
+        for group in run.groups
+    ]
+    update = {"overall": overall, "phases": phases, "groups": groups}
+    return run.model_copy(update=update)
+
+
+def _far_above(scope: ScopeFigures) -> dict[str, float | None]:
+    return {
+        key: None if bound is None else (bound + 1) * _RAISED
+        for key, bound in scope.at_least.items()
+    }

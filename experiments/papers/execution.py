@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -17,23 +16,16 @@ from experiments.continued import run_continued
 from experiments.interruption import Interruption
 from experiments.model_runs.engine import ModelRuns
 from experiments.model_runs.run import ModelRun, numbered_seeds
-from experiments.papers.beyond import beyond_the_paper
-from experiments.papers.beyond_slots import beyond_slots
-from experiments.papers.claims import ClaimResult, Verdict, judge
+from experiments.papers.beyond import beside_virtual_time, beyond_slots, beyond_the_paper
+from experiments.papers.claims import ClaimResult, Verdict, judge, judge_live
 from experiments.papers.figure import (
-    AnyFigure,
-    FigureOf,
     FigureRun,
-    ModelFigure,
-    ModelResults,
     Paper,
     PaperFigure,
     ReproduceScale,
     Results,
-    ResultsOf,
     Table,
 )
-from experiments.papers.live_claims import beside_virtual_time, judge_live
 from experiments.papers.live_runs import LiveRuns
 from experiments.papers.page import (
     PAGE,
@@ -54,8 +46,6 @@ from experiments.version import version_text
 from parsync.metrics.quantity import counted
 
 RUNS, MODELS, LIVE_RUNS = "runs", "models", "live_runs"
-R = TypeVar("R")
-M = TypeVar("M")
 _COLOURS = {Verdict.HOLDS: "green", Verdict.DOES_NOT_HOLD: "red", Verdict.NOT_COMPARABLE: "yellow"}
 
 
@@ -98,7 +88,7 @@ class _Runs:
     models. AgoraError if this machine has clearly too little memory for one of them."""
 
     def __init__(
-        self, options: ReproduceOptions, figures: Sequence[AnyFigure], directory: Path
+        self, options: ReproduceOptions, figures: Sequence[PaperFigure], directory: Path
     ) -> None:
         self._scale = options.scale
         self._seeds = options.seed_numbers
@@ -130,21 +120,21 @@ class _Runs:
         """Run what is missing of live runs, one after the other."""
         self._live.run(self.live_work, report, interruption)
 
-    def show(self, figure: AnyFigure, folder: Path) -> Shown:
+    def show(self, figure: PaperFigure, folder: Path) -> Shown:
         """Judge the claims of a figure, and draw it."""
-        if isinstance(figure, ModelFigure):
-            models = figure.runs(self._scale)
-            results = ModelResults(models, self._models.results(models, self._seeds), {})
-            return self._shown(figure, results, beyond_slots(results), folder)
         runs = figure.runs(self._scale)
-        if isinstance(figure, PaperFigure) and any(run.live for run in runs):
-            return self._shown_live(figure, runs, folder)
-        on_platform = self._platform.results(runs, self._seeds)
-        beyond = beyond_the_paper(on_platform)
-        if isinstance(figure, PaperFigure):
-            return self._shown(figure, on_platform, beyond, folder)
-        jobs = self._platform.mapreduce_results(runs, self._seeds)
-        return self._shown(figure, jobs, beyond, folder)
+        models = tuple(run for run in runs if isinstance(run, ModelRun))
+        if models:
+            results = Results(models, self._models.results(models, self._seeds), {})
+            return self._shown(figure, results, beyond_slots(results), folder)
+        arms = tuple(run for run in runs if isinstance(run, FigureRun))
+        if any(run.live for run in arms):
+            return self._shown_live(figure, arms, folder)
+        results = self._platform.results(arms, self._seeds)
+        beyond = beyond_the_paper(results)
+        if any(run.keeps_mapreduce for run in arms):
+            results = self._platform.mapreduce_results(arms, self._seeds)
+        return self._shown(figure, results, beyond, folder)
 
     def _shown_live(self, figure: PaperFigure, runs: tuple[FigureRun, ...], folder: Path) -> Shown:
         virtual = self._platform.results(tuple(run for run in runs if not run.live), self._seeds)
@@ -162,8 +152,8 @@ class _Runs:
 
     def _shown(
         self,
-        figure: FigureOf[R, M],
-        results: ResultsOf[R, M],
+        figure: PaperFigure,
+        results: Results,
         beyond: Table | None,
         folder: Path,
     ) -> Shown:
@@ -175,7 +165,7 @@ class _Runs:
 def _reproduce(
     options: ReproduceOptions,
     paper: Paper,
-    figures: tuple[AnyFigure, ...],
+    figures: tuple[PaperFigure, ...],
     directory: Path,
     interruption: Interruption,
 ) -> None:
@@ -215,7 +205,7 @@ def _reproduce(
 
 
 def _announcement(
-    options: ReproduceOptions, figures: tuple[AnyFigure, ...], runs: _Runs
+    options: ReproduceOptions, figures: tuple[PaperFigure, ...], runs: _Runs
 ) -> tuple[str, float]:
     """What will run, with about how long that takes on this machine, and that time in seconds."""
     what = counted(len(figures), "figure")

@@ -1,8 +1,7 @@
 """A figure or table of a paper: what has to run for it, how it is drawn, and what the paper says.
 
-A new figure is a PaperFigure (of the figures of runs on the platform), a MapReduceFigure (of the
-MapReduce jobs of such runs) or a ModelFigure (of runs of a model) in the module of its section, and
-a place in registry.py.
+A new figure has its texts and claims in the file of its chapter (chapter.py), and its runs,
+statistics and drawing in the module beside it. A new chapter has a place in registry.py.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -18,13 +17,9 @@ from numpy.typing import NDArray
 
 from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
-from experiments.model_runs.run import Arrays, ModelRun
-from experiments.papers.claims import ClaimOf
-from experiments.summary_model import SeedFigures
+from experiments.model_runs.run import ModelRun
+from experiments.papers.claims import Claim, RunsOfSeed
 from shared_state.errors import AgoraError
-
-R = TypeVar("R")  # what has to run
-M = TypeVar("M")  # what it measures
 
 Series = Mapping[str, NDArray[np.generic]]
 
@@ -62,33 +57,32 @@ class FigureRun:
     live: bool = False
 
 
-@dataclass(frozen=True)  # slots and a generic alias do not go together
-class ResultsOf(Generic[R, M]):
+Run = FigureRun | ModelRun
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
     """What a figure's runs measured.
 
     Attributes:
         runs: The runs of the figure.
-        seeds: What they measured by label, seed by seed.
+        seeds: What they measured by label, seed by seed: figures of an arm (SeedFigures), or the
+            arrays of a run that keeps its MapReduce jobs, or of a run of a model.
         series: The time series of the first seed, by label (parsync.metrics.summary.series); none
             of runs of a model.
     """
 
-    runs: tuple[R, ...]
-    seeds: tuple[Mapping[str, M], ...]
+    runs: tuple[Run, ...]
+    seeds: tuple[RunsOfSeed, ...]
     series: Mapping[str, Series]
 
-    def first(self, label: str) -> M:
+    def first(self, label: str) -> Any:
         """What a run measured under the first seed."""
         return self.seeds[0][label]
 
-    def of(self, label: str) -> list[M]:
+    def of(self, label: str) -> list[Any]:
         """What a run measured, seed by seed."""
         return [runs[label] for runs in self.seeds]
-
-
-Results = ResultsOf[FigureRun, SeedFigures]
-ModelResults = ResultsOf[ModelRun, Arrays]
-MapReduceResults = ResultsOf[FigureRun, Arrays]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +100,15 @@ class Table:
     note: str = ""
 
 
-@dataclass(frozen=True)  # slots and a generic alias do not go together
-class FigureOf(Generic[R, M]):
+@dataclass(frozen=True, slots=True)
+class PaperFigure:
     """A figure or table of a paper.
 
     Attributes:
         id: Such as "fig5" or "table1".
         title: What it shows.
         source: Its place in the paper.
-        runs: What has to run, at a scale.
+        runs: What has to run, at a scale: arms on the platform, or runs of a model.
         claims: What the paper says of it.
         draw: Draws it in the paper's form; None for a table.
         table: Makes it, or for a figure the table of its numbers; None if there is none.
@@ -125,31 +119,12 @@ class FigureOf(Generic[R, M]):
     id: str
     title: str
     source: str
-    runs: Callable[[ReproduceScale], tuple[R, ...]]
-    claims: tuple[ClaimOf[M], ...]
-    draw: Callable[[ResultsOf[R, M]], Figure] | None = None
-    table: Callable[[ResultsOf[R, M]], Table] | None = None
+    runs: Callable[[ReproduceScale], tuple[Run, ...]]
+    claims: tuple[Claim, ...]
+    draw: Callable[[Results], Figure] | None = None
+    table: Callable[[Results], Table] | None = None
     notes: tuple[str, ...] = ()
     only_by_name: bool = False
-
-
-@dataclass(frozen=True)
-class PaperFigure(FigureOf[FigureRun, SeedFigures]):
-    """A figure or table whose runs are arms on the platform."""
-
-
-@dataclass(frozen=True)
-class ModelFigure(FigureOf[ModelRun, Arrays]):
-    """A figure or table whose runs are those of a model."""
-
-
-@dataclass(frozen=True)
-class MapReduceFigure(FigureOf[FigureRun, Arrays]):
-    """A figure whose runs are arms on the platform that keep the arrays of mapreduce_arrays.py, on
-    which its claims and its drawing rest."""
-
-
-AnyFigure = PaperFigure | ModelFigure | MapReduceFigure
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +141,9 @@ class Paper:
     id: str
     title: str
     smoke_note: str
-    figures: tuple[AnyFigure, ...]
+    figures: tuple[PaperFigure, ...]
 
-    def chosen(self, ids: Sequence[str]) -> tuple[AnyFigure, ...]:
+    def chosen(self, ids: Sequence[str]) -> tuple[PaperFigure, ...]:
         """Some figures, in the paper's order; if no ids are given, all but those that are made only
         by name.
 

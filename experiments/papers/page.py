@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 import jinja2
 
 from experiments.figures import style
 from experiments.model_files import write_model, writing
 from experiments.papers.claims import ClaimResult, Verdict
-from experiments.papers.figure import FigureOf, Paper, ReproduceScale, ResultsOf, Table
+from experiments.papers.figure import Paper, PaperFigure, ReproduceScale, Results, Table
 from experiments.statistics import interval_in_words
 from experiments.summary_model import VERSION, Version
 from experiments.whole_files import whole_file
 from parsync.metrics.figures import Figures
 from parsync.metrics.quantity import counted
 from shared_state.errors import AgoraError
-
-R = TypeVar("R")
-M = TypeVar("M")
 
 CLAIMS, PAGE = "claims.json", "reproduce.html"
 _TEMPLATES = Path(__file__).parents[1] / "report" / "templates"
@@ -75,8 +72,8 @@ class Shown:
 
 
 def show(
-    figure: FigureOf[R, M],
-    results: ResultsOf[R, M],
+    figure: PaperFigure,
+    results: Results,
     claims: list[ClaimResult],
     folder: Path,
     beyond: Table | None = None,

@@ -16,7 +16,7 @@ from experiments.interruption import Interruption
 from experiments.kept_arrays import keep_arrays, kept_arrays
 from experiments.model_files import writing
 from experiments.model_runs.run import Arrays
-from experiments.papers.figure import FigureRun, MapReduceResults, Results, Series
+from experiments.papers.figure import FigureRun, Results, Series
 from experiments.papers.mapreduce_arrays import mapreduce_arrays
 from experiments.running import figures_of_run, run_arm_virtual
 from experiments.series_files import read_arrays, write_arrays
@@ -114,9 +114,7 @@ class PlatformRuns:
         }
         return Results(runs, tuple(of_seeds), drawn)
 
-    def mapreduce_results(
-        self, runs: tuple[FigureRun, ...], seeds: Sequence[int]
-    ) -> MapReduceResults:
+    def mapreduce_results(self, runs: tuple[FigureRun, ...], seeds: Sequence[int]) -> Results:
         """The arrays of mapreduce_arrays.py of the runs of a figure; all of them are done. Raises
         AgoraError if a kept file cannot be read."""
         of_seeds = []
@@ -126,7 +124,7 @@ class PlatformRuns:
                 if not self._has_mapreduce(key):
                     raise AgoraError(f"{self._mapreduce_path(key)}: cannot read the arrays")
             of_seeds.append({label: self._mapreduce[key] for label, key in keys.items()})
-        return MapReduceResults(runs, tuple(of_seeds), {})
+        return Results(runs, tuple(of_seeds), {})
 
     def _has_mapreduce(self, key: str) -> bool:
         if key not in self._mapreduce:

@@ -1,4 +1,4 @@
-"""Figures of Omega in the paper's form: lines over a parameter, one panel beside another.
+"""Lines over a parameter, one panel beside another: the form of Omega's figures.
 
 Lines are medians over the seeds. A ring in place of a filled mark is a lower bound: jobs were still
 waiting at the end of the run. Error bars are the median absolute deviation of the daily values.
@@ -16,9 +16,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from experiments.figures import style
-from experiments.papers.arithmetic import over
 from experiments.papers.figure import Results
-from experiments.papers.statistics import Points, Reader
+from experiments.papers.statistics import Points, Reader, over
 from experiments.statistics import median_interval
 from experiments.summary_model import SeedFigures
 

@@ -1,29 +1,23 @@
-"""The papers whose figures can be reproduced. A new paper has a place here, a new figure one in its
-paper's module."""
+"""The papers whose figures can be reproduced, chapter by chapter."""
 
 from __future__ import annotations
 
 from experiments.papers.figure import Paper
-from experiments.papers.omega.figures import FIGURES as OMEGA_FIGURES
-from experiments.papers.parsync.controls import FIGURES as CONTROLS
-from experiments.papers.parsync.figure1 import FIGURES as FIGURE1
-from experiments.papers.parsync.models import FIGURES as MODELS
-from experiments.papers.parsync.section6 import FIGURES as SECTION6
-from experiments.papers.parsync.section6_live import FIGURES as LIVE
-from experiments.papers.parsync.section51 import FIGURES as SECTION51
+from experiments.papers.omega import figures, mapreduce
+from experiments.papers.parsync import controls, models, section6, tables
 from shared_state.errors import AgoraError
 
 PARSYNC = Paper(
     "parsync",
     "ParSync",
     "These runs have a tenth of the paper’s cell, and most have shorter phases.",
-    (*FIGURE1, *MODELS, *SECTION51, *SECTION6, *LIVE, *CONTROLS),
+    (*models.FIGURES, *section6.FIGURES, *tables.FIGURES, *section6.LIVE, *controls.FIGURES),
 )
 OMEGA = Paper(
     "omega",
     "Omega",
     "These runs have cells of up to 1,000 machines, and one or two hours in place of days.",
-    OMEGA_FIGURES,
+    (*figures.FIGURES, *mapreduce.FIGURES),
 )
 PAPERS: dict[str, Paper] = {paper.id: paper for paper in (PARSYNC, OMEGA)}
 

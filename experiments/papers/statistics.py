@@ -1,25 +1,46 @@
-"""What the claims of Omega's sections 4 and 5 are judged by: numbers computed from a seed's
-figures."""
+"""The named parts that statistics of claims are made of. What is not known makes the result so.
+
+A reader reads a number of one run. A value is computed of a seed's runs, by their labels.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import log
+from typing import Any
 
-from experiments.papers.arithmetic import difference, over, quotient
-from experiments.papers.claims import ArmsOfSeed
-from experiments.papers.omega.runs import ALL, BATCH, SERVICE, T_TASK_S
+from experiments.papers.claims import RunsOfSeed, Value
+from experiments.papers.figure import Results
+from experiments.statistics import median_interval
 from experiments.summary_model import SeedFigures
 
-Reader = Callable[[SeedFigures], float | None]
-Value = Callable[[ArmsOfSeed], float | None]
+Reader = Callable[[Any], float | None]
 Points = Sequence[tuple[float, str]]  # a parameter, and the label of the run with it
+US_PER_S = 1e6
 
 
-def figure(key: str, group: str | None = None) -> Reader:
-    """A figure of a run, or of one group of its schedulers; its lower bound where it leaves out too
-    much."""
+def over(
+    choose: Callable[[Sequence[float]], float], values: Sequence[float | None]
+) -> float | None:
+    """What is chosen among some values, such as the least; None if one of them is not known."""
+    known = [value for value in values if value is not None]
+    return choose(known) if known and len(known) == len(values) else None
+
+
+def quotient(part: float | None, whole: float | None) -> float | None:
+    """part / whole; None where there is no whole."""
+    return None if part is None or not whole else part / whole
+
+
+def difference(one: float | None, other: float | None) -> float | None:
+    """one - other."""
+    return None if one is None or other is None else one - other
+
+
+def overall(key: str, group: str | None = None) -> Reader:
+    """A figure of a whole run, or of one group of its schedulers; its lower bound where it leaves
+    out too much."""
 
     def read(run: SeedFigures) -> float | None:
         if group is None:
@@ -30,90 +51,71 @@ def figure(key: str, group: str | None = None) -> Reader:
     return read
 
 
-BATCH_WAIT, SERVICE_WAIT = (figure(f"job_wait_{name}_mean_us") for name in (BATCH, SERVICE))
-ALL_BUSY, BATCH_BUSY, SERVICE_BUSY = (
-    figure("busyness_median", group) for group in (ALL, BATCH, SERVICE)
-)
-BATCH_CONFLICTS, SERVICE_CONFLICTS = (
-    figure(f"{name}_conflict_fraction") for name in (BATCH, SERVICE)
-)
-DAILY_BATCH_CONFLICTS, DAILY_SERVICE_CONFLICTS = (
-    figure(f"{name}_conflict_fraction_median") for name in (BATCH, SERVICE)
-)
-
-
-def service_share(run: SeedFigures) -> float | None:
-    """The share of the time that was spent on attempts of service jobs, with and without
-    conflicts."""
-    parts = [run.overall.value(f"service_{part}_share") for part in ("useful", "wasted")]
-    return over(sum, parts)
-
-
-def wasted_part(run: SeedFigures) -> float | None:
-    """The part of the time spent on attempts of service jobs that went into attempts with a
-    conflict."""
-    return quotient(run.overall.value("service_wasted_share"), service_share(run))
-
-
-def without_conflicts(t_job_s: float) -> Reader:
-    """The share of the time that the service scheduler would spend if no attempt had to be
-    repeated: Fig. 12c's approximation.
-
-    Args:
-        t_job_s: Of service jobs.
-    """
+def in_phase(phase: int, key: str) -> Reader:
+    """A figure of one phase of a run, or its lower bound where the arm left tasks waiting."""
 
     def read(run: SeedFigures) -> float | None:
-        (service,) = (one.overall for one in run.groups if one.name == SERVICE)
-        if service.jobs is None or service.submitted is None:
-            return None
-        decided_s = service.jobs * t_job_s + service.submitted * T_TASK_S
-        return decided_s / sum((phase.end_us - phase.start_us) / 1e6 for phase in run.phases)
+        return run.phases[phase].value(key)
 
     return read
 
 
-def given_up(run: SeedFigures) -> float:
-    """Tasks that were given up."""
-    return run.totals.abandoned
-
-
 def of(read: Reader, label: str) -> Value:
     """What is read of one run."""
-    return lambda arms: read(arms[label])
+    return lambda runs: read(runs[label])
+
+
+def divided(value: Value, by: float) -> Value:
+    """A value over a number."""
+    return lambda runs: quotient(value(runs), by)
 
 
 def of_s(read: Reader, label: str) -> Value:
     """What is read of one run in microseconds, in seconds."""
-    return lambda arms: quotient(read(arms[label]), 1e6)
+    return divided(of(read, label), US_PER_S)
 
 
 def ratio(read: Reader, label: str, other: str, read_other: Reader | None = None) -> Value:
     """What is read of a run over what is read, or read otherwise, of another one."""
+    return quotient_of(of(read, label), of(read if read_other is None else read_other, other))
+
+
+def less(read: Reader, label: str, other: str, read_other: Reader | None = None) -> Value:
+    """What is read of a run less what is read, or read otherwise, of another run."""
     whole = read if read_other is None else read_other
-    return lambda arms: quotient(read(arms[label]), whole(arms[other]))
+    return lambda runs: difference(read(runs[label]), whole(runs[other]))
 
 
-def less(read: Reader, label: str, other: str) -> Value:
-    """What is read of a run less the same of another run."""
-    return lambda arms: difference(read(arms[label]), read(arms[other]))
+def quotient_of(one: Value, other: Value) -> Value:
+    """One value over another."""
+    return lambda runs: quotient(one(runs), other(runs))
 
 
 def least(values: Sequence[Value]) -> Value:
     """The least of some values."""
-    return lambda arms: over(min, [value(arms) for value in values])
+    return lambda runs: over(min, [value(runs) for value in values])
 
 
 def most(values: Sequence[Value]) -> Value:
     """The largest of some values."""
-    return lambda arms: over(max, [value(arms) for value in values])
+    return lambda runs: over(max, [value(runs) for value in values])
+
+
+def size(value: Value) -> Value:
+    """A value without its sign."""
+    return lambda runs: over(lambda known: abs(known[0]), [value(runs)])
+
+
+def spread(values: Sequence[Value]) -> Value:
+    """The largest of some values less the least."""
+    return lambda runs: difference(most(values)(runs), least(values)(runs))
 
 
 def furthest_from_one(ratios: Sequence[Value]) -> Value:
     """Of some ratios the one that is furthest from 1, by its logarithm."""
 
-    def value(arms: ArmsOfSeed) -> float | None:
-        found = [one(arms) for one in ratios]
+    def value(runs: RunsOfSeed) -> float | None:
+        found = [one(runs) for one in ratios]
         if any(one is not None and one <= 0 for one in found):
             return 0.0
         return over(lambda known: max(known, key=lambda one: abs(log(one))), found)
@@ -129,8 +131,7 @@ def growths(read: Reader, labels: Sequence[str]) -> list[Value]:
 def growth_above(read: Reader, label: str, before: str, base: str) -> Value:
     """How many times as far a run is above a base as another run is: 10 if what is read is a + b x,
     x is ten times as large, and the base has nearly no x."""
-    above, before_above = less(read, label, base), less(read, before, base)
-    return lambda arms: quotient(above(arms), before_above(arms))
+    return quotient_of(less(read, label, base), less(read, before, base))
 
 
 def crossing(read: Reader, points: Points, level: float) -> Value:
@@ -143,8 +144,8 @@ def crossing(read: Reader, points: Points, level: float) -> Value:
         A value that is None if the level is not reached, or is exceeded at the first point.
     """
 
-    def value(arms: ArmsOfSeed) -> float | None:
-        found = [(x, read(arms[label])) for x, label in points]
+    def value(runs: RunsOfSeed) -> float | None:
+        found = [(x, read(runs[label])) for x, label in points]
         for (x, below), (next_x, above) in pairwise(found):
             if below is None or above is None or below > level:
                 return None
@@ -155,7 +156,28 @@ def crossing(read: Reader, points: Points, level: float) -> Value:
     return value
 
 
-def crossings_ratio(read: Reader, points: Points, others: Points, level: float) -> Value:
-    """The parameter at which some runs reach a level, over that of other runs."""
-    one, other = crossing(read, points, level), crossing(read, others, level)
-    return lambda arms: quotient(one(arms), other(arms))
+def median_text(results: Results, value: Value, text: Callable[[float], str]) -> str:
+    """The median of a value over the seeds, as text for a table."""
+    median = median_interval([value(runs) for runs in results.seeds]).estimate
+    return "not known" if median is None else text(median)
+
+
+def figure_text(
+    results: Results, label: str, phase: int | None, key: str, text: Callable[[float], str]
+) -> str:
+    """The median of a run's figure over the seeds, as text for a table; marked if it is a lower
+    bound.
+
+    Args:
+        phase: None: of the whole run.
+    """
+    scopes = [run.overall if phase is None else run.phases[phase] for run in results.of(label)]
+    median = median_interval([one.value(key) for one in scopes]).estimate
+    if median is None:
+        return "not known"
+    return ("≥ " if any(one.is_bound(key) for one in scopes) else "") + text(median)
+
+
+def percent(share: float) -> str:
+    """A share as text, such as "12.5 %"."""
+    return f"{100 * share:.1f} %"

@@ -1,5 +1,5 @@
-"""Figs. 5 to 16 of ParSync in the paper's form: lines over time, as medians among schedulers with
-a band from the 10th to the 90th percentile."""
+"""Lines over time, as medians among schedulers with a band from the 10th to the 90th percentile:
+the form of Figs. 5 to 16 of ParSync."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from experiments.summary_model import Phase
 BIN_S = 1.0
 _WIDE_IN, _PANEL_IN = 9.2, 3.0
 _BANDS_MAX = 5  # more of them hide the lines
-NO_LABELS: Mapping[str, str] = {}
+_NONE: Mapping[str, str] = {}
 
 Lines = Callable[[Series, float], tuple[Floats, Floats]]  # times in s, values [schedulers, bins]
 
 
 def over_time(
     results: Results,
-    labels: Mapping[str, str],
+    labels: Sequence[str],
     panels: Sequence[str],
-    beside: Mapping[str, str] = NO_LABELS,
+    beside: Mapping[str, str] = _NONE,
 ) -> Figure:
-    """Several arms side by side in panels: Figs. 5, 8 and 9.
+    """Several arms side by side in panels.
 
     Args:
-        labels: Of the runs to draw, with how the plot calls them.
+        labels: Of the runs to draw.
         panels: Keys of PANELS.
         beside: Of some of these runs another one, which is drawn as a thin dotted line.
     """
@@ -40,9 +40,9 @@ def over_time(
         row = np.atleast_1d(made)
         for axes, key in zip(row, panels, strict=True):
             values, title, finish = PANELS[key]
-            for index, (label, name) in enumerate(labels.items()):
+            for index, label in enumerate(labels):
                 time, of_schedulers = values(results.series[label], _end_s(results))
-                _line(axes, index, name, time, of_schedulers, len(labels) <= _BANDS_MAX)
+                _line(axes, index, label, time, of_schedulers, len(labels) <= _BANDS_MAX)
                 if label in beside:
                     _dotted(axes, index, *values(results.series[beside[label]], _end_s(results)))
             _finish(axes, results, title, finish)
@@ -51,8 +51,7 @@ def over_time(
 
 
 def in_detail(results: Results, label: str, beside: str | None = None) -> Figure:
-    """One arm in four panels: throughput with utilisation, delay, conflicts, quality. Figs. 6, 7
-    and 10 to 16.
+    """One arm in four panels: throughput with utilisation, delay, conflicts, quality.
 
     Besides the median scheduler, a thin line shows all schedulers together.
 
@@ -71,10 +70,17 @@ def in_detail(results: Results, label: str, beside: str | None = None) -> Figure
             if beside is not None:
                 _dotted(axes, 0, *values(results.series[beside], end_s))
             _finish(axes, results, title, finish)
-        _utilisation(made.flat[0], series)
+        used = series["cell_used_permille"].astype(np.float64) / 1000
+        utilisation_beside(made.flat[0], series["cell_at_us"].astype(np.float64) / 1e6, used)
         _rate(made.flat[2], series, end_s)
         style.legend(figure, made.flat[0])
     return figure
+
+
+def utilisation_beside(axes: Axes, time_s: Floats, share: Floats) -> None:
+    """The use of the cell as a thick dashed curve on an axis of its own, as in the paper."""
+    beside = _axis_beside(axes, time_s, share, "Utilisation (dashed)", 1.8)
+    beside.set_ylim(0, 1.02)
 
 
 def throughput(series: Series, end_s: float) -> tuple[Floats, Floats]:
@@ -202,32 +208,21 @@ def _finish(axes: Axes, results: Results, title: str, finish: Callable[[Axes], N
     axes.set_ylabel(title)
 
 
-def _utilisation(axes: Axes, series: Series) -> None:
-    """The use of the cell as a thick dashed curve on an axis of its own, as in the paper."""
-    beside = axes.twinx()
-    beside.plot(
-        series["cell_at_us"].astype(np.float64) / 1e6,
-        series["cell_used_permille"].astype(np.float64) / 1000,
-        color=style.INK,
-        linestyle="--",
-        linewidth=1.8,
-    )
-    beside.set_ylim(0, 1.02)
-    beside.grid(visible=False)
-    beside.set_ylabel("Utilisation (dashed)")
-    style.share_axis(beside)
-
-
 def _rate(axes: Axes, series: Series, end_s: float) -> None:
     """The conflict rate as a dashed curve on an axis of its own."""
     time, rates = conflict_rate(series, end_s)
+    _axis_beside(axes, time, band(rates)[1], "Share of claims (dashed)", 1.2).set_ylim(bottom=0)
+
+
+def _axis_beside(axes: Axes, time: Floats, share: Floats, title: str, width: float) -> Axes:
     beside = axes.twinx()
-    beside.plot(time, band(rates)[1], color=style.INK, linestyle="--", linewidth=1.2)
-    beside.set_ylim(bottom=0)
+    beside.plot(time, share, color=style.INK, linestyle="--", linewidth=width)
     beside.grid(visible=False)
-    beside.set_ylabel("Share of claims (dashed)")
+    beside.set_ylabel(title)
     style.share_axis(beside)
+    return beside
 
 
 def _end_s(results: Results) -> float:
-    return results.first(results.runs[0].label).phases[-1].end_us / 1e6
+    end_us: int = results.first(results.runs[0].label).phases[-1].end_us
+    return end_us / 1e6

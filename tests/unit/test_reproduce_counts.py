@@ -6,8 +6,14 @@ import pytest
 
 from experiments.model_runs.workload_counts import counts
 from experiments.papers.figure import ReproduceScale
-from experiments.papers.parsync.figure1 import short_share
-from experiments.papers.parsync.section51 import SETTINGS, conflict_rate, delay_share, growth, runs
+from experiments.papers.parsync.models import (
+    SETTINGS,
+    conflict_rate,
+    delay_share,
+    growth,
+    short_share,
+)
+from experiments.papers.parsync.models import section51_runs as runs
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.protocols.optimistic.choices import SyncMode

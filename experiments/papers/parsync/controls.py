@@ -11,14 +11,14 @@ schedulers turn to another partition.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-from matplotlib.figure import Figure
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 
 from experiments.arm_config import ArmConfig, GroupConfig
-from experiments.papers.claims import Claim, Limits
-from experiments.papers.figure import FigureRun, PaperFigure, ReproduceScale, Results, Table
-from experiments.papers.parsync import section6_statistics as statistic
+from experiments.papers.chapter import Chapter
+from experiments.papers.claims import Value
+from experiments.papers.figure import FigureRun, ReproduceScale, Results, Table
 from experiments.papers.parsync.arms import (
     LATENCY,
     QUALITY,
@@ -27,16 +27,23 @@ from experiments.papers.parsync.arms import (
     adaptive,
     arms,
 )
-from experiments.papers.parsync.section6_claims import CONFLICTS, DELAY, MORE, POINT, SHARE
-from experiments.papers.parsync.section6_statistics import Value
+from experiments.papers.parsync.section6 import (
+    CONFLICTS,
+    DELAY,
+    SHARE,
+    backlog,
+    highest,
+    largest_gap,
+    least_difference,
+    least_ratio,
+)
+from experiments.papers.statistics import US_PER_S, figure_text, median_text, percent
 from experiments.papers.time_plots import over_time
-from experiments.statistics import median_interval
 
+CHAPTER = Chapter(Path(__file__).with_suffix(".toml"))
 STATIC, SHORT = "Static partitions", "Short locks on 1 partition"
 LOCKED = (1, 4, SCHEDULERS)  # partitions
 _PEAK = 2  # the phase of 95 %
-_SOURCE = "section 5"
-_NO_CONFLICTS = "Pessimistic scheduling offers a no-conflict guarantee"
 
 
 def locks(count: int) -> str:
@@ -90,34 +97,20 @@ def _locking(run: FigureRun, count: int, **options: float) -> GroupConfig:
     return group.model_copy(update={"name": "locks", "protocol": protocol})
 
 
-def draw(results: Results) -> Figure:
-    """Delay and quality over time."""
-    return over_time(results, {label: label for label in _LABELS}, ("log_delay", "share"))
-
-
 def table(results: Results) -> Table:
     """Conflicts, delay, use of the cell, quality and waiting tasks of each arm."""
     columns = (
         ("mean delay in phase 1", 0, DELAY, _seconds),
         ("in phase 3", _PEAK, DELAY, _seconds),
-        ("cell in use in phase 3", _PEAK, "utilisation_mean", _percent),
-        ("on preferred machines in phase 3", _PEAK, SHARE, _percent),
+        ("cell in use in phase 3", _PEAK, "utilisation_mean", percent),
+        ("on preferred machines in phase 3", _PEAK, SHARE, percent),
     )
-
-    def median(value: Value, text: Callable[[float], str]) -> str:
-        found = median_interval([value(seed) for seed in results.seeds]).estimate
-        return "not known" if found is None else text(found)
-
-    def in_phase(label: str, phase: int, key: str, text: Callable[[float], str]) -> str:
-        bound = any(seed[label].phases[phase].is_bound(key) for seed in results.seeds)
-        return ("≥ " if bound else "") + median(statistic.in_phase(label, phase, key), text)
-
     rows = [
         (
             label,
-            median(statistic.highest(label, CONFLICTS), _percent),
-            *(in_phase(label, phase, key, text) for _, phase, key, text in columns),
-            median(statistic.backlog(label, _PEAK, SCHEDULERS), _count),
+            median_text(results, highest(label, CONFLICTS), percent),
+            *(figure_text(results, label, phase, key, text) for _, phase, key, text in columns),
+            median_text(results, backlog(label, _PEAK), "{:,.0f}".format),
         )
         for label in _LABELS
     ]
@@ -134,127 +127,62 @@ def table(results: Results) -> Table:
     return Table(header, tuple(rows), note)
 
 
-def claims() -> tuple[Claim, ...]:
-    """What section 5 says of pessimistic scheduling, and what follows from it."""
-    without = [
-        _claim(
-            f"{name}_no_conflicts",
-            f"{_NO_CONFLICTS} ({label.lower()}).",
-            "0",
-            "highest conflict rate of a phase",
-            Limits(high=0.0),
-            statistic.highest(label, CONFLICTS),
-        )
-        for name, label in (
-            ("static", STATIC),
-            *((f"locks_{count}", locks(count)) for count in LOCKED),
-            ("short_locks", SHORT),
-        )
-    ]
-    blocked = [
-        _claim(
-            f"locks_{count}_delay",
-            "Locks can block the actions of other schedulers and increase scheduling delay "
-            f"({locks(count).lower()}).",
-            "",
-            "mean delay over that of latency-first, in phase 3",
-            Limits(low=2.0),
-            statistic.least_ratio(LATENCY, (locks(count),), DELAY, (_PEAK,)),
-        )
-        for count in LOCKED[1:]
-    ]
-    return (
-        *without,
-        _claim(
-            "static_leaves_room",
-            "Exclusive partitions can lead to under-utilisation, as some hold idle resources that "
-            "other schedulers could use.",
-            "",
-            "tasks that wait over those under latency-first, mean of phase 3",
-            Limits(low=MORE),
-            statistic.least_ratio(LATENCY, (STATIC,), "backlog_mean", (_PEAK,)),
-        ),
-        _claim(
-            "static_quality",
-            "A scheduler with a partition of its own finds fewer preferred machines than "
-            "quality-first, which sees all.",
-            "",
-            "least difference of the preferred shares, quality-first less static partitions",
-            Limits(low=5 * POINT),
-            statistic.least_difference(QUALITY, STATIC, SHARE),
-        ),
-        *blocked,
-        _claim(
-            "locks_1_block_nobody",
-            "With as many partitions as schedulers, a lock on one blocks nobody for long.",
-            "",
-            "mean delay over that of latency-first, in phase 3",
-            Limits(high=1.25),
-            statistic.least_ratio(LATENCY, (locks(1),), DELAY, (_PEAK,)),
-        ),
-        _claim(
-            "locks_1_quality",
-            "A scheduler that looks at one locked partition finds fewer preferred machines than "
-            "quality-first.",
-            "",
-            "least difference of the preferred shares, quality-first less locks on one",
-            Limits(low=5 * POINT),
-            statistic.least_difference(QUALITY, locks(1), SHARE),
-        ),
-        _claim(
-            "short_locks_delay",
-            "Short locks cost more delay than latency-first, as there is a request for each.",
-            "",
-            "mean delay over that of latency-first, in phase 3",
-            Limits(low=MORE),
-            statistic.least_ratio(LATENCY, (SHORT,), DELAY, (_PEAK,)),
-        ),
-        _claim(
-            "short_locks_quality",
-            "With locks as short as ParSync's steps, tasks find as many preferred machines as "
-            "under latency-first.",
-            "",
-            "largest difference of the preferred shares, over the phases",
-            Limits(high=3 * POINT),
-            statistic.largest_gap(SHORT, LATENCY, SHARE),
-        ),
-    )
+def _seconds(value_us: float) -> str:
+    return f"{value_us / US_PER_S:.3g} s"
 
 
-def _claim(name: str, statement: str, paper: str, text: str, limits: Limits, value: Value) -> Claim:
-    return Claim(f"controls.{name}", _SOURCE, statement, paper, text, limits, value)
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
-
-
-def _seconds(value: float) -> str:
-    return f"{value / 1e6:.3g} s"
-
-
-def _count(value: float) -> str:
-    return f"{value:,.0f}"
+def _slower(label: str, key: str = DELAY) -> Value:
+    """A figure of an arm over that of latency-first, in phase 3."""
+    return least_ratio(LATENCY, (label,), key, (_PEAK,))
 
 
 FIGURES = (
-    PaperFigure(
+    CHAPTER.figure(
         "controls",
-        "Static partitions and locks as controls",
-        "section 5, not a figure of the paper",
         runs,
-        claims(),
-        draw=draw,
-        table=table,
-        notes=(
-            "The paper has no figure of these. One paragraph of section 5 names three effects: no "
-            "conflicts, under-utilisation and blocked schedulers. The other statements follow from "
-            "the setting. All limits are ours.",
-            "The paper speaks of locks on resource slots. A scheduler has to lock what it looks at "
-            "before it decides, and it looks at whole partitions.",
-            "Schedulers under locks pay the scan cost for the partitions that they lock.",
-            "Short locks were added after the other arms had run: locks on one partition are held "
-            "for a whole batch, which leaves few preferred machines to choose from.",
+        (
+            *(
+                claim
+                for name, label in (
+                    ("static", STATIC),
+                    *((f"locks_{count}", locks(count)) for count in LOCKED),
+                    ("short_locks", SHORT),
+                )
+                for claim in CHAPTER.claims(
+                    "controls",
+                    {"no_conflicts": highest(label, CONFLICTS)},
+                    id=f"{name}_{{name}}",
+                    arm=label.lower(),
+                )
+            ),
+            *CHAPTER.claims(
+                "controls",
+                {
+                    "static_leaves_room": _slower(STATIC, "backlog_mean"),
+                    "static_quality": least_difference(QUALITY, STATIC, SHARE),
+                },
+            ),
+            *(
+                claim
+                for count in LOCKED[1:]
+                for claim in CHAPTER.claims(
+                    "controls",
+                    {"delay": _slower(locks(count))},
+                    id=f"locks_{count}_{{name}}",
+                    arm=locks(count).lower(),
+                )
+            ),
+            *CHAPTER.claims(
+                "controls",
+                {
+                    "locks_1_block_nobody": _slower(locks(1)),
+                    "locks_1_quality": least_difference(QUALITY, locks(1), SHARE),
+                    "short_locks_delay": _slower(SHORT),
+                    "short_locks_quality": largest_gap(SHORT, LATENCY, SHARE),
+                },
+            ),
         ),
+        partial(over_time, labels=_LABELS, panels=("log_delay", "share")),
+        table,
     ),
 )

@@ -167,4 +167,6 @@ class Chapter:
         return Limits(number(text.at_least), number(text.at_most))
 
     def _filled(self, text: str, words: Mapping[str, Any]) -> str:
-        return " ".join(text.format_map({**self._texts, **words}).split())
+        words = {**self._texts, **words}
+        # twice: an entry of [texts] has words, too
+        return " ".join(text.format_map(words).format_map(words).split())

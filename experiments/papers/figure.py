@@ -108,7 +108,7 @@ class PaperFigure:
         id: Such as "fig5" or "table1".
         title: What it shows.
         source: Its place in the paper.
-        runs: What has to run, at a scale: arms on the platform, or runs of a model.
+        runs: What has to run, at a scale: all of them arms on the platform, or all runs of models.
         claims: What the paper says of it.
         draw: Draws it in the paper's form; None for a table.
         table: Makes it, or for a figure the table of its numbers; None if there is none.

@@ -19,6 +19,7 @@ from experiments.papers.omega import mapreduce
 from experiments.papers.page import CLAIMS, PAGE, Reproduction
 from experiments.papers.parsync import controls, models, section6
 from experiments.papers.registry import OMEGA, PAPERS, PARSYNC
+from tests.documents import ROOT
 from tests.fixtures.papers import tiny
 
 
@@ -105,3 +106,13 @@ def test_every_claim_of_a_file_is_judged(paper: Paper, chapters: tuple[ModuleTyp
                 words = re.escape(" ".join(f"{text.statement} {text.statistic}".split()))
                 pattern = re.sub(r"\\{.*?\\}", ".*", words)
                 assert any(re.fullmatch(pattern, one) for one in judged), text.statement
+
+
+def test_the_chapter_of_the_guide_is_one(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    block = guide.partition("## Add a figure")[2].partition("```text\n")[2].partition("```")[0]
+    (tmp_path / "chapter.toml").write_text(block, encoding="utf-8")
+    (claim,) = Chapter(tmp_path / "chapter.toml").claims(
+        "fig7", {"batch_waits_longer": lambda runs: 2.0}
+    )
+    assert (claim.id, claim.limits) == ("fig7.batch_waits_longer", Limits(low=2.0))

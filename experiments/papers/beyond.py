@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.model_runs.run import Arrays, number
+from experiments.model_runs.run import number
 from experiments.model_runs.searches import SearchRun
 from experiments.model_runs.simulations import SimulationRun
 from experiments.papers.claims import named_run
@@ -48,22 +48,14 @@ _QUANTITIES = {
 
 def beyond_the_paper(results: Results) -> Table:
     """A row for each run: medians over the seeds, with their intervals."""
+
+    def median(label: str, column: Quantity) -> str:
+        found = [getattr(run.overall, column.key) for run in results.of(label)]
+        return interval_text(column, median_interval(found))
+
     columns = [_QUANTITIES[key] for key in _KEYS]
-    rows = tuple(
-        (
-            run.label,
-            *(
-                interval_text(
-                    column,
-                    median_interval(
-                        [getattr(one.overall, column.key) for one in results.of(run.label)]
-                    ),
-                )
-                for column in columns
-            ),
-        )
-        for run in results.runs
-    )
+    labels = [run.label for run in results.runs]
+    rows = tuple((label, *(median(label, column) for column in columns)) for label in labels)
     return Table(("", *(column.label for column in columns)), rows, _NOTE)
 
 
@@ -90,26 +82,27 @@ _SCORES = {"score_in_use": "Score in use", "best_score": "Best possible"}
 
 
 def beyond_slots(results: Results) -> Table | None:
-    """A row for each run: medians over the seeds, with their intervals. None if
-    these are not runs of the slot simulator."""
+    """A row for each run: medians over the seeds, with their intervals. None if these are not runs
+    of the slot simulator."""
     runs = [run for run in results.runs if isinstance(run, SearchRun | SimulationRun)]
     if not runs:
         return None
-    rows = []
-    for run in runs:
-        found = results.of(run.label)
-        shares = [interval_text(one, _arrays_median(found, one.key)) for one in _SHARES]
-        rows.append(
-            (run.label, *shares, *(_score_text(_arrays_median(found, key)) for key in _SCORES))
+
+    def median(label: str, key: str) -> Interval:
+        return median_interval([number(arrays, key) for arrays in results.of(label)])
+
+    rows = tuple(
+        (
+            run.label,
+            *(interval_text(one, median(run.label, one.key)) for one in _SHARES),
+            *(_score_text(median(run.label, key)) for key in _SCORES),
         )
+        for run in runs
+    )
     header = ("", *(one.label for one in _SHARES), *_SCORES.values())
     searches = any(isinstance(run, SearchRun) for run in runs)
     note = _SLOTS_NOTE + _AT_ANSWER if searches else _SLOTS_NOTE
-    return Table(header, tuple(rows), note)
-
-
-def _arrays_median(found: Sequence[Arrays], key: str) -> Interval:
-    return median_interval([number(arrays, key) for arrays in found])
+    return Table(header, rows, note)
 
 
 def _score_text(score: Interval) -> str:

@@ -20,14 +20,15 @@ of its own. Its limits are at_least and at_most, or one of above and below, whic
 itself out. Words in braces stand for entries of [texts], and for what the module gives, so that one
 text serves several figures; a limit may be such a word. White space counts as one blank.
 
-The module has the rest: for each claim, by its name, the value that is computed of a seed's runs;
-the runs, and the drawing.
+The module has the rest: the runs, for each claim the value that is computed of a seed's runs, and
+the drawing.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,25 @@ from experiments.papers.figure import PaperFigure, ReproduceScale, Results, Run,
 from experiments.strict_model import Strict
 
 Limit = float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """A claim whose texts stand under another name, so that several claims have one text.
+
+    Attributes:
+        text: The name.
+        words: For its texts, besides those of the figure.
+    """
+
+    text: str
+    value: Value
+    words: Mapping[str, Any]
+
+
+def like(text: str, value: Value, **words: Any) -> Like:
+    """A claim with the texts of another name, and words for them."""
+    return Like(text, value, words)
 
 
 class ClaimText(Strict):
@@ -81,7 +101,7 @@ class Chapter:
         self,
         name: str,
         runs: Callable[[ReproduceScale], tuple[Run, ...]],
-        claims: Mapping[str, Value] | tuple[Claim, ...],
+        claims: Mapping[str, Value | Like],
         draw: Callable[[Results], Figure] | None = None,
         table: Callable[[Results], Table] | None = None,
         *,
@@ -93,7 +113,7 @@ class Chapter:
 
         Args:
             name: Of its texts.
-            claims: The value of each of its claims by name, or the claims themselves.
+            claims: By name, in order: the value of each.
             id: Of the figure; "": the name.
             notes: In place of the file's.
             words: For the texts of the figure and its claims.
@@ -102,61 +122,37 @@ class Chapter:
             KeyError: The file has no such figure, claim or text.
         """
         texts = self.figures[name]
-        if isinstance(claims, Mapping):
-            claims = self.claims(name, claims, figure=id, **words)
+        stated = {
+            one: claim if isinstance(claim, Like) else like(one, claim)
+            for one, claim in claims.items()
+        }
         return PaperFigure(
-            id or name,
-            self._filled(texts.title, words),
-            self._filled(texts.source, words),
-            runs,
-            claims,
-            draw,
-            table,
-            tuple(self._filled(note, words) for note in notes or texts.notes),
+            id=id or name,
+            title=self._filled(texts.title, words),
+            source=self._filled(texts.source, words),
+            runs=runs,
+            claims=tuple(
+                self._claim(f"{id or name}.{one}", texts, claim, {**words, **claim.words})
+                for one, claim in stated.items()
+            ),
+            draw=draw,
+            table=table,
+            notes=tuple(self._filled(note, words) for note in notes or texts.notes),
         )
 
-    def claims(
-        self,
-        name: str,
-        values: Mapping[str, Value],
-        *,
-        figure: str = "",
-        id: str = "{name}",
-        **words: Any,
-    ) -> tuple[Claim, ...]:
-        """Claims of a figure, in the order of their values.
-
-        Args:
-            name: Of the figure's texts.
-            values: By the name of the claim.
-            figure: Its id; "": the name.
-            id: Of a claim in the figure, where several claims have one text.
-            words: For the texts.
-
-        Raises:
-            KeyError: The file has no such figure, claim or text.
-        """
-        of, found = self.figures[name], []
-        for claim, value in values.items():
-            text = of.claims[claim]
-            found.append(
-                Claim(
-                    id=f"{figure or name}.{id.format(name=claim)}",
-                    source=self._filled(text.source or of.source, words),
-                    statement=self._filled(text.statement, words),
-                    paper_value=self._filled(text.paper_value, words),
-                    statistic=self._filled(text.statistic, words),
-                    limits=self._limits(text, words),
-                    value=value,
-                    only_at_paper_scale=text.only_at_paper_scale,
-                    incomparable=self._filled(text.incomparable, words),
-                )
-            )
-        return tuple(found)
-
-    def texts(self, *names: str) -> tuple[str, ...]:
-        """Some of [texts]. Raises KeyError if there is no such text."""
-        return tuple(self._filled(self._texts[name], {}) for name in names)
+    def _claim(self, id: str, figure: FigureText, claim: Like, words: Mapping[str, Any]) -> Claim:
+        text = figure.claims[claim.text]
+        return Claim(
+            id=id,
+            source=self._filled(text.source or figure.source, words),
+            statement=self._filled(text.statement, words),
+            paper_value=self._filled(text.paper_value, words),
+            statistic=self._filled(text.statistic, words),
+            limits=self._limits(text, words),
+            value=claim.value,
+            only_at_paper_scale=text.only_at_paper_scale,
+            incomparable=self._filled(text.incomparable, words),
+        )
 
     def _limits(self, text: ClaimText, words: Mapping[str, Any]) -> Limits:
         def number(limit: Limit) -> float | None:

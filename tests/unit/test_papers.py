@@ -21,6 +21,7 @@ from experiments.papers.parsync import controls, models, section6
 from experiments.papers.registry import OMEGA, PAPERS, PARSYNC
 from tests.documents import ROOT
 from tests.fixtures.papers import tiny
+from tests.unit.test_claim_bounds import KEY, arm
 
 
 @pytest.mark.usefixtures("one_process")
@@ -82,10 +83,11 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path, wrong: str, error: st
 
 
 def test_claims_and_words_that_nobody_states_are_refused() -> None:
+    runs = tiny.fig1_runs
     with pytest.raises(KeyError, match="fastest"):
-        tiny.CHAPTER.claims("fig2", {"fastest": lambda runs: 1.0})
+        tiny.CHAPTER.figure("fig2", runs, {"fastest": lambda runs: 1.0})
     with pytest.raises(KeyError, match="machines"):
-        tiny.CHAPTER.claims("fig2", {"seconds": lambda runs: 1.0})
+        tiny.CHAPTER.figure("fig2", runs, {"seconds": lambda runs: 1.0})
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,22 @@ def test_the_chapter_of_the_guide_is_one(tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
     block = guide.partition("## Add a figure")[2].partition("```text\n")[2].partition("```")[0]
     (tmp_path / "chapter.toml").write_text(block, encoding="utf-8")
-    (claim,) = Chapter(tmp_path / "chapter.toml").claims(
-        "fig7", {"batch_waits_longer": lambda runs: 2.0}
+    figure = Chapter(tmp_path / "chapter.toml").figure(
+        "fig7", tiny.fig1_runs, {"batch_waits_longer": lambda runs: 2.0}
     )
+    (claim,) = figure.claims
     assert (claim.id, claim.limits) == ("fig7.batch_waits_longer", Limits(low=2.0))
+
+
+def test_statistics_over_the_phases_of_runs() -> None:
+    runs = {"A": arm(1.0, 2.0, 4.0, 2.0, 1.0), "B": arm(2.0, 6.0, 4.0, 8.0, 1.5)}
+    assert section6.highest("B", KEY)(runs) == 8
+    assert section6.least_ratio("A", ("B",), KEY)(runs) == 1
+    assert section6.least_ratio("A", ("B",), KEY, (0, 1))(runs) == 2
+    assert section6.least_ratio("A", ("B", "A"), KEY, (0, 1))(runs) == 1
+    assert section6.least_difference("B", "A", KEY)(runs) == 0
+    assert section6.least_difference("A", "B", KEY)(runs) == -6
+    assert section6.largest_gap("A", "B", KEY)(runs) == 6
+    assert section6.phase_ratio("A", KEY, 2, 1)(runs) == 2
+    assert section6.least_growth("A", KEY, (0, 1, 2))(runs) == 2
+    assert section6.least_growth("B", KEY, (0, 1, 2))(runs) == pytest.approx(2 / 3)

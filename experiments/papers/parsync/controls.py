@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from experiments.arm_config import ArmConfig, GroupConfig
-from experiments.papers.chapter import Chapter
+from experiments.papers.chapter import Chapter, like
 from experiments.papers.claims import Value
 from experiments.papers.figure import FigureRun, ReproduceScale, Results, Table
 from experiments.papers.parsync.arms import (
@@ -136,52 +136,35 @@ def _slower(label: str, key: str = DELAY) -> Value:
     return least_ratio(LATENCY, (label,), key, (_PEAK,))
 
 
+_ARMS = {
+    "static": STATIC,
+    **{f"locks_{count}": locks(count) for count in LOCKED},
+    "short_locks": SHORT,
+}
 FIGURES = (
     CHAPTER.figure(
         "controls",
         runs,
-        (
-            *(
-                claim
-                for name, label in (
-                    ("static", STATIC),
-                    *((f"locks_{count}", locks(count)) for count in LOCKED),
-                    ("short_locks", SHORT),
+        {
+            **{
+                f"{name}_no_conflicts": like(
+                    "no_conflicts", highest(label, CONFLICTS), arm=label.lower()
                 )
-                for claim in CHAPTER.claims(
-                    "controls",
-                    {"no_conflicts": highest(label, CONFLICTS)},
-                    id=f"{name}_{{name}}",
-                    arm=label.lower(),
+                for name, label in _ARMS.items()
+            },
+            "static_leaves_room": _slower(STATIC, "backlog_mean"),
+            "static_quality": least_difference(QUALITY, STATIC, SHARE),
+            **{
+                f"locks_{count}_delay": like(
+                    "delay", _slower(locks(count)), arm=locks(count).lower()
                 )
-            ),
-            *CHAPTER.claims(
-                "controls",
-                {
-                    "static_leaves_room": _slower(STATIC, "backlog_mean"),
-                    "static_quality": least_difference(QUALITY, STATIC, SHARE),
-                },
-            ),
-            *(
-                claim
                 for count in LOCKED[1:]
-                for claim in CHAPTER.claims(
-                    "controls",
-                    {"delay": _slower(locks(count))},
-                    id=f"locks_{count}_{{name}}",
-                    arm=locks(count).lower(),
-                )
-            ),
-            *CHAPTER.claims(
-                "controls",
-                {
-                    "locks_1_block_nobody": _slower(locks(1)),
-                    "locks_1_quality": least_difference(QUALITY, locks(1), SHARE),
-                    "short_locks_delay": _slower(SHORT),
-                    "short_locks_quality": largest_gap(SHORT, LATENCY, SHARE),
-                },
-            ),
-        ),
+            },
+            "locks_1_block_nobody": _slower(locks(1)),
+            "locks_1_quality": least_difference(QUALITY, locks(1), SHARE),
+            "short_locks_delay": _slower(SHORT),
+            "short_locks_quality": largest_gap(SHORT, LATENCY, SHARE),
+        },
         partial(over_time, labels=_LABELS, panels=("log_delay", "share")),
         table,
     ),

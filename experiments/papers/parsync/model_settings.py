@@ -189,28 +189,17 @@ def _line(scale: ReproduceScale, line: str, axis: str, settings: SlotSettings) -
     search, of = search_at(scale), part(scale)
     points = values(scale, axis)
 
+    def at(value: float) -> SlotSettings:
+        if axis == RATE_PER_S:
+            (phase,) = settings.phases
+            return replace(settings, phases=(replace(phase, rate_per_s=(value / of,)),))
+        if axis == GAP_S:
+            return replace(settings, gap_s=value)
+        if axis == VARIANCE:
+            return replace(settings, score_variance=float(value))
+        return replace(settings, partitions=int(value), service_s=SERVICE_S * of)
+
     def make(value: float, neighbour: SearchRun | None) -> SearchRun:
-        return _search_run(line, axis, value, settings, search, neighbour, of)
+        return SearchRun(point_label(line, axis, value), at(value), search, neighbour)
 
     return chained(points, points[0], make)
-
-
-def _search_run(
-    line: str,
-    axis: str,
-    value: float,
-    settings: SlotSettings,
-    search: ExtraSlotsSearch,
-    neighbour: SearchRun | None,
-    of: int,
-) -> SearchRun:
-    if axis == RATE_PER_S:
-        (phase,) = settings.phases
-        settings = replace(settings, phases=(replace(phase, rate_per_s=(value / of,)),))
-    elif axis == GAP_S:
-        settings = replace(settings, gap_s=value)
-    elif axis == VARIANCE:
-        settings = replace(settings, score_variance=float(value))
-    else:
-        settings = replace(settings, partitions=int(value), service_s=SERVICE_S * of)
-    return SearchRun(point_label(line, axis, value), settings, search, neighbour)

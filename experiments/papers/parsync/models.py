@@ -8,12 +8,10 @@ of 5 s on average. Eq. 2 is compared with simulated rounds. All else runs on the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,7 +23,7 @@ from experiments.model_runs.run import Arrays, number
 from experiments.model_runs.searches import extra_slots, extra_slots_interval
 from experiments.model_runs.simulations import SimulationRun
 from experiments.model_runs.workload_counts import WorkloadRun
-from experiments.papers.chapter import Chapter
+from experiments.papers.chapter import Chapter, like
 from experiments.papers.claims import RunsOfSeed, Value
 from experiments.papers.figure import PaperFigure, ReproduceScale, Results, Table
 from experiments.papers.parsync.arms import cell
@@ -342,26 +340,20 @@ def _fig2(letter: str) -> PaperFigure:
 
 def _fig3(letter: str) -> PaperFigure:
     axis, name = _AXES[letter]
-    words: dict[str, Any] = {"letter": letter, "axis": name}
     return CHAPTER.figure(
         "fig3",
         partial(fig3_runs, axis=axis),
-        tuple(
-            claim
-            for factor in FIG3_FACTORS
-            for claim in CHAPTER.claims(
-                "fig3",
-                {"same_needs_more": _same_less_diff(axis, factor)},
-                figure=f"fig3{letter}",
-                id=f"{{name}}_a{factor}",
-                factor=factor,
-                **words,
+        {
+            f"same_needs_more_a{factor}": like(
+                "same_needs_more", _same_less_diff(axis, factor), factor=factor
             )
-        ),
+            for factor in FIG3_FACTORS
+        },
         partial(_searches, axis=axis, lines=_FIG3_LINES),
         id=f"fig3{letter}",
         notes=_LOAD_NOTES["fig3"] if axis == RATE_PER_S else (),
-        **words,
+        letter=letter,
+        axis=name,
     )
 
 
@@ -553,7 +545,7 @@ def _of_half(arrays: Arrays, name: str, half: int) -> float:
 
 def _section51_table(results: Results) -> Table:
     """The four numbers of the paper beside ours."""
-    readers: list[Callable[[Arrays], float | None]] = [
+    readers: list[Reader] = [
         partial(read, half=half) for read in (conflict_rate, delay_share) for half in (0, 1)
     ]
     rows: list[tuple[str, ...]] = [("Paper", "48 %", "64 %", "23 %", "76 %")]
@@ -574,24 +566,22 @@ def _section51_table(results: Results) -> Table:
     )
 
 
+_SECTION51_READERS: dict[str, Reader] = {
+    "first_half": partial(conflict_rate, half=0),
+    "second_half": partial(conflict_rate, half=1),
+    "conflicts_grow": growth,
+    "delay_in_second_half": partial(delay_share, half=1),
+}
 SECTION51 = CHAPTER.figure(
     "sec51",
     section51_runs,
-    tuple(
-        claim
-        for one in SETTINGS
-        for claim in CHAPTER.claims(
-            "sec51",
-            {
-                "first_half": of(partial(conflict_rate, half=0), one.label),
-                "second_half": of(partial(conflict_rate, half=1), one.label),
-                "conflicts_grow": of(growth, one.label),
-                "delay_in_second_half": of(partial(delay_share, half=1), one.label),
-            },
-            id=f"{{name}}_{one.name}",
-            how=one.label[0].lower() + one.label[1:],
+    {
+        f"{name}_{one.name}": like(
+            name, of(read, one.label), how=one.label[0].lower() + one.label[1:]
         )
-    ),
+        for one in SETTINGS
+        for name, read in _SECTION51_READERS.items()
+    },
     table=_section51_table,
 )
 

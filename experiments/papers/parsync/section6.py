@@ -23,8 +23,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from experiments.papers.chapter import Chapter
-from experiments.papers.claims import Claim, Value
+from experiments.papers.chapter import Chapter, Like, like
+from experiments.papers.claims import Value
 from experiments.papers.figure import FigureRun, PaperFigure, ReproduceScale, Results
 from experiments.papers.parsync.arms import (
     CENTRAL,
@@ -65,6 +65,7 @@ CHAPTER = Chapter(Path(__file__).with_suffix(".toml"))
 DELAY, SHARE, CONFLICTS = "delay_mean_us", "preferred_share", "conflict_rate"
 PHASES = (0, 1, 2, 3, 4)
 Runs = Callable[[ReproduceScale], tuple[FigureRun, ...]]
+Stated = Mapping[str, Value | Like]
 
 
 # Statistics over the phases of runs
@@ -140,13 +141,11 @@ class Setting:
     """The runs that claims on Figs. 5 to 8 are about.
 
     Attributes:
-        ending: Of the figures' ids.
         scan_cost: What looking at all partitions costs.
         taus_s: What stands for the paper's tau of 1, 2 and 3 s.
         settle_s: Left out at the start of each phase.
     """
 
-    ending: str = ""
     scan_cost: float = PARSYNC_SCAN_COST
     taus_s: tuple[float, float, float] = TAUS_S
     settle_s: float = SETTLE_S
@@ -155,14 +154,13 @@ class Setting:
         """The label of an arm."""
         return with_cost(label, self.scan_cost)
 
-    def claims(
-        self, figure: str, values: Mapping[str, Value], id: str = "{name}", **words: Any
-    ) -> tuple[Claim, ...]:
-        """The claims on a figure, of these runs."""
-        cost = "" if self.scan_cost == PARSYNC_SCAN_COST else "_low_scan_cost"
-        return CHAPTER.claims(
-            figure, values, figure=f"{figure}{self.ending}", id=f"{id}{cost}", **words
-        )
+    def name(self, name: str) -> str:
+        """The name of a claim."""
+        return name if self.scan_cost == PARSYNC_SCAN_COST else f"{name}_low_scan_cost"
+
+    def claims(self, values: Mapping[str, Value], **words: Any) -> Stated:
+        """Claims on these runs. words: for their texts."""
+        return {self.name(name): like(name, value, **words) for name, value in values.items()}
 
 
 PAPER = Setting()
@@ -184,7 +182,7 @@ def _fig5_runs(scale: ReproduceScale) -> tuple[FigureRun, ...]:
     return (*both, of_scale.central())
 
 
-def _fig5(setting: Setting) -> tuple[Claim, ...]:
+def _fig5(setting: Setting) -> Stated:
     tau_s = setting.taus_s[TAUS_S.index(TAU_S)]
     latency, quality = setting.label(LATENCY), setting.label(QUALITY)
     state, bounded = setting.label(STATE), setting.label(adaptive(tau_s))
@@ -197,10 +195,10 @@ def _fig5(setting: Setting) -> tuple[Claim, ...]:
         "statesync_drops_last": phase_ratio(state, DELAY, 4, 3),
         "statesync_quality": least_difference(state, latency, SHARE),
     }
-    return setting.claims("fig5", values, tau_us=tau_s * US_PER_S)
+    return setting.claims(values, tau_us=tau_s * US_PER_S)
 
 
-def _fig6(setting: Setting) -> tuple[Claim, ...]:
+def _fig6(setting: Setting) -> Stated:
     latency = setting.label(LATENCY)
     committed = [of(_committed_share(phase, setting.settle_s), latency) for phase in PHASES]
     values = {
@@ -209,7 +207,7 @@ def _fig6(setting: Setting) -> tuple[Claim, ...]:
         "few_conflicts_in_phase_1": of(in_phase(0, CONFLICTS), latency),
         "conflicts_grow": phase_ratio(latency, CONFLICTS, 2, 0),
     }
-    return setting.claims("fig6", values)
+    return setting.claims(values)
 
 
 def _fig7_runs(scale: ReproduceScale) -> tuple[FigureRun, ...]:
@@ -221,7 +219,7 @@ def _fig7_runs(scale: ReproduceScale) -> tuple[FigureRun, ...]:
     )
 
 
-def _fig7(setting: Setting) -> tuple[Claim, ...]:
+def _fig7(setting: Setting) -> Stated:
     quality = setting.label(QUALITY)
     values = {
         "falls_behind_in_phase_3": of(_committed_share(2, setting.settle_s), quality),
@@ -231,7 +229,7 @@ def _fig7(setting: Setting) -> tuple[Claim, ...]:
         "most_conflicts_at_low_load": _edge_conflicts(quality),
         "better_quality": least_difference(quality, setting.label(LATENCY), SHARE),
     }
-    return setting.claims("fig7", values)
+    return setting.claims(values)
 
 
 def _fig8_runs(scale: ReproduceScale) -> tuple[FigureRun, ...]:
@@ -246,35 +244,30 @@ def _fig8_runs(scale: ReproduceScale) -> tuple[FigureRun, ...]:
     )
 
 
-def _fig8(setting: Setting) -> tuple[Claim, ...]:
+def _fig8(setting: Setting) -> Stated:
     labels = [setting.label(adaptive(tau_s)) for tau_s in setting.taus_s]
-    bounded = [
-        setting.claims(
-            "fig8",
-            {"bounded": highest(label, DELAY)},
-            id=f"{{name}}_at_{paper_s:g}_s",
-            tau=paper_s,
-            tau_us=tau_s * US_PER_S,
-        )
-        for paper_s, tau_s, label in zip(TAUS_S, setting.taus_s, labels, strict=True)
-    ]
+    bounded: dict[str, Like] = {}
+    for paper_s, tau_s, label in zip(TAUS_S, setting.taus_s, labels, strict=True):
+        tau = {"tau": paper_s, "tau_us": tau_s * US_PER_S}
+        name = setting.name(f"bounded_at_{paper_s:g}_s")
+        bounded[name] = like("bounded", highest(label, DELAY), **tau)
+    least_s, _, most_s = setting.taus_s
     values = {
         "switches": of(in_phase(2, "latency_first_share"), labels[0]),
         "quality_above_latency_first": least_difference(labels[0], setting.label(LATENCY), SHARE),
         "larger_tau_better_quality": least_difference(labels[-1], labels[0], SHARE, (2,)),
     }
-    least_s, _, most_s = setting.taus_s
-    return (*sum(bounded, ()), *setting.claims("fig8", values, least=least_s, most=most_s))
+    return {**bounded, **setting.claims(values, least=least_s, most=most_s)}
 
 
 _FIG5 = CHAPTER.figure(
     "fig5",
     _fig5_runs,
-    (
-        *_fig5(PAPER),
-        *_fig5(LOW_COST),
-        *CHAPTER.claims("fig5", {"one_scheduler": ratio(overall(DELAY), CENTRAL, STATE)}),
-    ),
+    {
+        **_fig5(PAPER),
+        **_fig5(LOW_COST),
+        "one_scheduler": ratio(overall(DELAY), CENTRAL, STATE),
+    },
     partial(
         over_time, labels=(LATENCY, QUALITY, adaptive(TAU_S), STATE), panels=("log_delay", "share")
     ),
@@ -286,12 +279,12 @@ _FIG6 = CHAPTER.figure(
     partial(in_detail, label=LATENCY),
 )
 _FIG7 = CHAPTER.figure(
-    "fig7", _fig7_runs, (*_fig7(PAPER), *_fig7(LOW_COST)), partial(in_detail, label=QUALITY)
+    "fig7", _fig7_runs, {**_fig7(PAPER), **_fig7(LOW_COST)}, partial(in_detail, label=QUALITY)
 )
 _FIG8 = CHAPTER.figure(
     "fig8",
     _fig8_runs,
-    (*_fig8(PAPER), *_fig8(LOW_COST)),
+    {**_fig8(PAPER), **_fig8(LOW_COST)},
     partial(over_time, labels=tuple(map(adaptive, TAUS_S)), panels=("delay", "share")),
 )
 
@@ -344,7 +337,6 @@ def _of_partitions(number: int, strategy: str, count: int) -> PaperFigure:
     20."""
     label = f"{strategy}, {count} partitions"
     blocks = f"{label} in blocks"
-    words: dict[str, Any] = {"number": number, "strategy": strategy, "lower": strategy.lower()}
 
     def runs(scale: ReproduceScale) -> tuple[FigureRun, ...]:
         def run(partitions: int, label: str, sync: str) -> FigureRun:
@@ -358,28 +350,23 @@ def _of_partitions(number: int, strategy: str, count: int) -> PaperFigure:
             run(SCHEDULERS, strategy, "diff_block"),
         )
 
+    claims: dict[str, Like] = {}
+    for many, ending in ((label, ""), (blocks, "_in_blocks")):
+        same_delay = ratio(overall(DELAY), many, strategy)
+        same_quality = largest_gap(many, strategy, SHARE)
+        claims[f"same_delay{ending}"] = like("same_delay", same_delay)
+        claims[f"same_quality{ending}"] = like("same_quality", same_quality)
     return CHAPTER.figure(
         "partitions",
         runs,
-        tuple(
-            claim
-            for many, ending in ((label, ""), (blocks, "_in_blocks"))
-            for claim in CHAPTER.claims(
-                "partitions",
-                {
-                    "same_delay": ratio(overall(DELAY), many, strategy),
-                    "same_quality": largest_gap(many, strategy, SHARE),
-                },
-                figure=f"fig{number}",
-                id=f"{{name}}{ending}",
-                **words,
-            )
-        ),
+        claims,
         partial(in_detail, label=label, beside=blocks),
         id=f"fig{number}",
         notes=("{both_ways}", "{quality}") if strategy == QUALITY else (),
+        number=number,
+        strategy=strategy,
+        lower=strategy.lower(),
         count=count,
-        **words,
     )
 
 
@@ -390,7 +377,7 @@ _LIVE_ARMS = Arms(_DEMO, _DEMO.partitions)
 _LEAST_S, _MIDDLE_S, _MOST_S = (
     round(tau_s / SETTLE_S * _DEMO.synthetic.mean_duration_s, 3) for tau_s in TAUS_S
 )
-SETTING = Setting("_live", taus_s=(_LEAST_S, _MIDDLE_S, _MOST_S), settle_s=_DEMO.settle_s)
+SETTING = Setting(taus_s=(_LEAST_S, _MIDDLE_S, _MOST_S), settle_s=_DEMO.settle_s)
 
 
 def _in_virtual_time(label: str) -> str:
@@ -414,28 +401,21 @@ def _detail(label: str) -> Callable[[Results], Figure]:
     return partial(in_detail, label=label, beside=_in_virtual_time(label))
 
 
-def _live(
-    figure: PaperFigure,
-    runs: Runs,
-    claims: tuple[Claim, ...],
-    draw: Callable[[Results], Figure],
-) -> PaperFigure:
+def _live(name: str, runs: Runs, claims: Stated, draw: Callable[[Results], Figure]) -> PaperFigure:
     """A figure of live runs, with the texts of that in virtual time."""
+    notes = ("{live_time}", "{live_setting}")
+    figure = CHAPTER.figure(name, runs, claims, draw, id=f"{name}_live", notes=notes)
     return replace(
         figure,
-        id=f"{figure.id}{SETTING.ending}",
         title=f"{figure.title}, live",
-        runs=runs,
-        claims=tuple(claim for claim in claims if not claim.only_at_paper_scale),
-        draw=draw,
-        notes=CHAPTER.texts("live_time", "live_setting"),
+        claims=tuple(claim for claim in figure.claims if not claim.only_at_paper_scale),
         only_by_name=True,
     )
 
 
 LIVE = (
     _live(
-        _FIG5,
+        "fig5",
         _both(
             _LIVE_ARMS.latency_first(),
             _LIVE_ARMS.quality_first(),
@@ -445,15 +425,15 @@ LIVE = (
         _fig5(SETTING),
         _over_time((LATENCY, QUALITY, adaptive(_MIDDLE_S), STATE), "log_delay"),
     ),
-    _live(_FIG6, _both(_LIVE_ARMS.latency_first()), _fig6(SETTING), _detail(LATENCY)),
+    _live("fig6", _both(_LIVE_ARMS.latency_first()), _fig6(SETTING), _detail(LATENCY)),
     _live(
-        _FIG7,
+        "fig7",
         _both(_LIVE_ARMS.quality_first(), _LIVE_ARMS.latency_first()),
         _fig7(SETTING),
         _detail(QUALITY),
     ),
     _live(
-        _FIG8,
+        "fig8",
         _both(*map(_LIVE_ARMS.adaptive, SETTING.taus_s), _LIVE_ARMS.latency_first()),
         _fig8(SETTING),
         _over_time([*map(adaptive, SETTING.taus_s)], "delay"),

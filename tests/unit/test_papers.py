@@ -60,7 +60,9 @@ def test_a_claim_is_what_its_file_and_its_module_say() -> None:
     assert linear.limits == Limits(3.9, 4.1)
     assert seconds.limits == Limits(high=1.0, strict=True)
     assert seconds.incomparable.endswith("10 machines stand in for it.")
-    assert tiny.PAPER.figures[0].notes[1] == "Tasks have no preferences."
+    first, second = (figure.notes for figure in tiny.PAPER.figures)
+    assert first == ("The cell has 10 machines.", "Tasks have no preferences.")
+    assert second == (seconds.incomparable,)
 
 
 @pytest.mark.parametrize(

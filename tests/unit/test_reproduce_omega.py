@@ -42,7 +42,7 @@ from experiments.papers.registry import OMEGA, paper_of
 from experiments.summary_model import SeedFigures
 from experiments.sweeps.points import Point
 from experiments.workload_config import WorkloadConfig
-from experiments.workloads.service_batch_options import ServiceBatchOptions
+from experiments.workloads.service_batch import ServiceBatchOptions
 from shared_state.errors import AgoraError
 
 TINY = {"machines": 60, "duration_s": 200.0, "initial_fill_percent": 0}

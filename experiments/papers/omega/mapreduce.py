@@ -40,7 +40,7 @@ from experiments.papers.omega.runs import (
 from experiments.papers.statistics import least, median_text, percent, quotient_of
 from experiments.results.mapreduce import speedups_of
 from experiments.workloads.mapreduce_jobs import MapReduceJobClass
-from experiments.workloads.service_batch_options import (
+from experiments.workloads.service_batch import (
     BatchJobs,
     ServiceBatchOptions,
     ServiceJobs,

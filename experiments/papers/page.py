@@ -7,21 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import jinja2
-
 from experiments.figures import style
 from experiments.model_files import write_model, writing
 from experiments.papers.claims import ClaimResult, Verdict
 from experiments.papers.figure import Paper, PaperFigure, ReproduceScale, Results, Table
+from experiments.report.html import filled, save_page
 from experiments.statistics import interval_in_words
 from experiments.summary_model import VERSION, Version
-from experiments.whole_files import whole_file
 from parsync.metrics.figures import Figures
-from parsync.metrics.quantity import counted
 from shared_state.errors import AgoraError
 
 CLAIMS, PAGE = "claims.json", "reproduce.html"
-_TEMPLATES = Path(__file__).parents[1] / "report" / "templates"
 _WORDS = {
     Verdict.HOLDS: "holds",
     Verdict.DOES_NOT_HOLD: "does not hold",
@@ -113,28 +109,20 @@ def write_page(
     """Write the page with all figures. Returns its path; raises AgoraError if it cannot be
     written."""
     path = directory / PAGE
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters["verdict"] = lambda verdict: _WORDS[Verdict(verdict)]
-    environment.filters["ours"] = ours_text
-    text = environment.get_template("reproduce.html.j2").render(
+    text = filled(
+        "reproduce.html.j2",
         reproduction=reproduction,
         shown=shown,
         at_paper_scale=reproduction.scale == ReproduceScale.PAPER.value,
         paper=paper,
         counts=_counts(shown, live=False),
         live_counts=_counts(shown, live=True),
-        counted=counted,
+        words=_WORDS,
+        ours=ours_text,
         interval=interval_in_words(len(reproduction.seeds)),
-        css=(_TEMPLATES / "style.css").read_text("utf-8"),
     )
-    with writing(path), whole_file(path) as unfinished:
-        unfinished.write_text(text, "utf-8")
+    with writing(path):
+        save_page(path, text)
     return path
 
 

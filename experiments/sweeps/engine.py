@@ -83,7 +83,7 @@ def check_address(address: str | None) -> None:
     """Refuse the address of a cluster that cannot be used, before anything runs. Ray is imported
     only if there is an address. Raises AgoraError naming the cause."""
     if address is not None:
-        from parsync.runtime.live.address import checked_address
+        from parsync.runtime.live.ray_glue.cluster import checked_address
 
         checked_address(address)
 
@@ -108,7 +108,7 @@ def _parallel_map(address: str | None) -> Iterator[_ParallelMap]:
     if address is None and not _on_ray():
         yield local_map
         return
-    from parsync.runtime.live.parallel_map import attached, ray_map
+    from parsync.runtime.live.ray_glue.parallel_map import attached, ray_map
 
     with attached(address, figures_of.__module__):
         yield ray_map
@@ -116,5 +116,5 @@ def _parallel_map(address: str | None) -> Iterator[_ParallelMap]:
 
 def _on_ray() -> bool:
     """Whether this process is connected to a Ray: not unless it has imported it."""
-    cluster = sys.modules.get("parsync.runtime.live.cluster")
+    cluster = sys.modules.get("parsync.runtime.live.ray_glue.cluster")
     return cluster is not None and bool(cluster.connected())

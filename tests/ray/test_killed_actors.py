@@ -21,10 +21,10 @@ from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from parsync.runtime.live import run as live_run
-from parsync.runtime.live.cluster import last_log_line
-from parsync.runtime.live.monitor import RunStatus
+from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.plan import CELL, LiveOptions
-from parsync.runtime.live.ports import ActorDied, answer
+from parsync.runtime.live.ray_glue.actors import ActorDied, answer
+from parsync.runtime.live.ray_glue.internals import last_log_line
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.records import merge_parts
 from tests.fixtures.live_runs import small_arm, small_workload

@@ -16,7 +16,7 @@ from parsync.metrics.record import Record
 from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.tables import NOT_KNOWN
-from parsync.runtime.live.recorder import Recorder, epoch_log, epoch_logs
+from parsync.runtime.live.logs import Recorder, epoch_log, epoch_logs
 from parsync.runtime.live.recovery import HostRecovery
 from parsync.runtime.records import merge_parts
 from tests.fixtures.killed_actors import (

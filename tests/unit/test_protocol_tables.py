@@ -30,10 +30,10 @@ from parsync.metrics.tables import SCHEMAS, measured_tables, wrong_tables
 from parsync.protocols import registry
 from parsync.protocols.registry import tables_of
 from parsync.runtime.assembly_files import write_assembly
-from parsync.runtime.live.log_replay import replay
+from parsync.runtime.live.logs import Recorder, records_log
+from parsync.runtime.live.logs import read_records as read_log
 from parsync.runtime.live.plan import CELL, RunPlan
-from parsync.runtime.live.recorder import Recorder, records_log
-from parsync.runtime.live.recorder import read_records as read_log
+from parsync.runtime.live.replay import replay
 from parsync.runtime.records import merge_parts, read_records, record_files
 from parsync.schema import Column, TableSchema
 from shared_state.errors import AgoraError

@@ -19,8 +19,7 @@ from parsync.protocols.broken import ProtocolBroken
 from parsync.protocols.optimistic.events import SyncDue
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.effects import DecisionInterpreter, RecordListener
-from parsync.runtime.protocol_faults import ProtocolPart, blame
-from parsync.runtime.virtual.last_records import hand_out_last_records
+from parsync.runtime.protocol_faults import ProtocolPart, blame, hand_out_last_records
 
 Handler = Callable[[int, Event], list[Effect]]
 # What goes on whether or not anything happens in the cell.

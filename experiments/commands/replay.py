@@ -39,7 +39,7 @@ from parsync.runtime.recomputed_tables import Difference, RecomputedTables, comp
 from parsync.runtime.run_directory import ARMS, SUMMARY, Arm, Found, find_arms, run_of
 from parsync.runtime.virtual.repeat import Repeated, repeat
 from parsync.workload.workload import Workload
-from schedulers.from_file import registered
+from schedulers.registry import registered
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, InvariantViolation
 from shared_state.observed_cell import CellObserver

@@ -26,7 +26,7 @@ from experiments.workloads.service_batch import (
     ServiceBatchOptions,
     ServiceJobs,
 )
-from schedulers.mapreduce.policies import PolicyKind
+from schedulers.mapreduce.scheduler import PolicyKind
 
 BUSY, LIGHT = "Busy cell", "Lightly used cell"
 CELLS = (BUSY, LIGHT)

@@ -19,7 +19,8 @@ from parsync.metrics.summary import scope_figures
 from parsync.metrics.table_fold import TableFold
 from parsync.metrics.tables import SCHEMAS, Tables
 from parsync.workload.gangs import NOT_IN_GANG, TaskGangs
-from shared_state.errors import AgoraError
+from schedulers.conformance import NonConformance
+from schedulers.entry_points import raised
 from shared_state.tasks import Int64
 
 AGENTS, PARTITIONS, TASKS = 3, 4, 240
@@ -27,10 +28,6 @@ END_US = 3_000_000
 _COUNTS = ("tasks", "claims", "machines")  # units of columns with small counts
 
 Batch = tuple[str, dict[str, NDArray[Any]]]
-
-
-class NonConformance(AgoraError):
-    """A metric breaks the contract; the message names the metric and the promise."""
 
 
 def check_metric(kind: type[Metric]) -> None:
@@ -252,7 +249,7 @@ def _guarded(kind: type[Metric], call: str, run: Any) -> Any:
     except NonConformance:
         raise
     except Exception as error:
-        raise _broken(kind, f"{call}: {type(error).__name__}: {error}") from error
+        raise _broken(kind, f"{call}: {raised(error, kind)}") from error
 
 
 def _check_json(kind: type[Metric], figures: dict[str, Any]) -> None:

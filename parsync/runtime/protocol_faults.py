@@ -14,8 +14,9 @@ from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.participant import NodeSide, Participant
 from parsync.metrics.record import Record
-from parsync.protocols.broken import ProtocolBroken, raised
+from parsync.protocols.broken import ProtocolBroken
 from parsync.runtime.effects import RecordListener, WrongEffect
+from schedulers.entry_points import raised
 from shared_state.errors import AgoraError
 from shared_state.invariants import InvariantViolation
 
@@ -47,7 +48,7 @@ def blame(
     if part is None or ours or isinstance(error, MemoryError):
         return
     when = "at the end of the run" if event is None else f"handling {type(event).__name__}"
-    rule = error.what if isinstance(error, WrongEffect) else raised(error, participant)
+    rule = error.what if isinstance(error, WrongEffect) else f"raised {raised(error, participant)}"
     raise ProtocolBroken(part.protocol, part.name, when, rule) from error
 
 
@@ -60,7 +61,7 @@ def made(part: ProtocolPart | None, make: Callable[[], Made], code: object) -> M
     except Exception as error:
         if part is None:
             raise
-        rule = raised(error, code)
+        rule = f"raised {raised(error, code)}"
         raise ProtocolBroken(part.protocol, part.name, "while it was created", rule) from error
 
 

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from parsync.metrics import registry
-from parsync.metrics.conformance import NonConformance, check_metric
+from parsync.metrics.conformance import check_metric
 from parsync.metrics.counters import Counters
 from parsync.metrics.figures import Figures, Number
 from parsync.metrics.metric import Metric, Scope, TableColumns
 from parsync.metrics.quantity import Better, Unit, quantity
 from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from schedulers.conformance import NonConformance
 from shared_state.tasks import Int64
 
 

@@ -1,12 +1,15 @@
-// Python's access to the tasks of a flow scheduler, and to what the arcs of its graph stand for.
+// Python's access to the graph of a flow scheduler: its tasks, what its arcs stand for, the arcs on
+// which placements pay for slots, and the way from the flow to placements that can be claimed.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
 #include <memory>
+#include <optional>
 
-#include "shared_state/native/new_array.hpp"
 #include "flow_arcs.hpp"
+#include "flow_placements.hpp"
 #include "shared_state/native/column.hpp"
+#include "shared_state/native/new_array.hpp"
 #include "task_table.hpp"
 
 namespace nb = nanobind;
@@ -19,6 +22,7 @@ using agora::FlowArcs;
 using agora::GrowingColumn;
 using agora::int64_column;
 using agora::length_of;
+using agora::SegmentArcs;
 using agora::TaskTable;
 
 // A read-only array on a column's memory. A table that has grown since has other memory.
@@ -175,7 +179,7 @@ nb::tuple join(FlowArcs& self, nb::handle row, nb::handle node, nb::handle arc_t
   return nb::make_tuple(array_of(added.tail), array_of(added.head), array_of(added.cost));
 }
 
-void name(FlowArcs& self, nb::handle arc) { self.name(int64_column(arc, "arc").span()); }
+void name_arcs(FlowArcs& self, nb::handle arc) { self.name(int64_column(arc, "arc").span()); }
 
 void add_of_tasks(FlowArcs& self, nb::handle arc, nb::handle row, nb::handle head) {
   self.add_of_tasks(int64_column(arc, "arc").span(), int64_column(row, "row").span(),
@@ -214,9 +218,153 @@ nb::tuple lists(const FlowArcs& self, nb::handle row) {
                         array_of(found.cost));
 }
 
+nb::tuple set(SegmentArcs& self, nb::handle cost, nb::handle slots, nb::handle free,
+              nb::handle units, nb::handle row, size_t levels) {
+  const size_t machines = agora::length_of(slots, "slots");
+  const Column<const int64_t> costs(cost, "cost", machines, levels);
+  const Column<const int64_t> all(slots, "slots", machines), left(free, "free", machines),
+      unused(units, "units", machines);
+  const Column<const int64_t> rows(row, "row", agora::length_of(row, "row"));
+  agora::SegmentChanges found;
+  {
+    nb::gil_scoped_release release;
+    found = self.set(
+        {levels, {costs.data(), machines * levels}, all.span(), left.span(), unused.span()},
+        rows.span());
+  }
+  return nb::make_tuple(array_of(found.new_machine), array_of(found.new_capacity),
+                        array_of(found.new_cost), array_of(found.arc), array_of(found.capacity),
+                        array_of(found.cost));
+}
+
+void name_segments(SegmentArcs& self, nb::handle arc) {
+  self.name(Column<const int64_t>(arc, "arc", agora::length_of(arc, "arc")).span());
+}
+
+nb::object units_in(nb::handle resources, nb::handle unit, int64_t most) {
+  const size_t machines = length_of(resources, "resources"), dimensions = length_of(unit, "unit");
+  const Column<const int64_t> rows(resources, "resources", machines, dimensions),
+      one(unit, "unit", dimensions);
+  const agora::NewArray<int64_t> units(machines);
+  agora::units_in({rows.data(), machines * dimensions}, one.span(), most, units.span());
+  return units.object();
+}
+
+nb::object ranges(nb::handle begin, nb::handle size) {
+  return array_of(
+      agora::ranges(int64_column(begin, "begin").span(), int64_column(size, "size").span()));
+}
+
+nb::object listed_arcs(nb::handle offsets, nb::handle head, nb::handle cost, nb::handle row,
+                       nb::handle set) {
+  const agora::ListedArcs arcs =
+      agora::listed_arcs(int64_column(offsets, "offsets").span(), int64_column(head, "head").span(),
+                         int64_column(cost, "cost").span(), int64_column(row, "row").span(),
+                         int64_column(set, "set").span());
+  return nb::make_tuple(array_of(arcs.row), array_of(arcs.head), array_of(arcs.cost));
+}
+
+nb::object entries_of(nb::handle offsets, nb::handle order, nb::handle row) {
+  return array_of(agora::entries_of(int64_column(offsets, "offsets").span(),
+                                    int64_column(order, "order").span(),
+                                    int64_column(row, "row").span()));
+}
+
+nb::object differing(nb::handle a, nb::handle b) {
+  return array_of(agora::differing(int64_column(a, "a").span(), int64_column(b, "b").span()));
+}
+
+nb::object without_node(nb::handle head, nb::handle node) {
+  return array_of(
+      agora::without_node(int64_column(head, "head").span(), int64_column(node, "node").span()));
+}
+
+nb::object cycle_among(nb::handle tail, nb::handle head) {
+  return array_of(
+      agora::cycle_among(int64_column(tail, "tail").span(), int64_column(head, "head").span()));
+}
+
+int64_t first_outside(nb::handle column, int64_t lowest, int64_t highest) {
+  return agora::first_outside(int64_column(column, "column").span(), lowest, highest);
+}
+
+nb::tuple flow_placements(const agora::ClusterView& view, nb::handle head, nb::handle request,
+                          nb::handle arc_task, nb::handle arc_head, nb::handle arc_cost,
+                          nb::handle first, nb::handle end, nb::handle inner_head,
+                          nb::handle inner_cost, nb::handle inner_flow, nb::handle inner_capacity,
+                          nb::handle machine_room, nb::handle slot_cost, size_t slot_levels,
+                          nb::handle slots, nb::handle slots_free, nb::handle units_free,
+                          int64_t slot_beyond, bool direct_is_priced, nb::handle inner_is_priced,
+                          uint64_t stream) {
+  const size_t n = length_of(head, "head"), dimensions = view.static_state().dimensions();
+  const Column<const int64_t> heads(head, "head", n), asked(request, "request", n, dimensions),
+      arc_tasks = int64_column(arc_task, "arc_task"),
+      arc_heads = int64_column(arc_head, "arc_head"),
+      arc_costs = int64_column(arc_cost, "arc_cost"), firsts = int64_column(first, "first"),
+      ends = int64_column(end, "end"), inner_heads = int64_column(inner_head, "inner_head"),
+      inner_costs = int64_column(inner_cost, "inner_cost"),
+      inner_flows = int64_column(inner_flow, "inner_flow"),
+      capacities = int64_column(inner_capacity, "inner_capacity"),
+      room = int64_column(machine_room, "machine_room"), all = int64_column(slots, "slots"),
+      left = int64_column(slots_free, "slots_free"),
+      unused = int64_column(units_free, "units_free");
+  const size_t priced_machines = slot_levels ? length_of(slot_cost, "slot_cost") : 0;
+  const Column<const bool> inner_priced(inner_is_priced, "inner_is_priced",
+                                        length_of(inner_is_priced, "inner_is_priced"));
+  std::optional<Column<const int64_t>> costs;
+  if (slot_levels) costs.emplace(slot_cost, "slot_cost", priced_machines, slot_levels);
+  const agora::PricedSlots priced{{slot_levels,
+                                   {costs ? costs->data() : nullptr, priced_machines * slot_levels},
+                                   all.span(),
+                                   left.span(),
+                                   unused.span()},
+                                  slot_beyond,
+                                  direct_is_priced,
+                                  inner_priced.span()};
+  const agora::SolvedFlow flow{heads.span(),
+                               asked.data(),
+                               arc_tasks.span(),
+                               arc_heads.span(),
+                               arc_costs.span(),
+                               firsts.span(),
+                               ends.span(),
+                               inner_heads.span(),
+                               inner_costs.span(),
+                               inner_flows.span(),
+                               capacities.span(),
+                               room.span(),
+                               priced};
+  agora::FlowPlacements found;
+  {
+    nb::gil_scoped_release release;
+    found = agora::flow_placements(view, flow, stream);
+  }
+  return nb::make_tuple(array_of(found.solved), array_of(found.chosen));
+}
+
+nb::object fit_together(nb::handle task, nb::handle priority, nb::handle request,
+                        nb::handle machine, nb::handle free, size_t dimensions) {
+  const size_t n = length_of(task, "task"), machines = length_of(free, "free");
+  const Column<const int64_t> ids(task, "task", n), asked(request, "request", n, dimensions),
+      on(machine, "machine", n), left(free, "free", machines, dimensions);
+  const Column<const int32_t> first(priority, "priority", n);
+  const agora::NewArray<bool> fits(n);
+  agora::fit_together({ids.span(), first.span(), {asked.data(), n * dimensions}, on.span()},
+                      {left.data(), machines * dimensions}, dimensions, fits.span());
+  return fits.object();
+}
+
+nb::object in_whole_gangs(nb::handle gang, nb::handle waiting_gang) {
+  const Column<const int64_t> placed(gang, "gang", length_of(gang, "gang")),
+      waiting(waiting_gang, "waiting_gang", length_of(waiting_gang, "waiting_gang"));
+  const agora::NewArray<bool> whole(placed.size());
+  agora::in_whole_gangs(placed.span(), waiting.span(), whole.span());
+  return whole.object();
+}
+
 }  // namespace
 
-void bind_task_table(nb::module_& module) {
+void bind_flow(nb::module_& module) {
   nb::class_<TaskTable>(module, "TaskTable")
       .def(nb::init<size_t>(), nb::arg("dimensions"))
       .def("offer_columns", &offer)
@@ -259,7 +407,7 @@ void bind_task_table(nb::module_& module) {
   nb::class_<FlowArcs>(module, "FlowArcs")
       .def(nb::init<>())
       .def("join", &join)
-      .def("name", &name)
+      .def("name", &name_arcs)
       .def("add_of_tasks", &add_of_tasks)
       .def("add_inner", &add_inner)
       .def("add_others", &add_others)
@@ -268,4 +416,23 @@ void bind_task_table(nb::module_& module) {
       .def("destination", &destination)
       .def("sent", &sent)
       .def("lists", &lists);
+
+  nb::class_<SegmentArcs>(module, "SegmentArcs")
+      .def(nb::init<size_t>(), nb::arg("machines"))
+      .def("set", &set)
+      .def("name", &name_segments);
+
+  module.def("units_in", &units_in);
+  module.def("ranges", &ranges);
+  module.def("listed_arcs", &listed_arcs);
+  module.def("entries_of", &entries_of);
+  module.def("differing", &differing);
+  module.def("without_node", &without_node);
+  module.def("cycle_among", &cycle_among);
+  module.def("first_outside", &first_outside);
+
+  module.def("flow_placements", &flow_placements);
+
+  module.def("fit_together", &fit_together);
+  module.def("in_whole_gangs", &in_whole_gangs);
 }

@@ -1,5 +1,6 @@
-"""What the greedy kinds share: one native kernel (native/placer.hpp), no evictions, and no memory
-between plans except of tasks that wait for preferred machines (patience.py)."""
+"""The scheduler of the greedy kinds: each task in turn goes to the machine that its kind prefers,
+found by one native kernel (native/placer.hpp). It evicts nothing, and has no memory between plans;
+tasks that wait for preferred machines are those of patience.py."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from operator import mul
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,6 @@ from pydantic import ConfigDict, Field, model_validator
 
 from schedulers import _native
 from schedulers.decision_time import PS_PER_OPERATION, Modelled
-from schedulers.greedy.prices import PlacementPrices
 from schedulers.interface import (
     NO_REASON,
     NONE,
@@ -28,7 +28,7 @@ from schedulers.interface import (
 from schedulers.objective import native_catalog
 from schedulers.prices import registry
 from schedulers.prices.interface import SharesDemand, SlotPriceEstimator, SlotPrices
-from schedulers.prices.options import PriceOptions
+from schedulers.prices.options import PriceMode, PriceOptions, PriceScope
 from shared_state.tasks import Int32, Int64, TaskBatch
 from shared_state.view import ClusterView
 
@@ -65,7 +65,7 @@ class GreedyOptions(PriceOptions):
             before it takes any other (delay scheduling: Zaharia et al., EuroSys 2010). A task
             whose preferences list no machine never waits so.
         patience_by_price: Whether a task waits so while slot prices make it worth it
-            (price_patience.py), but no longer than patience_s if that is given.
+            (patience.PatienceByPrice), but no longer than patience_s if that is given.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -109,6 +109,11 @@ class GreedyScheduler:
     Tasks of a gang are placed together or not at all. `work` counts what the last plan did: plans
     (1), tasks, rows looked at, rows ranked.
 
+    Attributes:
+        shared_demand: What learns demand in it, if it shares demand (SharingScheduler).
+        learning: The counted work of the last plan's prices, in units of PS_PER_OPERATION.
+        priced_machines: For how many machines prices were made anew for the last plan.
+
     Args:
         kind: Which row of a pool a task gets.
         environment: Where the scheduler lives.
@@ -122,9 +127,12 @@ class GreedyScheduler:
         self, kind: PlacementKind, environment: SchedulerEnvironment, preferred_first: bool = False
     ) -> None:
         self._kind = int(kind)
-        self._prices: PlacementPrices | None = None
-        self.shared_demand: SharesDemand | None = None
         self._preferred_first = preferred_first
+        self._estimator: SlotPriceEstimator | None = None
+        self._prices: SlotPrices | None = None  # of the last plan
+        self._rows: Any = None  # the rows of its view by price (native/priced_rows.hpp)
+        self.shared_demand: SharesDemand | None = None
+        self.learning = self.priced_machines = 0
         self._catalog = native_catalog(environment.catalog, environment.cell)
         self._table: TaskBatch | None = None
         self._columns: _NativeTasks | None = None  # of that table
@@ -144,7 +152,13 @@ class GreedyScheduler:
             estimator: Gives them.
             shared_demand: What learns demand in it, if it shares demand.
         """
-        self._prices = PlacementPrices(options, estimator, self._catalog)
+        self._estimator = estimator
+        self._rows = _native.PricedRows(
+            self._catalog,
+            options.price_mode is PriceMode.PAID,
+            options.price_weight_permille,
+            options.price_scope is PriceScope.ELSEWHERE,
+        )
         self._weights_ps, self._planner = PRICED_WEIGHTS_PS, None
         self.shared_demand = shared_demand
 
@@ -168,7 +182,7 @@ class GreedyScheduler:
         """Plan and claim in one native call (ClaimingScheduler)."""
         planner = self.planner(table)
         prices = None
-        if self._prices is not None:
+        if self._estimator is not None:
             assert self._columns is not None, "planner() makes them"
             preference, request = self._columns.columns_of(task)
             prices = self.learn(task, preference, request, view, context)
@@ -197,7 +211,7 @@ class GreedyScheduler:
     @property
     def plans_natively(self) -> bool:
         """Whether planner() alone plans as plan_and_claim() does: nothing is learned in Python."""
-        return type(self) is GreedyScheduler and self._prices is None
+        return type(self) is GreedyScheduler and self._estimator is None
 
     def learn(
         self,
@@ -218,26 +232,27 @@ class GreedyScheduler:
 
         Returns:
             The prices for the plan, as place() takes them; None if the scheduler knows none.
+
+        Raises:
+            ValueError: The estimator's prices are not as its contract says.
         """
-        if self._prices is None:
+        if self._estimator is None:
             return None
-        return self._prices.update(task, preference, request, view, context.now_us)
+        if len(task):
+            self._estimator.offered(task, preference, request)
+        prices = self._estimator.update(view, context.now_us)
+        self.learning = self._estimator.operations
+        self.priced_machines = len(prices.price) if self.learning else 0
+        if prices is not self._prices:
+            self._rows.set_prices(prices.price, prices.slots, prices.unit)
+            self._prices = prices
+        return self._rows
 
     def known_prices(self, view: ClusterView) -> tuple[SlotPrices, int]:
         """The prices of the last plan, and the lowest of an open machine in the view. For a
         scheduler that places by prices."""
         assert self._prices is not None
-        return self._prices.known(view)
-
-    @property
-    def learning(self) -> int:
-        """The counted work of the last plan's prices, in units of PS_PER_OPERATION."""
-        return 0 if self._prices is None else self._prices.operations
-
-    @property
-    def priced_machines(self) -> int:
-        """For how many machines prices were made anew for the last plan."""
-        return 0 if self._prices is None else self._prices.machines_priced
+        return self._prices, self._rows.lowest_price(view)
 
     def place(
         self,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.config import RunConfig
-from parsync.metrics.conflict_causes import ConflictCauses, ConflictCauseWatch
+from parsync.metrics.conflicts import ConflictCauses, ConflictCauseWatch
 from parsync.metrics.figures import Number
 from parsync.metrics.regret import Regret, RegretWatch
 from parsync.runtime.assembly import Assembly

@@ -20,9 +20,9 @@ from experiments.model_files import writing
 from experiments.model_runs.engine import ModelRuns
 from experiments.model_runs.run import Arrays, number, numbered_seeds
 from experiments.model_runs.searches import extra_slots_interval
+from experiments.papers.figure import ReproduceScale
+from experiments.papers.parsync.model_settings import search_at, slots
 from experiments.report.extra_slots_terminal import extra_slots_table
-from experiments.reproduce.figure import ReproduceScale
-from experiments.reproduce.model_settings import search_at, slots
 from experiments.statistics import Interval, interval_in_words
 from experiments.sweeps.expected_time import check_length, on_this_machine_s
 from experiments.sweeps.progress import Progress, ProgressReport, time_text

@@ -9,8 +9,8 @@ from typing import Any
 
 from experiments.model_runs.searches import SearchRun, chained
 from experiments.option_values import numbers_of
-from experiments.reproduce.figure import ReproduceScale
-from experiments.reproduce.model_settings import default_settings, part, search_at
+from experiments.papers.figure import ReproduceScale
+from experiments.papers.parsync.model_settings import default_settings, part, search_at
 from parsync.model.slot_settings import LONGEST_S, SlotSettings
 from parsync.protocols.optimistic.choices import SyncMode
 from shared_state.errors import AgoraError

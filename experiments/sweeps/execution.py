@@ -45,8 +45,7 @@ from experiments.sweeps.sweep_directory import (
 from experiments.sweeps.sweep_file import Combination, Sweep, read_sweep
 from experiments.sweeps.terminal import metric_tables
 from experiments.version import version_text
-from parsync.metrics.preference_sets import PreferenceSetMetric
-from parsync.metrics.preferences import PreferenceMetric
+from parsync.metrics.quality import PreferenceMetric, PreferenceSetMetric
 from parsync.metrics.quantity import counted
 from parsync.metrics.summary import ScopeFigures
 from shared_state.errors import AgoraError

@@ -17,6 +17,7 @@ import pytest
 import ray
 
 from experiments.commands import replay
+from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from parsync.runtime.live import run as live_run
@@ -39,10 +40,12 @@ def run(directory: Path, on_status: Callable[[RunStatus], None]) -> LiveOutcome:
     arm = small_arm()
     metrics = partial(
         RunMetrics,
-        WORKLOAD.phases,
-        arm.agents,
-        partitions=arm.partitions,
-        job_of=WORKLOAD.tasks.job,
+        RunFrame(
+            WORKLOAD.phases,
+            arm.agents,
+            partitions=arm.partitions,
+            job_of=WORKLOAD.tasks.job,
+        ),
     )
     options = LiveOptions(directory / "journal", directory / "records")
     return run_live(arm, WORKLOAD, options, 20_000_000, metrics, on_status)

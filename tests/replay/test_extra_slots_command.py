@@ -15,7 +15,7 @@ from experiments.commands.extra_slots import app
 from experiments.extra_slots_points import AXES, FACTOR, points_of
 from experiments.figures import extra_slots as figure_of
 from experiments.model_runs.engine import ModelRuns
-from experiments.reproduce.figure import ReproduceScale
+from experiments.papers.figure import ReproduceScale
 from experiments.statistics import Interval
 from parsync.model.extra_slots import ExtraSlotsSearch, find_extra_slots
 from parsync.model.slot_settings import SlotSettings

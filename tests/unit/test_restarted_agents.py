@@ -17,6 +17,7 @@ from parsync.core.effects import Effect, Send, SetTimer
 from parsync.core.event import Event, Priority
 from parsync.core.events import CommitReply, CommitRequest, Started, SyncRequest
 from parsync.metrics.record import Record
+from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CellRuntime, hosts_of
@@ -116,7 +117,7 @@ def test_every_process_of_a_host_starts_its_agents_with_a_greater_epoch(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     workload, arm = small_workload(machines=60), small_arm()
-    metrics = partial(RunMetrics, workload.phases, arm.agents, partitions=arm.partitions)
+    metrics = partial(RunMetrics, RunFrame(workload.phases, arm.agents, partitions=arm.partitions))
     ray = FakeRay(monkeypatch, tmp_path, arm, workload, metrics)
     host = ray.live_run._plan.hosts[0]
     for until_us in (100_000, 200_000, 300_000):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from parsync.core.addresses import ARRIVALS, MASTER, WORKERS
-from parsync.metrics.record import Record
-from parsync.metrics.record_buffer import Table
+from parsync.metrics.record import Record, Table
 from parsync.metrics.tables import ACTORS, TABLES
 from parsync.metrics.validity import Cause, Validity, validity
 from parsync.runtime.live.meters import LoadMeter, p95

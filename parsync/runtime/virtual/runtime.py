@@ -14,8 +14,7 @@ from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.events import DecisionDone, SampleDue, Started, SyncReply, SyncRequest
 from parsync.core.participant import Decider, Participant
-from parsync.metrics.measurements import Measurements
-from parsync.metrics.record import Record
+from parsync.metrics.record import Measurements, Record
 from parsync.protocols.broken import ProtocolBroken
 from parsync.protocols.optimistic.events import SyncDue
 from parsync.runtime.audit import RunAudit

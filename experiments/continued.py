@@ -8,10 +8,10 @@ from shlex import quote
 
 from rich.text import Text
 
+from experiments.campaign.directories import locked
 from experiments.consoles import error_console
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.preconditions import check_free
-from experiments.sweeps.shared_directories import locked
 from shared_state.errors import AgoraError
 
 

@@ -15,6 +15,8 @@ from rich.text import Text
 
 from experiments.announcement import run_announcement, unplaceable_notes
 from experiments.arm_config import ArmConfig
+from experiments.campaign.expected_time import check_length
+from experiments.campaign.progress import ProgressReport
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
 from experiments.consoles import error_console
@@ -39,8 +41,6 @@ from experiments.run_options import RunOptions
 from experiments.running import ArmRun, ArmRunner, make_workload, run_arm_virtual
 from experiments.sensitivity import changed_points
 from experiments.stages import StageFailed, Stages
-from experiments.sweeps.expected_time import check_length
-from experiments.sweeps.progress import ProgressReport
 from experiments.verification.manifest import write_manifest
 from parsync.metrics.live import Snapshot
 from parsync.workload.workload import Workload

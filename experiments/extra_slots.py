@@ -10,6 +10,8 @@ from typing import Any
 
 from rich.text import Text
 
+from experiments.campaign.expected_time import check_length, on_this_machine_s
+from experiments.campaign.progress import Progress, ProgressReport, time_text
 from experiments.consoles import error_console, output_console
 from experiments.continued import run_continued
 from experiments.extra_slots_points import AXES, Axis, Point, Points, PointSetting, points_of
@@ -24,8 +26,6 @@ from experiments.report.extra_slots_terminal import extra_slots_table
 from experiments.reproduce.figure import ReproduceScale
 from experiments.reproduce.model_settings import search_at, slots
 from experiments.statistics import Interval, interval_in_words
-from experiments.sweeps.expected_time import check_length, on_this_machine_s
-from experiments.sweeps.progress import Progress, ProgressReport, time_text
 from experiments.whole_files import whole_file
 from parsync.metrics.quantity import counted
 

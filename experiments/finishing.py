@@ -12,6 +12,7 @@ from rich.text import Text
 
 from experiments.arm_config import decision_clock
 from experiments.calibration import write_calibration
+from experiments.campaign.progress import ProgressReport
 from experiments.cell_watch import settle_us
 from experiments.config import RunConfig
 from experiments.consoles import output_console
@@ -30,7 +31,6 @@ from experiments.summary_model import (
     Sensitivity,
     WorkloadFacts,
 )
-from experiments.sweeps.progress import ProgressReport
 from experiments.version import version_text
 from parsync.metrics.summary import quantities, series, summarise
 

@@ -16,6 +16,12 @@ from shlex import quote
 
 from rich.text import Text
 
+from experiments.campaign.directories import first_difference, locked
+from experiments.campaign.expected_time import ExpectedTimes, check_length, on_this_machine_s
+from experiments.campaign.loop import check_address
+from experiments.campaign.points import Point
+from experiments.campaign.progress import Progress, ProgressReport, time_text
+from experiments.campaign.store import KeptPoints
 from experiments.config import RunConfig, load_config, read_toml
 from experiments.consoles import error_console, output_console
 from experiments.frontier_presets import default_config
@@ -37,12 +43,6 @@ from experiments.preconditions import (
 from experiments.report.frontier_page import write_frontier_page
 from experiments.report.frontier_terminal import frontier_table
 from experiments.running import make_workload
-from experiments.sweeps.engine import check_address
-from experiments.sweeps.expected_time import ExpectedTimes, check_length, on_this_machine_s
-from experiments.sweeps.kept_points import KeptPoints
-from experiments.sweeps.points import Point
-from experiments.sweeps.progress import Progress, ProgressReport, time_text
-from experiments.sweeps.shared_directories import first_difference, locked
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
 from parsync.metrics.quantity import counted

@@ -13,6 +13,10 @@ from rich.text import Text
 
 from experiments import restarts
 from experiments.arm_config import ArmConfig
+from experiments.campaign.expected_time import ExpectedTimes
+from experiments.campaign.loop import run_points
+from experiments.campaign.points import Point, paired_points
+from experiments.campaign.progress import Progress, ProgressReport, time_text
 from experiments.cell_watch import settle_us
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
@@ -37,10 +41,6 @@ from experiments.running import ArmRun, ArmRunner, figures_of_run, make_workload
 from experiments.sensitivity import Choice, changed_points, sensitivity
 from experiments.summary import workload_facts
 from experiments.summary_model import SeedFigures
-from experiments.sweeps.engine import run_points
-from experiments.sweeps.expected_time import ExpectedTimes
-from experiments.sweeps.points import Point, paired_points
-from experiments.sweeps.progress import Progress, ProgressReport, time_text
 from experiments.version import version_text
 from experiments.virtual_arms import run_arms_virtual
 from parsync.metrics.live import Snapshot

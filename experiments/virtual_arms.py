@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.arm_config import ArmConfig
+from experiments.campaign.pool import local_map
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
 from experiments.running import ArmRun, run_arm_virtual
-from experiments.sweeps.local_processes import local_map
 from experiments.sweeps.workload_cache import workload_cache
 from shared_state.errors import AgoraError
 

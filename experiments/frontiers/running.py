@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from experiments.campaign.loop import run_points
+from experiments.campaign.points import Point
 from experiments.config import RunConfig
 from experiments.frontiers.build import build_frontier
 from experiments.frontiers.files import FRONTIER, POINTS_OF_RUN, write_frontier, write_points
@@ -13,8 +15,6 @@ from experiments.frontiers.grid import Grid, make_grid
 from experiments.frontiers.model import FrontierSummary
 from experiments.interruption import Interruption
 from experiments.summary_model import SeedFigures
-from experiments.sweeps.engine import run_points
-from experiments.sweeps.points import Point
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from experiments.campaign.pool import local_map
 from experiments.interruption import Interruption
 from experiments.kept_arrays import keep_arrays, kept_arrays
 from experiments.model_runs.run import Arrays, ModelRun, ModelRunFailed, ModelTask, measured
-from experiments.sweeps.local_processes import local_map
 from shared_state.errors import AgoraError
 
 

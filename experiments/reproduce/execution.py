@@ -12,6 +12,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from experiments.announcement import ACTORS_S
+from experiments.campaign.expected_time import check_length, expected_run_s, on_this_machine_s
+from experiments.campaign.progress import Progress, ProgressReport, time_text
 from experiments.consoles import error_console, output_console
 from experiments.continued import run_continued
 from experiments.interruption import Interruption
@@ -48,8 +50,6 @@ from experiments.reproduce.page import (
 from experiments.reproduce.platform_runs import PlatformRuns
 from experiments.reproduce.registry import paper_of
 from experiments.running import make_workload
-from experiments.sweeps.expected_time import check_length, expected_run_s, on_this_machine_s
-from experiments.sweeps.progress import Progress, ProgressReport, time_text
 from experiments.version import version_text
 from parsync.metrics.quantity import counted
 

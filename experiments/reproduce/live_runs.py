@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from experiments.campaign.points import Point
+from experiments.campaign.progress import ProgressReport
 from experiments.execution import arm_runner
 from experiments.interruption import Interruption
 from experiments.live_validity import live_validity
@@ -16,8 +18,6 @@ from experiments.running import figures_of_run, make_workload
 from experiments.series_files import read_arrays, write_arrays
 from experiments.stages import Job, run_and_show
 from experiments.summary_model import VERSION, SeedFigures, Version
-from experiments.sweeps.points import Point
-from experiments.sweeps.progress import ProgressReport
 from experiments.version import version_text
 from parsync.metrics.figures import Count, Figures
 from parsync.metrics.quantity import counted

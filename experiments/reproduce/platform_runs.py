@@ -12,6 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from experiments.campaign.points import Point
+from experiments.campaign.pool import local_map
+from experiments.campaign.store import KeptPoints
+from experiments.campaign.task import PointFailed
 from experiments.interruption import Interruption
 from experiments.kept_arrays import keep_arrays, kept_arrays
 from experiments.model_files import writing
@@ -21,10 +25,6 @@ from experiments.reproduce.mapreduce_arrays import mapreduce_arrays
 from experiments.running import figures_of_run, run_arm_virtual
 from experiments.series_files import read_arrays, write_arrays
 from experiments.summary_model import SeedFigures
-from experiments.sweeps.kept_points import KeptPoints
-from experiments.sweeps.local_processes import local_map
-from experiments.sweeps.points import Point
-from experiments.sweeps.work import PointFailed
 from experiments.sweeps.workload_cache import workload_cache
 from parsync.metrics.summary import series
 from shared_state.errors import AgoraError

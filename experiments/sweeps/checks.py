@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from experiments.campaign.expected_time import expected_run_s
 from experiments.decision_basis import DecisionBasis, decision_basis
 from experiments.preconditions import check_arms, check_memory
 from experiments.running import make_metrics
 from experiments.summary import distinct
-from experiments.sweeps.expected_time import expected_run_s
 from experiments.sweeps.labels import assignments, parameter_labels, plain_value
 from experiments.sweeps.sweep_file import Combination, Sweep
 from experiments.sweeps.workload_cache import WorkloadCache

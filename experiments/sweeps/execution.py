@@ -13,6 +13,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from experiments.campaign.expected_time import check_length, on_this_machine_s
+from experiments.campaign.loop import check_address, run_points
+from experiments.campaign.points import Point
+from experiments.campaign.progress import Progress, ProgressReport, time_text
+from experiments.campaign.store import KeptPoints
 from experiments.command_line import BAD_INPUT
 from experiments.consoles import error_console, output_console
 from experiments.interruption import Interruption, stop_signals_noted
@@ -20,15 +25,10 @@ from experiments.model_files import write_model
 from experiments.preconditions import naming_file
 from experiments.summary_model import SeedFigures
 from experiments.sweeps.checks import SweepFacts, check_sweep
-from experiments.sweeps.engine import check_address, run_points
-from experiments.sweeps.expected_time import check_length, on_this_machine_s
-from experiments.sweeps.kept_points import KeptPoints
 from experiments.sweeps.labels import plain_value
 from experiments.sweeps.looks import LOOKS
 from experiments.sweeps.page import write_page
-from experiments.sweeps.points import Point
 from experiments.sweeps.points_table import POINTS, Row, write_points
-from experiments.sweeps.progress import Progress, ProgressReport, time_text
 from experiments.sweeps.result import (
     SWEEP,
     SweepSummary,

@@ -14,10 +14,10 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from experiments.campaign.directories import first_difference, locked
 from experiments.config import read_toml
 from experiments.model_files import writing
 from experiments.preconditions import check_new, new_directory
-from experiments.sweeps.shared_directories import first_difference, locked
 from experiments.sweeps.sweep_file import Sweep
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
+from experiments.campaign import loop as engine
+from experiments.campaign.task import figures_of
 from experiments.commands.frontier import app
 from experiments.config import load_config, validated
 from experiments.frontiers.build import best_of, build_frontier, elsewhere_cost
@@ -41,8 +43,6 @@ from experiments.frontiers.wording import (
 from experiments.interruption import Interruption
 from experiments.running import make_workload
 from experiments.summary_model import SeedFigures
-from experiments.sweeps import engine
-from experiments.sweeps.work import figures_of
 from experiments.toml_text import toml_text
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status

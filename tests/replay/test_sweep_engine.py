@@ -12,18 +12,22 @@ from typing import Any
 import pytest
 
 from experiments.announcement import run_announcement, virtual_runs
+from experiments.campaign import loop as engine
+from experiments.campaign import progress
+from experiments.campaign import store as kept_points
+from experiments.campaign import task as work
+from experiments.campaign.expected_time import expected_run_s
+from experiments.campaign.loop import run_points
+from experiments.campaign.points import Point, paired_points
+from experiments.campaign.pool import ATTEMPTS, local_map
+from experiments.campaign.progress import time_text
+from experiments.campaign.store import KeptPoints
 from experiments.config import RunConfig, validated
 from experiments.interruption import Interruption
 from experiments.processors import processors
 from experiments.running import make_workload, seed_figures
 from experiments.summary_model import SeedFigures
-from experiments.sweeps import engine, kept_points, progress, work, workload_cache
-from experiments.sweeps.engine import run_points
-from experiments.sweeps.expected_time import expected_run_s
-from experiments.sweeps.kept_points import KeptPoints
-from experiments.sweeps.local_processes import ATTEMPTS, local_map
-from experiments.sweeps.points import Point, paired_points
-from experiments.sweeps.progress import time_text
+from experiments.sweeps import workload_cache
 from experiments.toml_text import toml_text
 from shared_state.errors import AgoraError
 from tests.fixtures.google2011_workloads import trace

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from experiments.campaign.progress import ProgressReport
 from experiments.config import RunConfig
 from experiments.model_files import read_model
 from experiments.reproduce import execution, live_runs, platform_runs
@@ -24,7 +25,6 @@ from experiments.reproduce.section6_runs import LATENCY, QUALITY, arms
 from experiments.restarts import Restart
 from experiments.running import ArmRun, ArmRunner, run_arm_virtual, seed_figures
 from experiments.summary_model import SeedFigures
-from experiments.sweeps.progress import ProgressReport
 from experiments.workload_config import WorkloadConfig
 from parsync.metrics.validity import Cause, Disturbance, Validity
 

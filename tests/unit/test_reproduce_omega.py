@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from experiments.campaign.points import Point
 from experiments.decision_times import ModelledTime
 from experiments.reproduce import omega_statistics as statistic
 from experiments.reproduce.claims import ArmsOfSeed, judge
@@ -33,7 +34,6 @@ from experiments.reproduce.page import Reproduction, show, write_page
 from experiments.reproduce.platform_runs import PlatformRuns, Work, run_one
 from experiments.reproduce.registry import OMEGA, paper_of
 from experiments.summary_model import SeedFigures
-from experiments.sweeps.points import Point
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.service_batch_options import ServiceBatchOptions
 from shared_state.errors import AgoraError

@@ -11,12 +11,12 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from experiments.campaign.points import Point
+from experiments.campaign.pool import local_map
+from experiments.campaign.store import KeptPoints
+from experiments.campaign.task import PointFailed, figures_of
 from experiments.interruption import Interruption
 from experiments.summary_model import SeedFigures
-from experiments.sweeps.kept_points import KeptPoints
-from experiments.sweeps.local_processes import local_map
-from experiments.sweeps.points import Point
-from experiments.sweeps.work import PointFailed, figures_of
 from shared_state.errors import AgoraError
 
 

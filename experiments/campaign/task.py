@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from experiments.campaign.points import Point
 from experiments.running import seed_figures
 from experiments.summary_model import SeedFigures
-from experiments.sweeps.points import Point
 from experiments.sweeps.workload_cache import workload_cache
 from shared_state.errors import AgoraError
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+from experiments.campaign.points import Point
 from experiments.model_files import read_model, write_model
 from experiments.summary_model import VERSION, SeedFigures, Version
-from experiments.sweeps.points import Point
 from experiments.version import version_text
 from parsync.metrics.figures import Figures
 from parsync.metrics.quantity import counted

@@ -10,17 +10,17 @@ from typing import Any
 
 from rich.text import Text
 
+from experiments.campaign.directories import run_continued
 from experiments.campaign.expected_time import check_length, on_this_machine_s
 from experiments.campaign.progress import Progress, ProgressReport, time_text
+from experiments.campaign.task import Arrays
 from experiments.consoles import error_console, output_console
-from experiments.continued import run_continued
 from experiments.extra_slots_points import AXES, Axis, Point, Points, PointSetting, points_of
 from experiments.figures import extra_slots as figure_of
 from experiments.figures import style
 from experiments.interruption import Interruption
 from experiments.model_files import writing
-from experiments.model_runs.engine import ModelRuns
-from experiments.model_runs.run import Arrays, number, numbered_seeds
+from experiments.model_runs.run import ModelRuns, number, numbered_seeds
 from experiments.model_runs.searches import extra_slots_interval
 from experiments.report.extra_slots_terminal import extra_slots_table
 from experiments.reproduce.figure import ReproduceScale

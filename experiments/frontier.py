@@ -7,22 +7,21 @@ if __name__ == "__main__":  # before the imports, which take a while
 
     exit_on_stop_signals()
 
-import contextlib
-import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
 from rich.text import Text
 
-from experiments.campaign.directories import first_difference, locked
+from experiments.campaign.directories import directory_of, holds
 from experiments.campaign.expected_time import ExpectedTimes, check_length, on_this_machine_s
-from experiments.campaign.loop import check_address
-from experiments.campaign.points import Point
+from experiments.campaign.loop import missing
+from experiments.campaign.points import KEPT, Point
+from experiments.campaign.pool import check_address
 from experiments.campaign.progress import Progress, ProgressReport, time_text
-from experiments.campaign.store import KeptPoints
-from experiments.config import RunConfig, load_config, read_toml
+from experiments.campaign.store import Store
+from experiments.config import RunConfig, load_config
 from experiments.consoles import error_console, output_console
 from experiments.frontier_presets import default_config
 from experiments.frontiers.build import build_frontier
@@ -31,25 +30,22 @@ from experiments.frontiers.files import FRONTIER, POINTS, write_frontier, write_
 from experiments.frontiers.grid import Grid, make_grid, with_options
 from experiments.frontiers.running import run_grid
 from experiments.interruption import Interruption, stop_signals_noted
-from experiments.model_files import writing
 from experiments.option_values import numbers_of
 from experiments.preconditions import (
     CONFIG_FILE,
     check_arms,
     check_memory,
     naming_file,
-    new_directory,
 )
 from experiments.report.frontier_page import write_frontier_page
 from experiments.report.frontier_terminal import frontier_table
 from experiments.running import make_workload
+from experiments.summary_model import SeedFigures
 from experiments.toml_text import toml_text
-from experiments.whole_files import whole_file
 from parsync.metrics.quantity import counted
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
-KEPT = "points"  # the folder of the figures of each run
 # What may change when a frontier goes on: its runs stay what they are.
 _MAY_CHANGE = {"frontier.seeds"}
 
@@ -94,15 +90,18 @@ def _start(options: FrontierOptions, report: ProgressReport) -> int:
         grid = make_grid(config)
         check_arms(grid.conditions[0].config, workload)
         check_grid(grid, workload)
-    continues = _continues(options.out, config)
+    text, out = toml_text(config.model_dump(mode="json")), options.out
+    if out is not None and out.exists() and not (out / CONFIG_FILE).is_file():
+        raise AgoraError(f"--out {out}: already exists and is not the directory of a frontier")
+    continues = holds(out, CONFIG_FILE, text, "configuration", _MAY_CHANGE)
     check_address(options.address)
     if options.address is None:
-        left = _left(grid, _kept_of(options.out) if continues else None)
+        left = missing(_points(grid), _store(out) if continues and out is not None else None)
         expected_s = on_this_machine_s(_processor_s(left, grid, workload), len(left))
         check_length(expected_s, options.long)
     with stop_signals_noted() as interruption:
         try:
-            with _directory(options.out, config, continues) as directory:
+            with directory_of(out, continues, CONFIG_FILE, text, "frontier") as directory:
                 status = _run(grid, workload, directory, options.address, report, interruption)
         except KeyboardInterrupt:
             status = interruption.exit_status
@@ -128,42 +127,6 @@ def _resolve(options: FrontierOptions) -> RunConfig:
     return config.model_copy(update={"arms": tuple(arm for arm in config.arms if arm.name in used)})
 
 
-def _continues(out: Path | None, config: RunConfig) -> bool:
-    """Whether `out` holds this frontier already, with any number of seeds, so that it is continued
-    there.
-
-    Raises:
-        AgoraError: It holds something else.
-    """
-    if out is None or not out.exists():
-        return False
-    if not (out / CONFIG_FILE).is_file():
-        raise AgoraError(f"--out {out}: already exists and is not the directory of a frontier")
-    now = tomllib.loads(toml_text(config.model_dump(mode="json")))
-    other = first_difference(read_toml(out / CONFIG_FILE), now, _MAY_CHANGE)
-    if other:
-        raise AgoraError(
-            f"--out {out}: holds another configuration: {other}; choose a new directory, or the "
-            "options that it was made with"
-        )
-    return True
-
-
-@contextlib.contextmanager
-def _directory(out: Path | None, config: RunConfig, continues: bool) -> Iterator[Path]:
-    """The directory with the configuration, for this process alone inside the block.
-
-    Raises:
-        AgoraError: It cannot be made or written, or another process is at work there.
-    """
-    directory = out if continues and out is not None else new_directory(out)
-    with locked(directory, "frontier"):
-        path = directory / CONFIG_FILE
-        with writing(path), whole_file(path) as unfinished:
-            unfinished.write_text(toml_text(config.model_dump(mode="json")), "utf-8")
-        yield directory
-
-
 def _run(
     grid: Grid,
     workload: Workload,
@@ -180,16 +143,16 @@ def _run(
         f"{architectures}, {counted(len(grid.spots), 'point')}, "
         f"{counted(len(grid.seeds), 'seed')}: {counted(grid.runs, 'run')} in virtual time"
     )
-    kept = KeptPoints(directory / KEPT)
-    keys = [point.key() for _, point in grid.points()]
-    done = set(filter(kept.has, keys))
-    left = _left(grid, kept)
+    store = _store(directory)
+    keys = [point.key() for point in _points(grid)]
+    left = missing(_points(grid), store)
+    done = set(keys) - {point.key() for point in left}
     if done:
         text += f"; {counted(len(left), 'run')} left"
     if left:
         text += f", about {_expected(left, grid, workload, address)}"
     console.print(Text(f"{text}."), soft_wrap=True)
-    if unusable := kept.unusable(keys):
+    if unusable := store.unusable(keys):
         console.print(Text(unusable), soft_wrap=True)
     progress = Progress(grid.runs, sum(key in done for key in keys))
     with report.stage("frontier") as show:
@@ -197,7 +160,7 @@ def _run(
             grid,
             interruption,
             lambda _: show(f"frontier: {progress.step()}"),
-            keep=directory / KEPT,
+            store=store,
             address=address,
         )
     if partial:
@@ -221,16 +184,12 @@ def _run(
     return 0
 
 
-def _kept_of(out: Path | None) -> KeptPoints | None:
-    """What a frontier that goes on has kept; None if nothing yet: then its folder is not made."""
-    begun = out is not None and (out / KEPT).is_dir()
-    return KeptPoints(out / KEPT) if begun and out is not None else None
+def _store(directory: Path) -> Store[SeedFigures]:
+    return Store(directory / KEPT, SeedFigures)
 
 
-def _left(grid: Grid, kept: KeptPoints | None) -> list[Point]:
-    """The runs of a grid that are not kept, each once."""
-    points = {point.key(): point for _, point in grid.points()}
-    return [point for key, point in points.items() if kept is None or not kept.has(key)]
+def _points(grid: Grid) -> list[Point]:
+    return [point for _, point in grid.points()]
 
 
 def _processor_s(points: Sequence[Point], grid: Grid, workload: Workload) -> float:

@@ -14,8 +14,7 @@ from rich.text import Text
 from experiments import restarts
 from experiments.arm_config import ArmConfig
 from experiments.campaign.expected_time import ExpectedTimes
-from experiments.campaign.loop import run_points
-from experiments.campaign.points import Point, paired_points
+from experiments.campaign.points import Point, paired_points, run_points
 from experiments.campaign.progress import Progress, ProgressReport, time_text
 from experiments.cell_watch import settle_us
 from experiments.command_line import BAD_INPUT

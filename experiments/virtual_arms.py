@@ -9,24 +9,46 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.arm_config import ArmConfig
-from experiments.campaign.pool import local_map
+from experiments.campaign.loop import run_tasks
+from experiments.campaign.points import workload_cache
+from experiments.campaign.pool import Processes
+from experiments.campaign.task import Measured, Task
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
 from experiments.running import ArmRun, run_arm_virtual
-from experiments.sweeps.workload_cache import workload_cache
 from shared_state.errors import AgoraError
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """An arm, and the folder that receives its files."""
+@dataclass(frozen=True)
+class ArmTask(Task[ArmRun]):
+    """An arm under the run's own seed, and the folder that receives its files. Its results are
+    those files, so no store keeps them."""
 
     config: RunConfig
     arm: ArmConfig
     folder: Path
 
+    def named(self) -> tuple[str, int]:
+        return self.arm.name, self.config.seed
+
     def __str__(self) -> str:
         return f"'{self.arm.name}'"
+
+    def key(self) -> str:
+        return str(self.folder)
+
+    def measure(self, before: Measured[ArmRun] | None) -> Measured[ArmRun]:
+        config, seed = self.config, self.config.seed
+        try:
+            shutil.rmtree(self.folder, ignore_errors=True)  # of a process that was killed
+            self.folder.mkdir()
+            workload = workload_cache().make(config, seed)
+            run = run_arm_virtual(
+                config, self.arm, workload, seed, self.folder, lambda _: None, Interruption()
+            )
+        except OSError as error:
+            raise AgoraError(f"{self.folder}: {error.strerror}") from error
+        return Measured(run)
 
 
 def run_arms_virtual(
@@ -49,36 +71,14 @@ def run_arms_virtual(
         KeyboardInterrupt: A stop signal was received.
         AgoraError: The workload cannot be made, or a process is killed each time.
     """
-    work = [_Work(config, arm, folder) for arm, folder in arms]
     left = {arm.name: folder for arm, folder in arms}
+    tasks = [ArmTask(config, arm, folder) for arm, folder in arms]
     try:
-        with contextlib.closing(local_map(_run, work, interruption.check, processes)) as results:
-            for _, result in results:
-                if isinstance(result, str):
-                    raise AgoraError(result)
-                del left[result.arm.name]
-                yield result
+        runs = run_tasks(tasks, interruption, pool=Processes(processes))
+        with contextlib.closing(runs):
+            for _, measured in runs:
+                del left[measured.figures.arm.name]
+                yield measured.figures
     finally:
         for folder in left.values():
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _run(work: _Work) -> ArmRun | str:
-    """The run of an arm, or why it could not begin."""
-    try:
-        shutil.rmtree(work.folder, ignore_errors=True)  # of a process that was killed
-        work.folder.mkdir()
-        workload = workload_cache().make(work.config, work.config.seed)
-        return run_arm_virtual(
-            work.config,
-            work.arm,
-            workload,
-            work.config.seed,
-            work.folder,
-            lambda _: None,
-            Interruption(),
-        )
-    except OSError as error:
-        return f"{work.folder}: {error.strerror}"
-    except (AgoraError, MemoryError) as error:
-        return str(error) or f"{work}: not enough memory"

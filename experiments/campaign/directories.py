@@ -1,17 +1,108 @@
-"""Directories that a command may continue in later: is it the same work, and is nobody else at it?
-Sweeps and frontiers have such directories."""
+"""Directories that a command may continue in later: the same work, and nobody else at it."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
-from collections.abc import Collection, Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
+from rich.text import Text
+
+from experiments.config import read_toml
+from experiments.consoles import error_console
+from experiments.interruption import Interruption, stop_signals_noted
+from experiments.model_files import writing
+from experiments.preconditions import check_free, check_new, new_directory
 from experiments.toml_text import toml_value
+from experiments.whole_files import whole_file
 from shared_state.errors import AgoraError
+
+
+def holds(out: Path | None, file: str, text: str, what: str, may_change: Collection[str]) -> bool:
+    """Whether a directory holds this work already, so that it goes on there.
+
+    Args:
+        out: The directory; None if none is given.
+        file: The name of the TOML file in it that says what its work is.
+        text: What that file would say of this work.
+        what: The work, for the error: "sweep".
+        may_change: Dotted keys of the file that leave its runs what they are.
+
+    Raises:
+        AgoraError: `out` is something else, or holds other work.
+    """
+    if out is None:
+        return False
+    if not (out / file).is_file():
+        check_new(out)
+        return False
+    other = first_difference(read_toml(out / file), tomllib.loads(text), may_change)
+    if other:
+        raise AgoraError(
+            f"{out}: holds another {what}: {other}; choose a new --out, or the options that it "
+            "was made with"
+        )
+    return True
+
+
+@contextlib.contextmanager
+def directory_of(
+    out: Path | None, goes_on: bool, file: str, text: str, what: str
+) -> Iterator[Path]:
+    """A directory with the file that says what its work is, for this process alone inside the
+    block.
+
+    Args:
+        out: The directory; None for a new one, runs/TIME.
+        goes_on: Whether it exists (holds).
+        file, text: The name of the file, and what it says.
+        what: The work, for the error: "sweep".
+
+    Raises:
+        AgoraError: It cannot be made or written, or another process is at work there.
+    """
+    directory = out if goes_on and out is not None else new_directory(out)
+    with locked(directory, what):
+        path = directory / file
+        with writing(path), whole_file(path) as unfinished:
+            unfinished.write_text(text, "utf-8")
+        yield directory
+
+
+def run_continued(
+    directory: Path, what: str, kept: str, work: Callable[[Interruption], None]
+) -> int:
+    """Do the work in a directory where nobody else works, until a stop signal. Return the exit
+    status.
+
+    Args:
+        directory: Where the results are kept. It is made if it does not exist.
+        what: What runs there, such as "reproduction", for the error if the directory is in use.
+        kept: What a stopped command leaves, such as "runs".
+        work: Raises KeyboardInterrupt after a stop signal.
+
+    Raises:
+        AgoraError: The directory cannot be made or is in use, or its disk is full.
+    """
+    try:
+        check_free(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AgoraError(f"--out {directory}: {error.strerror}") from error
+    with stop_signals_noted() as interruption, locked(directory, what):
+        interruption.note = (
+            f"{kept} that are done are kept; --out {quote(str(directory))} continues"
+        )
+        try:
+            work(interruption)
+        except KeyboardInterrupt:
+            error_console().print(Text(f"Stopped: {interruption.note}."), soft_wrap=True)
+    return interruption.exit_status if interruption.received else 0
 
 
 def first_difference(
@@ -55,7 +146,7 @@ def locked(directory: Path, what: str) -> Iterator[None]:
 
     Args:
         directory: Exists.
-        what: Runs there, for the error: a sweep.
+        what: Runs there, for the error: "sweep".
 
     Raises:
         AgoraError: Another process is at work there.

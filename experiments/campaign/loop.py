@@ -1,120 +1,120 @@
-"""Runs many points, on this machine or on a Ray cluster.
-
-Points are independent and depend on nothing but themselves, so a lost one is simply run again.
-"""
+"""The one loop over many tasks: what is missing runs, is kept as soon as it is done, and goes on
+where it was stopped."""
 
 from __future__ import annotations
 
 import contextlib
-import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
-from pathlib import Path
-from typing import Protocol
+from collections.abc import Generator, Sequence
+from typing import Any, TypeVar
 
-from experiments.campaign.points import Point
-from experiments.campaign.pool import local_map
-from experiments.campaign.store import KeptPoints
-from experiments.campaign.task import PointFailed, figures_of
+from experiments.campaign.pool import Pool, Processes
+from experiments.campaign.store import Store
+from experiments.campaign.task import F, Failed, Job, Measured, Task
 from experiments.interruption import Interruption
-from experiments.summary_model import SeedFigures
 from shared_state.errors import AgoraError
 
+T = TypeVar("T", bound=Task[Any])
 
-def run_points(
-    points: Sequence[Point],
+_PROCESSES = Processes()
+
+
+def missing(tasks: Sequence[T], store: Store[Any] | None) -> list[T]:
+    """What has to run: the tasks whose results are not kept, each once, in their order; none
+    stands before the one that it begins with."""
+    found: dict[str, T] = {}
+
+    def add(task: T) -> None:
+        key = task.key()
+        if key in found:
+            found[key] = found[key].also(task)
+        elif _kept(task, store) is None:
+            if (before := task.before()) is not None:
+                add(before)
+            found[key] = task
+
+    for task in tasks:
+        add(task)
+    return list(found.values())
+
+
+def run_tasks(
+    tasks: Sequence[Task[F]],
     interruption: Interruption,
     *,
-    keep: Path | None = None,
-    address: str | None = None,
-    processes: int | None = None,
-) -> Generator[tuple[Point, SeedFigures], None, None]:
-    """Run points and yield the figures of each as they are done, with the object that was given.
+    store: Store[F] | None = None,
+    pool: Pool = _PROCESSES,
+) -> Generator[tuple[int, Measured[F]], None, None]:
+    """Run tasks, and yield (index, result) as they are done: first those that are kept.
 
-    Points are begun in their order. Points with equal keys are run once. Put points of one seed
-    side by side: they share the workload.
+    Tasks are begun in their order, but none before the one that it begins with, which is kept or
+    among them. Tasks with equal keys are run once.
 
     Args:
-        points: What to run.
+        tasks: What to run.
         interruption: Looked at several times a second.
-        keep: A folder in which the figures of each point are kept as soon as it is done, and from
-            which they are taken the next time. It is made if it is missing.
-        address: A Ray cluster to run on: HOST:PORT or auto. None: a Ray that this process is
-            connected to already, else processes of this machine.
-        processes: How many points run at a time; None: one for each processor.
+        store: Where results are kept as soon as they are there, and taken from the next time.
+        pool: Where tasks run.
 
     Raises:
-        KeyboardInterrupt: A stop signal was received.
-        AgoraError: A point does not get to its end, its process is killed each time, or the cluster
-            cannot be used.
+        KeyboardInterrupt: A stop signal was received. What is done is kept.
+        AgoraError: A task does not get to its end, its process is killed each time, or its result
+            cannot be kept.
     """
-    alike: dict[str, list[Point]] = {}
-    for point in points:
-        alike.setdefault(point.key(), []).append(point)
-    kept = None if keep is None else KeptPoints(keep)
-    left: list[str] = []
-    for key, its in alike.items():
-        figures = None if kept is None else kept.get(key)
-        if figures is None:
-            left.append(key)
-            continue
-        for point in its:
-            yield point, figures
+    alike: dict[str, list[int]] = {}
+    left: dict[str, Task[F]] = {}
+    for index, task in enumerate(tasks):
+        key = task.key()
+        alike.setdefault(key, []).append(index)
+        left[key] = left[key].also(task) if key in left else task
+    if store is not None:
+        store.make()
+        for key, task in list(left.items()):
+            if (measured := _kept(task, store)) is not None:
+                del left[key]
+                for index in alike[key]:
+                    yield index, measured
     interruption.check()
-    if not left:
-        return
-    firsts = [alike[key][0] for key in left]
-    with (
-        _parallel_map(address) as parallel_map,
-        contextlib.closing(
-            parallel_map(figures_of, firsts, interruption.check, processes)
-        ) as results,
-    ):
-        for index, result in results:
-            if isinstance(result, PointFailed):
-                raise AgoraError(result.reason)
-            key = left[index]
-            if kept is not None:
-                kept.put(key, firsts[index], result)
-            for point in alike[key]:
-                yield point, result
+    begun_with: dict[str, Measured[F]] = {}  # the results that other tasks begin with
+    while left:
+        ready = {key: task for key, task in left.items() if not _waits(task, left)}
+        left = {key: task for key, task in left.items() if key not in ready}
+        wanted = {before.key() for task in left.values() if (before := task.before()) is not None}
+        jobs = [Job(task, _before(task, begun_with, store)) for task in ready.values()]
+        keys = list(ready)
+        with contextlib.closing(pool(jobs, interruption.check)) as outcomes:
+            for place, result in outcomes:
+                if isinstance(result, Failed):
+                    raise AgoraError(result.reason)
+                key = keys[place]
+                if store is not None:
+                    store.put(ready[key], result)
+                if key in wanted:
+                    begun_with[key] = result
+                for index in alike[key]:
+                    yield index, result
 
 
-def check_address(address: str | None) -> None:
-    """Refuse the address of a cluster that cannot be used, before anything runs. Ray is imported
-    only if there is an address. Raises AgoraError naming the cause."""
-    if address is not None:
-        from parsync.runtime.live.address import checked_address
-
-        checked_address(address)
+def _kept(task: Task[F], store: Store[F] | None) -> Measured[F] | None:
+    """The result that is kept of a task, if it will do."""
+    measured = None if store is None else store.get(task.key(), task.keeps)
+    return measured if measured is not None and task.accepts(measured) else None
 
 
-class _ParallelMap(Protocol):
-    """Calls a function for every item in other processes; yields (index, result) as they are
-    done."""
-
-    def __call__(
-        self,
-        function: Callable[[Point], SeedFigures | PointFailed],
-        items: Sequence[Point],
-        check: Callable[[], None],
-        processes: int | None,
-        /,
-    ) -> Generator[tuple[int, SeedFigures | PointFailed], None, None]: ...
+def _waits(task: Task[F], left: dict[str, Task[F]]) -> bool:
+    """Whether the task that this one begins with has still to run."""
+    before = task.before()
+    return before is not None and before.key() in left
 
 
-@contextlib.contextmanager
-def _parallel_map(address: str | None) -> Iterator[_ParallelMap]:
-    """Where points run. Ray is imported only if it is used."""
-    if address is None and not _on_ray():
-        yield local_map
-        return
-    from parsync.runtime.live.parallel_map import attached, ray_map
-
-    with attached(address, figures_of.__module__):
-        yield ray_map
-
-
-def _on_ray() -> bool:
-    """Whether this process is connected to a Ray: not unless it has imported it."""
-    cluster = sys.modules.get("parsync.runtime.live.cluster")
-    return cluster is not None and bool(cluster.connected())
+def _before(
+    task: Task[F], known: dict[str, Measured[F]], store: Store[F] | None
+) -> Measured[F] | None:
+    """The result that a task begins with; None if it begins with nothing."""
+    before = task.before()
+    if before is None:
+        return None
+    key = before.key()
+    if key not in known:
+        assert store is not None, "it is kept, or was among the tasks"
+        known[key] = store.result(key, before.keeps)
+    return known[key]

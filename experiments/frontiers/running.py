@@ -6,8 +6,10 @@ import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from experiments.campaign.loop import run_points
+from experiments.campaign.loop import run_tasks
 from experiments.campaign.points import Point
+from experiments.campaign.pool import pool_at
+from experiments.campaign.store import Store
 from experiments.config import RunConfig
 from experiments.frontiers.build import build_frontier
 from experiments.frontiers.files import FRONTIER, POINTS_OF_RUN, write_frontier, write_points
@@ -27,7 +29,7 @@ def run_grid(
     on_done: Callable[[int], None],
     *,
     known: Mapping[str, SeedFigures] | None = None,
-    keep: Path | None = None,
+    store: Store[SeedFigures] | None = None,
     address: str | None = None,
 ) -> tuple[Results, str]:
     """Run every point of a grid.
@@ -37,7 +39,7 @@ def run_grid(
         interruption: Of the command.
         on_done: Called with the number of runs that are done, whenever there is one more.
         known: Figures of points that have run already, by key.
-        keep: Where the figures of each run are kept, and taken from the next time.
+        store: Where the figures of each run are kept, and taken from the next time.
         address: Of a Ray cluster; None: this machine.
 
     Returns:
@@ -47,20 +49,18 @@ def run_grid(
         AgoraError: A point does not get to its end.
     """
     results: Results = {}
-    left: dict[int, tuple[int, Point]] = {}  # points may be equal, so each is known by its object
+    left: list[tuple[int, Point]] = []
     for place, point in grid.points():
-        figures = None if known is None else known.get(point.key())
-        if figures is None:
-            left[id(point)] = (place, point)
-        else:
+        if known is not None and (figures := known.get(point.key())) is not None:
             results[place, point.seed] = figures
-    points = [point for _, point in left.values()]
+        else:
+            left.append((place, point))
+    runs = run_tasks([point for _, point in left], interruption, store=store, pool=pool_at(address))
     try:
-        with contextlib.closing(
-            run_points(points, interruption, keep=keep, address=address)
-        ) as runs:
-            for point, figures in runs:
-                results[left[id(point)][0], point.seed] = figures
+        with contextlib.closing(runs):
+            for index, measured in runs:
+                place, point = left[index]
+                results[place, point.seed] = measured.figures
                 on_done(len(results))
     except KeyboardInterrupt:
         return results, f"interrupted after {len(results)} of {grid.runs} runs"

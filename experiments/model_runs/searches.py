@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.model_runs.run import FIRST_SEED, Arrays, ModelRun, number
+from experiments.campaign.task import Arrays
+from experiments.model_runs.run import FIRST_SEED, ModelRun, number
 from experiments.model_runs.settings_text import expected_decisions, plain_settings
 from experiments.model_runs.whole_run import whole_run
 from experiments.statistics import Interval, median_interval

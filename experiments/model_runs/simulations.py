@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.model_runs.run import FIRST_SEED, Arrays, ModelRun
+from experiments.campaign.task import Arrays
+from experiments.model_runs.run import FIRST_SEED, ModelRun
 from experiments.model_runs.settings_text import expected_decisions, plain_settings
 from experiments.model_runs.whole_run import whole_run
 from parsync.model.slot_results import SlotResults

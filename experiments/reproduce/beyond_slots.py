@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.model_runs.run import Arrays, number
+from experiments.campaign.task import Arrays
+from experiments.model_runs.run import number
 from experiments.model_runs.searches import SearchRun
 from experiments.model_runs.simulations import SimulationRun
 from experiments.reproduce.figure import ModelResults, Table

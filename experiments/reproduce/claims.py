@@ -13,7 +13,7 @@ from typing import Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from experiments.model_runs.run import Arrays
+from experiments.campaign.task import Arrays
 from experiments.reproduce.claim_bounds import value_range
 from experiments.statistics import Interval, fewest_seeds, median_interval
 from experiments.summary_model import SeedFigures

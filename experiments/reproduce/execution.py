@@ -12,13 +12,12 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from experiments.announcement import ACTORS_S
+from experiments.campaign.directories import run_continued
 from experiments.campaign.expected_time import check_length, expected_run_s, on_this_machine_s
 from experiments.campaign.progress import Progress, ProgressReport, time_text
 from experiments.consoles import error_console, output_console
-from experiments.continued import run_continued
 from experiments.interruption import Interruption
-from experiments.model_runs.engine import ModelRuns
-from experiments.model_runs.run import ModelRun, numbered_seeds
+from experiments.model_runs.run import ModelRun, ModelRuns, numbered_seeds
 from experiments.preconditions import check_memory
 from experiments.reproduce.beyond_slots import beyond_slots
 from experiments.reproduce.beyond_the_paper import beyond_the_paper
@@ -112,7 +111,7 @@ class _Runs:
         self.model_work = self._models.missing(
             [run for run in runs if isinstance(run, ModelRun)], self._seeds
         )
-        for config in {id(one.point.config): one.point.config for one in self.work}.values():
+        for config in {id(point.config): point.config for point in self.work}.values():
             check_memory(config, None)
 
     def run(
@@ -226,11 +225,11 @@ def _announcement(
         return f"{what}: all runs are done already.", 0.0
     expected_s = sum(task.run.expected_s for task in model_work)
     workloads = {}
-    for one in work:
-        key = one.point.config.workload.model_dump_json()
+    for point in work:
+        key = point.config.workload.model_dump_json()
         if key not in workloads:
-            workloads[key] = one.point.config.workload.make(one.point.seed)
-        expected_s += expected_run_s(one.point.arm, workloads[key], None)
+            workloads[key] = point.config.workload.make(point.seed)
+        expected_s += expected_run_s(point.arm, workloads[key], None)
     all_s = on_this_machine_s(expected_s, len(work) + len(model_work)) if work or model_work else 0
     for point in live_work:
         workload = make_workload(point.config, point.seed)

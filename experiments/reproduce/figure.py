@@ -17,8 +17,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from experiments.arm_config import ArmConfig
+from experiments.campaign.task import Arrays
 from experiments.config import RunConfig
-from experiments.model_runs.run import Arrays, ModelRun
+from experiments.model_runs.run import ModelRun
 from experiments.reproduce.claims import ClaimOf
 from experiments.summary_model import SeedFigures
 from shared_state.errors import AgoraError

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
+from experiments.campaign.task import Arrays
 from experiments.figures import style
-from experiments.model_runs.run import Arrays
 from experiments.model_runs.workload_counts import WorkloadRun
 from experiments.reproduce.claims import Limits, ModelClaim, ModelsOfSeed
 from experiments.reproduce.figure import ModelFigure, ModelResults, ReproduceScale

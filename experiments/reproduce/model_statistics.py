@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from experiments.model_runs.run import Arrays, number
+from experiments.campaign.task import Arrays
+from experiments.model_runs.run import number
 from experiments.model_runs.searches import extra_slots
 from experiments.reproduce.claims import ModelsOfSeed
 from experiments.reproduce.model_settings import (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.model_runs.run import Arrays
+from experiments.campaign.task import Arrays
 from experiments.reproduce.arithmetic import over, quotient
 from experiments.reproduce.claims import ModelsOfSeed
 from experiments.reproduce.mapreduce_arrays import RUN_US, USED_AT_US, USED_PERMILLE

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from experiments.model_runs.run import Arrays
+from experiments.campaign.task import Arrays
 from experiments.model_runs.simulations import SimulationRun
 from experiments.reproduce.claims import Limits, ModelClaim, ModelsOfSeed
 from experiments.reproduce.figure import ModelFigure, ModelResults, ReproduceScale, Table

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.campaign.expected_time import expected_run_s
+from experiments.campaign.points import WorkloadCache
 from experiments.decision_basis import DecisionBasis, decision_basis
 from experiments.preconditions import check_arms, check_memory
 from experiments.running import make_metrics
 from experiments.summary import distinct
 from experiments.sweeps.labels import assignments, parameter_labels, plain_value
 from experiments.sweeps.sweep_file import Combination, Sweep
-from experiments.sweeps.workload_cache import WorkloadCache
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.summary import quantities
 from shared_state.errors import AgoraError

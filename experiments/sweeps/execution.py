@@ -1,10 +1,20 @@
-"""The execution of `agora sweep`: checks, then the runs, then table, plots and page."""
+"""The execution of `agora sweep`: checks, then the runs, then table, plots and page.
+
+Its directory can be gone on with after any end:
+
+sweep.toml      the sweep as resolved, the configuration in it
+points/         the figures of each run (campaign/store.py)
+points.parquet  a row for each run (points_table.py)
+sweep.json      the model SweepSummary (result.py)
+figures/        one PNG and one SVG for each plot
+sweep.html      the page, self-contained
+"""
 
 from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -13,11 +23,13 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from experiments.campaign.directories import directory_of, holds
 from experiments.campaign.expected_time import check_length, on_this_machine_s
-from experiments.campaign.loop import check_address, run_points
-from experiments.campaign.points import Point
+from experiments.campaign.loop import missing, run_tasks
+from experiments.campaign.points import KEPT, Point
+from experiments.campaign.pool import check_address, pool_at
 from experiments.campaign.progress import Progress, ProgressReport, time_text
-from experiments.campaign.store import KeptPoints
+from experiments.campaign.store import Store
 from experiments.command_line import BAD_INPUT
 from experiments.consoles import error_console, output_console
 from experiments.interruption import Interruption, stop_signals_noted
@@ -36,20 +48,18 @@ from experiments.sweeps.result import (
     summarise_sweep,
     swept_parameters,
 )
-from experiments.sweeps.sweep_directory import (
-    KEPT,
-    SWEEP_FILE,
-    check_directory,
-    sweep_directory,
-)
-from experiments.sweeps.sweep_file import Combination, Sweep, read_sweep
+from experiments.sweeps.sweep_file import SWEEP_FILE, Combination, Sweep, read_sweep
 from experiments.sweeps.terminal import metric_tables
+from experiments.toml_text import toml_text
 from experiments.version import version_text
 from parsync.metrics.preference_sets import PreferenceSetMetric
 from parsync.metrics.preferences import PreferenceMetric
 from parsync.metrics.quantity import counted
 from parsync.metrics.summary import ScopeFigures
 from shared_state.errors import AgoraError
+
+# What of [sweep] may change when a sweep goes on: its runs stay what they are.
+_MAY_CHANGE = {f"sweep.{name}" for name in ("name", "seeds", "metric", "baseline", "until")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +104,19 @@ def _start(options: SweepOptions, report: ProgressReport) -> int:
     """As start. report: receives the progress."""
     file, out = _places(options)
     sweep = read_sweep(file, options.changes)
-    goes_on = check_directory(out, sweep)
+    text = toml_text(sweep.tree())
+    goes_on = holds(out, SWEEP_FILE, text, "sweep", _MAY_CHANGE)
     with naming_file(file), report.stage("making the workloads"):
         facts = check_sweep(sweep)
         _check_metric(sweep, facts)
     check_address(options.address)
     if options.address is None:
-        begun = goes_on and out is not None and (out / KEPT).is_dir()
-        left = _left(sweep, KeptPoints(out / KEPT) if begun and out is not None else None)
+        left = _left(sweep, _store(out) if goes_on and out is not None else None)
         check_length(_expected_s(left, facts), options.long)
     with stop_signals_noted() as interruption:
         try:
             interruption.check()
-            with sweep_directory(out, sweep, goes_on) as directory:
+            with directory_of(out, goes_on, SWEEP_FILE, text, "sweep") as directory:
                 return _run(sweep, facts, directory, options.address, report, interruption)
         except KeyboardInterrupt:
             return interruption.exit_status
@@ -275,28 +285,22 @@ def _run_stage(
     interruption: Interruption,
 ) -> None:
     """Run the points of a stage, as far as they are not kept."""
-    of_point = {id(point): combination for combination, point in stage}
-    kept = KeptPoints(directory / KEPT)
-    keys = {point.key() for _, point in stage}  # points that are alike are one run
-    progress = Progress(len(keys), sum(map(kept.has, keys)))
-    with (
-        report.stage("sweep") as show,
-        contextlib.closing(
-            run_points(
-                [point for _, point in stage],
-                interruption,
-                keep=directory / KEPT,
-                address=address,
-            )
-        ) as runs,
-    ):
+    points, store = [point for _, point in stage], _store(directory)
+    runs = len({point.key() for point in points})  # points that are alike are one run
+    progress = Progress(runs, runs - len(missing(points, store)))
+    results = run_tasks(points, interruption, store=store, pool=pool_at(address))
+    with report.stage("sweep") as show, contextlib.closing(results):
         counted_before = len(done.keys)
         steps = 0
-        for point, figures in runs:
-            done.add(of_point[id(point)], point, figures)
+        for index, measured in results:
+            done.add(*stage[index], measured.figures)
             if len(done.keys) - counted_before > steps:  # else it shares the run of another
                 steps += 1
                 show(progress.step())
+
+
+def _store(directory: Path) -> Store[SeedFigures]:
+    return Store(directory / KEPT, SeedFigures)
 
 
 def _most_seeds(sweep: Sweep) -> int:
@@ -304,42 +308,42 @@ def _most_seeds(sweep: Sweep) -> int:
     return LOOKS[-1] if sweep.target is not None else sweep.section.seeds
 
 
-def _left(sweep: Sweep, kept: KeptPoints | None) -> dict[str, tuple[int, str]]:
-    """The runs that are not kept, by their keys: combination and arm."""
-    points = _points(sweep.combinations, 0, _most_seeds(sweep))
-    by_key = {point.key(): (one.number, point.arm.name) for one, point in points}
-    return {key: place for key, place in by_key.items() if kept is None or not kept.has(key)}
+def _left(sweep: Sweep, store: Store[SeedFigures] | None) -> list[tuple[int, str]]:
+    """The combination and the arm of each run that is not kept."""
+    plan = _points(sweep.combinations, 0, _most_seeds(sweep))
+    places = {point.key(): (one.number, point.arm.name) for one, point in plan}
+    return [places[point.key()] for point in missing([point for _, point in plan], store)]
 
 
-def _expected_s(left: Mapping[str, tuple[int, str]], facts: SweepFacts) -> float:
+def _expected_s(left: Sequence[tuple[int, str]], facts: SweepFacts) -> float:
     """About how many seconds runs take on this machine."""
-    return on_this_machine_s(sum(facts.expected_s[place] for place in left.values()), len(left))
+    return on_this_machine_s(sum(facts.expected_s[place] for place in left), len(left))
 
 
 def _announce(
     sweep: Sweep, facts: SweepFacts, directory: Path, address: str | None, console: Console
 ) -> None:
     """Say how many runs there are, how many are left, and about how long they will take."""
-    seeds, kept = _most_seeds(sweep), KeptPoints(directory / KEPT)
-    by_key, left = _left(sweep, None), _left(sweep, kept)
+    seeds, store = _most_seeds(sweep), _store(directory)
+    all_runs, left = len(_left(sweep, None)), _left(sweep, store)
     arms = len(sweep.combinations[0].config.arms)
     up_to = "up to " if sweep.target is not None else ""
     text = (
         f"{counted(len(sweep.combinations), 'combination')}, {counted(arms, 'arm')}, "
-        f"{up_to}{counted(seeds, 'seed')}: {up_to}{counted(len(by_key), 'run')}"
+        f"{up_to}{counted(seeds, 'seed')}: {up_to}{counted(all_runs, 'run')}"
     )
-    if len(left) < len(by_key):
-        text += f"; {len(by_key) - len(left):,} are done, {len(left):,} are left"
+    if len(left) < all_runs:
+        text += f"; {all_runs - len(left):,} are done, {len(left):,} are left"
     if left:
         where = (
-            f"{time_text(sum(facts.expected_s[place] for place in left.values()))} of processor "
-            "time"
+            f"{time_text(sum(facts.expected_s[place] for place in left))} of processor time"
             if address is not None
             else f"{time_text(_expected_s(left, facts))} on this machine"
         )
         text += f", which may take {up_to}about {where}"
     console.print(Text(f"{text}."), soft_wrap=True)
-    if unusable := kept.unusable(by_key):
+    plan = _points(sweep.combinations, 0, seeds)
+    if unusable := store.unusable({point.key() for _, point in plan}):
         console.print(Text(unusable), soft_wrap=True)
 
 

@@ -18,7 +18,7 @@ from experiments.sweeps.labels import value_text
 from experiments.sweeps.plots import MOST_PANELS, draw, panels, x_axis
 from experiments.sweeps.points_table import Column, columns
 from experiments.sweeps.result import SWEEP, ArmResult, SweepSummary
-from experiments.sweeps.sweep_directory import SWEEP_FILE
+from experiments.sweeps.sweep_file import SWEEP_FILE
 from experiments.sweeps.wording import (
     basis_sentence,
     difference_texts,

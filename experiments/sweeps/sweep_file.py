@@ -45,6 +45,7 @@ from schedulers.prices import registry as prices
 from schedulers.prices.options import PriceOptions
 from shared_state.errors import AgoraError
 
+SWEEP_FILE = "sweep.toml"  # in the directory of a sweep
 MOST_COMBINATIONS = 10_000
 METRIC = "delay_mean_us"
 

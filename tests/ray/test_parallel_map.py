@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.campaign import loop as engine
-from experiments.campaign.loop import run_points
-from experiments.campaign.points import paired_points
+from experiments.campaign import pool as engine
+from experiments.campaign.points import paired_points, run_points
 from experiments.config import validated
 from experiments.interruption import Interruption
 from experiments.running import seed_figures

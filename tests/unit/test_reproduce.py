@@ -424,7 +424,7 @@ def test_a_series_that_is_missing_or_torn_is_made_again(
 def test_arms_that_two_figures_share_run_once(tmp_path: Path) -> None:
     runs = [run for figure in EVERY for run in figure.runs(ReproduceScale.SMOKE)]
     work = PlatformRuns(tmp_path).missing(runs, (1,))
-    keys = [one.point.key() for one in work]
+    keys = [one.key() for one in work]
     assert len(set(keys)) == len(keys) < len(runs)
 
 

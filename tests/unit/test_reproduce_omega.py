@@ -31,7 +31,7 @@ from experiments.reproduce.omega_runs import (
     scaling_cell,
 )
 from experiments.reproduce.page import Reproduction, show, write_page
-from experiments.reproduce.platform_runs import PlatformRuns, Work, run_one
+from experiments.reproduce.platform_runs import PlatformRuns
 from experiments.reproduce.registry import OMEGA, paper_of
 from experiments.summary_model import SeedFigures
 from experiments.workload_config import WorkloadConfig
@@ -57,9 +57,7 @@ def arms() -> dict[str, SeedFigures]:
     found = {}
     for name, run in {ALL: of.single_path(0.1), BATCH: of.shared(0.1)}.items():
         small = shrunk(run)
-        measured = run_one(Work(Point(small.config, small.arm, 1), None))
-        assert isinstance(measured, SeedFigures)
-        found[name] = measured
+        found[name] = Point(small.config, small.arm, 1).measure(None).figures
     return found
 
 
@@ -106,7 +104,7 @@ def test_the_runs_of_a_figure_differ_and_keep_no_series(
     assert len({run.label for run in runs}) == len(runs)
     work = PlatformRuns(tmp_path).missing(runs, (1,))
     assert len(work) == len(runs), "each run is another one"
-    assert all(one.series is None for one in work)
+    assert not any(one.keeps for one in work)
 
 
 def test_the_cell_is_the_simulators_example_with_60_percent_taken() -> None:

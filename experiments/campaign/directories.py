@@ -140,28 +140,38 @@ def _shown(value: Any) -> str:
 
 
 @contextlib.contextmanager
-def locked(directory: Path, what: str) -> Iterator[None]:
+def locked(path: Path, what: str) -> Iterator[None]:
     """Keep other commands out of a directory inside the block. The lock ends with the process,
     however that ends. A file system without locks is accepted, unlocked.
 
     Args:
-        directory: Exists.
+        path: Of the directory, or of the file in it that says what its work is.
         what: Runs there, for the error: "sweep".
 
     Raises:
         AgoraError: Another process is at work there.
     """
-    descriptor = os.open(directory, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(descriptor)
-        raise AgoraError(
-            f"{directory}: its {what} is still in progress; wait for its end"
-        ) from error
+        raise AgoraError(f"{path}: its {what} is still in progress; wait for its end") from error
     except OSError:
         pass
     try:
         yield
     finally:
         os.close(descriptor)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process is inside locked() with this path."""
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+    return False

@@ -8,19 +8,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from experiments.arm_runners import Job, arm_runner, live_validity, run_and_show
 from experiments.campaign.loop import run_tasks
 from experiments.campaign.points import Point
 from experiments.campaign.pool import this_process
 from experiments.campaign.progress import ProgressReport
 from experiments.campaign.store import ARRAYS, Store
 from experiments.campaign.task import Measured, Task
-from experiments.execution import arm_runner
 from experiments.interruption import Interruption
-from experiments.live_validity import live_validity
 from experiments.preconditions import check_memory
 from experiments.reproduce.figure import FigureRun, Results
 from experiments.running import ArmRunner, figures_of_run, make_workload
-from experiments.stages import Job, run_and_show
 from experiments.summary_model import SeedFigures
 from parsync.metrics.figures import Count, Figures
 from parsync.metrics.quantity import counted

@@ -10,8 +10,8 @@ from experiments.campaign.expected_time import BUSY, START_S, ExpectedTimes
 from experiments.campaign.points import Point, paired_points
 from experiments.campaign.progress import time_text
 from experiments.config import RunConfig
+from experiments.frontiers.execution import as_it_is
 from experiments.frontiers.grid import make_grid
-from experiments.frontiers.running import as_it_is
 from experiments.processors import processors
 from experiments.sensitivity import changed_points
 from parsync.metrics.quantity import counted

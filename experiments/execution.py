@@ -18,9 +18,8 @@ from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
 from experiments.consoles import error_console
 from experiments.fluid_bound import expected_rates
-from experiments.frontiers.checks import check_grid
+from experiments.frontiers.execution import as_it_is, check_grid
 from experiments.frontiers.grid import make_grid
-from experiments.frontiers.running import as_it_is
 from experiments.gangs import gangs_announced
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.killed_runs import run_in_progress

@@ -26,11 +26,10 @@ from experiments.cell_watch import Watched, settle_us
 from experiments.config import RunConfig, load_config
 from experiments.finishing import arm_result, slugs_of_arms
 from experiments.fluid_bound import phase_bounds
-from experiments.kept_arms import kept_arm
 from experiments.model_files import read_model, write_model
 from experiments.preconditions import CONFIG_FILE
 from experiments.restarts import Restart
-from experiments.run_directory import SUMMARY, write_series
+from experiments.run_directory import SUMMARY, kept_arm, write_series
 from experiments.running import ArmRun, make_metrics
 from experiments.summary import RunFacts, describe, distinct, summary_of, workload_facts
 from experiments.summary_model import (

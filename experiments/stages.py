@@ -25,13 +25,12 @@ from experiments.finishing import (
     slugs_of_arms,
 )
 from experiments.fluid_bound import phase_bounds
-from experiments.frontiers.files import FRONTIER
-from experiments.frontiers.running import frontier_of_run
+from experiments.frontiers.execution import frontier_of_run
+from experiments.frontiers.model import FRONTIER
 from experiments.interruption import Interruption
-from experiments.kept_arms import keep_arm
 from experiments.preconditions import runs_at_a_time
 from experiments.predictions import prediction_points, predictions_of
-from experiments.run_directory import write_seed
+from experiments.run_directory import keep_arm, write_seed
 from experiments.running import ArmRun, ArmRunner, figures_of_run, make_workload
 from experiments.sensitivity import Choice, changed_points, sensitivity
 from experiments.summary import workload_facts

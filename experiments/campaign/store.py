@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
+from types import NoneType
 from typing import Any, Generic, cast
 
 import numpy as np
@@ -54,7 +55,8 @@ class Store(Generic[F]):
 
     def __init__(self, folder: Path, figures: type[F]) -> None:
         self._folder = folder
-        self._model: Any = None if figures is type(None) else Kept[figures]  # type: ignore[valid-type]
+        has_figures = figures is not NoneType
+        self._model: Any = Kept.__class_getitem__(figures) if has_figures else None
         self._version = version_text()
 
     def make(self) -> None:

@@ -24,20 +24,21 @@ from rich.console import Console
 from rich.text import Text
 
 from experiments.campaign.directories import directory_of, holds
-from experiments.campaign.expected_time import check_length, on_this_machine_s
+from experiments.campaign.expected_time import check_length, expected_run_s, on_this_machine_s
 from experiments.campaign.loop import missing, run_tasks
-from experiments.campaign.points import KEPT, Point
+from experiments.campaign.points import KEPT, Point, WorkloadCache
 from experiments.campaign.pool import check_address, pool_at
 from experiments.campaign.progress import Progress, ProgressReport, time_text
 from experiments.campaign.store import Store
 from experiments.command_line import BAD_INPUT
 from experiments.consoles import error_console, output_console
+from experiments.decision_basis import DecisionBasis, decision_basis
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.model_files import write_model
-from experiments.preconditions import naming_file
+from experiments.preconditions import check_arms, check_memory, naming_file
+from experiments.running import make_metrics
+from experiments.summary import distinct
 from experiments.summary_model import SeedFigures
-from experiments.sweeps.checks import SweepFacts, check_sweep
-from experiments.sweeps.labels import plain_value
 from experiments.sweeps.looks import LOOKS
 from experiments.sweeps.page import write_page
 from experiments.sweeps.points_table import POINTS, Row, write_points
@@ -48,15 +49,24 @@ from experiments.sweeps.result import (
     summarise_sweep,
     swept_parameters,
 )
-from experiments.sweeps.sweep_file import SWEEP_FILE, Combination, Sweep, read_sweep
+from experiments.sweeps.sweep_file import (
+    SWEEP_FILE,
+    Combination,
+    Sweep,
+    assignments,
+    parameter_labels,
+    plain_value,
+    read_sweep,
+)
 from experiments.sweeps.terminal import metric_tables
 from experiments.toml_text import toml_text
 from experiments.version import version_text
 from parsync.metrics.preference_sets import PreferenceSetMetric
 from parsync.metrics.preferences import PreferenceMetric
-from parsync.metrics.quantity import counted
-from parsync.metrics.summary import ScopeFigures
+from parsync.metrics.quantity import Quantity, counted
+from parsync.metrics.summary import ScopeFigures, quantities
 from shared_state.errors import AgoraError
+from shared_state.tasks import NO_PREFERENCE
 
 # What of [sweep] may change when a sweep goes on: its runs stay what they are.
 _MAY_CHANGE = {f"sweep.{name}" for name in ("name", "seeds", "metric", "baseline", "until")}
@@ -133,6 +143,76 @@ def _places(options: SweepOptions) -> tuple[Path, Path | None]:
     if not (options.resume / SWEEP_FILE).is_file():
         raise AgoraError(f"--resume {options.resume}: not a sweep: it has no {SWEEP_FILE}")
     return options.file or options.resume / SWEEP_FILE, options.resume
+
+
+@dataclass(frozen=True, slots=True)
+class SweepFacts:
+    """What is known of a sweep before it runs.
+
+    Attributes:
+        bases: What the delays of each arm rest on, by combination and arm.
+        quantities: That any arm has.
+        prefers: Whether any task prefers a machine, by the combination that made a workload.
+        expected_s: Processor time of a run, by combination and arm.
+    """
+
+    bases: dict[tuple[int, str], DecisionBasis]
+    quantities: Sequence[Quantity]
+    expected_s: dict[tuple[int, str], float]
+    prefers: dict[int, bool]
+
+
+def check_sweep(sweep: Sweep) -> SweepFacts:
+    """Try everything that can be refused: every workload is made once, every scheduler, too.
+
+    Raises:
+        AgoraError: Names the combination and what is wrong with it.
+    """
+    labels = parameter_labels([one.path for one in sweep.parameters])
+    workloads = WorkloadCache()
+    checked: dict[str, float] = {}  # expected times by workload and arm
+    facts = SweepFacts({}, [], {}, {})
+    found: list[Quantity] = []
+    for one in sweep.combinations:
+        try:
+            found += _check(one, workloads, checked, facts)
+        except AgoraError as error:
+            values = [plain_value(value) for value in one.values]
+            raise AgoraError(f"with {assignments(labels, values)}: {error}") from error
+    return SweepFacts(facts.bases, distinct(found), facts.expected_s, facts.prefers)
+
+
+def _check(
+    combination: Combination,
+    workloads: WorkloadCache,
+    checked: dict[str, float],
+    facts: SweepFacts,
+) -> list[Quantity]:
+    """Check one combination, and add to the facts. Returns quantities of arms that are new."""
+    config = combination.config
+    options = f"{config.workload.model_dump_json()} {config.settle_s}"
+    keys = {arm.name: f"{options} {arm.model_dump_json()}" for arm in config.arms}
+    new = [arm for arm in config.arms if keys[arm.name] not in checked]
+    found: list[Quantity] = []
+    if new:
+        check_memory(config, None)
+        workload = workloads.make(config, config.seed)
+        check_memory(config, workload)
+        check_arms(config.model_copy(update={"arms": tuple(new)}), workload)
+        arriving = workload.tasks.preference[workload.arrival_rows]
+        facts.prefers[combination.number] = bool((arriving != NO_PREFERENCE).any())
+        warm_up = config.workload.make_warm_up(config.seed)
+        for arm in new:
+            checked[keys[arm.name]] = expected_run_s(arm, workload, warm_up)
+            found += quantities(make_metrics(config, arm, workload))
+    outline = config.workload.outline()
+    for arm in config.arms:
+        place = combination.number, arm.name
+        facts.bases[place] = decision_basis(
+            arm, outline, config.virtual.message_us, config.virtual.measured_times
+        )
+        facts.expected_s[place] = checked[keys[arm.name]]
+    return found
 
 
 def _check_metric(sweep: Sweep, facts: SweepFacts) -> None:

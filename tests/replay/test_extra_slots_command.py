@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments import extra_slots_points
+from experiments import extra_slots as extra_slots_points
 from experiments.campaign.store import Store
 from experiments.commands.extra_slots import app
-from experiments.extra_slots_points import AXES, FACTOR, points_of
+from experiments.extra_slots import AXES, FACTOR, points_of
 from experiments.figures import extra_slots as figure_of
 from experiments.reproduce.figure import ReproduceScale
 from experiments.statistics import Interval

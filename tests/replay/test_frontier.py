@@ -21,16 +21,9 @@ from experiments.commands.frontier import app
 from experiments.config import load_config, validated
 from experiments.frontiers.build import best_of, build_frontier, elsewhere_cost
 from experiments.frontiers.dominance import Box, dominated_area
-from experiments.frontiers.files import (
-    FRONTIER,
-    POINTS,
-    read_frontier,
-    write_frontier,
-    write_points,
-)
+from experiments.frontiers.execution import POINTS, frontier_of_run, run_grid, write_points
 from experiments.frontiers.grid import Grid, make_grid
-from experiments.frontiers.model import FrontierSummary
-from experiments.frontiers.running import frontier_of_run, run_grid
+from experiments.frontiers.model import FRONTIER, FrontierSummary, read_frontier, write_frontier
 from experiments.frontiers.wording import (
     answers,
     condition_text,
@@ -264,7 +257,7 @@ def test_a_run_s_frontier_takes_what_its_arms_have_run(
         asked.append(len(points))
         return run_tasks(points, *arguments, **options)
 
-    monkeypatch.setattr("experiments.frontiers.running.run_tasks", counted)
+    monkeypatch.setattr("experiments.frontiers.execution.run_tasks", counted)
     workload = make_workload(config, 1)
     summary = frontier_of_run(
         config, workload, tmp_path, known, Interruption(), lambda done, total: None

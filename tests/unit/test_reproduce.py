@@ -17,8 +17,7 @@ from experiments.model_files import read_model
 from experiments.model_runs.rounds import RoundsRun
 from experiments.model_runs.run import ModelRun
 from experiments.model_runs.searches import SearchRun
-from experiments.model_runs.simulations import SimulationRun
-from experiments.model_runs.whole_run import whole_run
+from experiments.model_runs.simulations import SimulationRun, whole_run
 from experiments.model_runs.workload_counts import WorkloadRun
 from experiments.reproduce import controls, execution
 from experiments.reproduce.beyond_slots import beyond_slots

@@ -4,8 +4,8 @@ where it was stopped."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Generator, Sequence
+from typing import Any, Generic, TypeVar
 
 from experiments.campaign.pool import Pool, Processes
 from experiments.campaign.store import Store
@@ -46,8 +46,9 @@ def run_tasks(
 ) -> Generator[tuple[int, Measured[F]], None, None]:
     """Run tasks, and yield (index, result) as they are done: first those that are kept.
 
-    Tasks are begun in their order, but none before the one that it begins with, which is kept or
-    among them. Tasks with equal keys are run once.
+    Tasks are begun in their order, those that take longest first where they say how long, but none
+    before the one that it begins with, which is kept or among them. Tasks with equal keys are run
+    once.
 
     Args:
         tasks: What to run.
@@ -79,8 +80,8 @@ def run_tasks(
         ready = {key: task for key, task in left.items() if not _waits(task, left)}
         left = {key: task for key, task in left.items() if key not in ready}
         wanted = {before.key() for task in left.values() if (before := task.before()) is not None}
-        jobs = [Job(task, _before(task, begun_with, store)) for task in ready.values()]
-        keys = list(ready)
+        keys = sorted(ready, key=lambda key: -ready[key].expected_s)
+        jobs = [Job(ready[key], _before(ready[key], begun_with, store)) for key in keys]
         with contextlib.closing(pool(jobs, interruption.check)) as outcomes:
             for place, result in outcomes:
                 if isinstance(result, Failed):
@@ -118,3 +119,39 @@ def _before(
         assert store is not None, "it is kept, or was among the tasks"
         known[key] = store.result(key, before.keeps)
     return known[key]
+
+
+class KeptRuns(Generic[F]):
+    """Runs of a command that is continued until all are done, and then reads their results.
+
+    Args:
+        store: Where the results are kept.
+        pool: Where the runs are done.
+    """
+
+    def __init__(self, store: Store[F], pool: Pool = _PROCESSES) -> None:
+        self._store = store
+        self._pool = pool
+        self._read: dict[tuple[str, frozenset[str]], Measured[F]] = {}
+
+    def run(
+        self, work: Sequence[Task[F]], interruption: Interruption, on_done: Callable[[], None]
+    ) -> None:
+        """Run what is missing. Raises as run_tasks.
+
+        Args:
+            work: What is missing.
+            interruption: Looked at several times a second.
+            on_done: Called after each run.
+        """
+        results = run_tasks(work, interruption, store=self._store, pool=self._pool)
+        with contextlib.closing(results):
+            for _ in results:
+                on_done()
+
+    def result(self, key: str, keeps: Collection[str] = ()) -> Measured[F]:
+        """The result of a run, which is done. Raises AgoraError if it cannot be read."""
+        place = key, frozenset(keeps)
+        if place not in self._read:
+            self._read[place] = self._store.result(key, keeps)
+        return self._read[place]

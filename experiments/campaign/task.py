@@ -52,6 +52,12 @@ class Task(ABC, Generic[F]):
         once."""
 
     @property
+    def expected_s(self) -> float:
+        """About how many seconds of a processor it takes; 0 where only its planner can tell.
+        The longest are begun first, so that no processor waits long for the last one."""
+        return 0.0
+
+    @property
     def keeps(self) -> Collection[str]:
         """The names of the arrays that are measured, beside the figures."""
         return ()

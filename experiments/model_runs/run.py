@@ -6,9 +6,8 @@ results of another one, such as the bracket of a search.
 
 from __future__ import annotations
 
-import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
@@ -17,10 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.campaign.loop import missing, run_tasks
+from experiments.campaign.loop import KeptRuns, missing
 from experiments.campaign.store import ARRAYS, Store
 from experiments.campaign.task import Arrays, Measured, Task, content_key
-from experiments.interruption import Interruption
 from shared_state.errors import AgoraError
 
 FIRST_SEED = 1
@@ -97,6 +95,10 @@ class ModelTask(Task[None]):
     def keeps(self) -> Collection[str]:
         return (ARRAYS,)
 
+    @property
+    def expected_s(self) -> float:
+        return self.run.expected_s
+
     def before(self) -> ModelTask | None:
         before = self.run.run_before(self.seed)
         return None if before is None else ModelTask(*before)
@@ -109,47 +111,25 @@ class ModelTask(Task[None]):
         return Measured(None, {ARRAYS: arrays})
 
 
-class ModelRuns:
-    """The results of runs in a folder."""
+class ModelRuns(KeptRuns[None]):
+    """The runs of models that are kept in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._store: Store[None] = Store(folder, NoneType)
-        self._known: dict[str, Arrays] = {}
+        super().__init__(Store(folder, NoneType))
 
     def missing(self, runs: Sequence[ModelRun], seeds: Sequence[int]) -> list[ModelTask]:
         """What has not run yet, each once; nothing before what it begins with."""
         return missing([ModelTask(run, seed) for seed in seeds for run in runs], self._store)
-
-    def run(
-        self, work: Sequence[ModelTask], interruption: Interruption, on_done: Callable[[], None]
-    ) -> None:
-        """Run what is missing, the longest first: no processor waits long for the last one.
-
-        Args:
-            work: What `missing` returned.
-            interruption: Looked at several times a second.
-            on_done: Called after each run.
-
-        Raises:
-            KeyboardInterrupt: A stop signal was received. What is done is kept.
-            AgoraError: A run fails, or cannot be kept.
-        """
-        tasks = sorted(work, key=lambda task: -task.run.expected_s)
-        with contextlib.closing(run_tasks(tasks, interruption, store=self._store)) as results:
-            for _ in results:
-                on_done()
 
     def results(
         self, runs: Sequence[ModelRun], seeds: Sequence[int]
     ) -> tuple[Mapping[str, Arrays], ...]:
         """The results of runs by label, seed by seed; all of them are done. Raises AgoraError if
         one cannot be read."""
-        return tuple({run.label: self._arrays(run.key(seed)) for run in runs} for seed in seeds)
-
-    def _arrays(self, key: str) -> Arrays:
-        if key not in self._known:
-            self._known[key] = self._store.result(key, (ARRAYS,)).arrays[ARRAYS]
-        return self._known[key]
+        return tuple(
+            {run.label: self.result(run.key(seed), (ARRAYS,)).arrays[ARRAYS] for run in runs}
+            for seed in seeds
+        )
 
 
 def number(arrays: Arrays, name: str) -> float | None:

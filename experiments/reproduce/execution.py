@@ -127,7 +127,7 @@ class _Runs:
 
     def run_live(self, report: ProgressReport, interruption: Interruption) -> None:
         """Run what is missing of live runs, one after the other."""
-        self._live.run(self.live_work, report, interruption)
+        self._live.run_live(self.live_work, report, interruption)
 
     def show(self, figure: AnyFigure, folder: Path) -> Shown:
         """Judge the claims of a figure, and draw it."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.arm_runners import Job, arm_runner, live_validity, run_and_show
-from experiments.campaign.loop import run_tasks
+from experiments.campaign.loop import KeptRuns
 from experiments.campaign.points import Point
 from experiments.campaign.pool import this_process
 from experiments.campaign.progress import ProgressReport
@@ -103,15 +102,16 @@ class LiveTask(Task[LiveFigures]):
             raise AgoraError(f"{point}, live: {run.stopped}; its logs: {folder}")
         evidence = LiveEvidence(validity=live_validity(config, run), restarts=len(run.restarts))
         figures = LiveFigures(figures=figures_of_run(run, workload), evidence=evidence)
+        shutil.rmtree(folder, ignore_errors=True)
         return Measured(figures, {ARRAYS: series(run.metrics)})
 
 
-class LiveRuns:
-    """The live runs in a folder, with their series."""
+class LiveRuns(KeptRuns[LiveFigures]):
+    """The live runs that are kept in a folder, with their series."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__(Store(folder, LiveFigures), this_process)
         self._folder = folder
-        self._store = Store(folder, LiveFigures)
 
     def missing(self, runs: Sequence[FigureRun], seeds: Sequence[int]) -> list[Point]:
         """What has not run yet, or not validly: seed by seed, each once."""
@@ -124,7 +124,7 @@ class LiveRuns:
                     found[point.key()] = point
         return list(found.values())
 
-    def run(
+    def run_live(
         self, points: Sequence[Point], report: ProgressReport, interruption: Interruption
     ) -> None:
         """Run what is missing on one Ray, one after the other, and show how far each is.
@@ -149,32 +149,18 @@ class LiveRuns:
                 folder = self._folder / point.key()
                 title = f"{number}/{len(points)} {point}, live"
                 tasks.append(LiveTask(point, folder, title, runner, report, interruption))
-            runs = run_tasks(tasks, interruption, store=self._store, pool=this_process)
-            with contextlib.closing(runs):
-                for index, _ in runs:
-                    shutil.rmtree(tasks[index].folder, ignore_errors=True)
+            self.run(tasks, interruption, lambda: None)
 
     def results(
         self, runs: tuple[FigureRun, ...], seeds: Sequence[int]
     ) -> tuple[Results, tuple[EvidenceOfSeed, ...]]:
         """What the live runs of a figure measured, and whether that can be trusted, seed by seed;
         all of them are done. Raises AgoraError if a kept file cannot be read."""
-        of_seeds = [
-            {run.label: self._store.result(_key(run, seed)).figures for run in runs}
-            for seed in seeds
-        ]
-        figures = tuple(
-            {label: kept.figures for label, kept in of_seed.items()} for of_seed in of_seeds
-        )
-        evidence = tuple(
-            {label: kept.evidence for label, kept in of_seed.items()} for of_seed in of_seeds
-        )
-        drawn = {
-            run.label: self._store.result(_key(run, seeds[0]), (ARRAYS,)).arrays[ARRAYS]
-            for run in runs
-        }
+        kept = [{run.label: self._of(run, seed) for run in runs} for seed in seeds]
+        figures = tuple({label: its.figures.figures for label, its in of.items()} for of in kept)
+        evidence = tuple({label: its.figures.evidence for label, its in of.items()} for of in kept)
+        drawn = {label: its.arrays[ARRAYS] for label, its in kept[0].items()}
         return Results(runs, figures, drawn), evidence
 
-
-def _key(run: FigureRun, seed: int) -> str:
-    return Point(run.config, run.arm, seed).key()
+    def _of(self, run: FigureRun, seed: int) -> Measured[LiveFigures]:
+        return self.result(Point(run.config, run.arm, seed).key(), (ARRAYS,))

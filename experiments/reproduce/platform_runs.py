@@ -7,15 +7,13 @@ jobs, under every seed.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.campaign.loop import missing, run_tasks
+from experiments.campaign.loop import KeptRuns, missing
 from experiments.campaign.points import Point
 from experiments.campaign.store import ARRAYS, Store
 from experiments.campaign.task import Arrays
-from experiments.interruption import Interruption
 from experiments.reproduce.figure import FigureRun, MapReduceResults, Results
 from experiments.reproduce.mapreduce_arrays import mapreduce_arrays
 from experiments.summary_model import SeedFigures
@@ -26,14 +24,12 @@ from parsync.workload.workload import Workload
 MAPREDUCE = "mapreduce"
 
 
-class PlatformRuns:
-    """The runs in a folder, with the arrays ARRAYS of those whose series are drawn, and MAPREDUCE
-    of those that keep their MapReduce jobs."""
+class PlatformRuns(KeptRuns[SeedFigures]):
+    """The runs that are kept in a folder, with the arrays ARRAYS of those whose series are drawn,
+    and MAPREDUCE of those that keep their MapReduce jobs."""
 
     def __init__(self, folder: Path) -> None:
-        self._store = Store(folder, SeedFigures)
-        self._figures: dict[str, SeedFigures] = {}
-        self._mapreduce: dict[str, Arrays] = {}
+        super().__init__(Store(folder, SeedFigures))
 
     def missing(self, runs: Sequence[FigureRun], seeds: Sequence[int]) -> list[Point]:
         """What has not run yet, seed by seed, each once."""
@@ -46,52 +42,29 @@ class PlatformRuns:
                 points.append(Point(run.config, run.arm, seed, arrays))
         return missing(points, self._store)
 
-    def run(
-        self, work: Sequence[Point], interruption: Interruption, on_done: Callable[[], None]
-    ) -> None:
-        """Run what is missing, one run for each processor at a time.
-
-        Args:
-            work: What `missing` returned.
-            interruption: Looked at several times a second.
-            on_done: Called after each run.
-
-        Raises:
-            KeyboardInterrupt: A stop signal was received. What is done is kept.
-            AgoraError: A run does not finish, or cannot be kept.
-        """
-        with contextlib.closing(run_tasks(work, interruption, store=self._store)) as results:
-            for _ in results:
-                on_done()
-
     def results(self, runs: tuple[FigureRun, ...], seeds: Sequence[int]) -> Results:
         """What the runs of a figure measured; all of them are done. Raises AgoraError if a kept
         file cannot be read."""
-        of_seeds = tuple({run.label: self._of(_key(run, seed)) for run in runs} for seed in seeds)
-        drawn = {
-            run.label: self._store.result(_key(run, seeds[0]), (ARRAYS,)).arrays[ARRAYS]
-            for run in runs
-            if run.draws_series
-        }
-        return Results(runs, of_seeds, drawn)
+        return Results(
+            runs,
+            tuple(
+                {run.label: self.result(_key(run, seed)).figures for run in runs} for seed in seeds
+            ),
+            {run.label: self._arrays(run, seeds[0], ARRAYS) for run in runs if run.draws_series},
+        )
 
     def mapreduce_results(
         self, runs: tuple[FigureRun, ...], seeds: Sequence[int]
     ) -> MapReduceResults:
         """The arrays of mapreduce_arrays.py of the runs of a figure; all of them are done. Raises
         AgoraError if a kept file cannot be read."""
-        of_seeds = tuple({run.label: self._jobs(_key(run, seed)) for run in runs} for seed in seeds)
-        return MapReduceResults(runs, of_seeds, {})
+        of_seeds = (
+            {run.label: self._arrays(run, seed, MAPREDUCE) for run in runs} for seed in seeds
+        )
+        return MapReduceResults(runs, tuple(of_seeds), {})
 
-    def _of(self, key: str) -> SeedFigures:
-        if key not in self._figures:
-            self._figures[key] = self._store.result(key).figures
-        return self._figures[key]
-
-    def _jobs(self, key: str) -> Arrays:
-        if key not in self._mapreduce:
-            self._mapreduce[key] = self._store.result(key, (MAPREDUCE,)).arrays[MAPREDUCE]
-        return self._mapreduce[key]
+    def _arrays(self, run: FigureRun, seed: int, name: str) -> Arrays:
+        return self.result(_key(run, seed), (name,)).arrays[name]
 
 
 def _key(run: FigureRun, seed: int) -> str:

@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from experiments.arm_config import ArmConfig
-from experiments.campaign.loop import run_tasks
+from experiments.campaign.expected_time import on_this_machine_s
+from experiments.campaign.loop import missing, run_tasks
 from experiments.campaign.pool import Pool, pool_at
 from experiments.campaign.store import Store
 from experiments.campaign.task import Arrays, Measured, Task, content_key
@@ -94,6 +95,41 @@ def paired_points(config: RunConfig) -> list[Point]:
         for place in range(config.seeds)
         for arm in config.arms
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """How many runs of a sweep or a frontier are left, and about how long they take.
+
+    Attributes:
+        keys: Of all points, in their order. Points that are alike are one run.
+        left: The keys of those that are not kept.
+        processor_s: About how many seconds of a processor these take.
+    """
+
+    keys: Sequence[str]
+    left: frozenset[str]
+    processor_s: float
+
+    @classmethod
+    def of(
+        cls, points: Sequence[Point], expected_s: Sequence[float], store: Store[SeedFigures] | None
+    ) -> Outlook:
+        """The outlook on points, each with about how long it takes."""
+        keys = [point.key() for point in points]
+        by_key = dict(zip(keys, expected_s, strict=True))
+        left = frozenset(point.key() for point in missing(points, store))
+        return cls(keys, left, sum(one_s for key, one_s in by_key.items() if key in left))
+
+    @property
+    def here_s(self) -> float:
+        """About how many seconds they take on this machine."""
+        return on_this_machine_s(self.processor_s, len(self.left))
+
+
+def store_in(directory: Path) -> Store[SeedFigures]:
+    """Where a sweep or a frontier with this directory keeps its results."""
+    return Store(directory / KEPT, SeedFigures)
 
 
 def run_points(

@@ -91,7 +91,8 @@ class Store(Generic[F]):
     def unusable(self, keys: Collection[str]) -> str:
         """What is kept of these tasks and cannot be used, as a sentence for people; "" if that is
         nothing."""
-        wrong = [kept for key in keys if isinstance(kept := self._read(key, ()), str)]
+        found = (self._read(key, ()) for key in dict.fromkeys(keys))
+        wrong = [kept for kept in found if isinstance(kept, str)]
         if wrong:
             run = "runs" if len(wrong) == 1 else "run"
             return f"{counted(len(wrong), 'kept run')} cannot be used and {run} again: {wrong[0]}."

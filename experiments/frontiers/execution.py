@@ -4,7 +4,7 @@ many as there is time for, then table and page."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -16,9 +16,9 @@ from pyarrow import parquet
 from rich.text import Text
 
 from experiments.campaign.directories import directory_of, holds
-from experiments.campaign.expected_time import ExpectedTimes, check_length, on_this_machine_s
-from experiments.campaign.loop import missing, run_tasks
-from experiments.campaign.points import KEPT, Point
+from experiments.campaign.expected_time import ExpectedTimes, check_length
+from experiments.campaign.loop import run_tasks
+from experiments.campaign.points import Outlook, Point, store_in
 from experiments.campaign.pool import check_address, pool_at
 from experiments.campaign.progress import Progress, ProgressReport, time_text
 from experiments.campaign.store import Store
@@ -126,14 +126,16 @@ def _start(options: FrontierOptions, report: ProgressReport) -> int:
         raise AgoraError(f"--out {out}: already exists and is not the directory of a frontier")
     continues = holds(out, CONFIG_FILE, text, "configuration", _MAY_CHANGE)
     check_address(options.address)
+    store = store_in(out) if continues and out is not None else None
+    outlook = _outlook(grid, workload, store)
     if options.address is None:
-        left = missing(_points(grid), _store(out) if continues and out is not None else None)
-        expected_s = on_this_machine_s(_processor_s(left, grid, workload), len(left))
-        check_length(expected_s, options.long)
+        check_length(outlook.here_s, options.long)
     with stop_signals_noted() as interruption:
         try:
             with directory_of(out, continues, CONFIG_FILE, text, "frontier") as directory:
-                status = _run(grid, workload, directory, options.address, report, interruption)
+                status = _run(
+                    grid, workload, outlook, directory, options.address, report, interruption
+                )
         except KeyboardInterrupt:
             status = interruption.exit_status
         return interruption.exit_status if interruption.received else status
@@ -214,6 +216,7 @@ def has_quality(config: RunConfig, workload: Workload) -> bool:
 def _run(
     grid: Grid,
     workload: Workload,
+    outlook: Outlook,
     directory: Path,
     address: str | None,
     report: ProgressReport,
@@ -227,18 +230,20 @@ def _run(
         f"{architectures}, {counted(len(grid.spots), 'point')}, "
         f"{counted(len(grid.seeds), 'seed')}: {counted(grid.runs, 'run')} in virtual time"
     )
-    store = _store(directory)
-    keys = [point.key() for point in _points(grid)]
-    left = missing(_points(grid), store)
-    done = set(keys) - {point.key() for point in left}
+    store, left = store_in(directory), len(outlook.left)
+    done = sum(key not in outlook.left for key in outlook.keys)
     if done:
-        text += f"; {counted(len(left), 'run')} left"
+        text += f"; {counted(left, 'run')} left"
     if left:
-        text += f", about {_expected(left, grid, workload, address)}"
+        text += ", about " + (
+            f"{time_text(outlook.processor_s)} of processor time"
+            if address is not None
+            else time_text(outlook.here_s)
+        )
     console.print(Text(f"{text}."), soft_wrap=True)
-    if unusable := store.unusable(keys):
+    if unusable := store.unusable(outlook.keys):
         console.print(Text(unusable), soft_wrap=True)
-    progress = Progress(grid.runs, sum(key in done for key in keys))
+    progress = Progress(grid.runs, done)
     with report.stage("frontier") as show:
         results, partial = run_grid(
             grid,
@@ -268,34 +273,17 @@ def _run(
     return 0
 
 
-def _store(directory: Path) -> Store[SeedFigures]:
-    return Store(directory / KEPT, SeedFigures)
-
-
-def _points(grid: Grid) -> list[Point]:
-    return [point for _, point in grid.points()]
-
-
-def _processor_s(points: Sequence[Point], grid: Grid, workload: Workload) -> float:
-    """About how many seconds of a processor runs take; the arguments are those of _expected."""
-    first = grid.conditions[0].config
-    times = ExpectedTimes(workload, first.workload.make_warm_up(first.seed))
-    return sum(times.run_s(point.arm) * _tasks(point.config) / _tasks(first) for point in points)
-
-
-def _expected(points: Sequence[Point], grid: Grid, workload: Workload, address: str | None) -> str:
-    """How long runs will take, as people say it.
+def _outlook(grid: Grid, workload: Workload, store: Store[SeedFigures] | None) -> Outlook:
+    """The outlook on the runs of a grid.
 
     Args:
-        points: Of different keys.
-        grid: That they belong to.
         workload: Of its first condition. Those of other loads have tasks in proportion.
-        address: Of a Ray cluster, whose processors are not known yet.
     """
-    expected_s = _processor_s(points, grid, workload)
-    if address is not None:
-        return f"{time_text(expected_s)} of processor time"
-    return time_text(on_this_machine_s(expected_s, len(points)))
+    first = grid.conditions[0].config
+    times = ExpectedTimes(workload, first.workload.make_warm_up(first.seed))
+    points = [point for _, point in grid.points()]
+    expected_s = [times.run_s(point.arm) * _tasks(point.config) / _tasks(first) for point in points]
+    return Outlook.of(points, expected_s, store)
 
 
 def _tasks(config: RunConfig) -> int:

@@ -24,12 +24,11 @@ from rich.console import Console
 from rich.text import Text
 
 from experiments.campaign.directories import directory_of, holds
-from experiments.campaign.expected_time import check_length, expected_run_s, on_this_machine_s
+from experiments.campaign.expected_time import check_length, expected_run_s
 from experiments.campaign.loop import missing, run_tasks
-from experiments.campaign.points import KEPT, Point, WorkloadCache
+from experiments.campaign.points import KEPT, Outlook, Point, WorkloadCache, store_in
 from experiments.campaign.pool import check_address, pool_at
 from experiments.campaign.progress import Progress, ProgressReport, time_text
-from experiments.campaign.store import Store
 from experiments.command_line import BAD_INPUT
 from experiments.consoles import error_console, output_console
 from experiments.decision_basis import DecisionBasis, decision_basis
@@ -120,13 +119,19 @@ def _start(options: SweepOptions, report: ProgressReport) -> int:
         facts = check_sweep(sweep)
         _check_metric(sweep, facts)
     check_address(options.address)
+    plan = _points(sweep.combinations, 0, _most_seeds(sweep))
+    outlook = Outlook.of(
+        [point for _, point in plan],
+        [facts.expected_s[one.number, point.arm.name] for one, point in plan],
+        store_in(out) if goes_on and out is not None else None,
+    )
     if options.address is None:
-        left = _left(sweep, _store(out) if goes_on and out is not None else None)
-        check_length(_expected_s(left, facts), options.long)
+        check_length(outlook.here_s, options.long)
     with stop_signals_noted() as interruption:
         try:
             interruption.check()
             with directory_of(out, goes_on, SWEEP_FILE, text, "sweep") as directory:
+                _announce(sweep, outlook, directory, options.address, report.console)
                 return _run(sweep, facts, directory, options.address, report, interruption)
         except KeyboardInterrupt:
             return interruption.exit_status
@@ -293,7 +298,6 @@ def _run(
     console = report.console
     interruption.note = f"`agora sweep --resume {quote(str(directory))}` goes on"
     done = _Done(sweep, facts)
-    _announce(sweep, facts, directory, address, console)
     reason, status = "", 0
     try:
         for stage in _stages(sweep, facts, done):
@@ -365,7 +369,7 @@ def _run_stage(
     interruption: Interruption,
 ) -> None:
     """Run the points of a stage, as far as they are not kept."""
-    points, store = [point for _, point in stage], _store(directory)
+    points, store = [point for _, point in stage], store_in(directory)
     runs = len({point.key() for point in points})  # points that are alike are one run
     progress = Progress(runs, runs - len(missing(points, store)))
     results = run_tasks(points, interruption, store=store, pool=pool_at(address))
@@ -379,51 +383,33 @@ def _run_stage(
                 show(progress.step())
 
 
-def _store(directory: Path) -> Store[SeedFigures]:
-    return Store(directory / KEPT, SeedFigures)
-
-
 def _most_seeds(sweep: Sweep) -> int:
     """The seeds of each combination; with a target, at most."""
     return LOOKS[-1] if sweep.target is not None else sweep.section.seeds
 
 
-def _left(sweep: Sweep, store: Store[SeedFigures] | None) -> list[tuple[int, str]]:
-    """The combination and the arm of each run that is not kept."""
-    plan = _points(sweep.combinations, 0, _most_seeds(sweep))
-    places = {point.key(): (one.number, point.arm.name) for one, point in plan}
-    return [places[point.key()] for point in missing([point for _, point in plan], store)]
-
-
-def _expected_s(left: Sequence[tuple[int, str]], facts: SweepFacts) -> float:
-    """About how many seconds runs take on this machine."""
-    return on_this_machine_s(sum(facts.expected_s[place] for place in left), len(left))
-
-
 def _announce(
-    sweep: Sweep, facts: SweepFacts, directory: Path, address: str | None, console: Console
+    sweep: Sweep, outlook: Outlook, directory: Path, address: str | None, console: Console
 ) -> None:
     """Say how many runs there are, how many are left, and about how long they will take."""
-    seeds, store = _most_seeds(sweep), _store(directory)
-    all_runs, left = len(_left(sweep, None)), _left(sweep, store)
+    all_runs, left = len(set(outlook.keys)), len(outlook.left)
     arms = len(sweep.combinations[0].config.arms)
     up_to = "up to " if sweep.target is not None else ""
     text = (
         f"{counted(len(sweep.combinations), 'combination')}, {counted(arms, 'arm')}, "
-        f"{up_to}{counted(seeds, 'seed')}: {up_to}{counted(all_runs, 'run')}"
+        f"{up_to}{counted(_most_seeds(sweep), 'seed')}: {up_to}{counted(all_runs, 'run')}"
     )
-    if len(left) < all_runs:
-        text += f"; {all_runs - len(left):,} are done, {len(left):,} are left"
+    if left < all_runs:
+        text += f"; {all_runs - left:,} are done, {left:,} are left"
     if left:
         where = (
-            f"{time_text(sum(facts.expected_s[place] for place in left))} of processor time"
+            f"{time_text(outlook.processor_s)} of processor time"
             if address is not None
-            else f"{time_text(_expected_s(left, facts))} on this machine"
+            else f"{time_text(outlook.here_s)} on this machine"
         )
         text += f", which may take {up_to}about {where}"
     console.print(Text(f"{text}."), soft_wrap=True)
-    plan = _points(sweep.combinations, 0, seeds)
-    if unusable := store.unusable({point.key() for _, point in plan}):
+    if unusable := store_in(directory).unusable(outlook.keys):
         console.print(Text(unusable), soft_wrap=True)
 
 

@@ -12,8 +12,7 @@ from pydantic import ValidationError
 from experiments.arm_config import ArmConfig, GroupConfig
 from experiments.config import first_error
 from experiments.decision_times import CountedTime, DecisionTime, ModelledTime
-from experiments.workloads.parsync_cells import demo_options, paper_options
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic_options import SyntheticOptions, demo_options, paper_options
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.choices import StrategyKind

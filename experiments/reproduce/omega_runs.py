@@ -21,7 +21,7 @@ from experiments.config import RunConfig, VirtualConfig
 from experiments.decision_times import ModelledTime, ServiceTime
 from experiments.reproduce.figure import FigureRun, ReproduceScale
 from experiments.workload_config import WorkloadConfig
-from experiments.workloads.service_batch_options import (
+from experiments.workloads.service_batch import (
     BatchJobs,
     ServiceBatchOptions,
     ServiceJobs,

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field
 
 from experiments.strict_model import Strict
-from experiments.workloads.job_draws import geometric, poisson_times
+from experiments.workloads.draws import geometric, poisson_times
 from experiments.workloads.resources import Amount, Dimension
 from schedulers.mapreduce.jobs import MapReduceJobs
 from shared_state.random import Stream, stream_key

@@ -35,7 +35,7 @@ from experiments.reproduce.platform_runs import PlatformRuns
 from experiments.reproduce.registry import OMEGA, paper_of
 from experiments.summary_model import SeedFigures
 from experiments.workload_config import WorkloadConfig
-from experiments.workloads.service_batch_options import ServiceBatchOptions
+from experiments.workloads.service_batch import ServiceBatchOptions
 from shared_state.errors import AgoraError
 
 FIGURES = [figure for figure in OMEGA.figures if isinstance(figure, PaperFigure)]

@@ -16,7 +16,7 @@ from experiments.calibration_config import CalibrationConfig
 from experiments.frontiers.description import FrontierConfig
 from experiments.strict_model import LONGEST_S, Name, Strict
 from experiments.workload_config import WorkloadConfig, refuse_former_sections
-from parsync.protocols.tables import tables_of
+from parsync.protocols.registry import tables_of
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.json_files import unreadable
 from parsync.runtime.plan_limit import PLAN_LIMIT_S

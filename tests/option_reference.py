@@ -16,7 +16,7 @@ import experiments.workloads.registry as workloads
 from experiments.config import LiveConfig
 from experiments.decision_times import ModelledTime
 from experiments.workloads.service_batch import BatchJobs, ServiceJobs
-from parsync.protocols.locking.options import LockingOptions
+from parsync.protocols.locking import LockingOptions
 from parsync.protocols.optimistic.options import OptimisticOptions
 
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"

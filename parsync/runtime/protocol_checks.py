@@ -7,7 +7,7 @@ from collections.abc import Set
 from parsync.core.quotas import QuotaSpec
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
-from parsync.protocols.tables import tables_of
+from parsync.protocols.registry import tables_of
 from parsync.runtime.arm_spec import ArmSpec, GroupSpec, capabilities_of, members_of
 from schedulers.capability import Capability
 from shared_state.errors import AgoraError

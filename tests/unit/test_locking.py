@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from experiments.arm_config import ArmConfig
 from experiments.config import first_error
 from parsync.core.events import Started, TasksSubmitted
-from parsync.protocols.locking.events import LocksGranted, LocksReleased
+from parsync.protocols.locking import LocksGranted, LocksReleased
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.protocol_checks import check_protocols
 from shared_state.errors import AgoraError

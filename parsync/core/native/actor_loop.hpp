@@ -25,7 +25,7 @@
 #include "bound_participant.hpp"
 #include "event.hpp"
 #include "event_heap.hpp"
-#include "handled_frames.hpp"
+#include "log_frames.hpp"
 #include "step_waits.hpp"
 
 namespace agora {

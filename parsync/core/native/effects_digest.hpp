@@ -10,7 +10,7 @@
 
 #include "blake2b.hpp"
 #include "bound_participant.hpp"
-#include "encoder.hpp"
+#include "python_codec.hpp"
 
 namespace agora {
 

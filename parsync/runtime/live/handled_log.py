@@ -6,7 +6,7 @@ A frame is (address, at_us, event, digest) with the event in its log form: a syn
 (epoch, ((partition, from, to), ...)) only, because a replay of the cell's log makes the payload
 anew. The digest leaves out the rows of tables whose values are measured by the clock. Nobody
 restarts from these logs, so nobody waits for the disk: they survive the process, up to its last
-flush. Native code makes the frames (parsync/core/native/handled_frames.hpp).
+flush. Native code makes the frames (parsync/core/native/log_frames.hpp).
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def run_tasks(
                     raise AgoraError(result.reason)
                 key = keys[place]
                 if store is not None:
-                    store.put(ready[key], result)
+                    store.put(key, ready[key], result)
                 if key in wanted:
                     begun_with[key] = result
                 for index in alike[key]:

@@ -104,9 +104,9 @@ class Store(Generic[F]):
             )
         return ""
 
-    def put(self, task: Task[F], measured: Measured[F]) -> None:
-        """Keep the result of a task. Raises AgoraError if it cannot be written."""
-        key = task.key()
+    def put(self, key: str, task: Task[F], measured: Measured[F]) -> None:
+        """Keep the result of a task under the key that it had when it began. Raises AgoraError if
+        it cannot be written."""
         for name, arrays in measured.arrays.items():
             path = self._arrays(key, name)
             with writing(path):

@@ -24,9 +24,9 @@ from experiments.model_files import writing
 from experiments.model_runs.run import ModelRuns, number, numbered_seeds
 from experiments.model_runs.searches import SearchRun, chained, extra_slots_interval
 from experiments.option_values import numbers_of
+from experiments.papers.figure import ReproduceScale
+from experiments.papers.parsync.model_settings import default_settings, part, search_at, slots
 from experiments.report.extra_slots_terminal import extra_slots_table
-from experiments.reproduce.figure import ReproduceScale
-from experiments.reproduce.model_settings import default_settings, part, search_at, slots
 from experiments.statistics import Interval, interval_in_words
 from experiments.whole_files import whole_file
 from parsync.metrics.quantity import counted

@@ -10,11 +10,11 @@ import pytest
 from experiments import running_live
 from experiments.campaign.store import Kept
 from experiments.model_files import read_model
-from experiments.reproduce import execution
-from experiments.reproduce.figure import FigureRun, PaperFigure, ReproduceScale
-from experiments.reproduce.live_runs import LiveFigures
-from experiments.reproduce.page import CLAIMS, Reproduction
-from experiments.reproduce.registry import PAPERS, PARSYNC
+from experiments.papers import execution
+from experiments.papers.figure import FigureRun, PaperFigure, ReproduceScale
+from experiments.papers.live_runs import LiveFigures
+from experiments.papers.page import CLAIMS, Reproduction
+from experiments.papers.registry import PAPERS, PARSYNC
 from experiments.workload_config import WorkloadConfig
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("embedded_ray")]

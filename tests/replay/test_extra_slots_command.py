@@ -15,7 +15,7 @@ from experiments.campaign.store import Store
 from experiments.commands.extra_slots import app
 from experiments.extra_slots import AXES, FACTOR, points_of
 from experiments.figures import extra_slots as figure_of
-from experiments.reproduce.figure import ReproduceScale
+from experiments.papers.figure import ReproduceScale
 from experiments.statistics import Interval
 from parsync.model.extra_slots import ExtraSlotsSearch, find_extra_slots
 from parsync.model.slot_settings import SlotSettings

@@ -128,7 +128,7 @@ def _check_nodes(config: RunConfig, directory: Path) -> None:
     otherwise the arms in virtual time would run before the first live arm finds out."""
     if config.runtime == "virtual" or config.live.address is None:
         return
-    from parsync.runtime.live.nodes import check_nodes
+    from parsync.runtime.live.ray_glue.nodes import check_nodes
 
     try:
         check_nodes(directory.absolute())
@@ -138,7 +138,7 @@ def _check_nodes(config: RunConfig, directory: Path) -> None:
 
 
 def _print_dashboard(console: Console) -> None:
-    from parsync.runtime.live.dashboard import dashboard_note
+    from parsync.runtime.live.ray_glue.cluster import dashboard_note
 
     console.print(dashboard_note(), highlight=False, markup=False, soft_wrap=True)
 

@@ -45,14 +45,11 @@ from parsync.metrics.quantity import Quantity, duration
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.event_logs import VIRTUAL_LOG, read_end
-from parsync.runtime.live.cell_log import CELL_LOG
-from parsync.runtime.live.killed_run import measure_killed
+from parsync.runtime.live.logs import CELL_LOG, has_records
 from parsync.runtime.live.plan import LiveOptions
-from parsync.runtime.live.recorder import has_records
-from parsync.runtime.records import merge_parts
-from parsync.runtime.records_reader import read_records, record_files
-from parsync.runtime.workload_files import WORKLOAD_DIR
-from parsync.runtime.workload_reader import read_workload
+from parsync.runtime.live.recovery import measure_killed
+from parsync.runtime.records import merge_parts, read_records, record_files
+from parsync.runtime.workload_files import WORKLOAD_DIR, read_workload
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 

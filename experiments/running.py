@@ -19,10 +19,9 @@ from experiments.restarts import Restart
 from experiments.summary_model import SeedFigures
 from experiments.warm_up import warmed_up
 from experiments.workloads.inspection import digest, offered_permille
-from parsync.metrics.job_times import NOT_IN_JOB
 from parsync.metrics.live import Snapshot
 from parsync.metrics.record import Record
-from parsync.metrics.run_frame import BUCKET_US, Group, TaskPreferences
+from parsync.metrics.run_frame import BUCKET_US, NOT_IN_JOB, Group, RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise_run
 from parsync.protocols.registry import tables_of
@@ -99,18 +98,20 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
     # a job that ran before the run began has no completion time of its own
     job_of[workload.initial.task] = NOT_IN_JOB
     return RunMetrics(
-        workload.phases,
-        first,
-        partitions=min(arm.partitions, workload.cell.machines),
-        settle_us=settle_us(config),
-        bucket_us=_bucket_us(workload.end_us),
-        groups=groups,
-        job_of=job_of,
-        endless=workload.duration_us < 0,
-        services=workload.tasks.task_class == TaskClass.SERVICE,
-        values=placement_values(config, workload),
-        preferences=TaskPreferences(workload.tasks.preference, workload.tasks.submit_us),
-        gangs=TaskGangs.of(workload),
+        RunFrame(
+            workload.phases,
+            first,
+            partitions=min(arm.partitions, workload.cell.machines),
+            settle_us=settle_us(config),
+            bucket_us=_bucket_us(workload.end_us),
+            groups=groups,
+            job_of=job_of,
+            endless=workload.duration_us < 0,
+            services=workload.tasks.task_class == TaskClass.SERVICE,
+            values=placement_values(config, workload),
+            preferences=TaskPreferences(workload.tasks.preference, workload.tasks.submit_us),
+            gangs=TaskGangs.of(workload),
+        ),
         tables=tables_of(arm.protocol_kinds),
     )
 

@@ -71,7 +71,7 @@ class RayCluster:
         """As Pool."""
         if not jobs:
             return
-        from parsync.runtime.live.parallel_map import attached, ray_map
+        from parsync.runtime.live.ray_glue.parallel_map import attached, ray_map
 
         with (
             attached(self.address, type(jobs[0].task).__module__),
@@ -93,7 +93,8 @@ def this_process(
 def pool_at(address: str | None) -> Pool:
     """The cluster at an address; without one, the Ray that this process is connected to already, or
     processes of this machine."""
-    cluster = sys.modules.get("parsync.runtime.live.cluster")  # who is connected has imported it
+    # who is connected has imported it
+    cluster = sys.modules.get("parsync.runtime.live.ray_glue.cluster")
     connected = cluster is not None and bool(cluster.connected())
     return RayCluster(address) if address is not None or connected else Processes()
 
@@ -102,7 +103,7 @@ def check_address(address: str | None) -> None:
     """Refuse the address of a cluster that cannot be used, before anything runs. Ray is imported
     only if there is an address. Raises AgoraError naming the cause."""
     if address is not None:
-        from parsync.runtime.live.address import checked_address
+        from parsync.runtime.live.ray_glue.cluster import checked_address
 
         checked_address(address)
 

@@ -74,7 +74,7 @@ def frontier_command(
     after SIGTERM, 129 after SIGHUP.
     """
     from experiments.frontiers.execution import FrontierOptions, start
-    from schedulers.from_file import registered
+    from schedulers.registry import registered
 
     options = FrontierOptions(
         file=file,

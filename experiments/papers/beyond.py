@@ -14,8 +14,7 @@ from experiments.papers.live_runs import EvidenceOfSeed, LiveEvidence
 from experiments.papers.statistics import figure_text
 from experiments.statistics import Interval, median_interval
 from experiments.sweeps.wording import interval_text
-from parsync.metrics.conflict_causes import ConflictCauses
-from parsync.metrics.conflicts import ConflictFigures
+from parsync.metrics.conflicts import ConflictCauses, ConflictFigures
 from parsync.metrics.quantity import (
     MISSING,
     Better,

@@ -30,10 +30,10 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from matplotlib.figure import Figure
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from experiments.papers.claims import Claim, Limits, Value
 from experiments.papers.figure import PaperFigure, ReproduceScale, Results, Run, Table
@@ -74,6 +74,14 @@ class ClaimText(Strict):
     below: Limit = None
     only_at_paper_scale: bool = False
     incomparable: str = ""
+
+    @model_validator(mode="after")
+    def _one_kind_of_limits(self) -> Self:
+        given = [limit is not None for limit in (self.at_least, self.at_most)]
+        strict = [limit is not None for limit in (self.above, self.below)]
+        if any(given) + sum(strict) != 1:
+            raise ValueError("limits: expected at_least and at_most, or one of above and below")
+        return self
 
 
 class FigureText(Strict):

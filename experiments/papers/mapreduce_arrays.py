@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.results.mapreduce import run_times_us
-from parsync.metrics.job_arrivals import UNKNOWN
-from parsync.metrics.jobs import JobMetric
+from parsync.metrics.jobs import UNKNOWN, JobMetric
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError

@@ -22,7 +22,7 @@ from parsync.metrics.tables import Tables
 from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly_files import read_workload_of
 from parsync.runtime.parquet_schema import arrow_schema
-from parsync.runtime.records_reader import record_files
+from parsync.runtime.records import record_files
 from parsync.runtime.run_directory import LOG
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError, reading

@@ -60,8 +60,7 @@ from experiments.sweeps.sweep_file import (
 from experiments.sweeps.terminal import metric_tables
 from experiments.toml_text import toml_text
 from experiments.version import version_text
-from parsync.metrics.preference_sets import PreferenceSetMetric
-from parsync.metrics.preferences import PreferenceMetric
+from parsync.metrics.quality import PreferenceMetric, PreferenceSetMetric
 from parsync.metrics.quantity import Quantity, counted
 from parsync.metrics.summary import ScopeFigures, quantities
 from shared_state.errors import AgoraError

@@ -27,12 +27,11 @@ from experiments.running import ArmRun, make_metrics
 from experiments.series_files import read_arrays
 from experiments.summary import describe, distinct, paired, summary_digest, workload_facts
 from experiments.summary_model import ArmSummary, KeptSeed, RunSummary, SeedSummary
-from parsync.runtime.live.cell_log import CELL_LOG
+from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.recomputed_tables import Difference, RecomputedTables, all_rows
 from parsync.runtime.run_directory import SUMMARY, Arm
 from parsync.runtime.virtual.run import VirtualOutcome
-from parsync.runtime.workload_files import WORKLOAD_DIR
-from parsync.runtime.workload_reader import read_workload
+from parsync.runtime.workload_files import WORKLOAD_DIR, read_workload
 from parsync.workload.workload import Workload
 from shared_state.observed_cell import CellObserver
 

@@ -13,13 +13,12 @@ from parsync.core.limits import NO_LIMITS, SchedulerLimits
 from parsync.core.participant import Agent, CellSide, NodeSide
 from parsync.core.quotas import TaskQuotas
 from parsync.metrics.tables import Tables
-from parsync.protocols.broken import raised
 from parsync.protocols.capability import ProtocolCapability
 from parsync.workload.workload import Workload
 from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import DecisionClock
-from schedulers.entry_points import parse_options, unknown_member
+from schedulers.entry_points import parse_options, raised, unknown_member
 from schedulers.unplaceable import UnplaceableUnits
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
@@ -203,7 +202,7 @@ class ProtocolSpec:
         try:
             found: object = self.for_workload(options, workload)
         except Exception as error:  # whatever somebody else's code raises
-            rule = f"for_workload {raised(error, self.for_workload)}"
+            rule = f"for_workload raised {raised(error, self.for_workload)}"
             raise AgoraError(f"protocol {self.kind!r}: {rule}") from error
         if not isinstance(found, self.options):
             expected, got = self.options.__name__, type(found).__name__
@@ -223,7 +222,7 @@ class ProtocolSpec:
         try:
             uses: object = self.uses_cell_side(members)
         except Exception as error:  # whatever somebody else's code raises
-            rule = f"uses_cell_side {raised(error, self.uses_cell_side)}"
+            rule = f"uses_cell_side raised {raised(error, self.uses_cell_side)}"
             raise AgoraError(f"protocol {self.kind!r}: {rule}") from error
         if not isinstance(uses, bool):
             rule = f"uses_cell_side: expected a bool, got a {type(uses).__name__}"
@@ -236,9 +235,8 @@ class ProtocolSpec:
         try:
             given: object = self.reach(options)
         except Exception as error:  # whatever somebody else's code raises
-            raise AgoraError(
-                f"protocol {self.kind!r}: reach {raised(error, self.reach)}"
-            ) from error
+            rule = f"reach raised {raised(error, self.reach)}"
+            raise AgoraError(f"protocol {self.kind!r}: {rule}") from error
         if not isinstance(given, GroupReach):
             rule = f"reach: expected a GroupReach, got a {type(given).__name__}"
             raise AgoraError(f"protocol {self.kind!r}: {rule}")
@@ -256,9 +254,8 @@ class ProtocolSpec:
             try:
                 given = given(options)
             except Exception as error:  # whatever somebody else's code raises
-                raise AgoraError(
-                    f"protocol {self.kind!r}: capabilities {raised(error, self.capabilities)}"
-                ) from error
+                rule = f"capabilities raised {raised(error, self.capabilities)}"
+                raise AgoraError(f"protocol {self.kind!r}: {rule}") from error
         if wrong := wrong_capabilities(given):
             raise AgoraError(f"protocol {self.kind!r}: {wrong}")
         return cast(Set[ProtocolCapability], given)

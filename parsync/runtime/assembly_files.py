@@ -14,10 +14,10 @@ from parsync.runtime.run_directory import LEVELS
 from parsync.runtime.workload_files import (
     WORKLOAD_DIR,
     WORKLOAD_FILE,
+    read_workload,
     workload_digest,
     write_workload,
 )
-from parsync.runtime.workload_reader import read_workload
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 

@@ -12,7 +12,7 @@ from experiments.campaign.points import paired_points, run_points
 from experiments.config import validated
 from experiments.interruption import Interruption
 from experiments.running import seed_figures
-from parsync.runtime.live.parallel_map import RETRIES, attached, ray_map
+from parsync.runtime.live.ray_glue.parallel_map import RETRIES, attached, ray_map
 from shared_state.errors import AgoraError
 from tests.fixtures.mapped import kill_always, kill_once, square
 from tests.fixtures.run_toml import arm_toml

@@ -25,7 +25,7 @@ from experiments.report.terminal import comparison_table
 from experiments.report.verdict import verdict
 from experiments.run_directory import read_summary
 from experiments.whole_files import whole_file
-from parsync.metrics.record_buffer import Columns
+from parsync.metrics.record import Columns
 from parsync.runtime.records import RecordSink
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status

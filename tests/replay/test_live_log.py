@@ -21,9 +21,7 @@ from parsync.runtime.arm_file import OLD_FILE
 from parsync.runtime.arm_spec import ProtocolChoice
 from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.event_logs import ENDED_FILE, write_end
-from parsync.runtime.live.cell_log import CELL_LOG, Frame
-from parsync.runtime.live.handled_log import handled_log
-from parsync.runtime.live.log_ends import log_ends
+from parsync.runtime.live.logs import CELL_LOG, Frame, handled_log, log_ends
 from shared_state.journal import JournalWriter, read_journal
 from tests.fixtures.hand_driven_run import EPOCH, HEADER, NAMES, write_run
 from tests.fixtures.live_runs import mixed_arm

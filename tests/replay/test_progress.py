@@ -147,7 +147,7 @@ def test_a_reader_that_goes_away_ends_no_command(capsys: pytest.CaptureFixture[s
         ),
         (
             frontier,
-            "experiments.frontier",
+            "experiments.frontiers.execution",
             FRONTIER,
             ("making the workload", "frontier: 1 of 2 runs", "page"),
         ),

@@ -25,7 +25,7 @@ from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.spec import Environment, NoOptions, ProtocolSpec
 from parsync.runtime.arm_spec import ArmSpec, ProtocolChoice
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live import log_replay
+from parsync.runtime.live import replay as log_replay
 from parsync.runtime.live.cell import CellRuntime
 from parsync.runtime.protocol_checks import check_protocols
 from parsync.runtime.virtual.runtime import VirtualRuntime

@@ -28,7 +28,7 @@ from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.runtime.arm_spec import ArmSpec, ProtocolChoice
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
-from parsync.runtime.live.cell_log import CELL_LOG
+from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.steps import Step
 from parsync.runtime.virtual.run import run_virtual
 from schedulers.checked import CheckedScheduler

@@ -65,21 +65,24 @@ def test_a_claim_is_what_its_file_and_its_module_say() -> None:
     assert second == (seconds.incomparable,)
 
 
+WHOLE = 'source = "B"\nclaims.one = {{statement = "C", {}}}'
+
+
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [
-        ('title = "A"', "source"),
-        ('title = "A"\nsource = "B"\nclaims = {}\nnote = ["C"]', "note"),
-        ('title = "A"\nsource = "B"\nclaims.one = {statement = "C"}', "statistic"),
-        (
-            'title = "A"\nsource = "B"\nclaims.one = {statement = "C", statistic = "D", most = 1}',
-            "most",
-        ),
+        ("", "source"),
+        ('source = "B"\nclaims = {}\nnote = ["C"]', "note"),
+        (WHOLE.format("at_most = 1"), "statistic"),
+        (WHOLE.format('statistic = "D", most = 1'), "most"),
+        (WHOLE.format('statistic = "D"'), "one of above and below"),
+        (WHOLE.format('statistic = "D", above = 1, at_most = 2'), "one of above and below"),
+        (WHOLE.format('statistic = "D", above = 1, below = 2'), "one of above and below"),
     ],
 )
 def test_a_file_of_another_form_is_refused(tmp_path: Path, wrong: str, error: str) -> None:
     path = tmp_path / "chapter.toml"
-    path.write_text(f"[fig1]\n{wrong}\n")
+    path.write_text(f'[fig1]\ntitle = "A"\n{wrong}\n')
     with pytest.raises(ValueError, match=error):
         Chapter(path)
 

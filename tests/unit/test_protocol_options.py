@@ -20,7 +20,7 @@ from experiments.config import load_config
 from parsync.runtime.arm_file import ARM_FILE, ArmFile, read_arm, write_arm
 from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.log_replay import replay
+from parsync.runtime.live.replay import replay
 from shared_state.errors import AgoraError
 from tests.fixtures.hand_driven_run import write_run
 from tests.fixtures.installed import install

@@ -45,7 +45,7 @@ from experiments.workloads.service_batch import (
     ServiceBatchOptions,
     ServiceJobs,
 )
-from schedulers.mapreduce.policies import PolicyKind
+from schedulers.mapreduce.scheduler import PolicyKind
 
 CHAPTER = Chapter(Path(__file__).with_suffix(".toml"))
 BUSY, LIGHT = "Busy cell", "Lightly used cell"

@@ -24,7 +24,6 @@
 #include "shared_state/native/pack.hpp"
 #include "shared_state/native/shared_column.hpp"
 #include "shared_state/native/transaction.hpp"
-#include "shared_state/native/unpack.hpp"
 
 namespace agora {
 

@@ -78,8 +78,7 @@ inline void finish_frame(std::string& out, size_t start) {
   put(8, crc32_of(std::string_view(out).substr(start, 8)));
 }
 
-// The frames of an actor's log (parsync/runtime/live/handled_log.py), gathered until they are
-// taken.
+// The frames of an actor's log (parsync/runtime/live/logs.py), gathered until they are taken.
 
 class HandledFrames {
  public:

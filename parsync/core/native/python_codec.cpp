@@ -14,7 +14,6 @@
 #include "log_frames.hpp"
 #include "msgpack.hpp"
 #include "shared_state/native/bound_packed.hpp"
-#include "shared_state/native/pack_array.hpp"
 
 namespace nb = nanobind;
 

@@ -11,11 +11,12 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from experiments.announcement import ACTORS_S
+from experiments.campaign.directories import run_continued
+from experiments.campaign.expected_time import check_length, expected_run_s, on_this_machine_s
+from experiments.campaign.progress import Progress, ProgressReport, time_text
 from experiments.consoles import error_console, output_console
-from experiments.continued import run_continued
 from experiments.interruption import Interruption
-from experiments.model_runs.engine import ModelRuns
-from experiments.model_runs.run import ModelRun, numbered_seeds
+from experiments.model_runs.run import ModelRun, ModelRuns, numbered_seeds
 from experiments.papers.beyond import beside_virtual_time, beyond_slots, beyond_the_paper
 from experiments.papers.claims import ClaimResult, Verdict, judge, judge_live
 from experiments.papers.figure import (
@@ -40,8 +41,6 @@ from experiments.papers.platform_runs import PlatformRuns
 from experiments.papers.registry import paper_of
 from experiments.preconditions import check_memory
 from experiments.running import make_workload
-from experiments.sweeps.expected_time import check_length, expected_run_s, on_this_machine_s
-from experiments.sweeps.progress import Progress, ProgressReport, time_text
 from experiments.version import version_text
 from parsync.metrics.quantity import counted
 
@@ -102,7 +101,7 @@ class _Runs:
         self.model_work = self._models.missing(
             [run for run in runs if isinstance(run, ModelRun)], self._seeds
         )
-        for config in {id(one.point.config): one.point.config for one in self.work}.values():
+        for config in {id(point.config): point.config for point in self.work}.values():
             check_memory(config, None)
 
     def run(
@@ -118,7 +117,7 @@ class _Runs:
 
     def run_live(self, report: ProgressReport, interruption: Interruption) -> None:
         """Run what is missing of live runs, one after the other."""
-        self._live.run(self.live_work, report, interruption)
+        self._live.run_live(self.live_work, report, interruption)
 
     def show(self, figure: PaperFigure, folder: Path) -> Shown:
         """Judge the claims of a figure, and draw it."""
@@ -216,11 +215,11 @@ def _announcement(
         return f"{what}: all runs are done already.", 0.0
     expected_s = sum(task.run.expected_s for task in model_work)
     workloads = {}
-    for one in work:
-        key = one.point.config.workload.model_dump_json()
+    for point in work:
+        key = point.config.workload.model_dump_json()
         if key not in workloads:
-            workloads[key] = one.point.config.workload.make(one.point.seed)
-        expected_s += expected_run_s(one.point.arm, workloads[key], None)
+            workloads[key] = point.config.workload.make(point.seed)
+        expected_s += expected_run_s(point.arm, workloads[key], None)
     all_s = on_this_machine_s(expected_s, len(work) + len(model_work)) if work or model_work else 0
     for point in live_work:
         workload = make_workload(point.config, point.seed)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.execution import arm_runner
+from experiments.arm_runners import Job, arm_runner, live_validity, run_and_show
+from experiments.campaign.loop import KeptRuns
+from experiments.campaign.points import Point
+from experiments.campaign.pool import this_process
+from experiments.campaign.progress import ProgressReport
+from experiments.campaign.store import ARRAYS, Store
+from experiments.campaign.task import Measured, Task
 from experiments.interruption import Interruption
-from experiments.live_validity import live_validity
-from experiments.model_files import read_model, write_model, writing
 from experiments.papers.figure import FigureRun, Results
 from experiments.preconditions import check_memory
-from experiments.running import figures_of_run, make_workload
-from experiments.series_files import read_arrays, write_arrays
-from experiments.stages import Job, run_and_show
-from experiments.summary_model import VERSION, SeedFigures, Version
-from experiments.sweeps.points import Point
-from experiments.sweeps.progress import ProgressReport
-from experiments.version import version_text
+from experiments.running import ArmRunner, figures_of_run, make_workload
+from experiments.summary_model import SeedFigures
 from parsync.metrics.figures import Count, Figures
 from parsync.metrics.quantity import counted
 from parsync.metrics.summary import series
@@ -52,30 +52,66 @@ class LiveEvidence(Figures):
 EvidenceOfSeed = Mapping[str, LiveEvidence]  # by the run's label
 
 
-class KeptLiveRun(Figures):
-    """A live run that was done.
+class LiveFigures(Figures):
+    """What a live run measured. evidence: whether its figures can be trusted."""
 
-    Attributes:
-        version: The version of Agora that did it.
-        arm, seed: Of the run, for people who read the file.
-        evidence: Whether its figures can be trusted.
-    """
-
-    format: Version = VERSION
-    version: str
-    arm: str
-    seed: int
     figures: SeedFigures
     evidence: LiveEvidence
 
 
-class LiveRuns:
-    """The live runs in a folder: <key>.json (the model KeptLiveRun), and <key>.npz, the series."""
+@dataclass(frozen=True)
+class LiveTask(Task[LiveFigures]):
+    """A run on Ray, in this process: it needs what only this process has.
+
+    Attributes:
+        point: What runs.
+        folder: Receives its logs and measurements, which go once it is done.
+        title: For people who watch it.
+        runner, report, interruption: Of the command.
+    """
+
+    point: Point
+    folder: Path
+    title: str
+    runner: ArmRunner
+    report: ProgressReport
+    interruption: Interruption
+
+    def named(self) -> tuple[str, int]:
+        return self.point.named()
+
+    def key(self) -> str:
+        return self.point.key()
+
+    @property
+    def keeps(self) -> Collection[str]:
+        return (ARRAYS,)
+
+    def accepts(self, kept: Measured[LiveFigures]) -> bool:
+        return not kept.figures.evidence.why_not_valid()
+
+    def measure(self, before: Measured[LiveFigures] | None) -> Measured[LiveFigures]:
+        point, folder = self.point, self.folder
+        shutil.rmtree(folder, ignore_errors=True)  # of a run that did not get to its end
+        config = point.config.model_copy(update={"runtime": "ray", "seed": point.seed})
+        workload = make_workload(config, point.seed)
+        job = Job(point.arm, self.runner, folder)
+        run = run_and_show(config, job, workload, self.title, self.report, self.interruption)
+        self.interruption.check()
+        if run.stopped:
+            raise AgoraError(f"{point}, live: {run.stopped}; its logs: {folder}")
+        evidence = LiveEvidence(validity=live_validity(config, run), restarts=len(run.restarts))
+        figures = LiveFigures(figures=figures_of_run(run, workload), evidence=evidence)
+        shutil.rmtree(folder, ignore_errors=True)
+        return Measured(figures, {ARRAYS: series(run.metrics)})
+
+
+class LiveRuns(KeptRuns[LiveFigures]):
+    """The live runs that are kept in a folder, with their series."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__(Store(folder, LiveFigures), this_process)
         self._folder = folder
-        self._version = version_text()
-        self._kept: dict[str, KeptLiveRun] = {}
 
     def missing(self, runs: Sequence[FigureRun], seeds: Sequence[int]) -> list[Point]:
         """What has not run yet, or not validly: seed by seed, each once."""
@@ -83,12 +119,12 @@ class LiveRuns:
         for seed in seeds:
             for run in runs:
                 point = Point(run.config, run.arm, seed)
-                kept = self._read(point.key())
-                if kept is None or kept.evidence.why_not_valid():
+                kept = self._store.get(point.key(), (ARRAYS,))
+                if kept is None or kept.figures.evidence.why_not_valid():
                     found[point.key()] = point
         return list(found.values())
 
-    def run(
+    def run_live(
         self, points: Sequence[Point], report: ProgressReport, interruption: Interruption
     ) -> None:
         """Run what is missing on one Ray, one after the other, and show how far each is.
@@ -106,77 +142,25 @@ class LiveRuns:
             return
         first = points[0].config.model_copy(update={"runtime": "ray"})
         check_memory(first, None)
-        with writing(self._folder):
-            self._folder.mkdir(exist_ok=True)
+        self._store.make()
         with arm_runner(first, hold=False, report=report) as runner:
+            tasks = []
             for number, point in enumerate(points, start=1):
-                interruption.check()
-                job = Job(point.arm, runner, self._folder / point.key())
+                folder = self._folder / point.key()
                 title = f"{number}/{len(points)} {point}, live"
-                self._run(point, job, title, report, interruption)
-                shutil.rmtree(job.folder, ignore_errors=True)  # logs and measurements
-
-    def _run(
-        self,
-        point: Point,
-        job: Job,
-        title: str,
-        report: ProgressReport,
-        interruption: Interruption,
-    ) -> None:
-        shutil.rmtree(job.folder, ignore_errors=True)  # of a run that did not get to its end
-        config = point.config.model_copy(update={"runtime": "ray", "seed": point.seed})
-        workload = make_workload(config, point.seed)
-        run = run_and_show(config, job, workload, title, report, interruption)
-        interruption.check()
-        if run.stopped:
-            raise AgoraError(f"{point}, live: {run.stopped}; its logs: {job.folder}")
-        key = point.key()
-        kept = KeptLiveRun(
-            version=self._version,
-            arm=point.arm.name,
-            seed=point.seed,
-            figures=figures_of_run(run, workload),
-            evidence=LiveEvidence(validity=live_validity(config, run), restarts=len(run.restarts)),
-        )
-        with writing(self._path(key)):
-            write_arrays(self._path(key), series(run.metrics))
-        write_model(self._folder / f"{key}.json", kept)
-        self._kept[key] = kept
+                tasks.append(LiveTask(point, folder, title, runner, report, interruption))
+            self.run(tasks, interruption, lambda: None)
 
     def results(
         self, runs: tuple[FigureRun, ...], seeds: Sequence[int]
     ) -> tuple[Results, tuple[EvidenceOfSeed, ...]]:
         """What the live runs of a figure measured, and whether that can be trusted, seed by seed;
         all of them are done. Raises AgoraError if a kept file cannot be read."""
-        of_seeds = [
-            {run.label: self._kept[Point(run.config, run.arm, seed).key()] for run in runs}
-            for seed in seeds
-        ]
-        figures = tuple(
-            {label: kept.figures for label, kept in of_seed.items()} for of_seed in of_seeds
-        )
-        evidence = tuple(
-            {label: kept.evidence for label, kept in of_seed.items()} for of_seed in of_seeds
-        )
-        keys = {run.label: Point(run.config, run.arm, seeds[0]).key() for run in runs}
-        drawn = {label: read_arrays(self._path(key)) for label, key in keys.items()}
+        kept = [{run.label: self._of(run, seed) for run in runs} for seed in seeds]
+        figures = tuple({label: its.figures.figures for label, its in of.items()} for of in kept)
+        evidence = tuple({label: its.figures.evidence for label, its in of.items()} for of in kept)
+        drawn = {label: its.arrays[ARRAYS] for label, its in kept[0].items()}
         return Results(runs, figures, drawn), evidence
 
-    def _read(self, key: str) -> KeptLiveRun | None:
-        """What is kept of a run; None if nothing is, or it cannot be used."""
-        path = self._folder / f"{key}.json"
-        if not path.exists():
-            return None
-        try:
-            kept = read_model(path, KeptLiveRun)
-            read_arrays(self._path(key))
-        except AgoraError:
-            return None
-        if kept.version != self._version:
-            return None
-        self._kept[key] = kept
-        return kept
-
-    def _path(self, key: str) -> Path:
-        return self._folder / f"{key}.npz"
+    def _of(self, run: FigureRun, seed: int) -> Measured[LiveFigures]:
+        return self.result(Point(run.config, run.arm, seed).key(), (ARRAYS,))

@@ -17,8 +17,7 @@ from experiments.model_files import read_model
 from experiments.model_runs.rounds import RoundsRun
 from experiments.model_runs.run import ModelRun
 from experiments.model_runs.searches import SearchRun
-from experiments.model_runs.simulations import SimulationRun
-from experiments.model_runs.whole_run import whole_run
+from experiments.model_runs.simulations import SimulationRun, whole_run
 from experiments.model_runs.workload_counts import WorkloadRun
 from experiments.papers import execution
 from experiments.papers.beyond import beyond_slots, beyond_the_paper
@@ -426,7 +425,7 @@ def test_a_series_that_is_missing_or_torn_is_made_again(
 def test_arms_that_two_figures_share_run_once(tmp_path: Path) -> None:
     runs = [run for figure in EVERY for run in figure.runs(ReproduceScale.SMOKE)]
     work = PlatformRuns(tmp_path).missing(runs, (1,))
-    keys = [one.point.key() for one in work]
+    keys = [one.key() for one in work]
     assert len(set(keys)) == len(keys) < len(runs)
 
 

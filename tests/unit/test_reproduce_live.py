@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from experiments.campaign import pool
+from experiments.campaign.progress import ProgressReport
 from experiments.config import RunConfig
 from experiments.model_files import read_model
-from experiments.papers import execution, live_runs, platform_runs
+from experiments.papers import execution, live_runs
 from experiments.papers.beyond import beside_virtual_time
 from experiments.papers.claims import Claim, Limits, judge_live
 from experiments.papers.figure import FigureRun, PaperFigure, ReproduceScale, Results
@@ -25,7 +27,6 @@ from experiments.papers.registry import PAPERS, PARSYNC
 from experiments.restarts import Restart
 from experiments.running import ArmRun, ArmRunner, run_arm_virtual, seed_figures
 from experiments.summary_model import SeedFigures
-from experiments.sweeps.progress import ProgressReport
 from experiments.workload_config import WorkloadConfig
 from parsync.metrics.validity import Cause, Disturbance, Validity
 
@@ -166,7 +167,7 @@ class FakeRay:
         return self.evidence.get(arm, VALID)
 
 
-def here(function: Any, items: Any, check: Any) -> Iterator[tuple[int, Any]]:
+def here(function: Any, items: Any, check: Any, processes: Any) -> Iterator[tuple[int, Any]]:
     """local_map without processes, which take seconds to start."""
     yield from enumerate(map(function, items))
 
@@ -176,7 +177,7 @@ def fake_ray(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
     """In place of Ray. Fig. 7 live, on a tiny cell, is all that the paper has."""
     small = replace(FIGURES[2], runs=lambda scale: tuple(map(shrunk, FIGURES[2].runs(scale))))
     monkeypatch.setitem(PAPERS, "parsync", replace(PARSYNC, figures=(small,)))
-    monkeypatch.setattr(platform_runs, "local_map", here)
+    monkeypatch.setattr(pool, "local_map", here)
     return FakeRay(monkeypatch)
 
 

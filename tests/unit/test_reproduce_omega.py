@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from experiments.campaign.points import Point
 from experiments.decision_times import ModelledTime
 from experiments.papers import statistics as statistic
 from experiments.papers.claims import RunsOfSeed, judge
@@ -37,10 +38,9 @@ from experiments.papers.omega.runs import (
     scaling_cell,
 )
 from experiments.papers.page import Reproduction, show, write_page
-from experiments.papers.platform_runs import PlatformRuns, Work, run_one
+from experiments.papers.platform_runs import PlatformRuns
 from experiments.papers.registry import OMEGA, paper_of
 from experiments.summary_model import SeedFigures
-from experiments.sweeps.points import Point
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.service_batch import ServiceBatchOptions
 from shared_state.errors import AgoraError
@@ -63,9 +63,7 @@ def arms() -> dict[str, SeedFigures]:
     found = {}
     for name, run in {ALL: of.single_path(0.1), BATCH: of.shared(0.1)}.items():
         small = shrunk(run)
-        measured = run_one(Work(Point(small.config, small.arm, 1), None))
-        assert isinstance(measured, SeedFigures)
-        found[name] = measured
+        found[name] = Point(small.config, small.arm, 1).measure(None).figures
     return found
 
 
@@ -112,7 +110,7 @@ def test_the_runs_of_a_figure_differ_and_keep_no_series(
     assert len({run.label for run in runs}) == len(runs)
     work = PlatformRuns(tmp_path).missing(runs, (1,))
     assert len(work) == len(runs), "each run is another one"
-    assert all(one.series is None for one in work)
+    assert not any(one.keeps for one in work)
 
 
 def test_the_cell_is_the_simulators_example_with_60_percent_taken() -> None:

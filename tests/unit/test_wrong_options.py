@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.extra_slots_points import points_of
-from experiments.frontier import FrontierOptions, start
+from experiments.extra_slots import points_of
 from experiments.frontier_presets import default_config
+from experiments.frontiers.execution import FrontierOptions, start
 from experiments.killed_runs import in_progress
 from experiments.option_values import numbers_of
 from experiments.papers.figure import ReproduceScale

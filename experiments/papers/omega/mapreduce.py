@@ -23,8 +23,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
 from experiments.arm_config import ArmConfig
+from experiments.campaign.task import Arrays
 from experiments.figures import style
-from experiments.model_runs.run import Arrays
 from experiments.papers.chapter import Chapter
 from experiments.papers.claims import RunsOfSeed, Value
 from experiments.papers.figure import FigureRun, ReproduceScale, Results, Table

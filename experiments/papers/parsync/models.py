@@ -17,9 +17,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from experiments.campaign.task import Arrays
 from experiments.figures import extra_slots as extra_slots_figure
 from experiments.figures import style
-from experiments.model_runs.run import Arrays, number
+from experiments.model_runs.run import number
 from experiments.model_runs.searches import extra_slots, extra_slots_interval
 from experiments.model_runs.simulations import SimulationRun
 from experiments.model_runs.workload_counts import WorkloadRun

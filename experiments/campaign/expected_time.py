@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from experiments.arm_config import ArmConfig
+from experiments.campaign.progress import time_text
 from experiments.config import SAMPLES_MAX
 from experiments.processors import processors
-from experiments.sweeps.progress import time_text
 from parsync.protocols.optimistic.choices import StrategyKind
 from parsync.runtime.virtual.run import REST_US
 from parsync.workload.workload import Workload

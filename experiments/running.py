@@ -245,10 +245,16 @@ def seed_figures(
     """
     if workload is None:
         workload = make_workload(config, seed)
-    result = run_arm_virtual(config, arm, workload, seed, None, lambda _: None, Interruption())
-    if result.stopped:
-        raise AgoraError(f"'{arm.name}', seed {seed}: {result.stopped}")
-    return figures_of_run(result, workload)
+    return figures_of_run(seed_run(config, arm, seed, workload), workload)
+
+
+def seed_run(config: RunConfig, arm: ArmConfig, seed: int, workload: Workload) -> ArmRun:
+    """The run of one arm on one seed's workload, in virtual time. Raises AgoraError if it does not
+    get to its end."""
+    run = run_arm_virtual(config, arm, workload, seed, None, lambda _: None, Interruption())
+    if run.stopped:
+        raise AgoraError(f"'{arm.name}', seed {seed}: {run.stopped}")
+    return run
 
 
 def figures_of_run(run: ArmRun, workload: Workload) -> SeedFigures:

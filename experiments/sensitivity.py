@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.arm_config import ArmConfig, GroupConfig
+from experiments.campaign.points import Point
 from experiments.config import RunConfig
 from experiments.decision_times import ModelledTime
 from experiments.presets import PARSYNC_SCAN_COST
 from experiments.summary_model import ChangedArm, SeedFigures, SeedSummary, Sensitivity
-from experiments.sweeps.points import Point
 from schedulers import registry
 from schedulers.capability import Capability
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from experiments.arm_config import ArmConfig
+from experiments.campaign.points import Point
 from experiments.config import RunConfig, first_error
 from experiments.decision_basis import DecisionBasis, comparable, decision_basis
 from experiments.frontiers.description import (
@@ -16,7 +17,6 @@ from experiments.frontiers.description import (
     Setting,
     changed_groups,
 )
-from experiments.sweeps.points import Point
 from experiments.workload_config import WorkloadConfig
 from shared_state.errors import AgoraError
 

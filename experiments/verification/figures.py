@@ -20,10 +20,9 @@ from experiments.cell_watch import CellWatch, Watched, observe_log, settle_us
 from experiments.config import load_config
 from experiments.finishing import arm_result, slugs_of_arms
 from experiments.fluid_bound import phase_bounds
-from experiments.kept_arms import FIGURES_FILE, kept_arm
 from experiments.model_files import read_model
 from experiments.preconditions import CONFIG_FILE
-from experiments.run_directory import SERIES_FILE
+from experiments.run_directory import FIGURES_FILE, SERIES_FILE, kept_arm
 from experiments.running import ArmRun, make_metrics
 from experiments.series_files import read_arrays
 from experiments.summary import describe, distinct, paired, summary_digest, workload_facts

@@ -15,7 +15,7 @@ from experiments.config import ArmConfig, RunConfig
 from experiments.decision_times import CountedTime
 from experiments.fluid_bound import phase_bounds, phase_problem
 from experiments.fluid_bound_model import PhaseBound
-from experiments.frontiers.bounds import condition_bounds
+from experiments.frontiers.build import condition_bounds
 from experiments.frontiers.grid import make_grid
 from experiments.running import make_workload, seed_figures
 from experiments.workload_config import WorkloadConfig

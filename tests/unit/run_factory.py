@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.cell_watch import Watched
 from experiments.decision_basis import BasisKind, DecisionBasis
-from experiments.frontiers.files import FRONTIER, write_frontier
+from experiments.frontiers.model import FRONTIER, write_frontier
 from experiments.run_directory import write_run
 from experiments.summary import ArmResult, RunFacts, build_summary
 from experiments.summary_model import ComparedArms, SeedFigures

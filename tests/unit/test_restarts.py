@@ -10,13 +10,13 @@ import pytest
 from rich.console import Console
 
 from experiments.arm_config import ArmConfig
+from experiments.arm_runners import Job, run_and_show
+from experiments.campaign.progress import ProgressReport
 from experiments.cell_watch import Watched
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
 from experiments.restarts import Restart, count, sentence
 from experiments.running import ArmRun
-from experiments.stages import Job, run_and_show
-from experiments.sweeps.progress import ProgressReport
 from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from tests.fixtures.live_runs import small_workload

@@ -104,7 +104,8 @@ class ColumnValue:
 
     def place_among(self, ids: Int64) -> ColumnValue:
         """The place of each among ascending ids, -1 if it is none of them."""
-        return self._new(self._native.place_of(self.number, ids))
+        # a copy: what actors share cannot be written, which native code wants of every array
+        return self._new(self._native.place_of(self.number, np.array(ids)))
 
     def _with(self, what: Binary, other: ColumnValue | int) -> ColumnValue:
         return self._new(self._native.binary(what, self.number, self._constant(other).number))

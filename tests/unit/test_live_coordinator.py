@@ -1,8 +1,9 @@
 """The coordinator's host: phases reach the cell and every scheduler host, and phases that no longer
-come are reported."""
+come are reported; the inputs that it keeps are good for every actor."""
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Callable
 from functools import partial
@@ -23,6 +24,7 @@ from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.plan import LiveOptions, RunInputs, plan_run
 from parsync.runtime.live.ray_glue import actors as ports
 from parsync.runtime.live.steps import Step
+from tests.fixtures.fake_ray import FakeRay
 from tests.fixtures.live_runs import metrics_of, small_arm, small_workload
 
 WAIT_S = 10.0
@@ -139,3 +141,22 @@ def test_phases_that_no_longer_come_are_an_error(
     said = "coordinator: RuntimeError: no more"
     assert status_when(host, lambda status: bool(status.errors)).errors == (said,)
     assert host.finish() == said
+
+
+def test_actors_work_with_inputs_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray shares them without a copy, and read-only."""
+
+    def as_shared(value: Any) -> Any:
+        buffers: list[pickle.PickleBuffer] = []
+        data = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+        return pickle.loads(data, buffers=[bytes(buffer.raw()) for buffer in buffers])
+
+    arm, workload = small_arm(), small_workload(0.3)
+    assembly = as_shared(Assembly.of(arm, workload))
+    monkeypatch.setattr(Assembly, "of", lambda arm, workload: assembly)
+    ray = FakeRay(monkeypatch, tmp_path, arm, workload, as_shared(metrics_of(workload, arm)))
+    ray.pass_time(400_000)
+    outcome = ray.finish(quiet=False, partial=True)
+    assert outcome.notes == () and outcome.metrics.count["committed"].sum() > 0

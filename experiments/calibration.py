@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments.calibration_config import CalibrationConfig
 from experiments.model_files import read_model, write_model
-from experiments.strict_model import Strict
+from parsync.spec.strict_model import Strict
 from experiments.summary_model import VERSION, Version
 from parsync.runtime.calibration import MeasuredTimes
 from shared_state.errors import AgoraError

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from experiments.strict_model import Strict
+from parsync.spec.strict_model import Strict
 from parsync.runtime.calibration import (
     ENTRIES,
     LONGEST_US,

@@ -11,10 +11,10 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.calibration_config import CalibrationConfig
 from experiments.frontiers.description import FrontierConfig
-from experiments.strict_model import LONGEST_S, Name, Strict
+from parsync.spec.strict_model import LONGEST_S, Name, Strict
 from experiments.workload_config import WorkloadConfig, refuse_former_sections
 from parsync.protocols.tables import tables_of
 from parsync.runtime.calibration import Calibration

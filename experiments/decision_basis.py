@@ -16,8 +16,8 @@ from typing import TypeVar
 
 from pydantic import Field
 
-from experiments.arm_config import ArmConfig, GroupConfig, decision_clock
-from experiments.decision_times import ModelledTime
+from parsync.spec.arm import ArmConfig, GroupConfig, decision_clock
+from parsync.spec.decision_times import ModelledTime
 from experiments.workloads.registry import Outline
 from parsync.metrics.figures import Count, Figures, Number
 from parsync.metrics.quantity import duration

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from experiments.announcement import run_announcement, unplaceable_notes
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
 from experiments.consoles import error_console

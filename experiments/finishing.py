@@ -10,7 +10,7 @@ from types import MappingProxyType
 from rich.console import Group
 from rich.text import Text
 
-from experiments.arm_config import decision_clock
+from parsync.spec.arm import decision_clock
 from experiments.calibration import write_calibration
 from experiments.cell_watch import settle_us
 from experiments.config import RunConfig

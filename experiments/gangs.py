@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.arm_config import ArmConfig, GroupConfig
+from parsync.spec.arm import ArmConfig, GroupConfig
 from experiments.config import RunConfig
 from parsync.metrics.quantity import counted
 from parsync.protocols import registry as protocols

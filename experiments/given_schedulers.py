@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from experiments.arm_config import ArmConfig, GroupConfig
-from experiments.decision_times import ModelledTime
+from parsync.spec.arm import ArmConfig, GroupConfig
+from parsync.spec.decision_times import ModelledTime
 from experiments.presets import MOST_DIGITS, MOST_SCHEDULERS
 from schedulers.from_file import registered
 from shared_state.errors import AgoraError

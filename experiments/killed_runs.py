@@ -21,7 +21,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.cell_watch import Watched, settle_us
 from experiments.config import RunConfig, load_config
 from experiments.finishing import arm_result, slugs_of_arms

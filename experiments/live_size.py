@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.config import RunConfig
 from experiments.processors import processors
 from experiments.workloads.registry import Outline

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from experiments.arm_config import ArmConfig, GroupConfig
+from parsync.spec.arm import ArmConfig, GroupConfig
 from experiments.config import first_error
-from experiments.decision_times import CountedTime, DecisionTime, ModelledTime
+from parsync.spec.decision_times import CountedTime, DecisionTime, ModelledTime
 from experiments.workloads.parsync_cells import demo_options, paper_options
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.protocols import registry as protocols

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.calibration import read_calibration
 from experiments.config import RunConfig, first_error, load_config, validated
 from experiments.frontier_presets import small_frontier

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.cell_watch import CellWatch, Watched, settle_us
 from experiments.config import RunConfig
 from experiments.interruption import Interruption

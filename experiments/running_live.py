@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.cell_watch import CellWatch, Watched, observe_log
 from experiments.config import RunConfig
 from experiments.interruption import Interruption

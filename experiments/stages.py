@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.text import Text
 
 from experiments import restarts
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.cell_watch import settle_us
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.config import RunConfig
 from parsync.metrics.record import Record
 from parsync.runtime.arm_spec import ArmSpec

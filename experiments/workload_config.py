@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from experiments.strict_model import Strict
+from parsync.spec.strict_model import Strict
 from experiments.workloads import registry
 from experiments.workloads.registry import ExpectedRates, Outline, WorkloadSpec
 from parsync.metrics.run_frame import PlacementValue

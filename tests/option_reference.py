@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 import experiments.workloads.registry as workloads
 from experiments.config import LiveConfig
-from experiments.decision_times import ModelledTime
+from parsync.spec.decision_times import ModelledTime
 from experiments.workloads.service_batch_options import BatchJobs, ServiceJobs
 from parsync.protocols.locking.options import LockingOptions
 from parsync.protocols.optimistic.options import OptimisticOptions

@@ -12,8 +12,8 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from experiments.arm_config import ArmConfig, GroupConfig
-from experiments.strict_model import LONGEST_S, Name, Strict
+from parsync.spec.arm import ArmConfig, GroupConfig
+from parsync.spec.strict_model import LONGEST_S, Name, Strict
 from parsync.metrics.quantity import duration
 from schedulers import registry
 from schedulers.entry_points import first_problem

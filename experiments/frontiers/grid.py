@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.config import RunConfig, first_error
 from experiments.decision_basis import DecisionBasis, comparable, decision_basis
 from experiments.frontiers.description import (

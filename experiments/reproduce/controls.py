@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from matplotlib.figure import Figure
 
-from experiments.arm_config import ArmConfig, GroupConfig
+from parsync.spec.arm import ArmConfig, GroupConfig
 from experiments.reproduce import section6_statistics as statistic
 from experiments.reproduce.claims import Claim, Limits
 from experiments.reproduce.figure import FigureRun, PaperFigure, ReproduceScale, Results, Table

@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.config import RunConfig
 from experiments.model_runs.run import Arrays, ModelRun
 from experiments.reproduce.claims import ClaimOf

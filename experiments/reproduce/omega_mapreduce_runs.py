@@ -10,7 +10,7 @@ of each, and the largest of them ask for 2.5 and 10 %.
 
 from __future__ import annotations
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.reproduce.figure import FigureRun, ReproduceScale
 from experiments.reproduce.omega_runs import (
     BATCH,

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from experiments.arm_config import ArmConfig, GroupConfig
+from parsync.spec.arm import ArmConfig, GroupConfig
 from experiments.config import RunConfig, VirtualConfig
-from experiments.decision_times import ModelledTime, ServiceTime
+from parsync.spec.decision_times import ModelledTime, ServiceTime
 from experiments.reproduce.figure import FigureRun, ReproduceScale
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.service_batch_options import (

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.arm_config import ArmConfig, GroupConfig
+from parsync.spec.arm import ArmConfig, GroupConfig
 from experiments.config import RunConfig
 from experiments.presets import PARSYNC_SCAN_COST, Scale, greedy_group, paper_scale
 from experiments.reproduce.figure import FigureRun, ReproduceScale

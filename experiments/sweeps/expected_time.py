@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.config import SAMPLES_MAX
 from experiments.processors import processors
 from experiments.sweeps.progress import time_text

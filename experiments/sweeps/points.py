@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.config import RunConfig
 
 FORMAT = 2  # of kept figures: raised when the same configuration and seed give other figures

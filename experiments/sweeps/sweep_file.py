@@ -30,7 +30,7 @@ from pydantic import (
 )
 
 from experiments.config import RunConfig, first_error, read_toml, validated
-from experiments.strict_model import Name, Strict
+from parsync.spec.strict_model import Name, Strict
 from experiments.sweeps.looks import Target
 from experiments.sweeps.parameters import (
     Parameter,

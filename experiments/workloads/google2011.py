@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from experiments.strict_model import Strict
+from parsync.spec.strict_model import Strict
 from experiments.workloads.building import one_unit_at_least
 from experiments.workloads.google2011_machines import TraceMachines, trace_machines
 from experiments.workloads.google2011_tables import (

@@ -11,7 +11,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from experiments.strict_model import Strict
+from parsync.spec.strict_model import Strict
 from experiments.workloads.draws import draw, zipf_table
 from experiments.workloads.input_data import BLOCKS_MAX
 from shared_state.random import Stream

@@ -16,7 +16,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from experiments.strict_model import Strict
+from parsync.spec.strict_model import Strict
 from experiments.workloads.job_draws import geometric, poisson_times
 from experiments.workloads.resources import Amount, Dimension
 from schedulers.mapreduce.jobs import MapReduceJobs

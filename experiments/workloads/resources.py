@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from experiments.strict_model import Strict
+from parsync.spec.strict_model import Strict
 from experiments.workloads.draws import draw, draw_below
 from shared_state.cell import MAX_CAPACITY
 from shared_state.random import Stream, stream_key

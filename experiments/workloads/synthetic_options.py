@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from experiments.strict_model import Strict
+from parsync.spec.strict_model import Strict
 from experiments.workloads.quota_groups import QuotaGroupJobs, check_quota_groups
 from experiments.workloads.registry import Outline
 from experiments.workloads.resources import MachineType, Resources, TaskShape

@@ -20,7 +20,7 @@ from parsync.runtime.arm_spec import ArmSpec, GroupSpec, ProtocolChoice
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.json_files import field_of, read_json, write_json
 from parsync.runtime.plain import from_plain, to_plain
-from parsync.runtime.protocol_checks import check_protocols
+from parsync.spec.protocol_checks import check_protocols
 from schedulers import registry
 from schedulers.decision_time import Counted, DecisionClock, Measured, Modelled, ModelledByClass
 from shared_state.errors import AgoraError

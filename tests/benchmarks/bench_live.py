@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.config import RunConfig
-from experiments.decision_times import DecisionTime, MeasuredTime
+from parsync.spec.decision_times import DecisionTime, MeasuredTime
 from experiments.interruption import Interruption
 from experiments.presets import greedy_group, paper_scale
 from experiments.running import ArmRun, make_workload, run_arm_virtual

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.config import RunConfig
 from experiments.presets import greedy_group, paper_scale
 from experiments.running import make_metrics, make_workload

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from experiments.arm_config import ArmConfig, GroupConfig
+from parsync.spec.arm import ArmConfig, GroupConfig
 from experiments.config import RunConfig
 from experiments.presets import Scale, greedy_group
 from experiments.running import make_metrics, make_workload

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.config import RunConfig
 from experiments.presets import default_arms, demo_scale
 from experiments.running import make_metrics, make_workload

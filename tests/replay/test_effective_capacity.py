@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.arm_config import ArmConfig, GroupConfig
+from parsync.spec.arm import ArmConfig, GroupConfig
 from experiments.config import RunConfig
-from experiments.decision_times import CountedTime, DecisionTime, ModelledTime
+from parsync.spec.decision_times import CountedTime, DecisionTime, ModelledTime
 from experiments.interruption import Interruption
 from experiments.presets import Scale, demo_scale, flow_group, greedy_group
 from experiments.running import make_workload, run_arm_virtual

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from experiments import fluid_bound
-from experiments.arm_config import GroupConfig
+from parsync.spec.arm import GroupConfig
 from experiments.config import ArmConfig, RunConfig
-from experiments.decision_times import CountedTime
+from parsync.spec.decision_times import CountedTime
 from experiments.fluid_bound import phase_bounds, phase_problem
 from experiments.fluid_bound_model import PhaseBound
 from experiments.frontiers.bounds import condition_bounds

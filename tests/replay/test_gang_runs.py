@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.decision_times import CountedTime, ModelledTime
+from parsync.spec.decision_times import CountedTime, ModelledTime
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.record import Record

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.presets import SHARED_PRICES
 from experiments.workloads.google2011 import Google2011Options, load
 from parsync.core.codec import CORE

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.commands import replay
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.effects import Effect
@@ -26,7 +26,7 @@ from parsync.protocols.pending_queue import AgentQueue
 from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster, limit_audit
-from parsync.runtime.protocol_checks import check_protocols
+from parsync.spec.protocol_checks import check_protocols
 from parsync.runtime.virtual.runtime import VirtualRuntime
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError

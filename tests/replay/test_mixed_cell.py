@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.commands import replay
 from experiments.config import RunConfig, load_config
 from experiments.parsync_vs_flow import app

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.workloads.synthetic import generate
 from parsync.runtime.virtual.run import run_virtual
 from schedulers.prices.options import PriceOptions

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.arm_config import ArmConfig
-from experiments.quota_config import QuotaConfig, QuotaGroupConfig
+from parsync.spec.arm import ArmConfig
+from parsync.spec.quotas import QuotaConfig, QuotaGroupConfig
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.core import events, quota_events

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from experiments import preconditions, running_live, stages
 from experiments.config import LiveConfig, RunConfig
-from experiments.decision_times import ModelledTime
+from parsync.spec.decision_times import ModelledTime
 from experiments.execution import arm_runner, run
 from experiments.interruption import Interruption
 from experiments.killed_runs import finish_killed

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from experiments import running_live
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
 from experiments.running import make_workload, run_arm_virtual, seed_figures

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from experiments.arm_config import ArmConfig, GroupConfig
+from parsync.spec.arm import ArmConfig, GroupConfig
 from experiments.presets import default_arms, demo_scale, mix_arm, optimistic, paper_scale
 from parsync.runtime.arm_file import ARM_FILE, ArmFile, InVirtualTime, read_arm, write_arm
 from schedulers import registry

@@ -28,7 +28,7 @@ from parsync.runtime.arm_spec import ArmSpec, ProtocolChoice
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live import log_replay
 from parsync.runtime.live.cell import CellRuntime
-from parsync.runtime.protocol_checks import check_protocols
+from parsync.spec.protocol_checks import check_protocols
 from parsync.runtime.virtual.runtime import VirtualRuntime
 from schedulers.interface import ChangeKind
 from shared_state.cell import Cell

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.config import RunConfig, load_config, validated
 from experiments.presets import default_arms, demo_scale, mix_arm, paper_scale
 from experiments.toml_text import toml_text

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.config import VirtualConfig
 from experiments.decision_basis import (
     BasisKind,
@@ -16,7 +16,7 @@ from experiments.decision_basis import (
     comparable,
     decision_basis,
 )
-from experiments.decision_times import CountedTime, DecisionTime, ModelledTime
+from parsync.spec.decision_times import CountedTime, DecisionTime, ModelledTime
 from experiments.presets import default_arms, demo_scale, greedy_group, mix_arm
 from experiments.report.verdict import NOT_RANKED, Row, verdict
 from experiments.summary import ArmResult, build_summary

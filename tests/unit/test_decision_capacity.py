@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.arm_config import ArmConfig, GroupConfig
+from parsync.spec.arm import ArmConfig, GroupConfig
 from experiments.decision_basis import decision_capacity
-from experiments.decision_times import ModelledTime
+from parsync.spec.decision_times import ModelledTime
 from experiments.presets import (
     PARSYNC_SCAN_COST,
     Scale,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.decision_times import CountedTime, ModelledTime
+from parsync.spec.decision_times import CountedTime, ModelledTime
 from experiments.given_schedulers import arm_beside, given_schedulers
 from experiments.presets import default_arms, demo_scale, greedy_group
 from experiments.resolve import resolve

@@ -11,7 +11,7 @@ import pytest
 from experiments import live_size
 from experiments.config import RunConfig, validated
 from experiments.decision_basis import basis_titles, comparable, decision_basis, decision_capacity
-from experiments.decision_times import ModelledTime, ServiceTime
+from parsync.spec.decision_times import ModelledTime, ServiceTime
 from experiments.finishing import slugs_of_arms
 from experiments.live_size import Need, fitted, live_need, machines_for, spare_processors
 from experiments.resolve import resolve

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.config import first_error
 from parsync.core.events import Started, TasksSubmitted
 from parsync.protocols.locking.events import LocksGranted, LocksReleased
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.protocol_checks import check_protocols
+from parsync.spec.protocol_checks import check_protocols
 from shared_state.errors import AgoraError
 from tests.fixtures.overloaded_cell import failing_workload, locking_arm, locking_group
 from tests.fixtures.service_batch_runs import Tables, group, made, modelled, recorded

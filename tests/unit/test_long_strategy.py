@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from parsync.protocols.optimistic.choices import StrategyKind
 from parsync.protocols.optimistic.strategies import RoundRankings, make_strategy
 from parsync.workload.workload import Workload

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.config import first_error, load_config
 from experiments.sweeps.sweep_file import read_sweep
 from shared_state.tasks import TaskClass

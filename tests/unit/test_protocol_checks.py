@@ -14,7 +14,7 @@ from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.spec import ProtocolSpec
 from parsync.runtime.arm_spec import ArmSpec, ProtocolChoice
-from parsync.runtime.protocol_checks import check_protocols
+from parsync.spec.protocol_checks import check_protocols
 from schedulers import registry as schedulers
 from shared_state.errors import AgoraError
 from shared_state.transaction import EvictionPolicy

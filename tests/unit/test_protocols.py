@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from experiments.arm_config import GroupConfig
+from parsync.spec.arm import GroupConfig
 from parsync.protocols import registry
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.options import OptimisticOptions

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from experiments.decision_times import ModelledTime
+from parsync.spec.decision_times import ModelledTime
 from experiments.interruption import Interruption
 from experiments.model_files import read_model
 from experiments.model_runs.rounds import RoundsRun

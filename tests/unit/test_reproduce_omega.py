@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from experiments.decision_times import ModelledTime
+from parsync.spec.decision_times import ModelledTime
 from experiments.reproduce import omega_statistics as statistic
 from experiments.reproduce.claims import ArmsOfSeed, judge
 from experiments.reproduce.figure import FigureRun, PaperFigure, ReproduceScale, Results

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 from rich.console import Console
 
-from experiments.arm_config import ArmConfig
+from parsync.spec.arm import ArmConfig
 from experiments.cell_watch import Watched
 from experiments.config import RunConfig
 from experiments.interruption import Interruption

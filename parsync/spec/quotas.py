@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from experiments.strict_model import LONGEST_S, Name, Strict
+from parsync.spec.strict_model import LONGEST_S, Name, Strict
 from parsync.core.fair_shares import LARGEST_WEIGHT
 from parsync.core.quotas import ENTIRE, QuotaGroup, QuotaSpec
 from shared_state.errors import AgoraError

@@ -14,16 +14,16 @@ from pydantic import (
     model_validator,
 )
 
-from experiments.decision_times import DecisionTime, ModelledTime
+from parsync.spec.decision_times import DecisionTime, ModelledTime
 from experiments.price_settings import prices_of_groups
-from experiments.quota_config import QuotaConfig
-from experiments.strict_model import Name, Strict
+from parsync.spec.quotas import QuotaConfig
+from parsync.spec.strict_model import Name, Strict
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.protocols.pending_queue import LoserPolicy
 from parsync.runtime.arm_spec import ArmSpec, GroupSpec, ProtocolChoice
-from parsync.runtime.protocol_checks import check_protocols
+from parsync.spec.protocol_checks import check_protocols
 from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.capability import Capability

@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.text import Text
 
 from experiments.announcement import run_announcement, unplaceable_notes
-from parsync.spec.arm import ArmConfig
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
 from experiments.consoles import error_console
@@ -43,6 +42,7 @@ from experiments.sweeps.expected_time import check_length
 from experiments.sweeps.progress import ProgressReport
 from experiments.verification.manifest import write_manifest
 from parsync.metrics.live import Snapshot
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 

@@ -21,7 +21,6 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from parsync.spec.arm import ArmConfig
 from experiments.cell_watch import Watched, settle_us
 from experiments.config import RunConfig, load_config
 from experiments.finishing import arm_result, slugs_of_arms
@@ -54,6 +53,7 @@ from parsync.runtime.records import merge_parts
 from parsync.runtime.records_reader import read_records, record_files
 from parsync.runtime.workload_files import WORKLOAD_DIR
 from parsync.runtime.workload_reader import read_workload
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 

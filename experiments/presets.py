@@ -9,14 +9,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from parsync.spec.arm import ArmConfig, GroupConfig
-from experiments.config import first_error
-from parsync.spec.decision_times import CountedTime, DecisionTime, ModelledTime
 from experiments.workloads.parsync_cells import demo_options, paper_options
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.choices import StrategyKind
+from parsync.spec.arm import ArmConfig, GroupConfig
+from parsync.spec.decision_times import CountedTime, DecisionTime, ModelledTime
+from parsync.strict_model import first_error
 from schedulers import registry
 from schedulers.capability import Capability
 from shared_state.errors import AgoraError
@@ -89,8 +89,10 @@ def paper_scale() -> Scale:
 
 
 def optimistic(sync: str, gap_s: float, **options: Any) -> dict[str, Any]:
-    """A group's choice of the optimistic protocol."""
-    return {"kind": "optimistic", "sync": sync, "gap_s": gap_s, **options}
+    """A group's choice of the optimistic protocol; without a gap, schedulers look again after that
+    time."""
+    gap = "retry_s" if sync == "every_attempt" else "gap_s"
+    return {"kind": "optimistic", "sync": sync, gap: gap_s, **options}
 
 
 def greedy_group(

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from parsync.spec.arm import ArmConfig
 from experiments.cell_watch import CellWatch, Watched, observe_log
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
@@ -27,6 +26,7 @@ from parsync.runtime.live.monitor import RunStatus
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.records import merge_parts
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError

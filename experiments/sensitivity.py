@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from parsync.spec.arm import ArmConfig, GroupConfig
 from experiments.config import RunConfig
-from parsync.spec.decision_times import ModelledTime
 from experiments.presets import PARSYNC_SCAN_COST
 from experiments.summary_model import ChangedArm, SeedFigures, SeedSummary, Sensitivity
 from experiments.sweeps.points import Point
+from parsync.spec.arm import ArmConfig, GroupConfig
+from parsync.spec.decision_times import ModelledTime
 from schedulers import registry
 from schedulers.capability import Capability
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from rich.text import Text
 
 from experiments import restarts
-from parsync.spec.arm import ArmConfig
 from experiments.cell_watch import settle_us
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
@@ -45,6 +44,7 @@ from experiments.version import version_text
 from experiments.virtual_arms import run_arms_virtual
 from parsync.metrics.live import Snapshot
 from parsync.metrics.quantity import counted
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 

@@ -8,12 +8,12 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from parsync.spec.arm import ArmConfig
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
 from experiments.running import ArmRun, run_arm_virtual
 from experiments.sweeps.local_processes import local_map
 from experiments.sweeps.workload_cache import workload_cache
+from parsync.spec.arm import ArmConfig
 from shared_state.errors import AgoraError
 
 

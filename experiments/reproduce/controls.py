@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 
 from matplotlib.figure import Figure
 
-from parsync.spec.arm import ArmConfig, GroupConfig
 from experiments.reproduce import section6_statistics as statistic
 from experiments.reproduce.claims import Claim, Limits
 from experiments.reproduce.figure import FigureRun, PaperFigure, ReproduceScale, Results, Table
@@ -31,6 +30,7 @@ from experiments.reproduce.section6_runs import (
 )
 from experiments.reproduce.section6_statistics import Value
 from experiments.statistics import median_interval
+from parsync.spec.arm import ArmConfig, GroupConfig, ProtocolChoice
 
 STATIC, SHORT = "Static partitions", "Short locks on 1 partition"
 LOCKED = (1, 4, SCHEDULERS)  # partitions
@@ -73,7 +73,7 @@ def _with_groups(run: FigureRun, label: str, groups: Sequence[GroupConfig]) -> F
 def _own_partition(run: FigureRun, number: int) -> GroupConfig:
     """One of the run's schedulers, which sees one partition. It synchronises it every G."""
     [group] = run.arm.groups
-    protocol = {**group.protocol, "sync": "state_aligned", "only_partitions": (number,)}
+    protocol = group.protocol.changed(sync="state_aligned", only_partitions=(number,))
     changes = {"name": f"partition {number}", "count": 1, "protocol": protocol}
     return group.model_copy(update=changes)
 
@@ -81,12 +81,9 @@ def _own_partition(run: FigureRun, number: int) -> GroupConfig:
 def _locking(run: FigureRun, count: int, **options: float) -> GroupConfig:
     """The run's schedulers with locks on so many partitions."""
     [group] = run.arm.groups
-    protocol = {
-        "kind": "locking",
-        "locked_partitions": count,
-        "head_of_line_s": 0.0,
-        **options,
-    }
+    protocol = ProtocolChoice.model_validate(
+        {"kind": "locking", "locked_partitions": count, "head_of_line_s": 0.0, **options}
+    )
     return group.model_copy(update={"name": "locks", "protocol": protocol})
 
 

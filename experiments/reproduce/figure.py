@@ -16,11 +16,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from parsync.spec.arm import ArmConfig
 from experiments.config import RunConfig
 from experiments.model_runs.run import Arrays, ModelRun
 from experiments.reproduce.claims import ClaimOf
 from experiments.summary_model import SeedFigures
+from parsync.spec.arm import ArmConfig
 from shared_state.errors import AgoraError
 
 R = TypeVar("R")  # what has to run

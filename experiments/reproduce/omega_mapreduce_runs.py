@@ -10,7 +10,6 @@ of each, and the largest of them ask for 2.5 and 10 %.
 
 from __future__ import annotations
 
-from parsync.spec.arm import ArmConfig
 from experiments.reproduce.figure import FigureRun, ReproduceScale
 from experiments.reproduce.omega_runs import (
     BATCH,
@@ -26,6 +25,7 @@ from experiments.workloads.service_batch_options import (
     ServiceBatchOptions,
     ServiceJobs,
 )
+from parsync.spec.arm import ArmConfig
 from schedulers.mapreduce.policies import PolicyKind
 
 BUSY, LIGHT = "Busy cell", "Lightly used cell"
@@ -47,7 +47,7 @@ _T_ACTIVITY_S = 50e-6
 _PROTOCOL = {
     "kind": "optimistic",
     "sync": "every_attempt",
-    "gap_s": 1.0,
+    "retry_s": 1.0,
     "freed_at_once": True,
     "head_of_line_s": 0.0,
     "commit_mode": "incremental",

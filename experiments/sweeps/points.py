@@ -6,8 +6,8 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from parsync.spec.arm import ArmConfig
 from experiments.config import RunConfig
+from parsync.spec.arm import ArmConfig
 
 FORMAT = 2  # of kept figures: raised when the same configuration and seed give other figures
 

@@ -32,7 +32,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from parsync.spec.strict_model import Strict
 from experiments.workloads.building import one_unit_at_least
 from experiments.workloads.google2011_machines import TraceMachines, trace_machines
 from experiments.workloads.google2011_tables import (
@@ -53,6 +52,7 @@ from experiments.workloads.input_data import (
 from experiments.workloads.input_files import InputFiles
 from experiments.workloads.registry import WorkloadSpec
 from experiments.workloads.resampling import ResampleOptions, resampled, seeds_of_trace
+from parsync.strict_model import Strict
 from parsync.workload.checks import larger_than_every_machine
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.errors import AgoraError

@@ -11,9 +11,9 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from parsync.spec.strict_model import Strict
 from experiments.workloads.draws import draw, zipf_table
 from experiments.workloads.input_data import BLOCKS_MAX
+from parsync.strict_model import Strict
 from shared_state.random import Stream
 from shared_state.tasks import Int64
 

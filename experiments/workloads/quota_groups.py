@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from parsync.spec.strict_model import Name, Strict
+from parsync.strict_model import Name, Strict
 from parsync.workload.workload import QuotaMembership
 from shared_state.random import Stream
 from shared_state.tasks import Int32, Int64

@@ -8,10 +8,10 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from parsync.spec.strict_model import Strict
 from experiments.workloads.mapreduce_jobs import MapReduceJobClass
 from experiments.workloads.registry import Outline
 from experiments.workloads.resources import Amount, Dimension, MachineType, Resources, TaskShape
+from parsync.strict_model import Strict
 
 
 class JobClass(Strict):

@@ -1,29 +1,34 @@
-"""The competitors of a run: schedulers in groups, how they decide and how they synchronise."""
+"""The competitors of a run: schedulers in groups, how they decide and how they synchronise.
+
+These models are what a configuration says of an arm, what the runtimes run, and what arm.json keeps
+beside the logs of a run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, Literal, Self
 
 from pydantic import (
+    BaseModel,
     Field,
+    SerializationInfo,
     SerializerFunctionWrapHandler,
+    ValidationError,
     ValidationInfo,
     field_validator,
     model_serializer,
     model_validator,
 )
 
-from parsync.spec.decision_times import DecisionTime, ModelledTime
-from experiments.price_settings import prices_of_groups
-from parsync.spec.quotas import QuotaConfig
-from parsync.spec.strict_model import Name, Strict
+from parsync.core.quotas import QuotaSpec
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
-from parsync.protocols.optimistic.options import OptimisticOptions
-from parsync.protocols.pending_queue import LoserPolicy
-from parsync.runtime.arm_spec import ArmSpec, GroupSpec, ProtocolChoice
-from parsync.spec.protocol_checks import check_protocols
+from parsync.protocols.spec import GroupReach, Member
+from parsync.protocols.tables import tables_of
+from parsync.spec.decision_times import DecisionTime, ModelledTime
+from parsync.strict_model import Name, RenamedOption, Strict
 from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.capability import Capability
@@ -33,6 +38,7 @@ from shared_state.tasks import TaskClass
 from shared_state.transaction import EvictionPolicy
 
 ENTIRE = 1000  # shares are kept in permille
+MOST_SCHEDULERS = 1 << 20  # of an arm
 
 
 # What a field of older versions has become, by the class that had it.
@@ -62,6 +68,94 @@ def _now(names: Iterable[str]) -> str:
     )
 
 
+class ProtocolChoice(Strict):
+    """A protocol by name, with the validated options of a group. Written and read as one flat
+    table: {kind = "optimistic", sync = "diff_block", gap_s = 0.5}."""
+
+    kind: str
+    options: BaseModel
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parsed(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            raise ValueError('expected a table, protocol = {kind = "optimistic", ...}')
+        if isinstance(given.get("options"), BaseModel):
+            return given
+        options = dict(given)
+        kind = options.pop("kind", None)
+        if not isinstance(kind, str):
+            raise ValueError(f"kind: expected one of {', '.join(protocols.kinds())}")
+        renamed = [name for name in options if _OPTIONS_NOW.get(name, name) != name]
+        if kind == "optimistic" and renamed:
+            raise ValueError(f"protocol 'optimistic': renamed options: {_now(renamed)}")
+        try:
+            return {"kind": kind, "options": protocols.get(kind).parse_options(options)}
+        except AgoraError as error:
+            raise ValueError(str(error)) from error
+
+    @model_serializer(mode="plain")
+    def _flat(self, info: SerializationInfo) -> dict[str, Any]:
+        """Every option, defaults filled in, by the type that the options have."""
+        return {"kind": self.kind, **_written(self.options, info.mode)}
+
+    def changed(self, **options: Any) -> ProtocolChoice:
+        """The same with other options. Raises ValidationError naming the first that is wrong."""
+        return ProtocolChoice.model_validate({**self.model_dump(), **options})
+
+    def for_workload(self, workload: Workload) -> ProtocolChoice:
+        """The same with the options that depend on the workload filled in. AgoraError if the code
+        of a user's protocol fails."""
+        options = protocols.get(self.kind).options_for(self.options, workload)
+        return self.model_copy(update={"options": options})
+
+    @property
+    def capabilities(self) -> Set[ProtocolCapability]:
+        """What a group with these options needs of the runtimes."""
+        return protocols.get(self.kind).capabilities_of(self.options)
+
+    @property
+    def reach(self) -> GroupReach:
+        """What a scheduler of a group with these options may use."""
+        return protocols.get(self.kind).reach_of(self.options)
+
+    @property
+    def described(self) -> Mapping[str, str]:
+        """What the protocol says of these options (ProtocolSpec.describe)."""
+        return protocols.get(self.kind).description_of(self.options)
+
+    @property
+    def gap_us(self) -> int | None:
+        """The synchronisation gap (ProtocolSpec.gap_us); None if there is none."""
+        return protocols.get(self.kind).gap_of(self.options)
+
+    def with_gap(self, gap_us: int) -> ProtocolChoice:
+        """The same with another gap. AgoraError if the protocol cannot have it."""
+        options = protocols.get(self.kind).with_gap(self.options, gap_us)
+        return self.model_copy(update={"options": options})
+
+
+def kept_choice(table: object) -> ProtocolChoice | None:
+    """The protocol of a group as a summary keeps it; None if it is not installed any more, or not
+    in the version that the summary is of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RenamedOption)
+        try:
+            return ProtocolChoice.model_validate(table)
+        except ValidationError:
+            return None
+
+
+def _written(options: BaseModel, mode: str) -> dict[str, Any]:
+    """Options as a table has them, which has no word for what is unset. None is written only where
+    the default is something else."""
+    written = options.model_dump(mode=mode, exclude_none=True)
+    for name, field in type(options).model_fields.items():
+        if field.default is not None and getattr(options, name) is None:
+            written[name] = None
+    return written
+
+
 class GroupConfig(Strict):
     """`count` schedulers of one kind, and how they get places on the cell."""
 
@@ -73,7 +167,7 @@ class GroupConfig(Strict):
     options: dict[str, Any] = Field(
         default_factory=dict, description="options of the kind of scheduler"
     )
-    protocol: dict[str, Any] = Field(
+    protocol: ProtocolChoice = Field(
         description="the protocol's kind, and its options beside it: protocol = {kind ="
         ' "optimistic", sync = "diff_block", gap_s = 0.5}'
     )
@@ -107,78 +201,40 @@ class GroupConfig(Strict):
             raise ValueError(f"protocol: missing; expected {_PROTOCOL_FORM}")
         return given
 
-    @field_validator("protocol", mode="before")
-    @classmethod
-    def _a_table(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            raise ValueError('expected a table, protocol = {kind = "optimistic", ...}')
-        return given
-
-    @field_validator("protocol")
-    @classmethod
-    def _with_every_option(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """The protocol's options, defaults filled in: a run's configuration says all of them."""
-        return _every_option(_protocol(given))
-
     @model_validator(mode="after")
     def _known(self) -> Self:
-        choice = self.protocol_choice()
+        kind = self.protocol.kind
         try:
-            capabilities = protocols.get(choice.kind).capabilities_of(choice.options)
+            runs_schedulers = ProtocolCapability.RUNS_SCHEDULERS in self.protocol.capabilities
+            if runs_schedulers and self.kind is None:
+                raise ValueError(f"kind: missing; protocol {kind!r} runs schedulers")
+            if not runs_schedulers and self.kind is not None:
+                raise ValueError(f"kind: expected none, as protocol {kind!r} runs no schedulers")
+            if not runs_schedulers and self.decision is None:
+                raise ValueError(f"decision: missing; protocol {kind!r} has no default")
+            if self.kind is not None:
+                registry.get(self.kind).parse_options(self.options)
         except AgoraError as error:
             raise ValueError(str(error)) from error
-        runs_schedulers = ProtocolCapability.RUNS_SCHEDULERS in capabilities
-        if runs_schedulers and self.kind is None:
-            raise ValueError(f"kind: missing; protocol {choice.kind!r} runs schedulers")
-        if not runs_schedulers and self.kind is not None:
-            raise ValueError(f"kind: expected none, as protocol {choice.kind!r} runs no schedulers")
-        if not runs_schedulers and self.decision is None:
-            raise ValueError(f"decision: missing; protocol {choice.kind!r} has no default")
-        if self.kind is not None:
-            try:
-                spec = registry.get(self.kind)
-                spec = spec.with_options(spec.parse_options(self.options))
-            except AgoraError as error:
-                raise ValueError(str(error)) from error
-            if (
-                isinstance(choice.options, OptimisticOptions)
-                and choice.options.losers is LoserPolicy.REQUEUE
-                and Capability.KEEPS_PENDING in spec.capabilities
-            ):
-                raise ValueError(
-                    "protocol.losers: expected 'block', got 'requeue': a scheduler of kind "
-                    f"{self.kind!r} with these options keeps the tasks that wait, rejected ones "
-                    "among them, so the agent cannot make them pause"
-                )
         return self
 
-    def protocol_choice(self) -> ProtocolChoice:
-        """The protocol with its validated options."""
-        return _protocol(self.protocol)
+    @property
+    def capabilities(self) -> Set[Capability]:
+        """The capabilities of its kind of scheduler with its options; none if it has no
+        scheduler."""
+        if self.kind is None:
+            return frozenset()
+        spec = registry.get(self.kind)
+        return spec.with_options(spec.parse_options(self.options)).capabilities
 
-    def for_workload(self, workload: Workload) -> GroupConfig:
+    @property
+    def takes(self) -> TaskClass | None:
+        """The class of the jobs that it takes; None: every class."""
+        return None if self.task_class is None else TaskClass[self.task_class.upper()]
+
+    def for_workload(self, workload: Workload) -> Self:
         """The group with the options of its protocol that depend on the workload filled in."""
-        choice = self.protocol_choice().for_workload(workload)
-        return self.model_copy(update={"protocol": _every_option(choice)})
-
-
-def _every_option(choice: ProtocolChoice) -> dict[str, Any]:
-    """A protocol as a group's table has it."""
-    return {"kind": choice.kind, **choice.options.model_dump(exclude_none=True)}
-
-
-def _protocol(given: dict[str, Any]) -> ProtocolChoice:
-    options = dict(given)
-    kind = options.pop("kind", None)
-    if not isinstance(kind, str):
-        raise ValueError(f"kind: expected one of {', '.join(protocols.kinds())}")
-    renamed = [name for name in options if _OPTIONS_NOW.get(name, name) != name]
-    if kind == "optimistic" and renamed:
-        raise ValueError(f"protocol 'optimistic': renamed options: {_now(renamed)}")
-    try:
-        return ProtocolChoice(kind, protocols.get(kind).parse_options(options))
-    except AgoraError as error:
-        raise ValueError(str(error)) from error
+        return self.model_copy(update={"protocol": self.protocol.for_workload(workload)})
 
 
 class ArmConfig(Strict):
@@ -187,12 +243,12 @@ class ArmConfig(Strict):
     name: Name
     partitions: int = Field(ge=1)
     groups: tuple[GroupConfig, ...] = Field(min_length=1, strict=False)
-    protocols: dict[str, dict[str, Any]] = Field(
+    protocols: dict[str, BaseModel] = Field(
         default_factory=dict,
         validate_default=True,
         description="options of a protocol as a whole, by its kind: [arms.protocols.lottery]",
     )
-    quotas: QuotaConfig | None = Field(
+    quotas: QuotaSpec | None = Field(
         None,
         description="what part of the cell each quota group of the workload may take; unset: any",
     )
@@ -223,31 +279,41 @@ class ArmConfig(Strict):
             raise ValueError("two groups have the same name")
         return groups
 
-    @field_validator("protocols")
+    @field_validator("protocols", mode="before")
     @classmethod
-    def _with_every_option(
-        cls, given: dict[str, dict[str, Any]], info: ValidationInfo
-    ) -> dict[str, dict[str, Any]]:
+    def _parsed(cls, given: Any, info: ValidationInfo) -> Any:
         """The options of every protocol of the arm that has some, defaults filled in."""
-        if "groups" not in info.data:  # they are wrong themselves
+        if "groups" not in info.data or not isinstance(given, dict):  # they are wrong themselves
             return given
-        used = dict.fromkeys(group.protocol["kind"] for group in info.data["groups"])
-        every: dict[str, dict[str, Any]] = {}
+        used = dict.fromkeys(group.protocol.kind for group in info.data["groups"])
+        every: dict[str, BaseModel] = {}
         try:
             for kind in (*given, *used):
-                options = protocols.get(kind).parse_shared_options(given.get(kind, {}))
+                chosen = given.get(kind, {})
+                if not isinstance(chosen, Mapping | BaseModel):
+                    raise ValueError(f"protocol {kind!r}: expected a table")
+                every[kind] = (
+                    chosen
+                    if isinstance(chosen, BaseModel)
+                    else protocols.get(kind).parse_shared_options(chosen)
+                )
                 if kind not in used:
                     raise ValueError(f"no group of the arm uses protocol {kind!r}")
-                every[kind] = options.model_dump(exclude_none=True)
         except AgoraError as error:
             raise ValueError(str(error)) from error
-        return {kind: options for kind, options in every.items() if options}
+        return {kind: options for kind, options in every.items() if _written(options, "json")}
 
     @model_serializer(mode="wrap")
-    def _plain(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _plain(
+        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
+    ) -> dict[str, Any]:
         """Without options of protocols as a whole, quotas, and another policy of evictions, where
         there are none."""
         plain: dict[str, Any] = handler(self)
+        if "protocols" in plain:
+            plain["protocols"] = {
+                kind: _written(options, info.mode) for kind, options in self.protocols.items()
+            }
         for part in ("protocols", "quotas"):
             if not plain.get(part):
                 plain.pop(part, None)
@@ -258,14 +324,17 @@ class ArmConfig(Strict):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         self.shares_permille()
+        if self.agents > MOST_SCHEDULERS:
+            raise ValueError(f"groups: more than {MOST_SCHEDULERS:,} schedulers")
         try:
-            check_protocols(self.spec(seed=0, heartbeat_us=1, sample_us=1, live=False))
+            check_protocols(self)
         except AgoraError as error:
             raise ValueError(str(error)) from error
         return self
 
-    def for_workload(self, workload: Workload) -> ArmConfig:
-        """The arm with the options of its protocols that depend on the workload filled in."""
+    def for_workload(self, workload: Workload) -> Self:
+        """The arm with the options of its protocols that depend on the workload filled in.
+        AgoraError if the code of a user's protocol fails."""
         groups = tuple(group.for_workload(workload) for group in self.groups)
         return self.model_copy(update={"groups": groups})
 
@@ -280,36 +349,57 @@ class ArmConfig(Strict):
         return self.model_copy(update={"groups": groups})
 
     @property
-    def prices(self) -> str:
-        """The slot prices of its schedulers, in words; "" if none uses any."""
-        return prices_of_groups([group.model_dump() for group in self.groups])
+    def agents(self) -> int:
+        """How many schedulers it has."""
+        return sum(group.count for group in self.groups)
 
     @property
     def protocol_kinds(self) -> tuple[str, ...]:
-        """The protocols of its groups, each once."""
-        return tuple(dict.fromkeys(group.protocol["kind"] for group in self.groups))
+        """The protocols of its groups, each once, in their order."""
+        return tuple(dict.fromkeys(group.protocol.kind for group in self.groups))
+
+    def members_of(self, kind: str) -> tuple[Member, ...]:
+        """Its groups that use a protocol, as the protocol is told of them."""
+        members: list[Member] = []
+        first = 0
+        for group in self.groups:
+            if group.protocol.kind == kind:
+                options = group.protocol.options
+                members.append(Member(group.name, first, group.count, options, group.capabilities))
+            first += group.count
+        return tuple(members)
+
+    def options_of(self, kind: str) -> BaseModel:
+        """The options of a protocol as a whole. AgoraError if it has no defaults for them."""
+        chosen = self.protocols.get(kind)
+        return protocols.get(kind).parse_shared_options({}) if chosen is None else chosen
+
+    @property
+    def may_evict(self) -> EvictionPolicy:
+        """Whose tasks its schedulers may end."""
+        return EvictionPolicy[self.evictions.upper()]
 
     @property
     def gap_s(self) -> float:
         """The longest synchronisation gap of its groups in seconds; 0 if none has one."""
-        gaps: list[float] = [group.protocol.get("gap_s", 0.0) for group in self.groups]
-        return max(gaps)
+        return max(group.protocol.gap_us or 0 for group in self.groups) / 1e6
 
     @property
     def sync(self) -> str:
         """How its groups synchronise: a sync policy, or a protocol that has none."""
-        texts: dict[str, str] = {
-            group.name: group.protocol.get("sync", group.protocol["kind"]) for group in self.groups
+        texts = {
+            group.name: group.protocol.described.get("sync", group.protocol.kind)
+            for group in self.groups
         }
         if len(set(texts.values())) == 1:
             return texts[self.groups[0].name]
         return ", ".join(f"{name}: {text}" for name, text in texts.items())
 
     @property
-    def strategy(self) -> str:
-        """The strategies of its groups, each once."""
-        strategies = (group.protocol.get("strategy", "") for group in self.groups)
-        return ", ".join(filter(None, dict.fromkeys(strategies)))
+    def strategies(self) -> tuple[str, ...]:
+        """The strategies of those groups that have one, each once."""
+        found = (group.protocol.described.get("strategy", "") for group in self.groups)
+        return tuple(filter(None, dict.fromkeys(found)))
 
     def shares_permille(self) -> tuple[int, ...]:
         """The groups' shares of the jobs. Groups without one divide what is left of their class in
@@ -341,37 +431,43 @@ class ArmConfig(Strict):
 
     def spec(self, seed: int, heartbeat_us: int, sample_us: int, live: bool) -> ArmSpec:
         """What the runtimes run."""
-        groups = tuple(
-            GroupSpec(
-                name=group.name,
-                kind=group.kind,
-                count=group.count,
-                options=group.options,
-                protocol=group.protocol_choice(),
-                share_permille=share,
-                task_class=None
-                if group.task_class is None
-                else TaskClass[group.task_class.upper()],
-                clock=decision_clock(group, self.partitions, live),
-            )
-            for group, share in zip(self.groups, self.shares_permille(), strict=True)
+        return ArmSpec.model_construct(
+            **{name: getattr(self, name) for name in ArmConfig.model_fields},
+            seed=seed,
+            heartbeat_us=heartbeat_us,
+            sample_us=sample_us,
+            live=live,
         )
-        shared = {
-            kind: protocols.get(kind).parse_shared_options(options)
-            for kind, options in self.protocols.items()
-        }
-        quotas = None if self.quotas is None else self.quotas.spec()
-        return ArmSpec(
-            self.name,
-            groups,
-            self.partitions,
-            heartbeat_us,
-            sample_us,
-            seed,
-            shared,
-            quotas,
-            EvictionPolicy[self.evictions.upper()],
-        )
+
+
+class ArmSpec(ArmConfig):
+    """An arm as it is run: its description, the seed of its random streams, and the times that it
+    shares with the other arms of the run."""
+
+    seed: int = Field(ge=0, lt=1 << 63)
+    heartbeat_us: int = Field(ge=1, lt=1 << 63)
+    sample_us: int = Field(ge=1, lt=1 << 63)
+    live: bool = Field(description="it runs on Ray, where some kinds measure their decision times")
+
+    def clock(self, group: GroupConfig) -> DecisionClock:
+        """What the decisions of one of its groups cost."""
+        return decision_clock(group, self.partitions, self.live)
+
+    def group_of(self, agent: int) -> GroupConfig:
+        for group in self.groups:
+            if agent < group.count:
+                return group
+            agent -= group.count
+        raise IndexError("no such agent")
+
+    def agent_name(self, agent: int) -> str:
+        """E.g. latency_first-3: the group's name and the agent's place in it."""
+        place = agent
+        for group in self.groups:
+            if place < group.count:
+                return f"{group.name}-{place}"
+            place -= group.count
+        raise IndexError("no such agent")
 
 
 def decision_clock(group: GroupConfig, partitions: int, live: bool) -> DecisionClock:
@@ -390,3 +486,69 @@ def decision_clock(group: GroupConfig, partitions: int, live: bool) -> DecisionC
     if live and Capability.MEASURED_WHEN_LIVE in spec.capabilities:
         return Measured()
     return spec.default_decision
+
+
+def check_protocols(arm: ArmConfig) -> None:
+    """Raise AgoraError if the groups of an arm cannot share it, as their protocols say, if there
+    are options of a protocol that no group uses, or if a protocol asks for what is unknown or what
+    it cannot have."""
+    for kind in arm.protocols:
+        if kind not in arm.protocol_kinds:
+            raise AgoraError(f"options of protocol {kind!r}, which no group of the arm uses")
+    for group in arm.groups:
+        capabilities = group.protocol.capabilities
+        if (
+            Capability.SHARES_DEMAND in group.capabilities
+            and ProtocolCapability.PASSES_DEMAND not in capabilities
+        ):
+            raise AgoraError(
+                f"group '{group.name}': share_demand: protocol {group.protocol.kind!r} does not "
+                "pass demand on"
+            )
+        if Capability.PREEMPTS in group.capabilities:
+            _check_preemption(arm, group, capabilities)
+        watches = ProtocolCapability.WATCHES_CELL in capabilities
+        spec, members = protocols.get(group.protocol.kind), arm.members_of(group.protocol.kind)
+        if not spec.has_cell_side(members) and watches:
+            raise AgoraError(
+                f"protocol {group.protocol.kind!r}: {ProtocolCapability.WATCHES_CELL}: needs a "
+                "participant beside the master (cell_side)"
+            )
+    if arm.quotas is not None:
+        _check_quotas(arm)
+    for kind in arm.protocol_kinds:
+        arm.options_of(kind)
+        protocols.get(kind).check(arm.members_of(kind), arm.partitions)
+    tables_of(arm.protocol_kinds)
+
+
+def _check_preemption(
+    arm: ArmConfig, group: GroupConfig, capabilities: Set[ProtocolCapability]
+) -> None:
+    """Raise AgoraError if a group of schedulers that preempt cannot do so."""
+    if arm.may_evict is not EvictionPolicy.LOWER_PRIORITY:
+        raise AgoraError(
+            f"group '{group.name}': a scheduler of kind {group.kind!r} preempts tasks of other "
+            'schedulers: expected evictions = "lower_priority" in the arm'
+        )
+    if ProtocolCapability.SHOWS_RUNNING not in capabilities:
+        raise AgoraError(
+            f"group '{group.name}': a scheduler of kind {group.kind!r} preempts, and protocol "
+            f"{group.protocol.kind!r} does not show it the running tasks"
+        )
+
+
+def _check_quotas(arm: ArmConfig) -> None:
+    """Raise AgoraError if a group of schedulers cannot obey."""
+    for group in arm.groups:
+        if ProtocolCapability.OBEYS_QUOTAS not in group.protocol.capabilities:
+            raise AgoraError(
+                f"group '{group.name}': quotas: protocol {group.protocol.kind!r} with these "
+                "options does not obey them"
+            )
+        if Capability.KEEPS_PENDING in group.capabilities:
+            raise AgoraError(
+                f"group '{group.name}': quotas: a scheduler of kind {group.kind!r} with these "
+                "options keeps the tasks that wait, so it may place them when their quota group "
+                "has lost its room"
+            )

@@ -20,17 +20,15 @@ from pathlib import Path
 
 import pytest
 
-from parsync.spec.arm import ArmConfig
-from parsync.spec.decision_times import MeasuredTime
 from parsync.core.codec import Codec, decode
 from parsync.core.events import DecisionDone
-from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.handled_log import read_handled
 from parsync.runtime.live.log_replay import replay
 from parsync.runtime.live.monitor import RunStatus
-from parsync.spec.protocol_checks import check_protocols
+from parsync.spec.arm import ArmConfig, ArmSpec, check_protocols
+from parsync.spec.decision_times import MeasuredTime
 from parsync.workload.workload import Workload
 from shared_state.journal import read_journal
 from tests.fixtures.feature_runs import (

@@ -28,7 +28,7 @@ from experiments.series_files import read_arrays, write_arrays
 from experiments.verification.manifest import MANIFEST, read_manifest, write_manifest
 from parsync.core.quota_events import QuotaGrant
 from parsync.protocols.agent_quota import AgentLimit, AgentQuota
-from parsync.runtime.arm_file import ARM_FILE, OLD_FILE, ArmFile, write_arm
+from parsync.runtime.assembly_files import ARM_FILE, OLD_FILE, ArmFile, write_arm
 from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, LogEnd, read_end, write_end
 from schedulers.interface import ContractBroken
 from shared_state.transaction import Transaction
@@ -626,7 +626,7 @@ def test_a_live_arm_that_never_ran(run: Path, replayed: Replay) -> None:
     """An arm.json of a live arm with no log beside it."""
     arm = run / "arms" / "one"
     content = json.loads((arm / ARM_FILE).read_text())
-    write_arm(arm, ArmFile(mixed_arm(), content["workload"], None))
+    write_arm(arm, ArmFile(arm=mixed_arm(), workload=content["workload"]))
     (arm / ENDED_FILE).unlink()
     (run / "summary.json").unlink()
     status, out, _ = replayed(arm)

@@ -16,7 +16,6 @@ from rich.console import Console
 
 from experiments import preconditions, running_live, stages
 from experiments.config import LiveConfig, RunConfig
-from parsync.spec.decision_times import ModelledTime
 from experiments.execution import arm_runner, run
 from experiments.interruption import Interruption
 from experiments.killed_runs import finish_killed
@@ -28,6 +27,7 @@ from experiments.summary_model import KeptSeed, RunSummary
 from experiments.sweeps.points import Point
 from experiments.sweeps.progress import ProgressReport
 from experiments.workload_config import WorkloadConfig
+from parsync.spec.decision_times import ModelledTime
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
 
 WORKLOAD = OPTIONS.model_copy(update={"load_percent": (60,), "phase_s": 1.0})

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parsync.spec.arm import ArmConfig, GroupConfig
-from parsync.spec.decision_times import ModelledTime
 from experiments.presets import optimistic
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
@@ -33,6 +31,8 @@ from parsync.protocols.base_node_side import BaseNodeSide
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.spec.arm import ArmConfig, GroupConfig
+from parsync.spec.decision_times import ModelledTime
 from parsync.workload.workload import InitialPlacement, MachineEvents, Workload
 from schedulers.interface import ChangeKind
 from shared_state.cell import Cell

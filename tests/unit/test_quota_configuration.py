@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from parsync.spec.arm import ArmConfig
 from experiments.config import load_config, validated
 from experiments.preconditions import check_arms
 from experiments.toml_text import toml_text
@@ -18,7 +17,7 @@ from experiments.workloads.synthetic import PRODUCTION_PRIORITY, generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.protocols import registry
 from parsync.protocols.capability import ProtocolCapability
-from parsync.spec.protocol_checks import check_protocols
+from parsync.spec.arm import ArmConfig, check_protocols
 from parsync.workload.start import StartState, starting_from
 from shared_state.errors import AgoraError
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from parsync.spec.decision_times import ModelledTime
 from experiments.reproduce import omega_statistics as statistic
 from experiments.reproduce.claims import ArmsOfSeed, judge
 from experiments.reproduce.figure import FigureRun, PaperFigure, ReproduceScale, Results
@@ -36,6 +35,7 @@ from experiments.summary_model import SeedFigures
 from experiments.sweeps.points import Point
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.service_batch_options import ServiceBatchOptions
+from parsync.spec.decision_times import ModelledTime
 from shared_state.errors import AgoraError
 
 FIGURES = [figure for figure in OMEGA.figures if isinstance(figure, PaperFigure)]
@@ -140,8 +140,9 @@ def test_each_way_to_commit_is_that_of_both_schedulers() -> None:
     of = Arms(conflicts_cell(ReproduceScale.SMOKE))
     found = {
         commits: {
-            (group.protocol["conflict_check"], group.protocol["commit_mode"])
+            (options.conflict_check.name.lower(), options.commit_mode.name.lower())
             for group in of.committing(commits, 1.0).arm.groups
+            for options in [group.protocol.options]
         }
         for commits in (FINE_INCREMENTAL, FINE_GANG, COARSE_INCREMENTAL, COARSE_GANG)
     }

@@ -9,7 +9,6 @@ from typing import cast
 import pytest
 from rich.console import Console
 
-from parsync.spec.arm import ArmConfig
 from experiments.cell_watch import Watched
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
@@ -18,6 +17,7 @@ from experiments.running import ArmRun
 from experiments.stages import Job, run_and_show
 from experiments.sweeps.progress import ProgressReport
 from parsync.metrics.run_metrics import RunMetrics
+from parsync.spec.arm import ArmConfig
 from tests.fixtures.live_runs import small_workload
 
 BACK = Restart(actor="schedulers-1", at_us=12_300_000, away_us=1_450_000)

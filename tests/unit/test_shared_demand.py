@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from parsync.spec.decision_times import ModelledTime
 from experiments.workloads.synthetic import generate
 from parsync.core.addresses import CELL_SIDE
 from parsync.protocols import registry as protocols
@@ -18,8 +17,9 @@ from parsync.protocols.optimistic.shared_demand.events import DemandReply
 from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange
 from parsync.protocols.optimistic.shared_demand.ledger import SETS_PER_REPLY
 from parsync.runtime.assembly import Assembly
-from parsync.spec.protocol_checks import check_protocols
 from parsync.runtime.virtual.run import run_virtual
+from parsync.spec.arm import check_protocols
+from parsync.spec.decision_times import ModelledTime
 from schedulers import registry as schedulers
 from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler

@@ -144,4 +144,13 @@ def check(members, partitions):
 
 NEEDS = frozenset({ProtocolCapability.RUNS_SCHEDULERS, ProtocolCapability.SYNCHRONISES})
 EVENTS = (SyncDue, RoundDue)
-SPEC = ProtocolSpec(KIND, Options, Agent, events=EVENTS, capabilities=NEEDS, check=check)
+SPEC = ProtocolSpec(
+    KIND,
+    Options,
+    Agent,
+    events=EVENTS,
+    capabilities=NEEDS,
+    check=check,
+    gap_us=lambda options: round(options.gap_s * 1e6),
+    gap_options=lambda options, gap_us: {"gap_s": gap_us / 1e6},
+)

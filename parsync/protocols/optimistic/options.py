@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
+from warnings import warn
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -23,6 +25,7 @@ from parsync.protocols.optimistic.strategies import Strategy, make_strategy
 from parsync.protocols.optimistic.sync import registry as sync_policies
 from parsync.protocols.pending_queue import LoserPolicy
 from parsync.protocols.rounds import ClaimUnit
+from parsync.strict_model import RenamedOption
 from parsync.workload.gangs import TaskGangs
 from parsync.workload.workload import Workload
 from schedulers.interface import PartitionQuality
@@ -38,11 +41,19 @@ class OptimisticOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     sync: str = Field(description="the sync policy: which partitions are refreshed, and when")
-    gap_s: float = Field(
+    gap_s: float | None = Field(
+        None,
         gt=0,
         le=LONGEST_S,
-        description="the synchronisation gap G in seconds; under every_attempt, after what time a"
-        " scheduler that found no room looks again",
+        description="the synchronisation gap G in seconds; required, but without effect under"
+        " every_attempt, which has none",
+    )
+    retry_s: float | None = Field(
+        None,
+        gt=0,
+        le=LONGEST_S,
+        description="every_attempt, which requires it: after how many seconds a scheduler that"
+        " found no room looks again; without effect otherwise",
     )
     sync_options: dict[str, Any] = Field(
         default_factory=dict, description="options of the sync policy's own"
@@ -170,12 +181,31 @@ class OptimisticOptions(BaseModel):
         " simulator): its claims in one transaction",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_this_version(cls, given: Any) -> Any:
+        """The time after which a scheduler looks again was called gap_s, too."""
+        if not isinstance(given, dict) or given.get("gap_s") is None or _is_periodic(given):
+            return given
+        under = f'gap_s under sync = "{given["sync"]}"'
+        if given.get("retry_s") is not None:
+            warn(f"{under} has no effect, but retry_s", RenamedOption, stacklevel=2)
+            return given
+        warn(f"{under} is read as retry_s, which is its name now", RenamedOption, stacklevel=2)
+        options = {**given, "retry_s": given["gap_s"]}
+        del options["gap_s"]
+        return options
+
     @model_validator(mode="after")
     def _known_policy(self) -> Self:
         try:
-            sync_policies.get(self.sync).parse_options(self.sync_options)
+            policy = sync_policies.get(self.sync)
+            policy.parse_options(self.sync_options)
         except AgoraError as error:
             raise ValueError(str(error)) from error
+        name = "gap_s" if policy.periodic else "retry_s"
+        if getattr(self, name) is None:
+            raise ValueError(f"{name}: missing; sync = {self.sync!r} requires it")
         return self
 
     @model_validator(mode="after")
@@ -219,8 +249,27 @@ class OptimisticOptions(BaseModel):
         return self.model_copy(update={"commit_mode": mode})
 
     @property
+    def interval(self) -> tuple[str, float]:
+        """The option that says after what time a scheduler that only waits looks at the cell again,
+        and this time in seconds."""
+        name = "gap_s" if sync_policies.get(self.sync).periodic else "retry_s"
+        interval_s: float = getattr(self, name)
+        return name, interval_s
+
+    @property
     def gap_us(self) -> int:
-        return round(self.gap_s * 1e6)
+        """The interval in microseconds."""
+        return round(self.interval[1] * 1e6)
+
+    def for_gap(self, gap_us: int) -> dict[str, float]:
+        """The option that sets the interval."""
+        return {self.interval[0]: gap_us / 1e6}
+
+    def described(self) -> dict[str, str]:
+        """What is said of a group with these options."""
+        mode = self.commit_mode
+        gangs = {} if mode is None else {"gangs": f'commit_mode = "{mode.name.lower()}"'}
+        return {"sync": self.sync, "strategy": self.strategy.value, **gangs}
 
     @property
     def limits(self) -> SchedulerLimits:
@@ -259,6 +308,14 @@ class OptimisticOptions(BaseModel):
             limits=self.limits,
             quality=self.quality,
         )
+
+
+def _is_periodic(options: Mapping[str, Any]) -> bool:
+    """Whether the sync policy of these options has a gap; yes, if it is unknown."""
+    try:
+        return sync_policies.get(options["sync"]).periodic
+    except (AgoraError, KeyError, TypeError):
+        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,9 @@ class SchedulerHost(Actor):
         self._waits = StepWaitRecorder(assembly.workload.tasks.submit_us)
         self._load = LoadMeter(host.host, self._recorder)
         measured = {
-            agent for agent in self._agents if assembly.arm.group_of(agent).clock == Measured()
+            agent
+            for agent in self._agents
+            if assembly.arm.clock(assembly.arm.group_of(agent)) == Measured()
         }
         metered = {
             agent: MeteredDecider(decider, self._load, agent in measured)

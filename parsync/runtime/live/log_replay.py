@@ -28,9 +28,8 @@ from parsync.core.master import MasterCore
 from parsync.core.participant import Participant
 from parsync.core.workers import WorkerPool
 from parsync.metrics.record import Record
-from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.assembly_files import read_assembly
+from parsync.runtime.assembly_files import ARM_FILE, read_assembly
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.effects import RecordListener
 from parsync.runtime.event_logs import ArmEnd, LogEnd, read_end, shortfall

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.timing import COORDINATOR_TICK_US
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
+from parsync.spec.arm import ArmSpec
 from schedulers.capability import Capability
 
 CELL = "cell"

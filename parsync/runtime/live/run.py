@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.calibration import MeasuredTimes
@@ -50,6 +49,7 @@ from parsync.runtime.live.restarts import Restart
 from parsync.runtime.live.silent_hosts import SilentHosts
 from parsync.runtime.live.step_wait import NO_WAIT, StepWait
 from parsync.runtime.live.steps import ActorFailed, ActorLost, Unavailable
+from parsync.spec.arm import ArmSpec
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 

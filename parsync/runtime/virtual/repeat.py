@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parsync.metrics.record import Record
-from parsync.runtime.arm_file import ARM_FILE
-from parsync.runtime.assembly_files import read_assembly
+from parsync.runtime.assembly_files import ARM_FILE, read_assembly
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.event_logs import VIRTUAL_LOG, ArmEnd, LogEnd, read_end
 from parsync.runtime.json_files import digest_of, read_bytes
@@ -82,7 +81,7 @@ def repeat(
     if virtual is None:
         raise AgoraError(f"{directory / ARM_FILE}: not an arm of a run in virtual time")
     arm, workload = assembly.arm, assembly.workload
-    measured = [group.name for group in arm.groups if isinstance(group.clock, Measured)]
+    measured = [group.name for group in arm.groups if isinstance(arm.clock(group), Measured)]
     if measured:
         raise AgoraError(
             f"{directory}: group '{measured[0]}' has measured decision times, which differ in"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from experiments.presets import MOST_DIGITS, MOST_SCHEDULERS
+from experiments.presets import MOST_DIGITS, MOST_SCHEDULERS, optimistic
 from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.spec.decision_times import ModelledTime
 from schedulers.from_file import registered
@@ -53,7 +53,7 @@ def arm_beside(kind: str, count: int, arms: Sequence[ArmConfig]) -> ArmConfig:
                 name=kind,
                 kind=kind,
                 count=count,
-                protocol={"kind": "optimistic", "sync": sync, "gap_s": gap_us / 1e6},
+                protocol=optimistic(sync, gap_us / 1e6),
                 decision=ModelledTime(task_us=count / rate),
             )
             return ArmConfig(name=name, partitions=max(arm.partitions, count), groups=(group,))

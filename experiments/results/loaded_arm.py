@@ -19,10 +19,10 @@ from experiments.results.arrow import as_data_frame
 from experiments.summary_model import ArmSummary
 from parsync.metrics.quantity import counted
 from parsync.metrics.tables import Tables
-from parsync.runtime.assembly_files import ARM_FILE, read_workload_of
+from parsync.runtime.assembly_files import read_workload_of
 from parsync.runtime.parquet_schema import arrow_schema
 from parsync.runtime.records_reader import record_files
-from parsync.runtime.run_directory import LOG
+from parsync.runtime.run_directory import ARM_FILE, LOG
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError, reading
 

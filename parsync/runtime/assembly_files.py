@@ -29,7 +29,7 @@ from parsync.strict_model import Strict, first_error
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
-FORMAT = 3
+FORMAT = 3  # of arm.json
 FORMER = 2  # which is read as well
 
 
@@ -51,7 +51,7 @@ class ArmFile(Strict):
         virtual: None for a live run.
     """
 
-    format: Literal[3] = FORMAT
+    format: Literal[3] = 3
     arm: ArmSpec
     workload: str
     virtual: InVirtualTime | None = None

@@ -76,8 +76,9 @@ def alone(arm: ArmConfig) -> ArmConfig:
     its round."""
     (group,) = arm.groups
     protocol = group.protocol
-    if protocol.options.sync == "diff_block":
-        gap_s = protocol.options.gap_s / group.count
+    if protocol.described["sync"] == "diff_block":
+        assert protocol.gap_us is not None
+        gap_s = protocol.gap_us / 1e6 / group.count
         protocol = protocol.changed(sync="state_aligned", gap_s=gap_s)
     lone = group.model_copy(update={"count": 1, "protocol": protocol})
     return arm.model_copy(update={"partitions": 1, "groups": (lone,)})

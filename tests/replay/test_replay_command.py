@@ -28,8 +28,9 @@ from experiments.series_files import read_arrays, write_arrays
 from experiments.verification.manifest import MANIFEST, read_manifest, write_manifest
 from parsync.core.quota_events import QuotaGrant
 from parsync.protocols.agent_quota import AgentLimit, AgentQuota
-from parsync.runtime.assembly_files import ARM_FILE, OLD_FILE, ArmFile, write_arm
+from parsync.runtime.assembly_files import ArmFile, write_arm
 from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, LogEnd, read_end, write_end
+from parsync.runtime.run_directory import ARM_FILE, OLD_FILE
 from schedulers.interface import ContractBroken
 from shared_state.transaction import Transaction
 from tests.fixtures.commands import exit_status, in_one_process, without_figures

@@ -20,6 +20,7 @@ from experiments.commands.run import app
 from experiments.run_directory import read_summary
 from parsync.metrics.tables import Waiting
 from parsync.protocols import registry
+from parsync.spec.arm import ProtocolChoice
 from shared_state.partition import Partitioning
 from tests.fixtures.commands import exit_status
 from tests.fixtures.feature_runs import FeatureRun, Seen, failing
@@ -128,7 +129,9 @@ def test_tasks_that_wait_for_a_refresh_are_told_as_the_run_ends() -> None:
 
 @pytest.mark.usefixtures("example")
 def test_schedulers_that_keep_their_rejected_tasks_are_refused() -> None:
-    schedulers = group("quincy", 1).model_copy(update={"protocol": {"kind": KIND, **GAP}})
+    schedulers = group("quincy", 1).model_copy(
+        update={"protocol": ProtocolChoice.model_validate({"kind": KIND, **GAP})}
+    )
     with pytest.raises(ValidationError, match="its kind of scheduler keeps rejected tasks itself"):
         locking_arm(schedulers)
 

@@ -29,7 +29,7 @@ from parsync.core.participant import Participant
 from parsync.core.workers import WorkerPool
 from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.assembly_files import ARM_FILE, read_assembly
+from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.effects import RecordListener
 from parsync.runtime.event_logs import ArmEnd, LogEnd, read_end, shortfall
@@ -50,6 +50,7 @@ from parsync.runtime.recomputed_tables import (
     measured_only,
 )
 from parsync.runtime.records import RecordSink, merge_parts
+from parsync.runtime.run_directory import ARM_FILE
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, InvariantViolation
 from shared_state.journal import read_journal

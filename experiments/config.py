@@ -6,7 +6,7 @@ from __future__ import annotations
 import codecs
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -17,7 +17,7 @@ from parsync.runtime.calibration import Calibration
 from parsync.runtime.json_files import unreadable
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from parsync.spec.arm import ArmConfig
-from parsync.strict_model import LONGEST_S, Name, Strict, first_error
+from parsync.strict_model import LONGEST_S, NO_EFFECT, Name, Strict, first_error
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
@@ -90,17 +90,21 @@ class VirtualConfig(Strict):
 class RunConfig(Strict):
     """Everything a run depends on.
 
+    A run of one arm in virtual time is described by what is not marked NO_EFFECT, the arm and a
+    seed.
+
     Attributes:
         seeds: Paired seeds in virtual time for the confidence intervals (seed, seed + 1, ...).
     """
 
-    name: Name = "parsync_vs_flow"
-    runtime: Literal["virtual", "ray"] = "virtual"
-    live: LiveConfig = LiveConfig()
+    name: Annotated[Name, NO_EFFECT] = "parsync_vs_flow"
+    runtime: Annotated[Literal["virtual", "ray"], NO_EFFECT] = "virtual"
+    live: Annotated[LiveConfig, NO_EFFECT] = LiveConfig()
     virtual: VirtualConfig = VirtualConfig()
-    seed: int = Field(1, ge=0, lt=(1 << 63) - MOST_SEEDS)  # those that follow it fit int64, too
-    seeds: int = Field(10, ge=1, le=MOST_SEEDS)
-    sensitivity_seeds: int = Field(
+    # those that follow it fit int64, too
+    seed: Annotated[int, NO_EFFECT] = Field(1, ge=0, lt=(1 << 63) - MOST_SEEDS)
+    seeds: Annotated[int, NO_EFFECT] = Field(10, ge=1, le=MOST_SEEDS)
+    sensitivity_seeds: Annotated[int, NO_EFFECT] = Field(
         0,
         ge=0,
         le=MOST_SEEDS,
@@ -122,15 +126,15 @@ class RunConfig(Strict):
         description="seconds between two samples of queues, views and the cell; unset: 0.1, or more"
         " where a run would have over 16,384 samples",
     )
-    plan_limit_s: float = Field(
+    plan_limit_s: Annotated[float, NO_EFFECT] = Field(
         PLAN_LIMIT_S,
         ge=0.1,
         le=LONGEST_S,
         description="wall time in seconds after which a scheduler's call counts as never returning",
     )
     workload: WorkloadConfig
-    arms: tuple[ArmConfig, ...] = Field(min_length=1, strict=False)
-    frontier: FrontierConfig = FrontierConfig()
+    arms: Annotated[tuple[ArmConfig, ...], NO_EFFECT] = Field(min_length=1, strict=False)
+    frontier: Annotated[FrontierConfig, NO_EFFECT] = FrontierConfig()
 
     @model_validator(mode="before")
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -29,6 +30,22 @@ def _printable(name: str) -> str:
 
 
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), AfterValidator(_printable)]
+
+
+@dataclass(frozen=True, slots=True)
+class NoEffect:
+    """Marks a field that does not decide what an arm's run under one seed measures, so that a
+    result that is kept does not depend on it: Annotated[int, NO_EFFECT]."""
+
+
+NO_EFFECT = NoEffect()
+
+
+def deciding(model: BaseModel) -> dict[str, Any]:
+    """What decides a result: every field of a model but those that are marked NO_EFFECT."""
+    fields = type(model).model_fields.items()
+    marked = {name for name, field in fields if NO_EFFECT in field.metadata}
+    return model.model_dump(mode="json", exclude=marked)
 
 
 class RenamedOption(UserWarning):

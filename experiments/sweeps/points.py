@@ -8,22 +8,9 @@ from dataclasses import dataclass
 
 from experiments.config import RunConfig
 from parsync.spec.arm import ArmConfig
+from parsync.strict_model import deciding
 
-FORMAT = 2  # of kept figures: raised when the same configuration and seed give other figures
-
-# What a configuration has beside what decides the figures of an arm: names, other arms and seeds,
-# how arms run live, and when a scheduler's call counts as never returning.
-_WITHOUT_EFFECT = {
-    "name",
-    "runtime",
-    "live",
-    "seed",
-    "seeds",
-    "sensitivity_seeds",
-    "plan_limit_s",
-    "arms",
-    "frontier",
-}
+FORMAT = 3  # of kept figures: raised when the same configuration and seed give other figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +33,13 @@ class Point:
     def key(self) -> str:
         """The content hash of what decides the figures and of FORMAT, 32 hexadecimal digits.
 
-        The arm's name, other arms and the configuration's other seeds do not count, nor does the
-        version of Agora. Files that the workload reads count by size and time of change.
+        Fields that are marked NO_EFFECT do not count, nor does the version of Agora. Files that the
+        workload reads count by size and time of change.
         """
         content = {
             "format": FORMAT,
-            "config": self.config.model_dump(mode="json", exclude=_WITHOUT_EFFECT),
-            "arm": self.arm.model_dump(mode="json", exclude={"name"}),
+            "config": deciding(self.config),
+            "arm": deciding(self.arm),
             "files": self.config.workload.file_stamps,
             "seed": self.seed,
         }

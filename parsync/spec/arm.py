@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Set
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -28,7 +28,7 @@ from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.spec import GroupReach, Member
 from parsync.protocols.tables import tables_of
 from parsync.spec.decision_times import DecisionTime, ModelledTime
-from parsync.strict_model import Name, RenamedOption, Strict
+from parsync.strict_model import NO_EFFECT, Name, RenamedOption, Strict
 from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.capability import Capability
@@ -240,7 +240,7 @@ class GroupConfig(Strict):
 class ArmConfig(Strict):
     """One competitor: its groups of schedulers, and the partitions of the cell."""
 
-    name: Name
+    name: Annotated[Name, NO_EFFECT]
     partitions: int = Field(ge=1)
     groups: tuple[GroupConfig, ...] = Field(min_length=1, strict=False)
     protocols: dict[str, BaseModel] = Field(

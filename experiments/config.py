@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from experiments.frontiers.description import FrontierConfig
 from experiments.workload_config import WorkloadConfig, refuse_former_sections
-from parsync.protocols.tables import tables_of
+from parsync.protocols.registry import tables_of
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.json_files import unreadable
 from parsync.runtime.plan_limit import PLAN_LIMIT_S

@@ -9,8 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from experiments.workloads.parsync_cells import demo_options, paper_options
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic_options import SyntheticOptions, demo_options, paper_options
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.choices import StrategyKind

@@ -24,7 +24,7 @@ from parsync.metrics.record import Record
 from parsync.metrics.run_frame import BUCKET_US, Group, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise_run
-from parsync.protocols.tables import tables_of
+from parsync.protocols.registry import tables_of
 from parsync.runtime.assembly_files import InVirtualTime, write_assembly
 from parsync.runtime.calibration import NO_TIMES, MeasuredTimes
 from parsync.runtime.event_logs import VIRTUAL_LOG, LogEnd, write_end

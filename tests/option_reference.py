@@ -14,8 +14,8 @@ from pydantic.fields import FieldInfo
 
 import experiments.workloads.registry as workloads
 from experiments.config import LiveConfig
-from experiments.workloads.service_batch_options import BatchJobs, ServiceJobs
-from parsync.protocols.locking.options import LockingOptions
+from experiments.workloads.service_batch import BatchJobs, ServiceJobs
+from parsync.protocols.locking import LockingOptions
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.spec.decision_times import ModelledTime
 

@@ -8,10 +8,12 @@ from collections import Counter, deque
 import numpy as np
 
 from parsync.core.codec import Codec
-from parsync.protocols.optimistic.shared_demand import events
-from parsync.protocols.optimistic.shared_demand.events import DemandReply
-from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange
-from parsync.protocols.optimistic.shared_demand.ledger import DemandLedger
+from parsync.protocols.optimistic.shared_demand import (
+    EVENTS,
+    DemandExchange,
+    DemandLedger,
+    DemandReply,
+)
 from parsync.protocols.spec import AgentEnvironment, Environment, Member
 from schedulers.capability import Capability
 from schedulers.decision_time import Modelled
@@ -20,7 +22,7 @@ from shared_state.partition import Partitioning
 from shared_state.tasks import TaskBatch
 from tests.price_world import catalog_of, cell_of
 
-CODEC = Codec(events.EVENTS)
+CODEC = Codec(EVENTS)
 
 
 class CountingScheduler:

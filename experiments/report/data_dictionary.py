@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from experiments.summary_model import ArmSummary, ComparedArms
 from parsync.metrics.tables import SCHEMAS, Tables
-from parsync.protocols.tables import tables_of
+from parsync.protocols.registry import tables_of
 from parsync.schema import TableSchema
 from shared_state.errors import AgoraError
 

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
-
 from experiments.figures import style
 from experiments.figures.frontier import draw_condition
 from experiments.figures.frontier_map import draw_map
@@ -30,14 +28,13 @@ from experiments.frontiers.wording import (
     spread_text,
     within,
 )
+from experiments.report.html import filled, save_page
 from experiments.statistics import interval_in_words
 from experiments.toml_text import toml_text
-from experiments.whole_files import whole_file
-from parsync.metrics.quantity import counted, duration, from_to, share
+from parsync.metrics.quantity import duration, from_to, share
 from shared_state.errors import AgoraError
 
 PAGE = "frontier.html"
-_TEMPLATES = Path(__file__).parent / "templates"
 # The figures drawn for each condition, if they are there: (delay, quality).
 _DRAWN = (("delay_mean_us", "preferred_share"), ("delay_p99_us", "cost_mean"))
 
@@ -104,8 +101,7 @@ def write_frontier_page(
         figures.mkdir(exist_ok=True)
         drawings = _draw(summary, figures, check)
         text = _render(summary, drawings, _draw_maps(summary, figures, check), config)
-        with whole_file(path) as unfinished:
-            unfinished.write_text(text, "utf-8")
+        save_page(path, text)
     except OSError as error:
         place = error.filename2 or error.filename or path
         raise AgoraError(f"{place}: cannot write the page: {error.strerror}") from error
@@ -157,14 +153,8 @@ def _render(
     plots: _Plots,
     config: dict[str, object],
 ) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-    )
-    return environment.get_template("frontier.html.j2").render(
-        css=(_TEMPLATES / "style.css").read_text("utf-8"),
+    return filled(
+        "frontier.html.j2",
         summary=summary,
         drawings=drawings,
         answers=answers(summary),
@@ -184,9 +174,7 @@ def _render(
         duration=duration,
         figure=lambda point, key: _figure(summary, point, key),
         on_frontier=_on_frontier,
-        counted=counted,
         interval=interval_in_words(len(summary.seeds)),
-        colour=style.colour,
         config=toml_text(config),
     )
 

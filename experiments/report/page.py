@@ -4,11 +4,8 @@ telephone."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
-
-import jinja2
 
 from experiments import figures as figures_of_runs
 from experiments.decision_basis import basis_explained, basis_text, basis_titles
@@ -27,6 +24,7 @@ from experiments.report.cell_rules import cell_rules
 from experiments.report.data_dictionary import data_dictionary
 from experiments.report.differences import differences, settings
 from experiments.report.gangs import gang_tables, tears
+from experiments.report.html import filled, save_page
 from experiments.report.live_runs import (
     disturbed_runs,
     live_cells,
@@ -50,7 +48,6 @@ from experiments.run_directory import Run, read_run
 from experiments.statistics import interval_in_words
 from experiments.summary_model import ArmSummary, ComparedArms, RunSummary, Settings
 from experiments.toml_text import toml_text
-from experiments.whole_files import whole_file
 from experiments.workloads.registry import ATTRIBUTION
 from parsync.metrics.quantity import Quantity, counted, duration, share
 from parsync.metrics.summary import ScopeFigures, StartFigures
@@ -64,7 +61,6 @@ EARLY_FIGURES = 3  # of a run that goes on
 _Draw = Callable[
     [Run, Path, Callable[[], None], Sequence[FigureSpec]], Sequence[ShownFigure]
 ]  # draw_all, or like it
-_TEMPLATES = Path(__file__).parent / "templates"
 _LEAD = ("frontier", "trade_off")  # the figure of the first screen: the first that there is
 
 
@@ -116,8 +112,7 @@ def _write(
         drawn = draw(run, figures, check, specs)
         drawn_live = [] if live is None else draw(live, figures, check, live_figures(specs))
         text = render(run, drawn, drawn_live, to_come)
-        with whole_file(path) as unfinished:
-            unfinished.write_text(text, "utf-8")
+        save_page(path, text)
     except OSError as error:
         place = error.filename2 or error.filename or path
         raise AgoraError(f"{place}: cannot write the report: {error.strerror}") from error
@@ -248,23 +243,11 @@ def verdict_page(summary: ComparedArms, rows: Sequence[Row], title: str, caption
     )
 
 
-@cache
-def _environment() -> jinja2.Environment:
-    """It compiles each template once, which takes longer than to fill it."""
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-    )
-
-
 def _fill(template: str, **values: Any) -> str:
-    css = (_TEMPLATES / "style.css").read_text("utf-8")
+    """A page about runs."""
     summary = values["summary"]
     names = list(dict.fromkeys(arm.name for arm in (*summary.arms, *summary.live_runs)))
     functions = {
-        "counted": counted,
         "unplaced_share": unplaced_share,
         "share": share,
         "is_ranked": is_ranked,
@@ -272,11 +255,7 @@ def _fill(template: str, **values: Any) -> str:
         "basis_explained": basis_explained,
         "place_of": lambda arm: names.index(arm.name),
     }
-    return (
-        _environment()
-        .get_template(template)
-        .render(css=css, colour=style.colour, same=SAME, **functions, **values)
-    )
+    return filled(template, same=SAME, **functions, **values)
 
 
 def _text(quantity: Quantity | None, value: float | None, at_least: bool) -> str:

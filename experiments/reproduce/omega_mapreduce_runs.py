@@ -20,7 +20,7 @@ from experiments.reproduce.omega_runs import (
     scheduler_group,
 )
 from experiments.workloads.mapreduce_jobs import MapReduceJobClass
-from experiments.workloads.service_batch_options import (
+from experiments.workloads.service_batch import (
     BatchJobs,
     ServiceBatchOptions,
     ServiceJobs,

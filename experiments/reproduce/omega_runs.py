@@ -19,7 +19,7 @@ from typing import Any
 from experiments.config import RunConfig, VirtualConfig
 from experiments.reproduce.figure import FigureRun, ReproduceScale
 from experiments.workload_config import WorkloadConfig
-from experiments.workloads.service_batch_options import (
+from experiments.workloads.service_batch import (
     BatchJobs,
     ServiceBatchOptions,
     ServiceJobs,

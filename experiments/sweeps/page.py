@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
-
 from experiments.config import read_toml
 from experiments.decision_basis import basis_text, basis_title
 from experiments.figures import style
 from experiments.model_files import read_model, writing
 from experiments.price_settings import REGRET_OF_PRICED_ARMS
+from experiments.report.html import filled, save_page
 from experiments.report.page import never_stop
 from experiments.sweeps.labels import value_text
 from experiments.sweeps.plots import MOST_PANELS, draw, panels, x_axis
@@ -26,13 +25,11 @@ from experiments.sweeps.wording import (
     until_sentence,
 )
 from experiments.toml_text import toml_text
-from experiments.whole_files import whole_file
-from parsync.metrics.quantity import Quantity, counted
+from parsync.metrics.quantity import Quantity
 from parsync.metrics.regret import RegretMeans
 
 PAGE = "sweep.html"
 OPEN_ROWS = 40  # a table with more is folded
-_TEMPLATES = Path(__file__).parents[1] / "report" / "templates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +80,7 @@ def write_page(directory: Path, check: Callable[[], None] = never_stop) -> Path:
         ]
         config = toml_text(read_toml(directory / SWEEP_FILE))
         text = render(summary, sections, config)
-        with whole_file(path) as unfinished:
-            unfinished.write_text(text, "utf-8")
+        save_page(path, text)
     return path
 
 
@@ -169,12 +165,6 @@ def _prices_sentence(summary: SweepSummary) -> str:
 
 def render(summary: SweepSummary, sections: Sequence[Section], config: str) -> str:
     """The page's text."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-    )
     by_key = {one.key: one for one in summary.quantities}
     dictionary: list[Column] = columns(summary.parameters, summary.quantities)
 
@@ -184,8 +174,8 @@ def render(summary: SweepSummary, sections: Sequence[Section], config: str) -> s
     def differences(key: str, arm: ArmResult, several: bool) -> list[str]:
         return difference_texts(by_key[key], arm, several)
 
-    return environment.get_template("sweep.html.j2").render(
-        css=(_TEMPLATES / "style.css").read_text("utf-8"),
+    return filled(
+        "sweep.html.j2",
         summary=summary,
         sections=sections,
         quantities=shown_quantities(summary),
@@ -195,10 +185,8 @@ def render(summary: SweepSummary, sections: Sequence[Section], config: str) -> s
         until=until_sentence(summary),
         prices=_prices_sentence(summary),
         open_rows=OPEN_ROWS,
-        counted=counted,
         mean=mean,
         differences=differences,
         value_text=value_text,
-        colour=style.colour,
         place_of=summary.arms.index,
     )

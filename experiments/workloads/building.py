@@ -105,7 +105,7 @@ def arriving_tasks(
         priority: int[n], higher is more important; None: all have 0.
         preference: int[n], the set of the catalog that each task prefers, 0 for none; None: no
             task prefers a machine.
-        catalog: the sets, for example of experiments.workloads.preference_groups.group_catalog.
+        catalog: the sets, for example of experiments.workloads.groups.group_catalog.
         preferred_permille: what a task runs on a preferred machine, in permille of its run time.
 
     Raises:

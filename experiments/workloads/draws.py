@@ -2,7 +2,8 @@
 
 Distributions are tables of integer weights, computed with `decimal`, whose results are correctly
 rounded by specification. A draw is a random integer and a binary search; no floating-point power
-or logarithm takes part.
+or logarithm takes part. The arrivals and sizes of Omega's jobs rest on exponential variables of
+shared_state.random, which are equal on every machine, too.
 """
 
 from __future__ import annotations
@@ -59,4 +60,29 @@ def draw(stream: Stream, cumulative: Int64, n: int) -> Int64:
 def draw_below(stream: Stream, bound: Int64) -> Int64:
     """Draw uniformly from [0, bound[i]) for each i: int64[n]. The bias is below bound / 2^62."""
     drawn: Int64 = stream.integers(len(bound), 1 << 62) % bound
+    return drawn
+
+
+def poisson_times(stream: Stream, mean_us: float, end_us: int) -> Int64:
+    """The times in [0, end_us) of a Poisson process: int64[n], ascending."""
+    chunks = [np.zeros(0, np.int64)]
+    reached = 0
+    while reached < end_us:
+        missing = int((end_us - reached) / mean_us) + 64
+        gap_us = (stream.exponential(missing) * mean_us).astype(np.int64)
+        chunks.append(reached + np.cumsum(gap_us))
+        reached = int(chunks[-1][-1])
+    times: Int64 = np.concatenate(chunks)
+    return times[times < end_us]
+
+
+def geometric(stream: Stream, n: int, mean: float) -> Int64:
+    """Draw from the geometric distribution on 1, 2, ... with this mean, at least 1: int64[n]. It is
+    an exponential variable rounded up."""
+    if mean == 1:
+        return np.ones(n, np.int64)
+    context = Context(prec=28)
+    stay = context.subtract(Decimal(1), context.divide(Decimal(1), Decimal(repr(mean))))
+    scale = float(context.divide(Decimal(-1), stay.ln(context)))
+    drawn: Int64 = np.maximum(np.ceil(stream.exponential(n) * scale).astype(np.int64), 1)
     return drawn

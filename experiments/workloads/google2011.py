@@ -6,7 +6,7 @@ begins, or later (`window_start_s`). What the trace does not say, and what is do
 - Tasks running at 0 are the initial placement, with the run time that remains. Their machines may
   hold more than `slots` of them: then those of lowest priority (ties: highest job, index) start
   pending. So do tasks whose machine is empty, unknown or down. All are counted in facts.
-- Run times: see google2011_tasks. A task whose run time is unknown is a service (Firmament's
+- Run times: see trace_tasks. A task whose run time is unknown is a service (Firmament's
   simulator tells services that way, though its paper says by priority): it runs past the end and
   has no input data.
 - Machines that appear later are rows that go down at 0. Racks: machines_per_rack machines by
@@ -18,7 +18,7 @@ begins, or later (`window_start_s`). What the trace does not say, and what is do
   what their first SUBMIT states; later changes are ignored.
 - Constraints ("different machines") are ignored and counted.
 - Input data and costs: see input_data; one preference set per batch task, or per file (see
-  input_files). Run times there are the trace's, before --speedup.
+  InputFiles). Run times there are the trace's, before --speedup.
 """
 
 from __future__ import annotations
@@ -33,23 +33,25 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from experiments.workloads.building import one_unit_at_least
-from experiments.workloads.google2011_machines import TraceMachines, trace_machines
 from experiments.workloads.google2011_tables import (
     TRACE_START_US,
     FileStamp,
+    MachineEvent,
     MachineRows,
+    TaskEvent,
+    Trace,
     file_stamps,
+    is_end,
     read_trace,
 )
-from experiments.workloads.google2011_tasks import UNKNOWN, TraceTasks, trace_tasks
 from experiments.workloads.input_data import (
     WAITING_COST_PER_S,
+    InputFiles,
     InputLocality,
     InputReplicas,
     input_blocks,
     input_catalog,
 )
-from experiments.workloads.input_files import InputFiles
 from experiments.workloads.registry import WorkloadSpec
 from experiments.workloads.resampling import ResampleOptions, resampled, seeds_of_trace
 from parsync.strict_model import Strict
@@ -438,6 +440,250 @@ def _values(workload: Workload) -> list[InputLocality]:
 
 def _duration(options: Google2011Options, duration_s: float) -> dict[str, float]:
     return {"duration_s": duration_s}
+
+
+@dataclass(frozen=True, slots=True)
+class TraceMachines:
+    """The machines that are up at some time in the window, ascending by id.
+
+    Args:
+        id: int64[M], as in the trace.
+        up: bool[M], when the window opens.
+        cpu, mem: float64[M], fractions of the largest machine, as first stated; 0 if never.
+        changed_us, changed_row, changed_up: changes inside the window in order, in trace time.
+        facts: what was ignored, for the report.
+    """
+
+    id: Int64
+    up: NDArray[np.bool_]
+    cpu: NDArray[np.float64]
+    mem: NDArray[np.float64]
+    changed_us: Int64
+    changed_row: Int64
+    changed_up: NDArray[np.bool_]
+    facts: dict[str, int | float | str]
+
+
+def trace_machines(rows: MachineRows, start_us: int, end_us: int) -> TraceMachines:
+    """Reduce the machine events before the end of the window [start_us, end_us), in trace time, to
+    machines: which there are, which are up when the window opens, and when they are added and
+    removed.
+
+    An ADD of a machine that is up and a REMOVE of one that is down change nothing. UPDATE rows are
+    ignored, as in Firmament's simulator, except that they may state a capacity that ADD left empty.
+    """
+    ids, of = np.unique(rows.machine, return_inverse=True)
+    cpu, mem = _first_stated(of, rows.cpu, len(ids)), _first_stated(of, rows.mem, len(ids))
+
+    inside = np.flatnonzero((rows.time_us < end_us) & (rows.event != MachineEvent.UPDATE))
+    by_machine = inside[np.argsort(of[inside], kind="stable")]
+    adds = rows.event[by_machine] == MachineEvent.ADD
+    was_up = np.zeros(len(by_machine), np.bool_)
+    was_up[1:] = adds[:-1] & (of[by_machine[1:]] == of[by_machine[:-1]])
+    effective = np.sort(by_machine[adds != was_up])  # file order is time order
+    becomes_up = rows.event[effective] == MachineEvent.ADD
+
+    before = rows.time_us[effective] < start_us
+    up = np.zeros(len(ids), np.bool_)
+    up[of[effective[before]]] = becomes_up[before]  # the last of a machine's changes stands
+    changes = effective[~before]
+    used = up.copy()
+    used[of[changes]] = True
+    row = np.cumsum(used) - 1
+    facts: dict[str, int | float | str] = {
+        "machine_updates_ignored": int(
+            np.count_nonzero((rows.time_us < end_us) & (rows.event == MachineEvent.UPDATE))
+        ),
+        "machine_events_without_effect": len(inside) - len(effective),
+        "machines_up_at_start": int(up.sum()),
+        "machines_added_later": int(np.count_nonzero(used & ~up)),
+        "machine_additions": int(np.count_nonzero(becomes_up[~before])),
+        "machine_removals": int(np.count_nonzero(~becomes_up[~before])),
+        "machines_without_capacity": int(np.count_nonzero(used & (np.isnan(cpu) | np.isnan(mem)))),
+    }
+    return TraceMachines(
+        id=ids[used],
+        up=up[used],
+        cpu=np.nan_to_num(cpu[used]),
+        mem=np.nan_to_num(mem[used]),
+        changed_us=rows.time_us[changes],
+        changed_row=row[of[changes]],
+        changed_up=becomes_up[~before],
+        facts=facts,
+    )
+
+
+def _first_stated(of: Int64, values: NDArray[np.float64], machines: int) -> NDArray[np.float64]:
+    stated = np.flatnonzero(~np.isnan(values))[::-1]
+    first = np.full(machines, np.nan)
+    first[of[stated]] = values[stated]  # the last assignment, that of the earliest row, stands
+    return first
+
+
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TraceTasks:
+    """The tasks of the trace, one row each, ascending by (job, index).
+
+    Args:
+        submit_us: the first SUBMIT, in trace time. Before the window's start the task waits or runs
+            when the window opens.
+        running: whether it runs when the window opens.
+        machine: where it runs then, by the trace's machine id; UNKNOWN if the trace does not say.
+        run_us: the sum of its attempts after the window opens. UNKNOWN if it never runs, or runs
+            past the last part in a job whose end is not in the trace.
+        cpu, mem: the request, NaN if empty. For a running task it is that of its last SCHEDULE (in
+            the trace 36,000 tasks were submitted with another one, or none), else that of the first
+            SUBMIT.
+        facts: what was ignored or estimated, for the report.
+    """
+
+    job: Int64
+    index: Int64
+    priority: Int64
+    submit_us: Int64
+    running: NDArray[np.bool_]
+    machine: Int64
+    run_us: Int64
+    cpu: NDArray[np.float64]
+    mem: NDArray[np.float64]
+    facts: dict[str, int | float | str]
+
+
+def trace_tasks(trace: Trace, start_us: int) -> TraceTasks:
+    """Reduce the trace's task events to tasks of the window that opens at start_us, in trace time:
+    when each was first submitted, where it ran when the window opened, and how long it runs.
+
+    The rules are those of the trace replay in Firmament's simulator: only the first SUBMIT of a
+    task counts; its run time is the sum of all its attempts; later EVICT, FAIL and KILL,
+    resubmissions and UPDATE rows are otherwise ignored. A task that was over before the window and
+    comes back counts from there on. An attempt that has not ended by the end of the last part ends
+    with its job, which is an upper bound, or runs past the end if the trace does not have the end
+    of the job.
+    """
+    rows = trace.tasks
+    # Columns by task, in time order within a task.
+    order = np.lexsort((np.arange(len(rows.job)), rows.index, rows.job))
+    job, index, event, time_us = (
+        rows.job[order],
+        rows.index[order],
+        rows.event[order],
+        rows.time_us[order],
+    )
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (job[1:] != job[:-1]) | (index[1:] != index[:-1])
+    task = np.cumsum(begins) - 1
+    tasks = int(task[-1]) + 1 if len(task) else 0
+
+    submission = (event == TaskEvent.SUBMIT) | (
+        event == TaskEvent.SCHEDULE
+    )  # a SCHEDULE stands in for a missing SUBMIT
+    first = _first_row_of(task, submission, tasks)
+    first_submit = _first_row_of(task, event == TaskEvent.SUBMIT, tasks)
+    resubmitted = int(np.count_nonzero(event == TaskEvent.SUBMIT)) - int(
+        np.count_nonzero(first_submit >= 0)
+    )
+
+    attempts = _state_changes(task, event)
+    starts = event[attempts] == TaskEvent.SCHEDULE
+    begun, ended = attempts[starts], attempts[~starts]
+    # Each attempt's end is the next kept row; an attempt without one is its task's last.
+    closed = np.zeros(len(attempts), np.bool_)
+    closed[:-1] = starts[:-1] & ~starts[1:]
+    clipped = np.maximum(time_us, start_us)
+    run_us = np.zeros(tasks, np.int64)
+    np.add.at(run_us, task[ended], clipped[ended])
+    np.subtract.at(run_us, task[attempts[closed]], clipped[attempts[closed]])
+    open_row = attempts[starts & ~closed]
+    open_task = task[open_row]
+    job_end = _job_end(trace, job[open_row])
+    bounded = job_end > clipped[open_row]
+    run_us[open_task] += np.where(bounded, job_end - clipped[open_row], 0)
+    unknown = np.zeros(tasks, np.bool_)
+    unknown[open_task[~bounded]] = True
+    unknown[np.bincount(task[begun], minlength=tasks) == 0] = True
+    never_ran = int(np.count_nonzero(np.bincount(task[begun], minlength=tasks) == 0))
+    run_us[unknown] = UNKNOWN
+
+    running, at_open = _running_as_window_opens(task, event, time_us < start_us, attempts, tasks)
+    machine = np.full(tasks, UNKNOWN, np.int64)
+    machine[running] = rows.machine[order[at_open[running]]]
+    keep = np.flatnonzero(first >= 0)
+    chosen = order[first[keep]]
+    in_force = order[np.where(running, at_open, first)[keep]]
+    facts: dict[str, int | float | str] = {
+        "trace_rows_after_the_end_dropped": trace.dropped_rows,
+        "tasks_without_submit": int(np.count_nonzero((first >= 0) & (first_submit < 0))),
+        "tasks_never_submitted_dropped": int(np.count_nonzero(first < 0)),
+        "tasks_over_before_the_window_dropped": trace.over_before,
+        "resubmissions_ignored": resubmitted,
+        "task_updates_ignored": int(np.count_nonzero(event >= TaskEvent.UPDATE_PENDING)),
+        "runs_ended": int(closed.sum()),
+        "runs_open_at_end": len(open_row),
+        "runs_open_ended_with_their_job": int(np.count_nonzero(bounded)),
+        "tasks_never_run": never_ran,
+        "tasks_on_different_machines_ignored": int(
+            np.count_nonzero(rows.different_machines[chosen] == 1)
+        ),
+    }
+    return TraceTasks(
+        job=rows.job[chosen],
+        index=rows.index[chosen],
+        priority=rows.priority[chosen],
+        submit_us=rows.time_us[chosen],
+        running=running[keep],
+        machine=machine[keep],
+        run_us=run_us[keep],
+        cpu=rows.cpu[in_force],
+        mem=rows.mem[in_force],
+        facts=facts,
+    )
+
+
+def _first_row_of(task: Int64, wanted: NDArray[np.bool_], tasks: int) -> Int64:
+    """The first row of each task among `wanted`: int64[tasks], -1 if there is none."""
+    first = np.full(tasks, -1, np.int64)
+    rows = np.flatnonzero(wanted)[::-1]
+    first[task[rows]] = rows  # the last assignment, that of the earliest row, stands
+    return first
+
+
+def _state_changes(task: Int64, event: Int64) -> Int64:
+    """The rows of SCHEDULE and end events that change whether a task runs: the first of repeated
+    SCHEDULEs, the first of repeated ends, and no end before a SCHEDULE, which is that of a task
+    killed while it waits."""
+    rows = np.flatnonzero((event == TaskEvent.SCHEDULE) | is_end(event))
+    schedules = event[rows] == TaskEvent.SCHEDULE
+    same_task = np.zeros(len(rows), np.bool_)
+    same_task[1:] = task[rows[1:]] == task[rows[:-1]]
+    before = np.zeros(len(rows), np.bool_)  # did the previous row leave the task running?
+    before[1:] = same_task[1:] & schedules[:-1]
+    changed: Int64 = rows[schedules != before]
+    return changed
+
+
+def _running_as_window_opens(
+    task: Int64, event: Int64, before_start: NDArray[np.bool_], attempts: Int64, tasks: int
+) -> tuple[NDArray[np.bool_], Int64]:
+    """The tasks that run when the window opens, bool[tasks], and the row of the last change before
+    the window, int64[tasks], -1 if there is none."""
+    last = np.full(tasks, -1, np.int64)
+    before = attempts[before_start[attempts]]
+    last[task[before]] = before
+    running = np.zeros(tasks, np.bool_)
+    known = last >= 0
+    running[known] = event[last[known]] == TaskEvent.SCHEDULE
+    return running, last
+
+
+def _job_end(trace: Trace, job: Int64) -> Int64:
+    """The end of each job: int64[n], -1 where the trace does not say."""
+    if len(trace.ended_job) == 0:
+        return np.full(len(job), -1, np.int64)
+    at = np.minimum(np.searchsorted(trace.ended_job, job), len(trace.ended_job) - 1)
+    return np.where(trace.ended_job[at] == job, trace.job_end_us[at], -1)
 
 
 def _seeds_vary(options: Google2011Options) -> str:

@@ -16,7 +16,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from experiments.workloads.job_draws import geometric, poisson_times
+from experiments.workloads.draws import geometric, poisson_times
 from experiments.workloads.resources import Amount, Dimension
 from parsync.strict_model import Strict
 from schedulers.mapreduce.jobs import MapReduceJobs

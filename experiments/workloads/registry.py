@@ -41,7 +41,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "google2011": "experiments.workloads.google2011:SPEC",
         "service_batch": "experiments.workloads.service_batch:SPEC",
-        "synthetic": "experiments.workloads.synthetic_spec:SPEC",
+        "synthetic": "experiments.workloads.synthetic:SPEC",
     }
 )
 

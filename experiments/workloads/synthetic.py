@@ -2,27 +2,51 @@
 
 Every random number comes from a stream named after what it decides, so that an option changes
 nothing but what it names. The same options and seed give the same workload on any machine.
+
+Arrival times: the offered load is a clock that counts work. A cell that holds S tasks at once is
+offered S * load_percent units of work per microsecond; a unit is a hundredth of a task-microsecond.
+A batch brings 100 * tasks * mean duration units, so batch b is due when the clock has counted b
+times that. The offered load of every phase is therefore exact up to one batch, whatever the loads
+and lengths of the phases. All numbers are integers.
+
+The warm-up, which an arm runs in virtual time before time 0, begins in a cell in equilibrium
+(equilibrium.py), drawn without regard to any scheduler, and goes on for five mean run times at the
+first phase's load. After it the cell is as the arm's own schedulers fill it.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.workloads.arrivals import WorkClock, even_arrivals, poisson_arrivals
 from experiments.workloads.draws import bounded_pareto_table, draw, exponential, zipf_table
-from experiments.workloads.preference_groups import (
+from experiments.workloads.equilibrium import (
+    NOT_RUNNING,
+    length_biased_durations,
+    remaining_times,
+    running_machines,
+)
+from experiments.workloads.groups import (
     disjoint_groups,
     group_catalog,
+    membership,
     mixed_group,
     spread_machines,
 )
-from experiments.workloads.quota_groups import membership
-from experiments.workloads.registry import WARM_UP_S
+from experiments.workloads.registry import WARM_UP_S, ExpectedRates, WorkloadSpec
 from experiments.workloads.synthetic_options import SyntheticOptions
-from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
+from parsync.workload.start import joined_quotas, joined_tasks
+from parsync.workload.workload import (
+    InitialPlacement,
+    MachineEvents,
+    Phase,
+    QuotaMembership,
+    Workload,
+)
+from shared_state.errors import AgoraError
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import (
     NO_GANG,
@@ -42,7 +66,7 @@ PRODUCTION_PRIORITY = 2
 
 def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> Workload:
     """The workload of these options and this seed, in a cell that is empty at time 0; what else
-    runs then, options.start says (steady_state.py).
+    runs then, options.start says (warm_up()).
 
     Offered load counts run times away from preferred machines: with preferred_permille = 700 and
     every task on a preferred machine, a load of 100 % occupies 70 % of the slots. Jobs arrive one
@@ -256,3 +280,197 @@ def _durations(options: SyntheticOptions, mean_us: int, n: int, seed: int) -> In
         n, mean_us, options.duration_sigma
     )
     return np.maximum(duration, 1, out=duration)
+
+
+class WorkClock:
+    """Cumulative offered work over phases, and its inverse.
+
+    Args:
+        phases: one after the other, from time 0.
+        slots: how many tasks the cell holds at once.
+
+    Raises:
+        ValueError: the work overflows an int64.
+    """
+
+    def __init__(self, phases: tuple[Phase, ...], slots: int) -> None:
+        work = [(phase.end_us - phase.start_us) * phase.load_percent * slots for phase in phases]
+        if sum(work) >= 1 << 62:
+            raise ValueError(
+                "phases: tasks x load x time exceeds 2^62 task-microseconds; "
+                "shorten the phases or shrink the cell"
+            )
+        self._start_us = np.array([phase.start_us for phase in phases], np.int64)
+        self._rate = np.array([phase.load_percent * slots for phase in phases], np.int64)
+        self._work_end = np.cumsum(np.array(work, np.int64))
+        self._work_start = self._work_end - np.array(work, np.int64)
+        self.total = int(self._work_end[-1])
+
+    def time_us(self, work: Int64) -> Int64:
+        """The times at which the clock reaches `work`: int64[n] of int64[n] in [0, total)."""
+        phase = np.searchsorted(self._work_end, work, side="right")
+        time: Int64 = self._start_us[phase] + (work - self._work_start[phase]) // self._rate[phase]
+        return time
+
+
+def even_arrivals(
+    clock: WorkClock, work_per_batch: int, jitter_percent: int, stream: Stream
+) -> Int64:
+    """The arrival times of evenly spaced batches: int64[batches], ascending. Batch b is due at
+    b * work_per_batch plus a uniform jitter of up to jitter_percent of the spacing."""
+    batches = clock.total // work_per_batch
+    due = np.arange(batches, dtype=np.int64) * work_per_batch
+    jitter = work_per_batch * jitter_percent // 100
+    if jitter > 0:
+        due += stream.integers(batches, jitter)
+    return clock.time_us(due)
+
+
+def poisson_arrivals(clock: WorkClock, work_per_batch: int, stream: Stream) -> Int64:
+    """The arrival times of a Poisson process in each phase: int64[batches], ascending. The gaps on
+    the work clock are exponential with mean work_per_batch."""
+    due = np.zeros(0, np.int64)
+    reached = 0
+    while reached < clock.total:
+        missing = (clock.total - reached) // work_per_batch + 64
+        gaps = (stream.exponential(missing) * work_per_batch).astype(np.int64)
+        more = reached + np.cumsum(gaps)
+        due = np.concatenate([due, more])
+        reached = int(more[-1])
+    return clock.time_us(due[due < clock.total])
+
+
+def warm_up(options: SyntheticOptions, seed: int) -> Workload | None:
+    """The warm-up before the workload of these options and this seed, on its cell.
+
+    Tasks that run as it begins come last in its table. They are grouped into jobs as their arrivals
+    would have been, of which service_permille are services; no service arrives in the warm-up, so
+    that the run begins at the first phase's load. None for a cold start, for a first phase without
+    load, and where arrivals are so rare that none falls into the warm-up.
+    """
+    length_s, load = options.warm_up_s, options.load_percent[0]
+    if not length_s:
+        return None
+    cell = make_cell(options, seed)
+    catalog = make_catalog(options, cell, seed)
+    short = options.model_copy(
+        update={
+            "load_percent": (load,),
+            "phase_s": length_s,
+            "service_permille": 0,
+            "preference_drift_s": 0,  # the popularity at time 0
+        }
+    )
+    own_seed = stream_key(seed, "warm_up")
+    try:
+        arriving = arriving_tasks(short, cell, catalog, own_seed, "warm-up")
+    except ValueError:  # of Poisson arrivals that all come later
+        return None
+    running, remaining_us, machine, quotas = _running(options, cell, catalog, seed)
+    n, k = len(arriving.tasks), len(running)
+    running = replace(
+        running,
+        task=running.task + n,
+        job=running.job + (int(arriving.tasks.job[-1]) + 1),
+    )
+    return replace(
+        arriving,
+        tasks=joined_tasks(arriving.tasks, running),
+        duration_us=np.concatenate([arriving.duration_us, remaining_us]),
+        initial=InitialPlacement(np.arange(n, n + k, dtype=np.int64), machine),
+        quotas=joined_quotas(arriving.quotas, None if quotas is None else quotas.group),
+    )
+
+
+def _running(
+    options: SyntheticOptions, cell: CellSpec, catalog: PreferenceCatalog, seed: int
+) -> tuple[TaskBatch, Int64, Int32, QuotaMembership | None]:
+    """The k tasks that run in equilibrium at the first phase's load: their table (ids and jobs from
+    0), what remains of their run times int64[k], their machines int32[k], and their quota
+    groups."""
+    resources = options.resources()
+    n = round(resources.tasks_at_once()[1] * options.load_percent[0] / 100)
+    mean_us = round(options.mean_duration_s * 1e6)
+
+    def stream(what: str) -> Stream:
+        return Stream(stream_key(seed, f"equilibrium/{what}"))
+
+    duration_us = length_biased_durations(stream("duration"), n, mean_us, options.duration_sigma)
+    remaining_us = remaining_times(stream("remaining"), duration_us)
+    # Tasks of one age came together. Batches of which nothing is left are not drawn.
+    batches_us = mean_us * options.batch_tasks // max(1, n) + 1  # between batches
+    batch = np.unique((duration_us - remaining_us) // batches_us, return_inverse=True)[1]
+    own_seed = stream_key(seed, "equilibrium")
+    job_of_batch, preference, service, _ = draw_jobs(
+        options, int(batch.max(initial=0)) + 1, catalog.sets - 1, own_seed
+    )
+    job = job_of_batch[batch]
+    request = resources.requests(n, own_seed)
+    machine = running_machines(
+        cell, catalog, preference[job], request, options.preferred_permille, stream("machine")
+    )
+    runs = np.flatnonzero(machine != NOT_RUNNING)
+    # ids in the order of jobs, as those of arriving tasks
+    rows = runs[np.argsort(job[runs], kind="stable")]
+    k, is_service = len(rows), service[job[rows]]
+    remaining_us = remaining_us[rows]
+    remaining_us[is_service] = -1
+    priority = np.where(is_service, np.int32(SERVICE_PRIORITY), np.int32(0))
+    is_production = production_jobs(options, len(preference), stream("production"))[job[rows]]
+    tasks = TaskBatch(
+        task=np.arange(k, dtype=np.int64),
+        job=job[rows],
+        request=request[rows],
+        priority=np.where(is_production, np.int32(PRODUCTION_PRIORITY), priority),
+        submit_us=np.zeros(k, np.int64),
+        preference=preference[job[rows]],
+        gang=np.full(k, NO_GANG, np.int64),
+        task_class=np.where(is_service, np.int8(TaskClass.SERVICE), np.int8(TaskClass.BATCH)),
+    )
+    at_start = np.zeros(len(preference), np.int64)  # the phase of each job
+    quotas = membership(options.quota_groups, at_start, tasks.job, stream("quota_group"))
+    return tasks, remaining_us, machine[rows], quotas
+
+
+def expected_rates(options: SyntheticOptions) -> ExpectedRates | None:
+    """The rates of a generated workload. None where they are not constant in a phase: with
+    services, which never end, and with a popularity that drifts."""
+    if options.service_permille or options.preference_drift_s:
+        return None
+    groups = options.preference_groups
+    share = np.ones(1)
+    if groups:
+        weight = np.diff(zipf_table(groups, options.preference_zipf), prepend=0).astype(np.float64)
+        without = options.no_preference_permille / 1000
+        share = np.concatenate([[without], (1 - without) * weight / weight.sum()])
+    load = np.array(options.load_percent, np.float64) / 100
+    return ExpectedRates(
+        per_s=np.outer(load * options.tasks_per_s, share), mean_us=options.mean_duration_s * 1e6
+    )
+
+
+def _load(options: SyntheticOptions, seed: int) -> Workload:
+    try:
+        return generate(options, seed)
+    except ValueError as error:
+        raise AgoraError(f"workload: {error}") from error
+
+
+def _seeds_vary(options: SyntheticOptions) -> str:
+    return (
+        "A seed draws the whole workload: machines' scores, preferences, run times, and arrivals "
+        "as far as the options leave them open. Intervals are about workloads with these options."
+    )
+
+
+SPEC = WorkloadSpec(
+    "synthetic",
+    SyntheticOptions,
+    _load,
+    outline=SyntheticOptions.outline,
+    with_duration=SyntheticOptions.phase_length,
+    with_machines=SyntheticOptions.cell_size,
+    warm_up=warm_up,
+    expected_rates=expected_rates,
+    seeds_vary=_seeds_vary,
+)

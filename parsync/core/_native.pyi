@@ -6,8 +6,7 @@ from numpy.typing import NDArray
 
 from parsync.core.effects import Effect
 from parsync.core.event import CoreEvent, Event
-from parsync.core.node_side import NodeSide
-from parsync.core.participant import Participant
+from parsync.core.participant import NodeSide, Participant
 from parsync.metrics.measurements import Measurements
 from shared_state._native import CellObserver as NativeCellObserver
 from shared_state.cell import Cell

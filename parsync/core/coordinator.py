@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from parsync.core.effects import Effect, SetTimer
 from parsync.core.event import Event
-from parsync.core.events import PhaseDue, Started
-from parsync.core.quota_events import QuotaReport, QuotaRoundDue
+from parsync.core.events import PhaseDue, QuotaReport, QuotaRoundDue, Started
 from parsync.core.quota_rounds import QuotaRounds
 from parsync.metrics.record import Record
 

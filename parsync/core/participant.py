@@ -1,4 +1,4 @@
-"""What a runtime drives: participants, and among them those that decide."""
+"""What a runtime drives: participants, those beside the cell, at the machines, and agents."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.metrics.record import Record
+from schedulers.interface import ContractBroken
 
 
 class Participant(Protocol):
@@ -69,4 +70,56 @@ class Decider(Participant, Protocol):
         Args:
             elapsed_ns: The wall time that decide() took; only measured clocks use it.
         """
+        ...
+
+
+class NodeSide(Participant, Protocol):
+    """A protocol's queues at the machines, which are part of the worker pool.
+
+    The pool hands them
+    - Started at the start of the run, and events of the protocol, their own timers among them;
+    - TasksStarted, AllocationsEnded and MachinesChanged: every task of any agent that starts or
+      ends, and every machine that goes down or comes up. Tasks that run at time 0 start then, and
+      machines are up at time 0. A start comes before its end, and each end exactly once. A machine
+      goes down before its tasks end. If the pool has just reported a task as finished when the
+      master evicts it, or loses its machine, the task ends as finished here;
+    - the CommitReply to each transaction that they sent for an agent of the protocol, after the
+      starts that follow from it.
+
+    They share the pool's fate: a live run in which the pool's process is killed ends.
+    """
+
+
+class Agent(Decider, Protocol):
+    """A participant that owns submitted tasks until they are committed or given up.
+
+    It receives TasksSubmitted from the arrivals, asks the master for places with CommitRequest, and
+    records its measurements (parsync.metrics.agent_log). The master tells it of evicted and lost
+    tasks with TasksEnded, and of finished ones if its protocol or scheduler asks for that.
+    """
+
+    @property
+    def name(self) -> str:
+        """E.g. latency_first-3: the group's name and the agent's place in it."""
+        ...
+
+    @property
+    def queued(self) -> int:
+        """Tasks that were submitted and are neither committed nor given up."""
+        ...
+
+    @property
+    def doing(self) -> str:
+        """What it does at the moment, in a few words. May be asked from another thread."""
+        ...
+
+    @property
+    def calling(self) -> str:
+        """The scheduler's call that is under way, "" if none is. May be asked from another
+        thread."""
+        ...
+
+    def overdue(self, limit_s: float) -> ContractBroken | None:
+        """The error that says that the scheduler's call takes longer than limit_s; None if no call
+        is under way."""
         ...

@@ -20,14 +20,14 @@ import numpy as np
 
 from parsync.core.addresses import MASTER
 from parsync.core.effects import Effect, Send, SetTimer
-from parsync.core.fair_shares import shares_and_limits
-from parsync.core.quota_events import (
+from parsync.core.events import (
     QuotaGrant,
     QuotaReport,
     QuotaRequest,
     QuotaRoundDue,
     QuotaShares,
 )
+from parsync.core.fair_shares import shares_and_limits
 from parsync.core.quotas import ENTIRE, Capacity, QuotaSpec
 from shared_state.tasks import Int64
 

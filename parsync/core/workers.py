@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from parsync.core import _native
-from parsync.core.node_side import NodeSide
+from parsync.core.participant import NodeSide
 from parsync.metrics.record import Record
 from schedulers.objective import native_columns
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog

@@ -8,13 +8,13 @@ from parsync.core._native import NativeParticipant, QueuedTasks, QuotaAccount, S
 from parsync.core.events import SyncReply
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.measurements import Measurements
+from parsync.protocols.agent_view import Preemptible
 from parsync.protocols.optimistic.event import OptimisticEvent
-from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange
+from parsync.protocols.optimistic.shared_demand import DemandExchange
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncFeedback
 from parsync.protocols.optimistic.sync.policy import SyncPolicy as AnySyncPolicy
-from parsync.protocols.preemptible import Preemptible
 from parsync.protocols.rounds import Round
-from parsync.protocols.task_observer import TaskObserver
+from parsync.protocols.scheduler_agent import TaskObserver
 from shared_state.static_frozen import static_frozen
 from shared_state.tasks import Int32, Int64
 from shared_state.view import ClusterView

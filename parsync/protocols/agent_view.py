@@ -1,4 +1,5 @@
-"""An agent's view of the cell: how it is refreshed, and how fresh each partition of it is."""
+"""An agent's view of the cell: how it is refreshed, how fresh each partition of it is, and which
+running tasks may have to make room."""
 
 from __future__ import annotations
 
@@ -9,13 +10,56 @@ from numpy.typing import NDArray
 
 from parsync.core.addresses import MASTER
 from parsync.core.effects import Effect, Send
-from parsync.core.events import SyncRequest
+from parsync.core.events import RunningReply, RunningRequest, SyncRequest
 from parsync.protocols import _native
-from parsync.protocols.preemptible import Preemptible
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.capability import Capability
+from schedulers.interface import Plan
+from schedulers.running_tasks import RunningTasks
 from shared_state.tasks import Int32
 from shared_state.view import ClusterView
+
+
+class Preemptible:
+    """The running tasks of lower priority that an agent may plan to end, as the master showed them
+    last. It asks for those of a partition whenever it synchronises that.
+
+    Args:
+        environment: The agent's.
+
+    Attributes:
+        running: The tasks, less those that plans end.
+    """
+
+    def __init__(self, environment: AgentEnvironment) -> None:
+        shared = environment.shared
+        self._agent = environment.index
+        self._table = shared.table
+        self._partition = shared.partitioning.of(np.arange(shared.cell.machines, dtype=np.int32))
+        # what has the highest priority never makes room
+        self._below = int(shared.table.priority.max(initial=0))
+        none64 = np.zeros(0, np.int64)
+        self.running = RunningTasks.of(self._table, none64, none64, np.zeros(0, np.int32))
+
+    def request(self, partition: Int32) -> list[Effect]:
+        """Ask for the tasks of partitions, int32[k]."""
+        return [Send(MASTER, RunningRequest(self._agent, partition, self._below))]
+
+    def on_reply(self, reply: RunningReply) -> None:
+        """Replace what is known of some partitions."""
+        known = self.running
+        kept = ~np.isin(self._partition[known.machine], reply.partition)
+        self.running = RunningTasks.of(
+            self._table,
+            np.concatenate([known.allocation[kept], reply.allocation]),
+            np.concatenate([known.task[kept], reply.task]),
+            np.concatenate([known.machine[kept], reply.machine]),
+        )
+
+    def on_planned(self, plan: Plan) -> None:
+        """A plan ends some of them."""
+        if len(plan.evict):
+            self.running = self.running.take(~np.isin(self.running.allocation, plan.evict))
 
 
 class AgentView(_native.AgentView):

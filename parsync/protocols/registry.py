@@ -10,19 +10,21 @@ package's metadata,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from parsync.core.event import Event, Priority
-from parsync.metrics.tables import wrong_tables
+from parsync.metrics.tables import SCHEMAS, Tables, wrong_tables
 from parsync.protocols.spec import ProtocolSpec, wrong_capabilities
+from parsync.schema import TableSchema
 from schedulers.entry_points import EntryPointGroup, is_model, wrong_field
+from shared_state.errors import AgoraError
 
 ENTRY_POINTS = "agora.protocols"
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
-        "locking": "parsync.protocols.locking.protocol:SPEC",
+        "locking": "parsync.protocols.locking:SPEC",
         "optimistic": "parsync.protocols.optimistic.protocol:SPEC",
     }
 )
@@ -37,6 +39,26 @@ def get(kind: str) -> ProtocolSpec:
     """The spec of a protocol. AgoraError if there is none, or if its entry point does not lead to a
     ProtocolSpec of that name."""
     return _GROUP.get(kind)
+
+
+def tables_of(kinds: Iterable[str]) -> Tables:
+    """All tables of a run with these protocols, by name.
+
+    Raises:
+        AgoraError: There is no such protocol, or two of them have a table of one name.
+    """
+    tables: dict[str, TableSchema] = dict(SCHEMAS)
+    owner: dict[str, str] = {}
+    for kind in dict.fromkeys(kinds):
+        for name, schema in get(kind).tables.items():
+            if name in owner:
+                raise AgoraError(
+                    f"protocols {owner[name]!r} and {kind!r} both have a table {name!r}; they"
+                    " cannot be used together"
+                )
+            owner[name] = kind
+            tables[name] = schema
+    return tables
 
 
 def _wrong(spec: ProtocolSpec) -> str:

@@ -30,44 +30,55 @@ the optimistic protocol's (native/optimistic_agent.hpp).
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import numpy as np
+from numpy.typing import NDArray
 
 from parsync.core.addresses import MASTER
-from parsync.core.effects import Effect, Send, SetTimer, StartDecision
+from parsync.core.effects import Effect, Send, StartDecision
 from parsync.core.event import Event
 from parsync.core.events import (
     CommitReply,
     CommitRequest,
     DecisionDone,
+    QuotaGrant,
+    QuotaRequest,
     RunningReply,
-    SampleDue,
     Started,
     SyncReply,
     TasksAdopted,
     TasksEnded,
-    TasksSubmitted,
 )
 from parsync.core.head_of_line import UnitSizes
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
-from parsync.core.quota_events import QuotaGrant, QuotaRequest
-from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.protocols._native import QueueHolds
 from parsync.protocols.agent_quota import AgentLimit, AgentQuota
 from parsync.protocols.agent_view import AgentView
-from parsync.protocols.drives_scheduler import DrivesScheduler
-from parsync.protocols.pending_queue import NO_EXITS, PendingQueue, QueueExits
-from parsync.protocols.round_planner import make_rounds
-from parsync.protocols.rounds import Activity, ClaimUnit, Round, gangs_or_alone
-from parsync.protocols.sorting_out import SortingOut
+from parsync.protocols.base import MeasuredAgent
+from parsync.protocols.pending_queue import (
+    NO_EXITS,
+    PendingQueue,
+    QueueExits,
+    WaitingPart,
+    record_waiting,
+)
+from parsync.protocols.rounds import Activity, ClaimUnit, Round, gangs_or_alone, make_rounds
 from parsync.protocols.spec import AgentEnvironment
-from parsync.protocols.task_observer import TaskObserver
-from parsync.protocols.waiting_tasks import WaitingPart, record_waiting
 from schedulers.capability import observes_changes
-from schedulers.interface import ChangeKind, PartitionQuality, PartitionRanking
+from schedulers.checked import CheckedScheduler
+from schedulers.interface import (
+    ChangeKind,
+    ContractBroken,
+    PartitionQuality,
+    PartitionRanking,
+    Plan,
+    TaskChanges,
+)
 from schedulers.unplaceable import Unplaceable
 from shared_state.tasks import Int32, Int64
-from shared_state.transaction import CommitResult, Reason
+from shared_state.transaction import CommitResult, Reason, Transaction
 
 # numpy compares with plain numbers three times as fast as with enums
 _ACCEPTED, _DUPLICATE = int(Reason.ACCEPTED), int(Reason.DUPLICATE)
@@ -75,24 +86,101 @@ _NO_MACHINES: Int32 = np.zeros(0, np.int32)
 _FEW = (PartitionRanking.LATENCY_FIRST, PartitionRanking.FRESHEST_PREFERRED)
 
 
-class SchedulerAgent(DrivesScheduler):
-    """Drives one scheduler: an Agent (parsync.core.agent).
+class DrivesScheduler:
+    """A base class of agents (parsync.core.participant) that run a scheduler.
+
+    Attributes:
+        name: The group's name and the agent's place in it.
+        scheduler: The scheduler.
+    """
+
+    name: str
+    scheduler: CheckedScheduler
+
+    def doing_text(self, activity: IntEnum, queued: int, rounds: int) -> str:
+        """What it does at the moment, in a few words, with its queued tasks and its rounds so
+        far."""
+        doing = activity.name.lower().replace("_", " ")
+        return f"{self.name} {doing}, {queued:,} queued, {rounds:,} rounds"
+
+    @property
+    def calling(self) -> str:
+        """The scheduler's call that is under way, "" if none is."""
+        return self.scheduler.calling
+
+    def overdue(self, limit_s: float) -> ContractBroken | None:
+        """The error that says that the scheduler's call takes longer than limit_s; None if no call
+        is under way."""
+        return self.scheduler.overdue(limit_s)
+
+
+class TaskObserver:
+    """Passes changes of tasks on to one scheduler, as Scheduler.observe describes.
+
+    Args:
+        scheduler: The scheduler.
+        observes: Whether it is told of changes at all.
+    """
+
+    def __init__(self, scheduler: CheckedScheduler, observes: bool) -> None:
+        self._scheduler = scheduler
+        self._observes = observes
+
+    def on_adopted(self, now_us: int, event: TasksAdopted) -> None:
+        """Tasks run already, without a claim of the scheduler."""
+        self._observe(ChangeKind.ADOPTED, now_us, event.task, event.machine, event.allocation)
+
+    def on_ended(self, now_us: int, event: TasksEnded) -> ChangeKind:
+        """Allocations ended. Return how."""
+        change = ChangeKind(event.change)
+        self._observe(change, now_us, event.task, event.machine, event.allocation)
+        return change
+
+    def on_outcome(
+        self, now_us: int, claims: Plan | Transaction, result: CommitResult, count: int
+    ) -> NDArray[np.bool_] | None:
+        """The cell answered the claims of a plan.
+
+        Args:
+            claims: The plan, or its transaction.
+            count: The number of accepted claims.
+
+        Returns:
+            The rejected claims, bool[k], without duplicates; None if all were accepted.
+        """
+        if count == len(claims.task):
+            self._observe(
+                ChangeKind.COMMITTED, now_us, claims.task, claims.machine, result.allocation
+            )
+            return None
+        accepted = result.reason == _ACCEPTED
+        rejected: NDArray[np.bool_] = ~accepted & (result.reason != _DUPLICATE)
+        if not self._observes:
+            return rejected
+        for kind, rows in ((ChangeKind.REJECTED, rejected), (ChangeKind.COMMITTED, accepted)):
+            if count or kind is ChangeKind.REJECTED:
+                self._observe(
+                    kind, now_us, claims.task[rows], claims.machine[rows], result.allocation[rows]
+                )
+        return rejected
+
+    def _observe(
+        self, kind: ChangeKind, now_us: int, task: Int64, machine: Int32, allocation: Int64
+    ) -> None:
+        if self._observes:
+            self._scheduler.observe(TaskChanges(kind, now_us, task, machine, allocation))
+
+
+class SchedulerAgent(DrivesScheduler, MeasuredAgent):
+    """Drives one scheduler: an Agent (parsync.core.participant).
 
     Without a method overridden it synchronises once, when it begins.
 
     Attributes:
-        index: Its address.
-        name: E.g. latency_first-3.
-        epoch: How often its host was restarted. Another participant that answers later than at
-            once repeats it, so that the agent can drop the answers to its predecessor.
-        cell_side: The address of the protocol's participant beside the master, if it has one.
         view: What it believes about the cell.
         queue: The tasks that wait, other than those of rounds under way.
         quota: What its tasks hold and may hold; None: no limit.
-        log: Its measurements.
         activity: What it is doing.
-        queued: Tasks that were submitted to it, or have to run again, and are neither committed nor
-            given up.
         rounds: How many rounds have begun.
         round: The one that is being decided.
         ranking: How the last round ranked partitions, for the log.
@@ -123,27 +211,20 @@ class SchedulerAgent(DrivesScheduler):
         """
         shared, capabilities = environment.shared, environment.member.capabilities
         assert environment.scheduler is not None, "ProtocolCapability.RUNS_SCHEDULERS is declared"
-        self.index = environment.index
-        self.name = environment.name
-        self.epoch = 0
-        self.cell_side = shared.cell_side
+        super().__init__(environment)
         self.scheduler = environment.scheduler
         self.view = view
         self.queue = queue
         self.quota = quota
-        self.log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
         self.activity = Activity.SYNCING
-        self.queued = 0
         self.rounds = 0
         self.round: Round | None = None
         self.average_us = 0
         self.rows_changed = np.zeros(shared.partitioning.count, np.int64)
         self.retry_at_us: int | None = None
-        self._shared, self._clock = shared, environment.clock
         self._unit, self._pipelines = unit, pipelines
         self._rounds = make_rounds(environment, view, quality)
         self._observer = TaskObserver(self.scheduler, observes_changes(capabilities))
-        self._sorting_out = SortingOut(environment, self.log)
         # where all units are alike, none that waits behind another would fit
         alike = UnitSizes(shared.table, shared.catalog).are_alike
         self._holds = None if alike else QueueHolds(self.log)
@@ -328,17 +409,6 @@ class SchedulerAgent(DrivesScheduler):
                 return self._decided(now_us)
             case CommitReply():
                 return self._committed(now_us, event)
-            case TasksSubmitted(task):
-                return self._submitted(now_us, QueuedTasks.new(task, 1))
-            case TasksEnded():
-                return self._ended(now_us, event)
-            case SampleDue(sample):
-                self._record_sample(now_us)
-                timer = self._sample_timer(max(now_us, sample * self._shared.sample_us))
-                return [*self.log.flush(), timer]
-            case TasksAdopted():
-                self._adopted(now_us, event)
-                return []
             case RunningReply() if self.view.preemptible is not None:
                 self.view.preemptible.on_reply(event)
                 return []
@@ -346,11 +416,9 @@ class SchedulerAgent(DrivesScheduler):
                 return self.quota.on_request(number)
             case QuotaGrant() if self.quota is not None:
                 return self._granted(now_us, event)
-            case Started(epoch):
-                self.epoch = epoch
+            case Started():
                 self.view.start(now_us)
-                return [*self.on_started(now_us), self._sample_timer(now_us)]
-        return self.on_event(now_us, event)
+        return super().handle(now_us, event)
 
     def decide(self, decision: int, now_us: int) -> None:
         """Plan the open round on the view as it stands, and take its claims out of the view."""
@@ -389,19 +457,16 @@ class SchedulerAgent(DrivesScheduler):
             self.quota.on_synced()
         return self.on_synced(now_us, reply)
 
-    def _submitted(self, now_us: int, tasks: QueuedTasks) -> list[Effect]:
-        tasks = self._sorting_out.placeable(now_us, tasks)
-        if not len(tasks):
-            return []
+    def _take(self, now_us: int, tasks: QueuedTasks) -> list[Effect]:
         self.queue.add(tasks)
-        self.queued += len(tasks)
         return self.on_queued(now_us)
 
-    def _adopted(self, now_us: int, event: TasksAdopted) -> None:
+    def _adopted(self, now_us: int, event: TasksAdopted) -> list[Effect]:
         self._observer.on_adopted(now_us, event)
         if self.quota is not None:
             self.quota.on_adopted(event)
         self.queue.on_adopted(event.task)
+        return []
 
     def _ended(self, now_us: int, event: TasksEnded) -> list[Effect]:
         if self.quota is not None:
@@ -499,10 +564,6 @@ class SchedulerAgent(DrivesScheduler):
             losers, machine = claimed.take(rejected), plan.machine[rejected]
         effects = self.on_losers(now_us, round_, losers, machine)
         return effects + self.on_round_over(now_us, round_, accepted, len(losers))
-
-    def _sample_timer(self, now_us: int) -> SetTimer:
-        following = now_us // self._shared.sample_us + 1
-        return SetTimer(following * self._shared.sample_us, SampleDue(following))
 
     def _record_sample(self, now_us: int) -> None:
         latency_first = self.ranking is PartitionRanking.LATENCY_FIRST

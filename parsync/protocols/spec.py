@@ -8,11 +8,9 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict
 
-from parsync.core.agent import Agent
 from parsync.core.event import Event
 from parsync.core.limits import NO_LIMITS, SchedulerLimits
-from parsync.core.node_side import NodeSide
-from parsync.core.participant import CellSide
+from parsync.core.participant import Agent, CellSide, NodeSide
 from parsync.core.quotas import TaskQuotas
 from parsync.metrics.tables import Tables
 from parsync.protocols.broken import raised

@@ -9,13 +9,11 @@ from functools import cached_property, partial
 import numpy as np
 
 from parsync.core.addresses import ARRIVALS, CELL_SIDE, COORDINATOR, MASTER, WORKERS
-from parsync.core.agent import Agent
 from parsync.core.arrivals import ArrivalSource
 from parsync.core.codec import Codec
 from parsync.core.coordinator import Coordinator
 from parsync.core.master import EndsNotice, MasterCore
-from parsync.core.node_side import NodeSide
-from parsync.core.participant import CellSide
+from parsync.core.participant import Agent, CellSide, NodeSide
 from parsync.core.quota_rounds import QuotaRounds
 from parsync.core.quotas import Capacity, TaskQuotas
 from parsync.core.routing import Route, route_jobs
@@ -23,8 +21,8 @@ from parsync.core.workers import WorkerPool
 from parsync.metrics.tables import Tables
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
+from parsync.protocols.registry import tables_of
 from parsync.protocols.spec import AgentEnvironment, Environment, GroupReach
-from parsync.protocols.tables import tables_of
 from parsync.runtime.protocol_faults import CheckedNodeSide, ProtocolPart, made
 from parsync.spec.arm import ArmSpec, GroupConfig
 from parsync.workload.placeability import Reach, unplaceable_units

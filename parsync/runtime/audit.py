@@ -8,13 +8,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from parsync.core.audits import LimitAudit, QuotaAudit
 from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.events import SyncRequest
-from parsync.core.limit_audit import LimitAudit
 from parsync.core.limits import SchedulerLimits
 from parsync.core.master import MasterCore
-from parsync.core.quota_audit import QuotaAudit
 from parsync.core.quotas import Capacity
 from parsync.metrics.record import Record
 from parsync.protocols.optimistic.options import OptimisticOptions

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from parsync.core.effects import Effect
 from parsync.core.event import Event
-from parsync.core.node_side import NodeSide
+from parsync.core.participant import NodeSide
 from parsync.metrics.record import Record
 from parsync.protocols.broken import ProtocolBroken, raised
 from parsync.runtime.effects import WrongEffect

@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsync.protocols.optimistic.shared_demand import ledger
+from parsync.protocols.optimistic import shared_demand
 from tests.shared_demand_world import SharedDemandWorld
 
 AGENTS, SETS, TASKS = 3, 6, 40
@@ -65,13 +65,13 @@ def reported(world):
 
 @given(preferences, steps)
 def test_every_agent_knows_every_task_once(preference, script):
-    most, ledger.SETS_PER_REPLY = ledger.SETS_PER_REPLY, 2
+    most, shared_demand.SETS_PER_REPLY = shared_demand.SETS_PER_REPLY, 2
     try:
         world = SharedDemandWorld(preference, SETS, AGENTS)
         offered = run(world, script)
         world.synchronise()
     finally:
-        ledger.SETS_PER_REPLY = most
+        shared_demand.SETS_PER_REPLY = most
     tasks = set().union(*offered)
     expected = Counter(preference[task] for task in tasks)
     assert reported(world) == tasks

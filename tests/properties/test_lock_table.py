@@ -9,8 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsync.protocols.locking.events import LockRequest, LocksGranted, LocksReleased
-from parsync.protocols.locking.lock_table import LockTable
+from parsync.protocols.locking import LockRequest, LocksGranted, LocksReleased, LockTable
 
 AGENTS, PARTITIONS = 4, 5
 

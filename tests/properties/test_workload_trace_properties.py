@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.workloads.google2011_machines import trace_machines
+from experiments.workloads.google2011 import UNKNOWN, trace_machines, trace_tasks
 from experiments.workloads.google2011_tables import (
     TRACE_START_US,
     MachineEvent,
@@ -17,7 +17,6 @@ from experiments.workloads.google2011_tables import (
     Trace,
     window_rows,
 )
-from experiments.workloads.google2011_tasks import UNKNOWN, trace_tasks
 
 WINDOW_START_US = TRACE_START_US + 5
 

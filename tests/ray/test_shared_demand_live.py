@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parsync.core.addresses import CELL_SIDE
-from parsync.protocols.optimistic.shared_demand.ledger import DemandLedger
+from parsync.protocols.optimistic.shared_demand import DemandLedger
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell_events import replay_master
 from parsync.runtime.live.cell_log import CELL_LOG

@@ -18,11 +18,10 @@ from experiments.frontiers.grid import make_grid
 from experiments.running import make_workload, seed_figures
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads import registry
-from experiments.workloads.parsync_cells import demo_options
 from experiments.workloads.registry import ExpectedRates
 from experiments.workloads.resources import MachineType, TaskShape
 from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic_options import SyntheticOptions, demo_options
 from parsync.spec.arm import GroupConfig
 from parsync.spec.decision_times import CountedTime
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload

@@ -14,11 +14,10 @@ import pytest
 
 from experiments.commands import replay
 from parsync.core import quota_rounds
+from parsync.core.events import QuotaGrant
 from parsync.core.fair_shares import shares_and_limits
-from parsync.core.quota_account import QuotaAccount
-from parsync.core.quota_events import QuotaGrant
 from parsync.core.quotas import QuotaGroup, QuotaSpec
-from parsync.protocols.agent_quota import AgentQuota
+from parsync.protocols.agent_quota import AgentQuota, QuotaAccount
 from parsync.spec.arm import ArmSpec
 from parsync.workload.workload import QuotaMembership, Workload
 from shared_state.tasks import Int64

@@ -12,7 +12,7 @@ import pytest
 
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
-from parsync.core import events, quota_events
+from parsync.core import events
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
@@ -99,14 +99,14 @@ class Run:
         self.audit = CellAudit(workload.cell, assembly.partitioning)
         self.master.cell = ObservedCell(self.master.cell, CellAuditor(self.audit))
         self.audit.submitted(workload.arrival_rows)
-        self.shares: list[tuple[int, quota_events.QuotaShares]] = []
+        self.shares: list[tuple[int, events.QuotaShares]] = []
         self.now_us = 0
         watching = self
 
         class WatchedMaster:
             def handle(self, now_us: int, event: Event) -> list[Effect]:
                 watching.now_us = now_us
-                if isinstance(event, quota_events.QuotaShares):
+                if isinstance(event, events.QuotaShares):
                     watching.shares.append((now_us, event))
                 if isinstance(event, events.CommitRequest):
                     watching.on_request(event.transaction)

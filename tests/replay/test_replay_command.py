@@ -26,7 +26,7 @@ from experiments.commands.report import app as report_app
 from experiments.commands.run import app
 from experiments.series_files import read_arrays, write_arrays
 from experiments.verification.manifest import MANIFEST, read_manifest, write_manifest
-from parsync.core.quota_events import QuotaGrant
+from parsync.core.events import QuotaGrant
 from parsync.protocols.agent_quota import AgentLimit, AgentQuota
 from parsync.runtime.assembly_files import ArmFile, write_arm
 from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, LogEnd, read_end, write_end

@@ -20,7 +20,7 @@ from experiments.results import LoadedRun, load_run
 from experiments.results.loaded_arm import LoadedArm
 from experiments.run_directory import read_summary
 from parsync.metrics.validity import Validity
-from parsync.protocols.tables import tables_of
+from parsync.protocols.registry import tables_of
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
 from tests.replay.conftest import SEEDS

@@ -19,10 +19,9 @@ import pytest
 from experiments.workloads.synthetic import generate
 from parsync.core import events
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
-from parsync.core.agent import Agent
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
-from parsync.core.participant import Participant
+from parsync.core.participant import Agent, Participant
 from parsync.metrics.record import Record
 from parsync.protocols.optimistic.agent import OptimisticAgent
 from parsync.protocols.optimistic.sync import registry as sync_policies

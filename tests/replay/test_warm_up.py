@@ -18,7 +18,7 @@ from experiments.running import make_workload, run_arm_virtual, seed_figures
 from experiments.warm_up import state_after, warmed_up
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.inspection import digest
-from experiments.workloads.steady_state import warm_up
+from experiments.workloads.synthetic import warm_up
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.record import Record
 from parsync.metrics.summary import PhaseFigures

@@ -87,7 +87,7 @@ MISTAKES = {
         "feedback.conflicts  #",
         "feedback.conflict  #",
         "synchronisation 1: AttributeError: 'SyncFeedback' object has no attribute 'conflict' "
-        "(conflicts_first.py, line 29)",
+        "(conflicts_first.py, line 28)",
     ),
     "a time as a float": (
         "gap_us // self.context.partitions",

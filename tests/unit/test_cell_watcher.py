@@ -20,8 +20,7 @@ from parsync.core.participant import Participant
 from parsync.core.queued_tasks import QueuedTasks
 from parsync.metrics.record import Record
 from parsync.protocols import registry
-from parsync.protocols.base_agent import BaseAgent
-from parsync.protocols.base_cell_side import BaseCellSide
+from parsync.protocols.base import BaseAgent, BaseCellSide
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.spec import Environment, NoOptions, ProtocolSpec
 from parsync.runtime.assembly import Assembly

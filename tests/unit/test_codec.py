@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsync.core import events, quota_events
+from parsync.core import events
 from parsync.core.codec import CORE, Codec, decode, encode
 from parsync.core.effects import Effect, Send, SetTimer, StartDecision
 from parsync.core.event import Event, Priority
@@ -88,11 +88,11 @@ EVENTS = [
     events.MachinesDue(0),
     events.ClaimsSettled(TRANSACTION, RESULT),
     events.AllocationsEnded(3, I64, I64, I32, I32),
-    quota_events.QuotaRoundDue(4),
-    quota_events.QuotaRequest(4),
-    quota_events.QuotaReport(2, 4, I64.reshape(3, 1), I64.reshape(1, 3)),
-    quota_events.QuotaGrant(4, I64.reshape(3, 1), I64.reshape(3, 1)),
-    quota_events.QuotaShares(4, I64.reshape(3, 1), I64.reshape(3, 1), I64.reshape(3, 1)),
+    events.QuotaRoundDue(4),
+    events.QuotaRequest(4),
+    events.QuotaReport(2, 4, I64.reshape(3, 1), I64.reshape(1, 3)),
+    events.QuotaGrant(4, I64.reshape(3, 1), I64.reshape(3, 1)),
+    events.QuotaShares(4, I64.reshape(3, 1), I64.reshape(3, 1), I64.reshape(3, 1)),
     events.RunningRequest(2, I32, 9),
     events.RunningReply(I32, I64, I64, I32),
 ]

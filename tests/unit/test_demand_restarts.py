@@ -11,7 +11,7 @@ import pytest
 
 from experiments.commands.replay import replay
 from parsync.core.addresses import CELL_SIDE
-from parsync.protocols.optimistic.shared_demand.ledger import DemandLedger
+from parsync.protocols.optimistic.shared_demand import DemandLedger
 from parsync.runtime.live import log_replay
 from parsync.runtime.live.plan import CELL
 from parsync.spec.arm import ArmSpec

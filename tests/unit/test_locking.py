@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from parsync.core.events import Started, TasksSubmitted
-from parsync.protocols.locking.events import LocksGranted, LocksReleased
+from parsync.protocols.locking import LocksGranted, LocksReleased
 from parsync.runtime.assembly import Assembly
 from parsync.spec.arm import ArmConfig, check_protocols
 from parsync.strict_model import first_error

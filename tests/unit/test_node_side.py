@@ -27,7 +27,7 @@ from parsync.core.workers import WorkerPool
 from parsync.metrics.record import Record
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
-from parsync.protocols.base_node_side import BaseNodeSide
+from parsync.protocols.base import BaseNodeSide
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.runtime.virtual.runtime import VirtualRuntime

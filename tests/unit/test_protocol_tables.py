@@ -27,7 +27,7 @@ from parsync.metrics.record import Record
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.tables import SCHEMAS, measured_tables, wrong_tables
 from parsync.protocols import registry
-from parsync.protocols.tables import tables_of
+from parsync.protocols.registry import tables_of
 from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.live.log_replay import replay
 from parsync.runtime.live.plan import CELL, RunPlan

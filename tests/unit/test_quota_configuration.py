@@ -12,8 +12,7 @@ from experiments.preconditions import check_arms
 from experiments.toml_text import toml_text
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.inspection import describe, digest
-from experiments.workloads.steady_state import warm_up
-from experiments.workloads.synthetic import PRODUCTION_PRIORITY, generate
+from experiments.workloads.synthetic import PRODUCTION_PRIORITY, generate, warm_up
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.protocols import registry
 from parsync.protocols.capability import ProtocolCapability

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from parsync.core.head_of_line import SkippedUnits, UnitSizes
 from parsync.core.queued_tasks import QueuedTasks
-from parsync.core.quota_account import QuotaAccount
 from parsync.core.quotas import TaskQuotas
+from parsync.protocols.agent_quota import QuotaAccount
 from parsync.protocols.pending_queue import (
     AgentQueue,
     LoserPolicy,

@@ -9,12 +9,10 @@ from typing import cast
 import numpy as np
 
 from parsync.core.effects import Send
-from parsync.core.events import TasksAdopted, TasksEnded
-from parsync.core.quota_events import QuotaGrant, QuotaReport
-from parsync.core.quota_reclaim import Reclaimer
+from parsync.core.events import QuotaGrant, QuotaReport, TasksAdopted, TasksEnded
 from parsync.core.quota_rounds import QuotaRounds
 from parsync.core.quotas import Capacity, QuotaGroup, QuotaSpec, TaskQuotas
-from parsync.protocols.agent_quota import AgentQuota
+from parsync.protocols.agent_quota import AgentQuota, Reclaimer
 from parsync.protocols.spec import AgentEnvironment
 from tests.unit.agent_bench import make_table
 

@@ -10,13 +10,13 @@ from pydantic import ValidationError
 
 from parsync.core.coordinator import Coordinator
 from parsync.core.effects import Effect, Send, SetTimer
-from parsync.core.events import Started
-from parsync.core.quota_events import (
+from parsync.core.events import (
     QuotaGrant,
     QuotaReport,
     QuotaRequest,
     QuotaRoundDue,
     QuotaShares,
+    Started,
 )
 from parsync.core.quota_rounds import QuotaRounds
 from parsync.core.quotas import Capacity, QuotaGroup, QuotaSpec

@@ -34,7 +34,7 @@ from experiments.reproduce.registry import OMEGA, paper_of
 from experiments.summary_model import SeedFigures
 from experiments.sweeps.points import Point
 from experiments.workload_config import WorkloadConfig
-from experiments.workloads.service_batch_options import ServiceBatchOptions
+from experiments.workloads.service_batch import ServiceBatchOptions
 from parsync.spec.decision_times import ModelledTime
 from shared_state.errors import AgoraError
 

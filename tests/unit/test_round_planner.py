@@ -14,7 +14,7 @@ from parsync.core.addresses import CELL_SIDE
 from parsync.core.events import SyncReply
 from parsync.metrics.agent_log import AgentLog
 from parsync.protocols.agent_view import AgentView
-from parsync.protocols.round_planner import ScheduledRounds, native_planner
+from parsync.protocols.rounds import ScheduledRounds, native_planner
 from parsync.protocols.spec import AgentEnvironment, Environment, Member
 from schedulers import registry
 from schedulers.checked import CheckedScheduler

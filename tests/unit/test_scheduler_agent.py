@@ -12,8 +12,8 @@ import pytest
 from parsync.core.events import CommitReply, CommitRequest, QuotaRequest, SyncReply, SyncRequest
 from parsync.metrics.tables import Waiting
 from parsync.protocols.agent_view import AgentView
+from parsync.protocols.optimistic.agent import make_queue
 from parsync.protocols.optimistic.options import AgentPolicy
-from parsync.protocols.optimistic.queues import make_queue
 from parsync.protocols.pending_queue import LoserPolicy
 from parsync.protocols.scheduler_agent import SchedulerAgent
 from parsync.protocols.spec import AgentEnvironment

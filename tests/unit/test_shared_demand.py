@@ -13,9 +13,7 @@ from experiments.workloads.synthetic import generate
 from parsync.core.addresses import CELL_SIDE
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
-from parsync.protocols.optimistic.shared_demand.events import DemandReply
-from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange
-from parsync.protocols.optimistic.shared_demand.ledger import SETS_PER_REPLY
+from parsync.protocols.optimistic.shared_demand import SETS_PER_REPLY, DemandExchange, DemandReply
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import check_protocols

@@ -18,8 +18,7 @@ from experiments.workloads.equilibrium import (
 )
 from experiments.workloads.inspection import digest
 from experiments.workloads.resources import MachineType, TaskShape
-from experiments.workloads.steady_state import warm_up
-from experiments.workloads.synthetic import generate, make_catalog, make_cell
+from experiments.workloads.synthetic import generate, make_catalog, make_cell, warm_up
 from experiments.workloads.synthetic_options import WARM_UP_LENGTHS, SyntheticOptions
 from parsync.workload.checks import validate
 from parsync.workload.workload import Workload

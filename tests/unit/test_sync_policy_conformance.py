@@ -17,8 +17,13 @@ from parsync.protocols.optimistic.sync.checked import (
     make_checked_policy,
 )
 from parsync.protocols.optimistic.sync.conformance import NonConformance, check_sync_policy
-from parsync.protocols.optimistic.sync.limits import check_gap, check_partitions
-from parsync.protocols.optimistic.sync.policy import PeriodicSync, SyncContext, SyncFeedback
+from parsync.protocols.optimistic.sync.policy import (
+    PeriodicSync,
+    SyncContext,
+    SyncFeedback,
+    check_gap,
+    check_partitions,
+)
 from parsync.protocols.optimistic.sync.registry import SyncPolicySpec
 from parsync.protocols.optimistic.sync.schedule import SyncSchedule
 from shared_state.errors import AgoraError

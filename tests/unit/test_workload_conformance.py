@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, field_serializer
 from experiments.workloads import registry
 from experiments.workloads.building import arriving_tasks, equal_machines, machines_of_types
 from experiments.workloads.conformance import NonConformance, check_workload
+from experiments.workloads.groups import group_catalog
 from experiments.workloads.input_data import InputLocality
-from experiments.workloads.preference_groups import group_catalog
 from experiments.workloads.registry import Outline, WorkloadSpec
 from parsync.workload.checks import validate
 from parsync.workload.workload import InitialPlacement, Workload

@@ -16,10 +16,9 @@ import numpy as np
 import pytest
 
 from experiments.workloads.google2011 import Google2011Options, load
-from experiments.workloads.parsync_cells import demo_options, paper_options
 from experiments.workloads.service_batch import SPEC as SERVICE_BATCH
 from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic_options import SyntheticOptions, demo_options, paper_options
 from parsync.workload.workload import Workload
 from tests.fixtures.google2011_files import (
     ADD,

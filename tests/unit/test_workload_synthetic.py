@@ -7,11 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from experiments.workloads.arrivals import WorkClock
 from experiments.workloads.inspection import describe
-from experiments.workloads.parsync_cells import demo_options, paper_options
-from experiments.workloads.synthetic import SLOT_SCORE_ONE, generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SLOT_SCORE_ONE, WorkClock, generate
+from experiments.workloads.synthetic_options import SyntheticOptions, demo_options, paper_options
 from parsync.workload.checks import validate
 from parsync.workload.workload import Phase, Workload
 from shared_state.tasks import TaskClass

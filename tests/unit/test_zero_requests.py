@@ -20,12 +20,10 @@ from experiments.workloads.building import arriving_tasks
 from experiments.workloads.equilibrium import running_machines
 from experiments.workloads.inspection import describe
 from experiments.workloads.resources import MachineType, Resources, TaskShape
-from experiments.workloads.steady_state import warm_up
-from experiments.workloads.synthetic import generate
+from experiments.workloads.synthetic import generate, warm_up
 from experiments.workloads.synthetic_options import SyntheticOptions
-from parsync.core.quota_account import QuotaAccount
-from parsync.core.quota_reclaim import Reclaimer
 from parsync.core.quotas import TaskQuotas
+from parsync.protocols.agent_quota import QuotaAccount, Reclaimer
 from parsync.workload.checks import validate
 from parsync.workload.workload import Workload
 from schedulers import registry

@@ -7,8 +7,7 @@ import numpy as np
 
 from parsync.core.effects import Send
 from parsync.core.event import Event, Priority
-from parsync.protocols.base_agent import BaseAgent
-from parsync.protocols.base_cell_side import BaseCellSide
+from parsync.protocols.base import BaseAgent, BaseCellSide
 from parsync.protocols.spec import NoOptions, ProtocolSpec
 from shared_state.random import Stream, stream_key
 

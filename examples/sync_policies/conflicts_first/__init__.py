@@ -3,8 +3,7 @@
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from parsync.protocols.optimistic.sync.limits import check_gap
-from parsync.protocols.optimistic.sync.policy import PeriodicSync
+from parsync.protocols.optimistic.sync.policy import PeriodicSync, check_gap
 from parsync.protocols.optimistic.sync.registry import SyncPolicySpec
 
 

@@ -6,7 +6,7 @@
 //
 // A task takes t, or preferred_permille/1000 of t on a preferred machine (ParSync section 6.4). The
 // pool is the only holder of true durations. Queues at the machines that protocols have (node
-// sides) are part of it: see parsync/core/node_side.py for what they are notified of.
+// sides) are part of it: see parsync/core/participant.py for what they are notified of.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ nb::object face(const std::shared_ptr<const T>& part) {
   return BoundValue<std::shared_ptr<const T>>::to(part);
 }
 
-// A scheduler that Python calls (round_planner.py).
+// A scheduler that Python calls (rounds.py).
 class PythonAgentScheduler final : public AgentScheduler {
  public:
   explicit PythonAgentScheduler(nb::object rounds) : rounds_(std::move(rounds)) {}

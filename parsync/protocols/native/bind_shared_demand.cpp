@@ -1,4 +1,4 @@
-// The sums of the demand that schedulers share (parsync/protocols/optimistic/shared_demand): tasks
+// The sums of the demand that schedulers share (parsync/protocols/optimistic/shared_demand.py): tasks
 // counted by preference set.
 #include <nanobind/nanobind.h>
 

@@ -7,7 +7,7 @@
 //   decision_us()   the decision time of the round just planned
 //   take()          its plan, for the transaction
 //
-// Plans of other schedulers are made in Python (round_planner.py).
+// Plans of other schedulers are made in Python (rounds.py).
 #pragma once
 
 #include <cstdint>

@@ -7,29 +7,84 @@ Here it is put together: from native parts, and from those in Python that only s
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
-from parsync.core.head_of_line import UnitSizes
+from parsync.core.head_of_line import SkippedUnits, UnitSizes
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.protocols import _native
-from parsync.protocols.agent_quota import make_quota
+from parsync.protocols.agent_quota import QuotaAccount, make_quota
 from parsync.protocols.agent_view import AgentView
-from parsync.protocols.drives_scheduler import DrivesScheduler
+from parsync.protocols.base import SortingOut
 from parsync.protocols.optimistic.options import AgentPolicy
-from parsync.protocols.optimistic.queues import make_queue
-from parsync.protocols.optimistic.shared_demand.exchange import DemandExchange
+from parsync.protocols.optimistic.shared_demand import DemandExchange
 from parsync.protocols.optimistic.strategies import RoundRankings, Strategy, longest_round_us
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
-from parsync.protocols.round_planner import ScheduledRounds, native_planner
-from parsync.protocols.rounds import Activity, ClaimUnit
-from parsync.protocols.sorting_out import SortingOut
+from parsync.protocols.pending_queue import (
+    AgentQueue,
+    LoserPolicy,
+    SchedulerQueue,
+    record_waiting,
+)
+from parsync.protocols.rounds import Activity, ClaimUnit, ScheduledRounds, native_planner
+from parsync.protocols.scheduler_agent import DrivesScheduler, TaskObserver
 from parsync.protocols.spec import AgentEnvironment
-from parsync.protocols.task_observer import TaskObserver
-from parsync.protocols.waiting_tasks import record_waiting
 from schedulers.capability import Capability, observes_changes
-from shared_state.tasks import Int64
+from shared_state.tasks import NO_GANG, Int64, PreferenceCatalog, TaskBatch
 from shared_state.transaction import ConflictCheck
+
+
+def make_queue(
+    policy: AgentPolicy,
+    capabilities: Set[Capability],
+    table: TaskBatch,
+    catalog: PreferenceCatalog,
+    account: QuotaAccount | None = None,
+) -> AgentQueue | SchedulerQueue:
+    """The queue of an agent: a SchedulerQueue if its scheduler remembers the waiting tasks.
+
+    Args:
+        policy: How the agent behaves.
+        capabilities: Of its scheduler.
+        table: Every task (row = id).
+        catalog: The preference sets.
+        account: Of the agent's quota, if the arm has quota groups, or of the limit on what its
+            tasks hold; its scheduler does not remember waiting tasks then.
+    """
+    queue = _make(policy, capabilities, table, catalog, account)
+    if policy.limits.jobs_max is not None:
+        queue.limit_jobs(table.job, policy.limits.jobs_max)
+    return queue
+
+
+def _make(
+    policy: AgentPolicy,
+    capabilities: Set[Capability],
+    table: TaskBatch,
+    catalog: PreferenceCatalog,
+    account: QuotaAccount | None,
+) -> AgentQueue | SchedulerQueue:
+    """The queue of an agent that admits all jobs."""
+    whole_queue = Capability.PLANS_WHOLE_QUEUE in capabilities
+    gangs = table.gang if (table.gang != NO_GANG).any() else None
+    if Capability.KEEPS_PENDING in capabilities:
+        assert account is None, "check_protocols() refuses such a scheduler under quotas"
+        return SchedulerQueue(whole_queue, gangs)
+    chances = policy.losers, policy.attempts_max, policy.attempts_max_unplaced
+    skipped: SkippedUnits | None = None
+    sizes = UnitSizes(table, catalog)
+    # Requeued tasks, and those of a whole queue, hold up no other; nor is there anything to choose
+    # where all units are alike.
+    passes = policy.losers is LoserPolicy.BLOCK and not whole_queue and not sizes.are_alike
+    if passes and policy.head_of_line_us != 0:
+        skipped = SkippedUnits(sizes, policy.head_of_line_us, gangs, account)
+    if account is None:
+        return AgentQueue(*chances, gangs, whole_queue, skipped)
+    limits_itself = policy.limits.hold_permille is not None
+    # tasks that share a limit go in order of submission
+    priority = None if limits_itself else table.priority
+    return AgentQueue(*chances, gangs, whole_queue, skipped, account, priority, limits_itself)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +107,7 @@ class _Settings:
 
 
 class OptimisticAgent(_native.OptimisticAgent, DrivesScheduler):
-    """Drives one scheduler: an Agent (parsync.core.agent).
+    """Drives one scheduler: an Agent (parsync.core.participant).
 
     Args:
         environment: Where it lives, and its scheduler.

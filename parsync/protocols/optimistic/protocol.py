@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from parsync.core.agent import Agent
+from parsync.core.participant import Agent
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.agent import OptimisticAgent
 from parsync.protocols.optimistic.events import EVENTS, KIND
 from parsync.protocols.optimistic.options import OptimisticOptions
-from parsync.protocols.optimistic.shared_demand.events import EVENTS as DEMAND_EVENTS
-from parsync.protocols.optimistic.shared_demand.ledger import DemandLedger
-from parsync.protocols.optimistic.shared_demand.tables import TABLES
+from parsync.protocols.optimistic.shared_demand import EVENTS as DEMAND_EVENTS
+from parsync.protocols.optimistic.shared_demand import TABLES, DemandLedger
 from parsync.protocols.optimistic.sync.checked import make_checked_policy
 from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.optimistic.sync.registry import make_sync_policy

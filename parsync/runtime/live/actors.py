@@ -14,9 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from parsync.core.addresses import ARRIVALS, WORKERS
-from parsync.core.agent import Agent
 from parsync.core.codec import decode, encode
-from parsync.core.participant import Participant
+from parsync.core.participant import Agent, Participant
 from parsync.runtime.calibration import MeasuredTimes
 from parsync.runtime.live.actor import JOIN_S, Actor
 from parsync.runtime.live.actor_runtime import ActorRuntime

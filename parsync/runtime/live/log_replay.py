@@ -4,8 +4,8 @@ found.
 First the cell's log is fed to a new master and the other participants beside the cell. An audit of
 its own checks the cell's invariants meanwhile (shared_state.invariants). Then every other log is
 fed to new participants of its actor: agents, worker pool, workload source, coordinator
-(actor_replay.py). Other audits check that they kept their quotas (parsync.core.quota_audit) and
-their schedulers' own limits (parsync.core.limit_audit).
+(actor_replay.py). Other audits check that they kept their quotas (parsync.core.audits) and
+their schedulers' own limits (parsync.core.audits).
 Sync replies are logged without their payload, which is taken from the replayed master. Effects are
 compared by digest.
 

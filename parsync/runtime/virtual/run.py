@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
-from parsync.core.agent import Agent
 from parsync.core.events import TasksCancelled, TasksFinished, TasksStarted, TasksSubmitted
 from parsync.core.master import MasterCore
-from parsync.core.participant import Participant
+from parsync.core.participant import Agent, Participant
 from parsync.core.workers import WorkerPool
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import RunAudit

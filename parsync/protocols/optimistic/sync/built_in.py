@@ -7,8 +7,12 @@ How stale views are on average under each: parsync/model/staleness.py.
 from __future__ import annotations
 
 from parsync.protocols._native import BlockSync, EveryAttemptSync, SinglePartitionSync, StateSync
-from parsync.protocols.optimistic.sync.limits import check_gap, check_partitions, seconds
-from parsync.protocols.optimistic.sync.policy import SyncContext
+from parsync.protocols.optimistic.sync.policy import (
+    SyncContext,
+    check_gap,
+    check_partitions,
+    seconds,
+)
 from parsync.protocols.optimistic.sync.registry import NoOptions, SyncPolicySpec
 from shared_state.errors import AgoraError
 

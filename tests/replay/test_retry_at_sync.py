@@ -22,6 +22,7 @@ from parsync.metrics.tables import Waiting
 from parsync.protocols import registry
 from parsync.spec.arm import ProtocolChoice
 from shared_state.partition import Partitioning
+from tests.fixtures.changed import changed
 from tests.fixtures.commands import exit_status
 from tests.fixtures.feature_runs import FeatureRun, Seen, failing
 from tests.fixtures.overloaded_cell import group, locking_arm
@@ -56,7 +57,7 @@ def run(protocol: dict[str, Any], kind: str, drain_us: int = 1_000_000) -> Seen:
     """What a run of four schedulers on an overloaded cell records; machines fail, and there are
     gangs."""
     workload = failing(gang_permille=200)()
-    schedulers = group(kind, 4).model_copy(update={"protocol": protocol})
+    schedulers = changed(group(kind, 4), protocol=ProtocolChoice.model_validate(protocol))
     run = FeatureRun(
         lambda: locking_arm(schedulers), lambda _: True, lambda: workload, 200, drain_us
     )

@@ -144,13 +144,5 @@ def check(members, partitions):
 
 NEEDS = frozenset({ProtocolCapability.RUNS_SCHEDULERS, ProtocolCapability.SYNCHRONISES})
 EVENTS = (SyncDue, RoundDue)
-SPEC = ProtocolSpec(
-    KIND,
-    Options,
-    Agent,
-    events=EVENTS,
-    capabilities=NEEDS,
-    check=check,
-    gap_us=lambda options: round(options.gap_s * 1e6),
-    gap_options=lambda options, gap_us: {"gap_s": gap_us / 1e6},
-)
+GAP = {"gap_us": lambda of: of.parsync.gap_us, "gap_options": lambda of, us: {"gap_s": us / 1e6}}
+SPEC = ProtocolSpec(KIND, Options, Agent, events=EVENTS, capabilities=NEEDS, check=check, **GAP)

@@ -21,14 +21,15 @@ def run_command(app: typer.Typer, arguments: Sequence[str] | None = None) -> NoR
     """Run a command on these arguments (default: the process's) and exit with its status."""
     with warnings.catch_warnings():
         warnings.simplefilter("once", RenamedOption)
-        warnings.formatwarning = partial(_in_one_line, warnings.formatwarning)
+        warnings.showwarning = partial(_show, warnings.showwarning)
         sys.exit(command_line.run(app, arguments, "choose a smaller scale or a shorter duration"))
 
 
-def _in_one_line(
-    usual: Callable[..., str], message: Warning | str, category: type[Warning], *place: Any
-) -> str:
-    """A warning as Python prints it; a note about an option without the place in the code."""
+def _show(
+    usual: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any
+) -> None:
+    """Show a warning as Python does; one about the name of an option in a line of its own."""
     if issubclass(category, RenamedOption):
-        return f"note: {message}\n"
-    return usual(message, category, *place)
+        print(f"note: {message}", file=sys.stderr)
+    else:
+        usual(message, category, *place)

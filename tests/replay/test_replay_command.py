@@ -620,7 +620,7 @@ def test_kinds_of_schedulers_come_from_packages_never_from_the_run(
         assert "run again in virtual time" in done.stdout or "another run" in done.stdout
     else:
         (line,) = done.stderr.splitlines()
-        assert "arm.json: arm.groups[0]: unknown scheduler kind 'evil'" in line
+        assert "arm.json: arm.groups.0: unknown scheduler kind 'evil'" in line
 
 
 def test_a_live_arm_that_never_ran(run: Path, replayed: Replay) -> None:

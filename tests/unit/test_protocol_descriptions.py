@@ -4,21 +4,25 @@ whatever the options are called."""
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from experiments.commands.run import app
 from experiments.config import RunConfig
 from experiments.frontiers.grid import make_grid
 from experiments.given_schedulers import arm_beside
 from experiments.presets import default_arms, demo_scale
+from experiments.toml_text import toml_text
 from parsync.protocols import registry
 from parsync.protocols.optimistic.protocol import SPEC as OPTIMISTIC
 from parsync.protocols.spec import ProtocolSpec
 from parsync.spec.arm import ArmConfig, ProtocolChoice
 from parsync.strict_model import RenamedOption
 from shared_state.errors import AgoraError
+from tests.fixtures.commands import exit_status
 
 PERIOD_MS = 250
 
@@ -130,6 +134,24 @@ def test_a_scheduler_without_a_gap_has_a_time_of_its_own_after_which_it_looks_ag
         ProtocolChoice.model_validate(every)
     with pytest.raises(ValidationError, match="gap_s: missing; sync = 'diff_block' requires it"):
         ProtocolChoice.model_validate({**every, "sync": "diff_block", "retry_s": 0.5})
+
+
+def test_a_command_says_in_one_line_that_a_file_has_the_former_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    every = {"kind": "optimistic", "sync": "every_attempt", "gap_s": 0.5}
+    tree = config(runtime="virtual")
+    for name in ("a", "b"):
+        groups = [group(kind="random", protocol=every)]
+        tree["arms"].append({"name": name, "partitions": 2, "groups": groups})
+    path = tmp_path / "run.toml"
+    path.write_text(toml_text(tree), "utf-8")
+    assert exit_status(app, "--config", path, "--hold") == 2
+    note, error = capsys.readouterr().err.splitlines()
+    assert note == (
+        'note: gap_s under sync = "every_attempt" is read as retry_s, which is its name now'
+    )
+    assert error.startswith("error: --hold: ")
 
 
 def test_the_demo_has_both_names() -> None:

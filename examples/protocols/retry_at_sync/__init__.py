@@ -71,7 +71,7 @@ class ParSyncAgent(SchedulerAgent):
         super().__init__(
             environment,
             AgentView(environment, first_turn=place * partitions // member.count),
-            make_queue(options.policy(), capabilities, shared.table, shared.catalog),
+            make_queue(options, capabilities, shared.table, shared.catalog),
             pipelines=Capability.WAITS_FOR_OUTCOME not in capabilities,
         )
         self.ranking = self.rankings.ranking

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Self
 from warnings import warn
 
@@ -288,26 +287,28 @@ class OptimisticOptions(BaseModel):
             return None
         return make_strategy(self.long_strategy, round(self.tau_s * 1e6))
 
-    def policy(self) -> AgentPolicy:
-        """How the group's agents behave, once the workload is known (for_workload)."""
+    # in the units of the agents
+
+    @property
+    def requeue_us(self) -> int:
+        return round(self.requeue_s * 1e6)
+
+    @property
+    def min_retry_interval_us(self) -> int:
+        return round(self.min_retry_interval_s * 1e6)
+
+    @property
+    def head_of_line_us(self) -> int | None:
+        """How long a unit without room lets those behind it go ahead; None: for ever."""
+        return head_of_line_us(self.head_of_line_s)
+
+    @property
+    def claim_unit(self) -> ClaimUnit:
+        """Which claims of a transaction stand or fall together, once the workload is known."""
         assert self.commit_mode is not None, "for_workload fills in what is unset"
-        return AgentPolicy(
-            cut_at_sync=self.cut_at_sync,
-            freed_at_once=self.freed_at_once,
-            losers=self.losers,
-            commit_mode=self.commit_mode,
-            atomic_unit=self.atomic_unit,
-            conflict_check=self.conflict_check,
-            commit_pipelining=self.commit_pipelining,
-            average_permille=self.average_permille,
-            requeue_us=round(self.requeue_s * 1e6),
-            attempts_max=self.attempts_max,
-            attempts_max_unplaced=self.attempts_max_unplaced,
-            min_retry_interval_us=round(self.min_retry_interval_s * 1e6),
-            head_of_line_us=head_of_line_us(self.head_of_line_s),
-            limits=self.limits,
-            quality=self.quality,
-        )
+        if self.commit_mode is not CommitMode.ALL_OR_NOTHING:
+            return ClaimUnit.CLAIM
+        return ClaimUnit.JOB if self.atomic_unit is AtomicUnit.JOB else ClaimUnit.GANG
 
 
 def _is_periodic(options: Mapping[str, Any]) -> bool:
@@ -316,51 +317,3 @@ def _is_periodic(options: Mapping[str, Any]) -> bool:
         return sync_policies.get(options["sync"]).periodic
     except (AgoraError, KeyError, TypeError):
         return True
-
-
-@dataclass(frozen=True, slots=True)
-class AgentPolicy:
-    """How an agent behaves, whatever its scheduler: the choices of OptimisticOptions in the units
-    of the agent.
-
-    Args:
-        cut_at_sync: A decision round ends at the agent's next sync, and the rest is planned on the
-            refreshed view.
-        freed_at_once: The agent sees the room of its own tasks when they end, not at the next sync.
-        commit_pipelining: Without effect for schedulers of Capability.WAITS_FOR_OUTCOME and for
-            agents that synchronise at every attempt.
-        average_permille: The weight of one batch in the delay average that adaptive switches on.
-        requeue_us: Omega's pause before a rejected task rejoins the queue.
-        attempts_max: Under REQUEUE tasks are given up after so many rounds that left them without a
-            place, for lack of room in the view, too.
-        attempts_max_unplaced: The same if none of the tasks that were submitted with them got one
-            (Omega's simulator abandons jobs so).
-        min_retry_interval_us: From the start of a round to that of the next one that is about
-            tasks only which the scheduler kept.
-        head_of_line_us: How long a unit without room lets those behind it go ahead; None: for ever.
-        limits: What the scheduler limits itself to.
-        quality: Which partition the scheduler is told is the best.
-    """
-
-    cut_at_sync: bool
-    freed_at_once: bool
-    losers: LoserPolicy
-    commit_mode: CommitMode
-    atomic_unit: AtomicUnit
-    conflict_check: ConflictCheck
-    commit_pipelining: bool
-    average_permille: int
-    requeue_us: int
-    attempts_max: int
-    attempts_max_unplaced: int
-    min_retry_interval_us: int
-    head_of_line_us: int | None
-    limits: SchedulerLimits
-    quality: PartitionQuality
-
-    @property
-    def claim_unit(self) -> ClaimUnit:
-        """Which claims of a transaction stand or fall together."""
-        if self.commit_mode is not CommitMode.ALL_OR_NOTHING:
-            return ClaimUnit.CLAIM
-        return ClaimUnit.JOB if self.atomic_unit is AtomicUnit.JOB else ClaimUnit.GANG

@@ -41,7 +41,7 @@ def make_agent(environment: AgentEnvironment) -> Agent:
         environment.name,
         context.partitions,
     )
-    return OptimisticAgent(environment, options.policy(), options.make_strategy(), sync, context)
+    return OptimisticAgent(environment, options, options.make_strategy(), sync, context)
 
 
 def sync_context(

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from experiments.campaign.expected_time import BUSY, START_S, ExpectedTimes
+from experiments.campaign.points import Point, paired_points
+from experiments.campaign.progress import time_text
 from experiments.config import RunConfig
+from experiments.frontiers.execution import as_it_is
 from experiments.frontiers.grid import make_grid
-from experiments.frontiers.running import as_it_is
 from experiments.processors import processors
 from experiments.sensitivity import changed_points
-from experiments.sweeps.expected_time import BUSY, START_S, ExpectedTimes
-from experiments.sweeps.points import Point, paired_points
-from experiments.sweeps.progress import time_text
 from parsync.metrics.quantity import counted
 from parsync.runtime.assembly import Assembly
 from parsync.workload.workload import Workload

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.config import RunConfig
-from parsync.metrics.conflict_causes import ConflictCauses, ConflictCauseWatch
+from parsync.metrics.conflicts import ConflictCauses, ConflictCauseWatch
 from parsync.metrics.figures import Number
 from parsync.metrics.regret import Regret, RegretWatch
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.cell_events import replay_master
+from parsync.runtime.live.replay import replay_master
 from parsync.workload.workload import Workload
 from shared_state.observed_cell import CellObserver, CellObservers, ObservedCell
 

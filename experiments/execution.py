@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from experiments.announcement import run_announcement, unplaceable_notes
+from experiments.arm_runners import LiveRunner, arm_runner
+from experiments.campaign.expected_time import check_length
+from experiments.campaign.progress import ProgressReport
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
 from experiments.consoles import error_console
 from experiments.fluid_bound import expected_rates
-from experiments.frontiers.checks import check_grid
+from experiments.frontiers.execution import as_it_is, check_grid
 from experiments.frontiers.grid import make_grid
-from experiments.frontiers.running import as_it_is
 from experiments.gangs import gangs_announced
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.killed_runs import run_in_progress
@@ -35,14 +34,10 @@ from experiments.preconditions import (
 from experiments.resolve import resolve
 from experiments.run_directory import SUMMARY
 from experiments.run_options import RunOptions
-from experiments.running import ArmRun, ArmRunner, make_workload, run_arm_virtual
+from experiments.running import ArmRunner, make_workload
 from experiments.sensitivity import changed_points
-from experiments.stages import StageFailed, Stages
-from experiments.sweeps.expected_time import check_length
-from experiments.sweeps.progress import ProgressReport
+from experiments.stages import Stages
 from experiments.verification.manifest import write_manifest
-from parsync.metrics.live import Snapshot
-from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
@@ -133,7 +128,7 @@ def _check_nodes(config: RunConfig, directory: Path) -> None:
     otherwise the arms in virtual time would run before the first live arm finds out."""
     if config.runtime == "virtual" or config.live.address is None:
         return
-    from parsync.runtime.live.nodes import check_nodes
+    from parsync.runtime.live.ray_glue.nodes import check_nodes
 
     try:
         check_nodes(directory.absolute())
@@ -142,87 +137,8 @@ def _check_nodes(config: RunConfig, directory: Path) -> None:
         raise
 
 
-@contextlib.contextmanager
-def arm_runner(
-    config: RunConfig, hold: bool, report: ProgressReport, *, late: bool = False
-) -> Iterator[ArmRunner]:
-    """Return the runner of the configured runtime, whose Ray lives as long as the block. Ray is
-    imported only if it is used.
-
-    Args:
-        config: The run's.
-        hold: Whether Ray is kept after the run.
-        report: Shows that Ray starts.
-        late: Ray starts with LiveRunner.start(), which whoever runs arms calls.
-
-    Raises:
-        AgoraError: Ray does not start, or its address does not answer.
-    """
-    if config.runtime == "virtual":
-        yield run_arm_virtual
-        return
-    runner = LiveRunner(config, hold, report)
-    try:
-        if not late:
-            runner.start()
-        yield runner
-    finally:
-        runner.leave()
-
-
-class LiveRunner:
-    """Runs arms on one Ray: an ArmRunner.
-
-    Args:
-        config, hold, report: As for arm_runner.
-    """
-
-    def __init__(self, config: RunConfig, hold: bool, report: ProgressReport) -> None:
-        self._config = config
-        self._hold = hold
-        self._report = report
-        self._held: list[Any] | None = [] if hold else None
-        self._started = False
-
-    def start(self) -> None:
-        """Start Ray, or connect to it, unless that was done. AgoraError if it does not start, or
-        its address does not answer."""
-        if self._started:
-            return
-        with self._report.stage("starting Ray"):
-            from experiments.running_live import prepare
-
-            prepare(self._config, self._hold)
-        self._started = True
-
-    def __call__(
-        self,
-        config: RunConfig,
-        arm: ArmConfig,
-        workload: Workload,
-        seed: int,
-        directory: Path | None,
-        on_snapshot: Callable[[Snapshot], None],
-        interruption: Interruption,
-    ) -> ArmRun:
-        """As ArmRunner."""
-        from experiments.running_live import run_arm_live
-
-        assert directory is not None, "a live run has logs"
-        return run_arm_live(
-            config, arm, workload, seed, directory, on_snapshot, interruption, held=self._held
-        )
-
-    def leave(self) -> None:
-        """Stop the Ray that was started, or disconnect from the cluster."""
-        if self._started:
-            from experiments.running_live import leave
-
-            leave()
-
-
 def _print_dashboard(console: Console) -> None:
-    from parsync.runtime.live.dashboard import dashboard_note
+    from parsync.runtime.live.ray_glue.cluster import dashboard_note
 
     console.print(dashboard_note(), highlight=False, markup=False, soft_wrap=True)
 
@@ -289,8 +205,6 @@ def run(
             stages.other_choices()
     except KeyboardInterrupt:
         reason, status = stages.doing, interruption.exit_status
-    except StageFailed as failed:
-        reason, status = failed.reason, failed.status
     except (AgoraError, MemoryError) as error:
         reason, status = str(error) or "not enough memory", BAD_INPUT
     if not stages.runs:

@@ -10,14 +10,15 @@ from types import MappingProxyType
 from rich.console import Group
 from rich.text import Text
 
+from experiments.arm_runners import live_validity
 from experiments.calibration import write_calibration
+from experiments.campaign.progress import ProgressReport
 from experiments.cell_watch import settle_us
 from experiments.config import RunConfig
 from experiments.consoles import output_console
 from experiments.decision_basis import decision_basis, decision_capacity
 from experiments.gangs import tears_gangs
 from experiments.interruption import Interruption
-from experiments.live_validity import live_validity
 from experiments.report.terminal import comparison_table
 from experiments.run_directory import Run, write_run
 from experiments.running import ArmRun
@@ -29,7 +30,6 @@ from experiments.summary_model import (
     Sensitivity,
     WorkloadFacts,
 )
-from experiments.sweeps.progress import ProgressReport
 from experiments.version import version_text
 from parsync.metrics.summary import quantities, series, summarise
 from parsync.spec.arm import decision_clock

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from experiments.presets import MOST_DIGITS, MOST_SCHEDULERS, optimistic
 from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.spec.decision_times import ModelledTime
-from schedulers.from_file import registered
+from schedulers.registry import registered
 from shared_state.errors import AgoraError
 
 
@@ -17,7 +17,7 @@ def given_schedulers(texts: Sequence[str] | None) -> Iterator[tuple[tuple[str, i
     """Make the kinds of --with known in the block.
 
     Args:
-        texts: "SPEC" or "SPEC=N" (schedulers.from_file.registered has the forms of SPEC).
+        texts: "SPEC" or "SPEC=N" (schedulers.registry.registered has the forms of SPEC).
 
     Yields:
         (kind, N) of each.

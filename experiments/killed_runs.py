@@ -12,24 +12,23 @@ place of those that its actors had not closed. Nothing else that was there is ch
 from __future__ import annotations
 
 import copy
-import fcntl
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from experiments.campaign.directories import is_locked, locked
 from experiments.cell_watch import Watched, settle_us
 from experiments.config import RunConfig, load_config
 from experiments.finishing import arm_result, slugs_of_arms
 from experiments.fluid_bound import phase_bounds
-from experiments.kept_arms import kept_arm
 from experiments.model_files import read_model, write_model
 from experiments.preconditions import CONFIG_FILE
 from experiments.restarts import Restart
-from experiments.run_directory import SUMMARY, write_series
+from experiments.run_directory import SUMMARY, kept_arm, write_series
 from experiments.running import ArmRun, make_metrics
 from experiments.summary import RunFacts, describe, distinct, summary_of, workload_facts
 from experiments.summary_model import (
@@ -45,14 +44,11 @@ from parsync.metrics.quantity import Quantity, duration
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.event_logs import VIRTUAL_LOG, read_end
-from parsync.runtime.live.cell_log import CELL_LOG
-from parsync.runtime.live.killed_run import measure_killed
+from parsync.runtime.live.logs import CELL_LOG, has_records
 from parsync.runtime.live.plan import LiveOptions
-from parsync.runtime.live.recorder import has_records
-from parsync.runtime.records import merge_parts
-from parsync.runtime.records_reader import read_records, record_files
-from parsync.runtime.workload_files import WORKLOAD_DIR
-from parsync.runtime.workload_reader import read_workload
+from parsync.runtime.live.recovery import measure_killed
+from parsync.runtime.records import merge_parts, read_records, record_files
+from parsync.runtime.workload_files import WORKLOAD_DIR, read_workload
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
@@ -60,17 +56,10 @@ from shared_state.errors import AgoraError
 _LOG = "log"  # of a live arm
 
 
-@contextmanager
-def run_in_progress(directory: Path) -> Iterator[None]:
-    """Mark a run directory as being written for the length of the block: finish_killed refuses it.
-
-    The lock is released with the process, however that ends. A file system without locks is
-    accepted, unlocked.
-    """
-    with (directory / CONFIG_FILE).open("r+b") as file:
-        with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+def run_in_progress(directory: Path) -> AbstractContextManager[None]:
+    """Mark a run directory as being written for the length of the block: finish_killed refuses
+    it."""
+    return locked(directory / CONFIG_FILE, "run")
 
 
 def in_progress(directory: Path) -> bool:
@@ -82,7 +71,7 @@ def in_progress(directory: Path) -> bool:
         raise AgoraError(f"{directory}: {what}")
     if not path.is_file():
         raise AgoraError(f"{directory}: not a run directory: it has no {CONFIG_FILE}")
-    return _is_locked(path)
+    return is_locked(path)
 
 
 def summary_so_far(directory: Path) -> RunSummary:
@@ -119,17 +108,6 @@ def finish_killed(directory: Path) -> None:
             f"`agora run --config {quote(str(path))}` runs it again"
         )
     write_model(directory / SUMMARY, found.summary(found.partial()))
-
-
-def _is_locked(path: Path) -> bool:
-    with path.open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-    return False
 
 
 class _Found:

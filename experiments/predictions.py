@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from experiments.arm_runners import live_validity
+from experiments.campaign.points import Point
 from experiments.config import RunConfig
-from experiments.live_validity import live_validity
 from experiments.running import ArmRun
 from experiments.summary_model import Prediction, SeedFigures
-from experiments.sweeps.points import Point
 from parsync.runtime.calibration import Calibration, MeasuredTimes
 
 

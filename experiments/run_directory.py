@@ -32,12 +32,13 @@ from numpy.typing import NDArray
 from experiments.model_files import read_model, write_model, writing
 from experiments.series_fields import check_series
 from experiments.series_files import read_arrays, write_arrays
-from experiments.summary import ArmResult
-from experiments.summary_model import KeptSeed, RunSummary, SeedFigures
+from experiments.summary import ArmResult, describe, distinct
+from experiments.summary_model import KeptArm, KeptSeed, RunSummary, SeedFigures, WorkloadFacts
 from shared_state.errors import AgoraError
 
 SUMMARY = "summary.json"
 SERIES_FILE = "series.npz"
+FIGURES_FILE = "figures.json"  # of an arm
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,3 +143,27 @@ def read_series(directory: Path, summary: RunSummary) -> Run:
         check_series(path, arrays, len(arm.agents))
         series[arm.slug] = arrays
     return Run(directory, summary, series)
+
+
+def keep_arm(
+    directory: Path, arm: ArmResult, slug: str, workload: WorkloadFacts, version: str, stopped: str
+) -> None:
+    """Write an arm's figures and series into a run directory. Raises AgoraError if they cannot be
+    written."""
+    folder = directory / "arms" / slug
+    write_series(folder, arm.series)
+    kept = KeptArm(
+        version=version,
+        stopped=stopped,
+        workload=workload,
+        quantities=distinct(arm.quantities),
+        arm=describe(arm, slug).model_copy(update={"seeds": []}),
+    )
+    write_model(folder / FIGURES_FILE, kept)
+
+
+def kept_arm(folder: Path) -> KeptArm | None:
+    """An arm that had ended when its run was killed; None if it had not. Raises AgoraError naming
+    the file, and the field at fault, if it cannot be used."""
+    path = folder / FIGURES_FILE
+    return read_model(path, KeptArm) if path.exists() else None

@@ -18,10 +18,9 @@ from experiments.restarts import Restart
 from experiments.summary_model import SeedFigures
 from experiments.warm_up import warmed_up
 from experiments.workloads.inspection import digest, offered_permille
-from parsync.metrics.job_times import NOT_IN_JOB
 from parsync.metrics.live import Snapshot
 from parsync.metrics.record import Record
-from parsync.metrics.run_frame import BUCKET_US, Group, TaskPreferences
+from parsync.metrics.run_frame import BUCKET_US, NOT_IN_JOB, Group, RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise_run
 from parsync.protocols.registry import tables_of
@@ -98,18 +97,20 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
     # a job that ran before the run began has no completion time of its own
     job_of[workload.initial.task] = NOT_IN_JOB
     return RunMetrics(
-        workload.phases,
-        first,
-        partitions=min(arm.partitions, workload.cell.machines),
-        settle_us=settle_us(config),
-        bucket_us=_bucket_us(workload.end_us),
-        groups=groups,
-        job_of=job_of,
-        endless=workload.duration_us < 0,
-        services=workload.tasks.task_class == TaskClass.SERVICE,
-        values=placement_values(config, workload),
-        preferences=TaskPreferences(workload.tasks.preference, workload.tasks.submit_us),
-        gangs=TaskGangs.of(workload),
+        RunFrame(
+            workload.phases,
+            first,
+            partitions=min(arm.partitions, workload.cell.machines),
+            settle_us=settle_us(config),
+            bucket_us=_bucket_us(workload.end_us),
+            groups=groups,
+            job_of=job_of,
+            endless=workload.duration_us < 0,
+            services=workload.tasks.task_class == TaskClass.SERVICE,
+            values=placement_values(config, workload),
+            preferences=TaskPreferences(workload.tasks.preference, workload.tasks.submit_us),
+            gangs=TaskGangs.of(workload),
+        ),
         tables=tables_of(arm.protocol_kinds),
     )
 
@@ -245,10 +246,16 @@ def seed_figures(
     """
     if workload is None:
         workload = make_workload(config, seed)
-    result = run_arm_virtual(config, arm, workload, seed, None, lambda _: None, Interruption())
-    if result.stopped:
-        raise AgoraError(f"'{arm.name}', seed {seed}: {result.stopped}")
-    return figures_of_run(result, workload)
+    return figures_of_run(seed_run(config, arm, seed, workload), workload)
+
+
+def seed_run(config: RunConfig, arm: ArmConfig, seed: int, workload: Workload) -> ArmRun:
+    """The run of one arm on one seed's workload, in virtual time. Raises AgoraError if it does not
+    get to its end."""
+    run = run_arm_virtual(config, arm, workload, seed, None, lambda _: None, Interruption())
+    if run.stopped:
+        raise AgoraError(f"'{arm.name}', seed {seed}: {run.stopped}")
+    return run
 
 
 def figures_of_run(run: ArmRun, workload: Workload) -> SeedFigures:

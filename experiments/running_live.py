@@ -20,10 +20,11 @@ from experiments.warm_up import warmed_up
 from parsync.metrics.delay import DelayMetric
 from parsync.metrics.live import Snapshot
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.cell_log import CELL_LOG
-from parsync.runtime.live.cluster import RunActors, connect, disconnect
-from parsync.runtime.live.monitor import RunStatus
+from parsync.runtime.live.liveness import RunStatus
+from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.plan import LiveOptions
+from parsync.runtime.live.ray_glue.actors import RunActors
+from parsync.runtime.live.ray_glue.cluster import connect, disconnect
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.records import merge_parts
 from parsync.spec.arm import ArmConfig

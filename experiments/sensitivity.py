@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from experiments.campaign.points import Point
 from experiments.config import RunConfig
 from experiments.presets import PARSYNC_SCAN_COST
 from experiments.summary_model import ChangedArm, SeedFigures, SeedSummary, Sensitivity
-from experiments.sweeps.points import Point
 from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.spec.decision_times import ModelledTime
 from schedulers import registry

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from experiments.whole_files import whole_file
 from flowsolver.memory import need_memory
-from flowsolver.npz import declared_arrays
+from flowsolver.problem_files import declared_arrays
 from shared_state.errors import reading
 
 

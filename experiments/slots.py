@@ -9,16 +9,16 @@ from pathlib import Path
 
 from rich.text import Text
 
+from experiments.campaign.progress import ProgressReport
 from experiments.consoles import error_console, output_console
 from experiments.figures import slots as figure_of
 from experiments.figures import style
 from experiments.model_files import writing
+from experiments.papers.figure import ReproduceScale
+from experiments.papers.parsync.model_settings import default_settings
 from experiments.report.slots_terminal import phases_table
-from experiments.reproduce.figure import ReproduceScale
-from experiments.reproduce.model_settings import default_settings
 from experiments.slot_series import COLUMNS, phase_figures, series_rows
 from experiments.slot_settings_file import load_settings, settings_text, with_values
-from experiments.sweeps.progress import ProgressReport
 from experiments.whole_files import whole_file
 from parsync.metrics.quantity import counted
 from parsync.model.slot_results import Ending, SlotResults

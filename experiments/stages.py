@@ -6,14 +6,15 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.text import Text
 
-from experiments import restarts
+from experiments.arm_runners import Job, run_and_show, run_arms_virtual
+from experiments.campaign.expected_time import ExpectedTimes
+from experiments.campaign.points import Point, paired_points, run_points
+from experiments.campaign.progress import Progress, ProgressReport
 from experiments.cell_watch import settle_us
-from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
 from experiments.finishing import (
     ArmResults,
@@ -23,46 +24,23 @@ from experiments.finishing import (
     slugs_of_arms,
 )
 from experiments.fluid_bound import phase_bounds
-from experiments.frontiers.files import FRONTIER
-from experiments.frontiers.running import frontier_of_run
+from experiments.frontiers.execution import frontier_of_run
+from experiments.frontiers.model import FRONTIER
 from experiments.interruption import Interruption
-from experiments.kept_arms import keep_arm
-from experiments.live_table import live_table
-from experiments.live_validity import live_validity
 from experiments.preconditions import runs_at_a_time
 from experiments.predictions import prediction_points, predictions_of
-from experiments.run_directory import write_seed
+from experiments.run_directory import keep_arm, write_seed
 from experiments.running import ArmRun, ArmRunner, figures_of_run, make_workload
 from experiments.sensitivity import Choice, changed_points, sensitivity
 from experiments.summary import workload_facts
 from experiments.summary_model import SeedFigures
-from experiments.sweeps.engine import run_points
-from experiments.sweeps.expected_time import ExpectedTimes
-from experiments.sweeps.points import Point, paired_points
-from experiments.sweeps.progress import Progress, ProgressReport, time_text
 from experiments.version import version_text
-from experiments.virtual_arms import run_arms_virtual
-from parsync.metrics.live import Snapshot
 from parsync.metrics.quantity import counted
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
 REPORT_EVERY_S = 10.0  # a shorter run has one report, at its end
-
-
-class StageFailed(Exception):
-    """A stage did not get to its end, and no other begins.
-
-    Attributes:
-        reason: Why, in one line.
-        status: The exit status of the command.
-    """
-
-    def __init__(self, reason: str, status: int) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.status = status
 
 
 class Stages:
@@ -129,8 +107,8 @@ class Stages:
         Ray: that takes seconds, and the live runs confirm or contradict it.
 
         Raises:
-            StageFailed: An arm was interrupted, or cannot go on.
-            KeyboardInterrupt: A stop signal was received between two arms.
+            AgoraError: An arm cannot go on.
+            KeyboardInterrupt: A stop signal was received.
         """
         config, separate = self._config, bool(self._live)
         if separate:
@@ -190,8 +168,10 @@ class Stages:
             where = ", live" if separate else ""
             self.broken.append(f"'{name}'{where}: {run.stopped}")
         elif run.stopped:
-            status = self._interruption.exit_status if run.interrupted else BAD_INPUT
-            raise StageFailed(f"'{name}': {run.stopped}", status)
+            self.doing = f"'{name}': {run.stopped}"
+            if run.interrupted:
+                raise KeyboardInterrupt
+            raise AgoraError(self.doing)
         elif not run.live and (self._live or self._config.seeds > 1):
             self._of_seed(self._config.seed, name, figures_of_run(run, self._workload))
         config, slug = self._config, self._slug[name]
@@ -367,55 +347,3 @@ class Stages:
 
 def _nothing() -> None:
     """What has to be done before a live run where its runner is ready."""
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A run of an arm. folder: where it leaves its files."""
-
-    arm: ArmConfig
-    runner: ArmRunner
-    folder: Path
-
-
-def run_and_show(
-    config: RunConfig,
-    job: Job,
-    workload: Workload,
-    title: str,
-    report: ProgressReport,
-    interruption: Interruption,
-) -> ArmRun:
-    """Run one arm and show its live table, or where that cannot be, how far it is."""
-    arm, folder = job.arm, job.folder
-    try:
-        folder.mkdir()
-    except OSError as error:
-        raise AgoraError(f"{folder}: {error.strerror}") from error
-    names = [f"{group.name}-{place}" for group in arm.groups for place in range(group.count)]
-    console = report.console
-    with report.table(title) as draw:
-        begun_s = time.monotonic()
-
-        def show(snapshot: Snapshot) -> None:
-            elapsed_s = time.monotonic() - begun_s
-            left_s = elapsed_s * (workload.end_us - snapshot.at_us) / max(1, snapshot.at_us)
-            at = f"t = {snapshot.at_us / 1e6:.1f} of {workload.end_us / 1e6:.0f} s"
-            table = live_table(title, names, snapshot, workload.end_us, left_s)
-            draw(table, f"{title}: {at}, about {time_text(max(0.0, left_s))} left")
-
-        result = job.runner(config, arm, workload, config.seed, folder, show, interruption)
-    end = (
-        "interrupted after"
-        if result.interrupted
-        else "stopped after"
-        if result.stopped
-        else "done in"
-    )
-    why = f": {result.stopped}" if result.broken else ""
-    console.print(Text(f"{title}: {end} {result.wall_s:.1f} s{why}"), soft_wrap=True)
-    for restart in result.restarts:
-        console.print(Text(f"  {restarts.sentence(restart)}"), soft_wrap=True)
-    if result.live and (found := live_validity(config, result)).is_disturbed:
-        console.print(Text(f"  disturbed in {found.text}"), soft_wrap=True)
-    return result

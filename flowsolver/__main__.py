@@ -18,8 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from flowsolver.commands.bench import bench_command
 from flowsolver.commands.common import INTERRUPTED, UNREAD, print_error
-from flowsolver.commands.convert import convert_command
-from flowsolver.commands.generate import generate
+from flowsolver.commands.generate import convert_command, generate
 from flowsolver.commands.solve import ALGORITHMS_TEXT, solve_command
 from flowsolver.commands.stop_signals import STOPPED
 

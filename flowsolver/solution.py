@@ -122,7 +122,7 @@ def misplaced_tasks(network: FlowNetwork, flow: ArrayLike, optimum: ArrayLike) -
     A task is a node of supply 1. Its machine is the last node before the demand that its unit
     reaches. Units that pass an aggregator are interchangeable; one decomposition of the flows is
     used for which they mostly agree. So the count is an upper bound of the least one, and 0 for
-    equal flows (Firmament, OSDI 2016, section 5.1; native/misplaced_tasks.hpp).
+    equal flows (Firmament, OSDI 2016, section 5.1; native/certificate.hpp).
 
     Args:
         network: the network.

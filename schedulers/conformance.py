@@ -1,4 +1,6 @@
 """A check of schedulers, check_conformance(SPEC): does a kind keep the contract of interface.py?
+What the checks of sync policies, slot prices, metrics and workloads share with it stands here, too:
+the error that they raise.
 
 The function drives two equal schedulers of the kind through rounds on small cells with rivals,
 rejections, ended tasks, failures, gangs, preferences, tasks too large for any machine and
@@ -6,15 +8,22 @@ partitions that were never synced. Every plan is checked as in a run (schedulers
 both schedulers must make the same decisions. One only plans, and must leave every machine of the
 view unchanged. The other plans and claims, in one step if its class offers that
 (interface.ClaimingScheduler).
+
+The numbers of Plan.partitions_scanned that a kind states are held against the rule that Plan gives
+(broken_scan_rule). Every number is checked where the rule leaves one answer: single tasks on cells
+with full, small and large partitions, and batches of equal tasks on a cell of slots. A kind that
+states no number has nothing to check, because the platform counts for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from schedulers.capability import Capability
@@ -31,12 +40,12 @@ from schedulers.interface import (
     TaskChanges,
 )
 from schedulers.registry import SchedulerSpec
-from schedulers.scan_check import broken_scan_rule
 from shared_state.cell import Cell
+from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import NO_GANG, CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
-from shared_state.transaction import CommitMode, CommitResult, Transaction
+from shared_state.transaction import CommitMode, CommitResult, PartitionDelta, Transaction
 from shared_state.view import ClusterView
 
 MACHINES = 30
@@ -45,10 +54,41 @@ PARTITIONS = 3
 ROUNDS = 14
 OURS, RIVAL = 0, 1
 ROUND_US = 100_000
+# Of the cells that scans are counted on.
+SCAN_PARTITIONS = 4
+MACHINES_EACH = 3
+SCAN_MACHINES = SCAN_PARTITIONS * MACHINES_EACH
+ROOM = 5  # of an empty machine; 1 in the cell of slots
+SINGLE_TASKS = 24
+BATCHES = 6
+BATCH = 7  # tasks: not a multiple of the number of partitions
 
 
 class NonConformance(AssertionError):
-    """A scheduler broke a promise; the message says which, and in which round of which world."""
+    """Something does not keep the contract of its kind. The message says which promise was broken,
+    and where."""
+
+
+def require(condition: bool, promise: str) -> None:
+    """Raise NonConformance, which names the promise, unless the condition holds."""
+    if not condition:
+        raise NonConformance(promise)
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Add where it was to the message of a promise that is broken in the block."""
+    try:
+        yield
+    except ContractBroken as broken:
+        raise NonConformance(f"{broken.rule} ({where})") from broken
+    except (AgoraError, NonConformance) as broken:
+        raise NonConformance(f"{broken} ({where})") from broken
+
+
+def move_global_draws() -> None:
+    """Move numpy's global state of draws, on which no part of a run may rest."""
+    np.random.seed(np.random.randint(1 << 30))  # noqa: NPY002
 
 
 def check_conformance(
@@ -77,11 +117,6 @@ def check_conformance(
     broken_rule = broken_scan_rule(spec, parsed, seed)
     if broken_rule is not None:
         raise NonConformance(broken_rule)
-
-
-def _require(condition: bool, promise: str) -> None:
-    if not condition:
-        raise NonConformance(promise)
 
 
 @dataclass
@@ -172,15 +207,11 @@ class _Trial:
         where = f"{len(self.world.spec.dimensions)} dimensions, {self.ranking.name}"
         for number in range(ROUNDS):
             self.now_us = (number + 1) * ROUND_US
-            try:
+            with located(f"{where}, round {number}"):
                 if number == 0:
                     unknown = np.array([10**6])
                     self._notify(ChangeKind.FINISHED, unknown, np.array([0]), unknown)
                 self._round(number)
-            except ContractBroken as broken:
-                raise NonConformance(f"{broken.rule} ({where}, round {number})") from broken
-            except NonConformance as broken:
-                raise NonConformance(f"{broken} ({where}, round {number})") from None
 
     def _round(self, number: int) -> None:
         world = self.world
@@ -195,7 +226,7 @@ class _Trial:
         batch = world.tasks.take(offered)
         before = world.view.free.copy()
         plan = self.twins[0].plan(batch, world.view, context)
-        _require(np.array_equal(world.view.free, before), "plan() leaves the view as it found it")
+        require(np.array_equal(world.view.free, before), "plan() leaves the view as it found it")
         claimed = self.twins[1].plan_and_claim(offered, world.view, context)
         self._same(plan, claimed.plan)
         self._claimed(claimed, offered, before)
@@ -229,7 +260,7 @@ class _Trial:
 
     def _same(self, plan: Plan, twin: Plan) -> None:
         for name in ("task", "machine", "request", "gang", "evict", "pending", "pending_reason"):
-            _require(
+            require(
                 np.array_equal(getattr(plan, name), getattr(twin, name)),
                 f"plan.{name} is a function of what the scheduler saw",
             )
@@ -238,12 +269,12 @@ class _Trial:
             and plan.partitions_scanned == twin.partitions_scanned
             and plan.priced_machines == twin.priced_machines
         )
-        _require(same, "counted work is a function of what the scheduler saw")
-        _require(
+        require(same, "counted work is a function of what the scheduler saw")
+        require(
             plan.retry_at_us == twin.retry_at_us,
             "plan.retry_at_us is a function of what the scheduler saw",
         )
-        _require(
+        require(
             plan.operations > 0 or not len(plan.task),
             "plan.operations: expected more than 0 for a round that placed tasks",
         )
@@ -254,15 +285,15 @@ class _Trial:
         plan, view = claimed.plan, self.world.view
         left = before.copy()
         np.subtract.at(left, plan.machine, plan.request)
-        _require(
+        require(
             np.array_equal(view.free, left),
             "planning and claiming takes the plan's claims out of the view, and nothing else",
         )
-        _require(
+        require(
             np.array_equal(claimed.synced_us, view.synced_at(plan.machine)),
             "claimed.synced_us is when each claim's machine was synced",
         )
-        _require(
+        require(
             not claimed.in_full or np.array_equal(plan.task, offered),
             "claimed.in_full: expected False for a plan that does not claim every task offered, in "
             "their order",
@@ -361,3 +392,120 @@ class _Trial:
     def _offer_again(self, task: Int64) -> None:
         self.waiting = np.union1d(self.waiting, task)
         self.evicted_or_lost = np.union1d(self.evicted_or_lost, task)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """Equal tasks, what the view shows free (int64[SCAN_MACHINES]), and the order of freshness."""
+
+    limit: int
+    tasks: int
+    request: int
+    free: Int64
+    order: Int32
+
+
+def broken_scan_rule(spec: SchedulerSpec, options: BaseModel, seed: int) -> str | None:
+    """The first number that breaks the rule, as `field: what is wrong`; None if none does."""
+    for number, case in enumerate(_cases(seed)):
+        for ranking in PartitionRanking:
+            plan = _plan(spec, options, case, ranking, stream_key(seed, "scans", number))
+            if plan.partitions_scanned is None:
+                continue
+            expected = _expected(plan, case, ranking)
+            if isinstance(expected, str):
+                return f"plan.partitions_scanned: expected None, {expected} under {ranking.name}"
+            if plan.partitions_scanned != expected:
+                return (
+                    f"plan.partitions_scanned: expected {expected} under {ranking.name}, "
+                    f"got {plan.partitions_scanned} (tasks: {case.tasks}, of request "
+                    f"{case.request}; free, by machine: {case.free.tolist()}; partitions of "
+                    f"{MACHINES_EACH} machines, freshest first: {case.order.tolist()})"
+                )
+    return None
+
+
+def _cases(seed: int) -> Iterator[_Case]:
+    stream = Stream(stream_key(seed, "scan cases", 0))
+    for _ in range(SINGLE_TASKS):
+        largest = np.array([0, 1, ROOM])[stream.integers(SCAN_PARTITIONS, 3)]  # room by partition
+        most = np.repeat(largest, MACHINES_EACH)
+        free = np.minimum(stream.integers(SCAN_MACHINES, ROOM + 1), most)
+        request = 1 + int(stream.integers(1, ROOM)[0])
+        yield _Case(ROOM, 1, request, free, _order(stream))
+    for _ in range(BATCHES):
+        yield _Case(1, BATCH, 1, stream.integers(SCAN_MACHINES, 2), _order(stream))
+
+
+def _order(stream: Stream) -> Int32:
+    return stream.permutation(SCAN_PARTITIONS).astype(np.int32)
+
+
+def _plan(
+    spec: SchedulerSpec, options: BaseModel, case: _Case, ranking: PartitionRanking, stream: int
+) -> Plan:
+    """The plan of a new scheduler, as it states it."""
+    cell = CellSpec(
+        ("slots",),
+        np.full((SCAN_MACHINES, 1), case.limit, np.int64),
+        np.arange(SCAN_MACHINES, dtype=np.int32) // MACHINES_EACH,
+        np.zeros(SCAN_MACHINES, np.int64),
+        np.array([1000], np.int64),
+    )
+    partitioning = Partitioning(np.arange(SCAN_PARTITIONS + 1, dtype=np.int64) * MACHINES_EACH)
+    view = ClusterView(cell, partitioning)
+    used = (case.limit - case.free)[:, None]
+    rows = np.arange(MACHINES_EACH, dtype=np.uint16)
+    up = np.ones(MACHINES_EACH, np.bool_)
+    for p in range(SCAN_PARTITIONS):
+        view.apply(PartitionDelta(p, 0, 1, 1, rows, used[partitioning.rows(p)], up, None))
+    environment = SchedulerEnvironment(
+        "conformance", cell, partitioning.offsets, PreferenceCatalog.empty()
+    )
+    n = case.tasks
+    tasks = TaskBatch(
+        np.arange(n, dtype=np.int64),
+        np.zeros(n, np.int64),
+        np.full((n, 1), case.request, np.int64),
+        np.zeros(n, np.int32),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int32),
+        np.full(n, NO_GANG, np.int64),
+        np.zeros(n, np.int8),
+    )
+    return spec.build(options, environment).plan(
+        tasks, view, PlanContext(1, stream, ranking, case.order)
+    )
+
+
+def _expected(plan: Plan, case: _Case, ranking: PartitionRanking) -> int | str:
+    """The number that the rule gives for this plan, or how the plan shows that its scheduler does
+    not search in the order of the ranking."""
+    place = np.argsort(case.order)  # of each partition in the order of freshness
+    free = case.free.copy()
+    count = 0
+    # Equal tasks: those placed in fresher partitions may be taken to have been placed before.
+    claims = plan.machine[np.argsort(place[plan.machine // MACHINES_EACH], kind="stable")]
+    for machine in [*claims.tolist(), *[None] * (case.tasks - len(claims))]:
+        is_open = _by_place(free > 0, case.order)
+        if ranking in (PartitionRanking.LATENCY_FIRST, PartitionRanking.FRESHEST_PREFERRED):
+            upto = SCAN_PARTITIONS
+            if machine is not None:
+                upto = int(place[machine // MACHINES_EACH]) + 1
+                fits = _by_place(free >= case.request, case.order)
+                if fits[: upto - 1].any():
+                    return "as a fresher partition than the one chosen had room for a task"
+            count += int(np.count_nonzero(is_open[:upto]))
+        elif is_open.any():
+            count += SCAN_PARTITIONS
+        if machine is not None:
+            free[machine] -= case.request
+    return count
+
+
+def _by_place(machines: NDArray[np.bool_], order: Int32) -> NDArray[np.bool_]:
+    """Whether any machine of a partition is among these (bool[M]): bool[P], freshest partition
+    first."""
+    in_partition = machines.reshape(SCAN_PARTITIONS, MACHINES_EACH)
+    any_of_them: NDArray[np.bool_] = np.logical_or.reduce(in_partition, axis=1)[order]
+    return any_of_them

@@ -5,6 +5,7 @@ It is a value, so that a fast implementation saturates as the scheduler it stand
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -76,8 +77,31 @@ class DecisionClock(Protocol):
         ...
 
 
+class _NativeTimes:
+    """The times of the clocks below: native/decision_clock.hpp computes them, from what each clock
+    reads of a round."""
+
+    __slots__ = ()
+
+    def duration_us(
+        self,
+        tasks: int,
+        partitions_scanned: int,
+        operations: int,
+        elapsed_ns: int,
+        priced_machines: int = 0,
+    ) -> int:
+        clock = _native_clock(self)
+        return clock.duration_us(
+            tasks, 0, partitions_scanned, operations, elapsed_ns, priced_machines
+        )
+
+    def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
+        return _native_clock(self).tasks_within(window_us, partitions_per_task)
+
+
 @dataclass(frozen=True, slots=True)
-class Modelled:
+class Modelled(_NativeTimes):
     """A time per round, per task and per partition looked at.
 
     Omega's simulator; ParSync section 6.2: quality-first checks every partition.
@@ -105,29 +129,15 @@ class Modelled:
             if getattr(self, name) < 0:
                 raise ValueError(f"{name}: expected 0 or more, got {getattr(self, name)}")
 
-    def duration_us(
-        self,
-        tasks: int,
-        partitions_scanned: int,
-        operations: int,
-        elapsed_ns: int,
-        priced_machines: int = 0,
-    ) -> int:
-        clock = _native_clock(self)
-        return clock.duration_us(tasks, 0, partitions_scanned, 0, 0, priced_machines)
-
-    def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
-        return _native_clock(self).tasks_within(window_us, partitions_per_task)
-
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(_NativeTimes):
     """Counted operations at a calibrated time each: deterministic, and it grows with the work.
 
     The kinds of this repository weight what they count, so that an operation takes about 100 ns
     whatever it consists of: 100 stands for the machine of the calibration, 200 for one half as
-    fast. (flow/work.py and greedy/base.py have the weights, tests/benchmarks/calibrate_*_work.py
-    the calibration.)
+    fast. (flow/scheduler.py and greedy/scheduler.py have the weights,
+    tests/benchmarks/calibrate_*_work.py the calibration.)
 
     Raises:
         ValueError: ns_per_operation is not above 0.
@@ -141,43 +151,17 @@ class Counted:
         if self.ns_per_operation <= 0:
             raise ValueError(f"ns_per_operation: expected more than 0, got {self.ns_per_operation}")
 
-    def duration_us(
-        self,
-        tasks: int,
-        partitions_scanned: int,
-        operations: int,
-        elapsed_ns: int,
-        priced_machines: int = 0,
-    ) -> int:
-        return _native_clock(self).duration_us(0, 0, 0, operations, 0, 0)
-
-    def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
-        return None
-
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(_NativeTimes):
     """Wall time. Under the virtual runtime runs with it do not repeat, and results say so."""
 
     clock_class: ClassVar[ClockClass] = ClockClass.OWN_SPEED
     charges_kept: ClassVar[bool] = False
 
-    def duration_us(
-        self,
-        tasks: int,
-        partitions_scanned: int,
-        operations: int,
-        elapsed_ns: int,
-        priced_machines: int = 0,
-    ) -> int:
-        return _native_clock(self).duration_us(0, 0, 0, 0, elapsed_ns, 0)
-
-    def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
-        return None
-
 
 @dataclass(frozen=True, slots=True)
-class ModelledByClass:
+class ModelledByClass(_NativeTimes):
     """A time per round and task that depends on the class of the tasks: the fast and the slow path
     of a monolithic scheduler (Omega section 4.1).
 
@@ -193,16 +177,6 @@ class ModelledByClass:
     batch: Modelled
     service: Modelled
 
-    def duration_us(
-        self,
-        tasks: int,
-        partitions_scanned: int,
-        operations: int,
-        elapsed_ns: int,
-        priced_machines: int = 0,
-    ) -> int:
-        return self.by_class_us(tasks, 0, partitions_scanned, priced_machines)
-
     def by_class_us(
         self, batch_tasks: int, service_tasks: int, partitions_scanned: int, priced_machines: int
     ) -> int:
@@ -211,9 +185,6 @@ class ModelledByClass:
         tasks = batch_tasks + service_tasks
         clock = _native_clock(self)
         return clock.duration_us(tasks, service_tasks, partitions_scanned, 0, 0, priced_machines)
-
-    def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
-        return None
 
 
 class NativeClock(Protocol):
@@ -244,7 +215,7 @@ def native_clock(clock: DecisionClock) -> NativeClock | None:
 
 
 @lru_cache(maxsize=256)
-def _native_clock(clock: Modelled | ModelledByClass | Counted | Measured) -> NativeClock:
+def _native_clock(clock: Hashable) -> NativeClock:
     native: NativeClock
     match clock:
         case Modelled():

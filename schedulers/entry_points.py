@@ -1,11 +1,13 @@
 """Kinds by name: those of this project, and those that installed packages register as entry points.
 
 Schedulers, workloads and whatever else users add are found this way: a file with a SPEC, and one
-line that leads to it, in a registry's table or in the metadata of a package.
+line that leads to it, in a registry's table or in the metadata of a package. What is wrong with
+such a SPEC, its options or its code is said in the words of this module.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +17,7 @@ from enum import StrEnum
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -23,6 +26,7 @@ from pydantic_core import ErrorDetails
 from shared_state.errors import AgoraError
 
 Spec = TypeVar("Spec")
+LONGEST = 300  # characters of what somebody else's code says
 Rule = tuple[str, bool, str]  # name of a field, whether its value can be used, what is expected
 
 
@@ -220,18 +224,68 @@ def is_model(value: Any) -> bool:
     return isinstance(value, type) and issubclass(value, BaseModel)
 
 
-def cause(error: BaseException) -> str:
-    """What went wrong in somebody else's module, with the file and line it comes from."""
-    if isinstance(error, SyntaxError):
+def shortened(text: str) -> str:
+    """The first LONGEST characters of a text that somebody else wrote."""
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def raised(error: BaseException, owner: object = None) -> str:
+    """What code that is somebody else's raised: `KeyError: 7 (lottery.py, line 31)`.
+
+    Args:
+        error: What was raised.
+        owner: Whose code it is: an object, a class or a function. The line is the innermost one in
+            the folder of its package, or in its file if it is in none. Without such a line it is
+            the innermost of all.
+    """
+    place = _place(error, owner)
+    said = _said(error)
+    return f"{said} ({Path(place.filename).name}, line {place.lineno})" if place else said
+
+
+def cause(error: BaseException, owner: object = None) -> str:
+    """The same with the path first: `/home/me/mine.py, line 3: KeyError: 7`.
+
+    Args:
+        error: What was raised.
+        owner: As of raised(). None: a module, while it was imported; the line is one of its own.
+    """
+    if owner is not None:
+        place = _place(error, owner)
+    elif isinstance(error, SyntaxError):
         return f"{error.filename}, line {error.lineno}: {error.msg}"
-    if isinstance(error, ImportError):
+    elif isinstance(error, ImportError):
         return str(error)
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        of_module = [frame for frame in frames if frame.name == "<module>"]
+        if isinstance(error, AttributeError) and not of_module:
+            return str(error)
+        place = (of_module or frames)[-1]
+    said = _said(error)
+    return f"{place.filename}, line {place.lineno}: {said}" if place else said
+
+
+def _said(error: BaseException) -> str:
+    """The error in one line, without its place."""
+    try:
+        message = " ".join(str(error).split())
+    except Exception:
+        message = "(its message cannot be shown)"
+    return shortened(type(error).__name__ + (f": {message}" if message else ""))
+
+
+def _place(error: BaseException, owner: object) -> traceback.FrameSummary | None:
+    """The innermost line of an owner's code that an error passed through, or the innermost of all
+    but the first, which is ours; None if there is none."""
     frames = traceback.extract_tb(error.__traceback__)
-    of_module = [frame for frame in frames if frame.name == "<module>"]
-    if isinstance(error, AttributeError) and not of_module:
-        return str(error)
-    place = (of_module or frames)[-1]
-    return f"{place.filename}, line {place.lineno}: {type(error).__name__}: {error}"
+    code = owner if callable(owner) else type(owner)
+    module = sys.modules.get(getattr(code, "__module__", ""))
+    home = getattr(module, "__file__", None) or ""
+    if home and getattr(module, "__package__", ""):
+        home = str(Path(home).parent) + os.sep
+    own = [frame for frame in frames if home and frame.filename.startswith(home)]
+    return next(reversed(own or frames[1:]), None)
 
 
 @lru_cache(maxsize=32)

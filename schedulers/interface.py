@@ -351,7 +351,7 @@ class Scheduler(Protocol):
         to the arrays that it is given; shared ones are read-only. The arrays of the plan become
         read-only; those that are part of a larger array are copied.
 
-        Every plan is checked (schedulers.plan_check), except as ClaimingScheduler says. A plan that
+        Every plan is checked (schedulers.checked), except as ClaimingScheduler says. A plan that
         breaks a rule, an exception, or a call that does not return within the run's plan_limit_s
         ends the arm with ContractBroken. It is no breach but an ordinary conflict if the cell
         rejects a claim because the view was out of date.

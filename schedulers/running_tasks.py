@@ -1,4 +1,5 @@
-"""What a scheduler knows of the tasks that run on the cell and may have to make room."""
+"""What a scheduler knows of the tasks that run on the cell: those of any scheduler that may have to
+make room, and its own allocations."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared_state.tasks import Int32, Int64, TaskBatch
+
+MERGE_AT = 4096  # changes of own allocations kept apart, at least, before they are sorted in
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +62,70 @@ class RunningTasks:
             self.submit_us[rows],
             self.request[rows],
         )
+
+
+class OwnAllocations:
+    """The running allocations of a scheduler that evicts, as far as it has learned of them, each
+    with its task and machine. Ids never come back once removed."""
+
+    def __init__(self) -> None:
+        self._id = np.zeros(0, np.int64)  # ascending
+        self._task = np.zeros(0, np.int64)
+        self._machine = np.zeros(0, np.int32)
+        self._added: list[tuple[Int64, Int64, Int32]] = []
+        self._removed: list[Int64] = []
+        self._changes = 0
+
+    def add(self, allocation: Int64, task: Int64, machine: Int32) -> None:
+        """Add allocations.
+
+        Args:
+            allocation, task: int64[n].
+            machine: int32[n].
+        """
+        self._added.append((allocation, task, machine))
+        self._count(len(allocation))
+
+    def remove(self, allocation: Int64) -> None:
+        """Remove allocations, int64[n]; those that it does not hold are ignored."""
+        self._removed.append(allocation)
+        self._count(len(allocation))
+
+    def find(self, allocation: Int64) -> tuple[NDArray[np.bool_], Int64, Int32]:
+        """Look allocations up.
+
+        Returns:
+            Whether it holds each, bool[n]; task int64[k] and machine int32[k] of those that it
+            holds.
+        """
+        self._merge()
+        if not len(self._id):
+            return np.zeros(len(allocation), np.bool_), self._task, self._machine
+        place = np.minimum(np.searchsorted(self._id, allocation), len(self._id) - 1)
+        known: NDArray[np.bool_] = self._id[place] == allocation
+        return known, self._task[place[known]], self._machine[place[known]]
+
+    def everything(self) -> tuple[Int64, Int64]:
+        """The ids of all allocations, int64[n] ascending, and their tasks, int64[n]."""
+        self._merge()
+        return self._id, self._task
+
+    def _count(self, changes: int) -> None:
+        self._changes += changes
+        if self._changes > MERGE_AT + len(self._id):
+            self._merge()
+
+    def _merge(self) -> None:
+        """Sort the changes in."""
+        if not self._changes:
+            return
+        ids = np.concatenate([self._id, *(part[0] for part in self._added)])
+        task = np.concatenate([self._task, *(part[1] for part in self._added)])
+        machine = np.concatenate([self._machine, *(part[2] for part in self._added)])
+        order = np.argsort(ids, kind="stable")  # nearly ascending, which that makes use of
+        if self._removed and len(ids):
+            ascending, removed = ids[order], np.concatenate(self._removed)
+            place = np.minimum(np.searchsorted(ascending, removed), len(ids) - 1)
+            order = np.delete(order, place[ascending[place] == removed])
+        self._id, self._task, self._machine = ids[order], task[order], machine[order]
+        self._added, self._removed, self._changes = [], [], 0

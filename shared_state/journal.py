@@ -84,7 +84,7 @@ class JournalWriter:
             self._write()
 
     def append_frames(self, frames: bytes) -> None:
-        """Add frames that native code has made (parsync/core/native/journal_frames.hpp)."""
+        """Add frames that native code has made (parsync/core/native/log_frames.hpp)."""
         self._pending.append(frames)
         self._pending_bytes += len(frames)
         if self._pending_bytes >= BUFFER_BYTES:

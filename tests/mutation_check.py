@@ -161,7 +161,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a replay of a live log ignores the effects of schedulers",
-        "parsync/runtime/live/log_replay.py",
+        "parsync/runtime/live/replay.py",
         "if digest != entry.digest:",
         "if False:",
         "tests/replay/test_live_log.py::test_other_effects_of_any_core_are_found",

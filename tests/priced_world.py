@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from schedulers.greedy.base import GreedyScheduler, PlacementKind
+from schedulers.greedy.scheduler import GreedyScheduler, PlacementKind
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices.interface import SlotPrices
 from schedulers.prices.options import PriceMode, PriceOptions, PriceScope

@@ -18,7 +18,7 @@ from typing import Any
 
 from pyarrow import parquet
 
-from experiments.frontiers.files import FRONTIER, POINTS, read_frontier
+from experiments.frontiers.model import FRONTIER, POINTS, read_frontier
 from experiments.frontiers.wording import condition_text
 from experiments.statistics import corrected_level, median_interval, seeds_needed
 

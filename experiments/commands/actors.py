@@ -22,7 +22,7 @@ def actors_command(
 
     Prints one line per actor of each live run, runs kept by --hold included.
     """
-    from parsync.runtime.live.dashboard import statuses
+    from parsync.runtime.live.ray_glue.actors import statuses
 
     lines = statuses(address)
     print("\n".join(lines) if lines else "There is no actor of a live run.")

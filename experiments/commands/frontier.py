@@ -73,8 +73,8 @@ def frontier_command(
     Exit status 0 if everything ran; 2 for bad input, or if a run failed; 130 after Ctrl-C, 143
     after SIGTERM, 129 after SIGHUP.
     """
-    from experiments.frontier import FrontierOptions, start
-    from schedulers.from_file import registered
+    from experiments.frontiers.execution import FrontierOptions, start
+    from schedulers.registry import registered
 
     options = FrontierOptions(
         file=file,

@@ -1,6 +1,6 @@
 """`agora replay RUN...`: check that runs are complete, can be repeated, and say what was measured.
 
-replay() repeats the logs of a live arm (parsync/runtime/live/log_replay.py), repeat() an arm in
+replay() repeats the logs of a live arm (parsync/runtime/live/replay.py), repeat() an arm in
 virtual time (parsync/runtime/virtual/repeat.py). What they measure is compared with the arm's
 tables (parsync/runtime/recomputed_tables.py) and figures (experiments/verification/).
 """
@@ -33,13 +33,13 @@ from parsync.metrics.quantity import counted
 from parsync.runtime import command_line
 from parsync.runtime.assembly_files import read_arm
 from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, ArmEnd, LogEnd
-from parsync.runtime.live.cell_log import CELL_LOG
-from parsync.runtime.live.log_replay import Replayed, replay
+from parsync.runtime.live.logs import CELL_LOG
+from parsync.runtime.live.replay import Replayed, replay
 from parsync.runtime.recomputed_tables import Difference, RecomputedTables, compare_tables
 from parsync.runtime.run_directory import ARMS, SUMMARY, Arm, Found, find_arms, run_of
 from parsync.runtime.virtual.repeat import Repeated, repeat
 from parsync.workload.workload import Workload
-from schedulers.from_file import registered
+from schedulers.registry import registered
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, InvariantViolation
 from shared_state.observed_cell import CellObserver

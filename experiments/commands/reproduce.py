@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from experiments.commands.shared_options import Long, SeedCount
-from experiments.reproduce.figure import ReproduceScale
+from experiments.papers.figure import ReproduceScale
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -57,6 +57,6 @@ def reproduce_command(
     Exit status 0 if everything ran, whatever the verdicts; 2 for bad input, or if a run failed;
     130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
     """
-    from experiments.reproduce.execution import ReproduceOptions, start
+    from experiments.papers.execution import ReproduceOptions, start
 
     raise typer.Exit(start(ReproduceOptions(paper, figures or [], scale, seeds, out, long)))

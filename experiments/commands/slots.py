@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.reproduce.figure import ReproduceScale
+from experiments.papers.figure import ReproduceScale
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 

@@ -79,7 +79,7 @@ def sweep_command(
     after SIGTERM, 129 after SIGHUP.
     """
     from experiments.sweeps.execution import SweepOptions, start
-    from schedulers.from_file import registered
+    from schedulers.registry import registered
 
     options = SweepOptions(file, out, resume, address, seeds, until, metric, baseline, long)
     with registered(with_ or ()):

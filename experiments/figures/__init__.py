@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -15,6 +16,7 @@ from experiments.figures import (
     delay,
     frontier,
     load,
+    over_time,
     quality,
     quotas,
     solver,
@@ -23,6 +25,11 @@ from experiments.figures import (
 )
 from experiments.figures.labels import in_drawable_letters
 from experiments.run_directory import Run
+from parsync.metrics import registry
+from parsync.metrics.conflicts import ConflictMetric
+from parsync.metrics.delay import DelayMetric
+from parsync.metrics.metric import OverTime
+from parsync.metrics.quality import PreferenceMetric
 from parsync.metrics.regret import BATCHES_PER_RUN
 from shared_state.errors import AgoraError
 
@@ -67,6 +74,13 @@ _BOUND = (
     "and regret is at most what is shown."
 )
 
+
+def _over_time(name: str, plot: OverTime) -> FigureSpec:
+    """A figure that a metric declares."""
+    caption = " ".join(filter(None, (plot.caption, _BAND, plot.look_for)))
+    return FigureSpec(name, plot.title, partial(over_time.draw, plot), caption)
+
+
 FIGURES: tuple[FigureSpec, ...] = (
     FigureSpec(
         "frontier",
@@ -86,14 +100,7 @@ FIGURES: tuple[FigureSpec, ...] = (
         "to the lower right of it. Marks: median over the paired seeds with its interval, "
         "small dots single seeds; without seeds, this run.",
     ),
-    FigureSpec(
-        "delay_over_time",
-        "Scheduling delay over time",
-        delay.over_time,
-        f"Mean delay of the tasks submitted at each moment, first commits only. {_BAND} A line "
-        "that climbs while the load is constant is a queue without end; look where it comes back "
-        "down after the peak. Where it breaks off, no task of that time was committed.",
-    ),
+    _over_time("delay_over_time", DelayMetric.plots[0]),
     FigureSpec(
         "delay_distribution",
         "Distribution of the delay",
@@ -101,13 +108,7 @@ FIGURES: tuple[FigureSpec, ...] = (
         "Share of all submitted tasks committed within a delay, counted time only. A curve that "
         "ends below 100 % left the rest uncommitted.",
     ),
-    FigureSpec(
-        "conflicts_over_time",
-        "Conflict rate over time",
-        conflicts.over_time,
-        "Claims rejected as stale, full or evicted, of all claims answered at each moment. "
-        f"{_BAND} Compare the same load before and after the peak.",
-    ),
+    _over_time("conflicts_over_time", ConflictMetric.plots[0]),
     FigureSpec(
         "conflicts_by_age",
         "Conflict rate against age of state",
@@ -116,13 +117,7 @@ FIGURES: tuple[FigureSpec, ...] = (
         "that rises is staleness at work, a flat one is plain crowding. Ages with fewer than 50 "
         "claims are left out.",
     ),
-    FigureSpec(
-        "preferred_over_time",
-        "Placement quality over time",
-        quality.over_time,
-        "Tasks submitted at each moment whose first commit was on a preferred machine, of those "
-        f"that prefer any. {_BAND}",
-    ),
+    _over_time("preferred_over_time", PreferenceMetric.plots[0]),
     FigureSpec(
         "backlog_over_time",
         "Tasks waiting over time",
@@ -194,6 +189,16 @@ FIGURES: tuple[FigureSpec, ...] = (
 )
 
 
+def all_figures() -> tuple[FigureSpec, ...]:
+    """FIGURES, and those that metrics of other packages declare: a run has them if it had the
+    metric."""
+    of_others = registry.plots_of_others()
+    return (
+        *FIGURES,
+        *(_over_time(f"{kind}_{plot.part}_over_time", plot) for kind, plot in of_others),
+    )
+
+
 def live_figures(specs: Sequence[FigureSpec]) -> list[FigureSpec]:
     """The same figures of a run's live runs (Run.live), under names of their own. There are no
     frontiers among them: these are runs in virtual time."""
@@ -208,7 +213,7 @@ def draw_all(
     run: Run,
     directory: Path,
     check: Callable[[], None],
-    specs: Sequence[FigureSpec] = FIGURES,
+    specs: Sequence[FigureSpec],
 ) -> list[RenderedFigure]:
     """Draw every figure the run has data for into an existing directory.
 

@@ -19,26 +19,6 @@ _MATRICES_PER_ROW = 3
 _FEWEST_CLAIMS = 50  # a rate on fewer says nothing
 
 
-def over_time(run: Run) -> Figure | None:
-    shown = data.panels(run, lambda arm: bool(arm.series["claims"].any()))
-    if not shown:
-        return None
-    with data.drawing(shown) as (figure, panels):
-        for axes, panel in zip(panels, shown, strict=True):
-            for arm in panel.arms:
-                time, conflicts = data.coarse(arm, "conflicts", data.end_us(run))
-                _, claims = data.coarse(arm, "claims", data.end_us(run))
-                data.draw_band(axes, panel, arm, time, data.ratio(conflicts, claims))
-        for axes in panels:
-            style.share_axis(axes)
-            axes.set_ylim(bottom=0)
-            style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
-            style.time_axis(axes, data.end_us(run))
-        style.label_panels(panels, style.TIME, "Claims in conflict")
-        style.legend(figure, *panels)
-    return figure
-
-
 def by_age(run: Run) -> Figure | None:
     shown = data.panels(run, lambda arm: bool(arm.series["ages"].any()))
     if not shown:

@@ -10,8 +10,13 @@ from matplotlib.figure import Figure
 from experiments.decision_basis import basis_title, by_basis
 from experiments.figures import style
 from experiments.figures.labels import is_drawable, label
-from experiments.frontiers.files import FRONTIER, read_frontier
-from experiments.frontiers.model import FrontierPoint, FrontierSummary, pair_key
+from experiments.frontiers.model import (
+    FRONTIER,
+    FrontierPoint,
+    FrontierSummary,
+    pair_key,
+    read_frontier,
+)
 from experiments.run_directory import Run
 from experiments.statistics import Interval
 from experiments.summary_model import ArmSummary

@@ -18,28 +18,6 @@ Limits = tuple[float, float, float]  # low, mean and high
 AT_LEAST = " (delay at least)"  # tasks never placed are charged until the run was last seen
 
 
-def over_time(run: Run) -> Figure | None:
-    shown = data.panels(run, lambda arm: bool(arm.series["submitted_prefers"].any()))
-    if not shown:
-        return None
-    with data.drawing(shown) as (figure, panels):
-        for axes, panel in zip(panels, shown, strict=True):
-            for arm in panel.arms:
-                time, hits = data.coarse(arm, "preferred", data.end_us(run))
-                _, whole = data.coarse(arm, "submitted_prefers", data.end_us(run))
-                width = min(hits.shape[1], whole.shape[1])
-                shares = data.ratio(hits[:, :width], whole[:, :width])
-                data.draw_band(axes, panel, arm, time[:width], shares)
-        for axes in panels:
-            style.share_axis(axes)
-            axes.set_ylim(0, 1.02)
-            style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
-            style.time_axis(axes, data.end_us(run))
-        style.label_panels(panels, style.TIME, "On a preferred machine")
-        style.legend(figure, *panels)
-    return figure
-
-
 def trade_off(run: Run) -> Figure | None:
     """Mean delay against preferred share: every paired seed a small dot, the seeds' median with its
     interval. Without seeds: this run."""

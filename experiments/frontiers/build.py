@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from experiments.cell_watch import settle_us
 from experiments.decision_basis import by_basis
-from experiments.frontiers.bounds import condition_bounds
+from experiments.fluid_bound import phase_bounds
+from experiments.fluid_bound_model import PhaseBound, bound_over
 from experiments.frontiers.description import setting_text
 from experiments.frontiers.dominance import Box, Place, dominated_area, non_dominated
 from experiments.frontiers.grid import Grid
@@ -26,6 +28,7 @@ from experiments.frontiers.model import (
     pair_key,
 )
 from experiments.price_settings import prices_of_arm
+from experiments.running import make_workload
 from experiments.statistics import corrected_level, median_interval, seeds_needed
 from experiments.summary_model import SeedFigures
 from experiments.version import version_text
@@ -290,3 +293,32 @@ def best_of(by_seed: Mapping[int, Sequence[float]]) -> tuple[int | None, list[in
         if low is None or low <= 0:
             tied.append(member)
     return best, tied
+
+
+def condition_bounds(grid: Grid, workload: Workload) -> list[PhaseBound | None]:
+    """The bound over all phases of each condition, each phase counting by the tasks that are
+    submitted in it while figures count. None where there is none.
+
+    Args:
+        grid: The conditions.
+        workload: Of the first seed, under the first condition.
+    """
+    by_load: dict[int | None, PhaseBound | None] = {}
+    for condition in grid.conditions:
+        if condition.load_percent not in by_load:
+            is_first = condition is grid.conditions[0]
+            its = workload if is_first else make_workload(condition.config, grid.seeds[0])
+            settled_us = settle_us(condition.config)
+            bounds = phase_bounds(condition.config.workload, its, settled_us)
+            by_load[condition.load_percent] = bound_over(bounds, _counted_tasks(its, settled_us))
+    return [by_load[condition.load_percent] for condition in grid.conditions]
+
+
+def _counted_tasks(workload: Workload, settled_us: int) -> list[int]:
+    """How many tasks are submitted in each phase while figures count."""
+    counted = []
+    for phase in workload.phases:
+        counting_us = [phase.start_us + settled_us, phase.end_us]
+        first, end = workload.arrival_us.searchsorted(counting_us)
+        counted.append(int(workload.arrival_offsets[end] - workload.arrival_offsets[first]))
+    return counted

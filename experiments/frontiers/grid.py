@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from experiments.campaign.points import Point
 from experiments.config import RunConfig
 from experiments.decision_basis import DecisionBasis, comparable, decision_basis
 from experiments.frontiers.description import (
@@ -15,7 +16,6 @@ from experiments.frontiers.description import (
     Setting,
     with_gap,
 )
-from experiments.sweeps.points import Point
 from experiments.workload_config import WorkloadConfig
 from parsync.spec.arm import ArmConfig
 from parsync.strict_model import first_error

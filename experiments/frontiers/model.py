@@ -3,16 +3,21 @@ best where."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Self
 
 from pydantic import Field, model_validator
 
 from experiments.decision_basis import DecisionBasis
 from experiments.fluid_bound_model import PhaseBound
+from experiments.model_files import read_model, write_model
 from experiments.statistics import Interval
 from experiments.summary_model import VERSION, Version
 from parsync.metrics.figures import Count, Figures, Number
 from parsync.metrics.quantity import Quantity
+
+FRONTIER = "frontier.json"
+POINTS = "points.parquet"  # a row for each run
 
 # The figures that span a frontier: a delay and a quality.
 DELAYS = ("delay_mean_us", "delay_p99_us")
@@ -202,3 +207,13 @@ class FrontierSummary(Figures):
 def pair_key(delay: str, quality: str) -> str:
     """The key of a pair of figures in FrontierPoint.not_dominated."""
     return f"{delay}/{quality}"
+
+
+def write_frontier(path: Path, summary: FrontierSummary) -> None:
+    """Write frontier.json, whole or not at all. Raises AgoraError if it cannot be written."""
+    write_model(path, summary)
+
+
+def read_frontier(path: Path) -> FrontierSummary:
+    """Read frontier.json. Raises AgoraError naming the file and what is wrong with it."""
+    return read_model(path, FrontierSummary)

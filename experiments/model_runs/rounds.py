@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.model_runs.run import Arrays, ModelRun
+from experiments.campaign.task import Arrays
+from experiments.model_runs.run import ModelRun
 from parsync.model.conflicts import expected_conflicts
 
 _PICK_S = 0.1e-6  # of a processor, for each idle slot that a scheduler draws from

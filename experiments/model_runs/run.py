@@ -1,24 +1,25 @@
 """Runs of ParSync's models: simulations and searches whose results are a few small arrays.
 
-They take seconds, not minutes, and need no configuration of the platform. What they have in common
-is here, so that one engine (engine.py) can run, keep and continue them.
+They take seconds, not minutes, and need no configuration of the platform. A run may begin with the
+results of another one, such as the bracket of a search.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.campaign.loop import KeptRuns, missing
+from experiments.campaign.store import ARRAYS, Store
+from experiments.campaign.task import Arrays, Measured, Task, content_key
 from shared_state.errors import AgoraError
-
-Arrays = Mapping[str, NDArray[Any]]
 
 FIRST_SEED = 1
 FORMAT = 2  # of the arrays that runs keep: one more whenever they change
@@ -65,8 +66,7 @@ class ModelRun(ABC):
         return None
 
     def key(self, seed: int) -> str:
-        """The content hash of what decides the results and of their format, 32 hexadecimal digits;
-        not of the label."""
+        """The content hash of what decides the results and of their format; not of the label."""
         before = self.run_before(seed)
         content = {
             "format": FORMAT,
@@ -75,37 +75,61 @@ class ModelRun(ABC):
             "before": None if before is None else before[0].key(before[1]),
             "seed": seed,
         }
-        text = json.dumps(content, sort_keys=True)
-        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        return content_key(content)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelTask:
-    """A run under a seed, with the results of the run before it."""
+@dataclass(frozen=True)
+class ModelTask(Task[None]):
+    """A run under a seed."""
 
     run: ModelRun
     seed: int
-    before: Arrays | None = None
 
-    def __str__(self) -> str:
-        return f"'{self.run.label}', seed {self.seed}"
+    def named(self) -> tuple[str, int]:
+        return self.run.label, self.seed
+
+    def key(self) -> str:
+        return self.run.key(self.seed)
+
+    @property
+    def keeps(self) -> Collection[str]:
+        return (ARRAYS,)
+
+    @property
+    def expected_s(self) -> float:
+        return self.run.expected_s
+
+    def before(self) -> ModelTask | None:
+        before = self.run.run_before(self.seed)
+        return None if before is None else ModelTask(*before)
+
+    def measure(self, before: Measured[None] | None) -> Measured[None]:
+        try:
+            arrays = self.run.measure(self.seed, None if before is None else before.arrays[ARRAYS])
+        except AgoraError as error:
+            raise AgoraError(f"{self}: {error}") from error
+        return Measured(None, {ARRAYS: arrays})
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRunFailed:
-    """Why a run has no results, in one line."""
+class ModelRuns(KeptRuns[None]):
+    """The runs of models that are kept in a folder."""
 
-    reason: str
+    def __init__(self, folder: Path) -> None:
+        super().__init__(Store(folder, NoneType))
 
+    def missing(self, runs: Sequence[ModelRun], seeds: Sequence[int]) -> list[ModelTask]:
+        """What has not run yet, each once; nothing before what it begins with."""
+        return missing([ModelTask(run, seed) for seed in seeds for run in runs], self._store)
 
-def measured(task: ModelTask) -> dict[str, NDArray[Any]] | ModelRunFailed:
-    """The results of a run under a seed, in a process of its own."""
-    try:
-        return task.run.measure(task.seed, task.before)
-    except AgoraError as error:
-        return ModelRunFailed(f"{task}: {error}")
-    except MemoryError:
-        return ModelRunFailed(f"{task}: not enough memory")
+    def results(
+        self, runs: Sequence[ModelRun], seeds: Sequence[int]
+    ) -> tuple[Mapping[str, Arrays], ...]:
+        """The results of runs by label, seed by seed; all of them are done. Raises AgoraError if
+        one cannot be read."""
+        return tuple(
+            {run.label: self.result(run.key(seed), (ARRAYS,)).arrays[ARRAYS] for run in runs}
+            for seed in seeds
+        )
 
 
 def number(arrays: Arrays, name: str) -> float | None:

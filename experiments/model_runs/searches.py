@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.model_runs.run import FIRST_SEED, Arrays, ModelRun, number
-from experiments.model_runs.settings_text import expected_decisions, plain_settings
-from experiments.model_runs.whole_run import whole_run
+from experiments.campaign.task import Arrays
+from experiments.model_runs.run import FIRST_SEED, ModelRun, number
+from experiments.model_runs.simulations import expected_decisions, plain_settings, whole_run
 from experiments.statistics import Interval, median_interval
 from parsync.model.extra_slots import ExtraSlots, ExtraSlotsSearch, find_extra_slots, widened
 from parsync.model.slot_settings import SlotSettings

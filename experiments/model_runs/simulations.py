@@ -1,21 +1,24 @@
-"""Single slot simulations as runs."""
+"""Single slot simulations as runs, and what the other runs of models share with them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
+from enum import Enum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.model_runs.run import FIRST_SEED, Arrays, ModelRun
-from experiments.model_runs.settings_text import expected_decisions, plain_settings
-from experiments.model_runs.whole_run import whole_run
-from parsync.model.slot_results import SlotResults
+from experiments.campaign.task import Arrays
+from experiments.model_runs.run import FIRST_SEED, ModelRun
+from parsync.model.extra_slots import ExtraSlotsSearch
+from parsync.model.slot_results import ConflictsAndScores, SlotResults
 from parsync.model.slot_settings import SlotSettings
 from parsync.model.slot_simulator import simulate
 
+# Of a whole simulation; all runs keep them under the same names.
+NAMES = tuple(field.name for field in fields(ConflictsAndScores))
 QUANTILES = (0.1, 0.5, 0.9)
 _DECISION_S = 0.3e-6  # of a processor
 
@@ -80,3 +83,42 @@ def _quantiles(
                 value = quantile_of(fraction, slice(at, at + 1), group)
                 values[at, group, place] = np.nan if value is None else value
     return values
+
+
+def plain_settings(settings: SlotSettings | ExtraSlotsSearch) -> dict[str, Any]:
+    """The fields of settings; members of enums by their names, so that a key does not depend on
+    their numbers."""
+    plain: dict[str, Any] = _plain(asdict(settings))
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return value
+
+
+def expected_decisions(settings: SlotSettings) -> float:
+    """About how many decisions a simulation makes: more where more schedulers can retry."""
+    arrivals, capacity = 0.0, 0.0
+    for index, group in enumerate(settings.groups):
+        arrivals += sum(phase.duration_s * phase.rate_per_s[index] for phase in settings.phases)
+        capacity += group.schedulers * settings.submission_s / group.decision_s
+    return min(capacity, 4 * arrivals)
+
+
+def whole_run(found: ConflictsAndScores | None) -> dict[str, NDArray[Any]]:
+    """Why claims conflicted, and how good the slots in use were: an array of one float64 for each
+    of NAMES, nan where it is not known.
+
+    Args:
+        found: Of the run; None if there was none.
+    """
+    values = {name: None if found is None else getattr(found, name) for name in NAMES}
+    return {
+        name: np.array(np.nan if value is None else float(value)) for name, value in values.items()
+    }

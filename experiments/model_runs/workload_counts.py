@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.model_runs.run import Arrays, ModelRun
+from experiments.campaign.task import Arrays
+from experiments.model_runs.run import ModelRun
 from experiments.workload_config import WorkloadConfig
 from parsync.workload.workload import Workload
 

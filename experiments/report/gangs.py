@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from experiments.decision_basis import basis_title
 from experiments.summary_model import ArmSummary, ComparedArms
-from parsync.metrics.gangs import GangMetric
+from parsync.metrics.jobs import GangMetric
 from parsync.metrics.quantity import Quantity
 
 

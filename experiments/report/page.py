@@ -82,7 +82,7 @@ def write_report(directory: Path, check: Callable[[], None] = never_stop) -> Pat
     Raises:
         AgoraError: The directory holds no run, or the report cannot be written.
     """
-    return _write(read_run(directory), figures_of_runs.FIGURES, (), check, draw_all)
+    return _write(read_run(directory), figures_of_runs.all_figures(), (), check, draw_all)
 
 
 def write_report_so_far(run: Run, to_come: Sequence[str]) -> Path:

@@ -21,7 +21,7 @@ from parsync.metrics.quantity import counted
 from parsync.metrics.tables import Tables
 from parsync.runtime.assembly_files import read_workload_of
 from parsync.runtime.parquet_schema import arrow_schema
-from parsync.runtime.records_reader import record_files
+from parsync.runtime.records import record_files
 from parsync.runtime.run_directory import ARM_FILE, LOG
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError, reading

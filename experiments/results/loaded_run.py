@@ -215,9 +215,9 @@ class LoadedRun:
     @property
     def figure_names(self) -> Sequence[str]:
         """The names of the figures that figure() draws."""
-        from experiments.figures import FIGURES
+        from experiments.figures import all_figures
 
-        return tuple(spec.name for spec in FIGURES)
+        return tuple(spec.name for spec in all_figures())
 
     def figure(self, name: str) -> Figure:
         """Draw a figure of the report anew.
@@ -232,10 +232,10 @@ class LoadedRun:
             AgoraError: There is no such figure, the run has nothing to draw in it, or a series
                 cannot be read.
         """
-        from experiments.figures import FIGURES
+        from experiments.figures import all_figures
         from experiments.figures.labels import in_drawable_letters
 
-        for spec in FIGURES:
+        for spec in all_figures():
             if spec.name == name:
                 drawn = spec.draw(in_drawable_letters(self._with_series))
                 if drawn is None:
@@ -255,14 +255,14 @@ class LoadedRun:
         Raises:
             AgoraError: A series cannot be read, or a file cannot be written.
         """
-        from experiments.figures import draw_all
+        from experiments.figures import all_figures, draw_all
 
         folder = Path(directory)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise AgoraError(f"{folder}: cannot make the directory: {error.strerror}") from error
-        drawn = draw_all(self._with_series, folder, lambda: None)
+        drawn = draw_all(self._with_series, folder, lambda: None, all_figures())
         return [path for figure in drawn for path in (figure.png, figure.svg)]
 
     @cached_property

@@ -1,10 +1,20 @@
-"""The execution of `agora sweep`: checks, then the runs, then table, plots and page."""
+"""The execution of `agora sweep`: checks, then the runs, then table, plots and page.
+
+Its directory can be gone on with after any end:
+
+sweep.toml      the sweep as resolved, the configuration in it
+points/         the figures of each run (campaign/store.py)
+points.parquet  a row for each run (points_table.py)
+sweep.json      the model SweepSummary (result.py)
+figures/        one PNG and one SVG for each plot
+sweep.html      the page, self-contained
+"""
 
 from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -13,22 +23,24 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from experiments.campaign.directories import directory_of, holds
+from experiments.campaign.expected_time import check_length, expected_run_s
+from experiments.campaign.loop import missing, run_tasks
+from experiments.campaign.points import KEPT, Outlook, Point, WorkloadCache, store_in
+from experiments.campaign.pool import check_address, pool_at
+from experiments.campaign.progress import Progress, ProgressReport, time_text
 from experiments.command_line import BAD_INPUT
 from experiments.consoles import error_console, output_console
+from experiments.decision_basis import DecisionBasis, decision_basis
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.model_files import write_model
-from experiments.preconditions import naming_file
+from experiments.preconditions import check_arms, check_memory, naming_file
+from experiments.running import make_metrics
+from experiments.summary import distinct
 from experiments.summary_model import SeedFigures
-from experiments.sweeps.checks import SweepFacts, check_sweep
-from experiments.sweeps.engine import check_address, run_points
-from experiments.sweeps.expected_time import check_length, on_this_machine_s
-from experiments.sweeps.kept_points import KeptPoints
-from experiments.sweeps.labels import plain_value
 from experiments.sweeps.looks import LOOKS
 from experiments.sweeps.page import write_page
-from experiments.sweeps.points import Point
 from experiments.sweeps.points_table import POINTS, Row, write_points
-from experiments.sweeps.progress import Progress, ProgressReport, time_text
 from experiments.sweeps.result import (
     SWEEP,
     SweepSummary,
@@ -36,20 +48,26 @@ from experiments.sweeps.result import (
     summarise_sweep,
     swept_parameters,
 )
-from experiments.sweeps.sweep_directory import (
-    KEPT,
+from experiments.sweeps.sweep_file import (
     SWEEP_FILE,
-    check_directory,
-    sweep_directory,
+    Combination,
+    Sweep,
+    assignments,
+    parameter_labels,
+    plain_value,
+    read_sweep,
 )
-from experiments.sweeps.sweep_file import Combination, Sweep, read_sweep
 from experiments.sweeps.terminal import metric_tables
+from experiments.toml_text import toml_text
 from experiments.version import version_text
-from parsync.metrics.preference_sets import PreferenceSetMetric
-from parsync.metrics.preferences import PreferenceMetric
-from parsync.metrics.quantity import counted
-from parsync.metrics.summary import ScopeFigures
+from parsync.metrics.quality import PreferenceMetric, PreferenceSetMetric
+from parsync.metrics.quantity import Quantity, counted
+from parsync.metrics.summary import ScopeFigures, quantities
 from shared_state.errors import AgoraError
+from shared_state.tasks import NO_PREFERENCE
+
+# What of [sweep] may change when a sweep goes on: its runs stay what they are.
+_MAY_CHANGE = {f"sweep.{name}" for name in ("name", "seeds", "metric", "baseline", "until")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +112,25 @@ def _start(options: SweepOptions, report: ProgressReport) -> int:
     """As start. report: receives the progress."""
     file, out = _places(options)
     sweep = read_sweep(file, options.changes)
-    goes_on = check_directory(out, sweep)
+    text = toml_text(sweep.tree())
+    goes_on = holds(out, SWEEP_FILE, text, "sweep", _MAY_CHANGE)
     with naming_file(file), report.stage("making the workloads"):
         facts = check_sweep(sweep)
         _check_metric(sweep, facts)
     check_address(options.address)
+    plan = _points(sweep.combinations, 0, _most_seeds(sweep))
+    outlook = Outlook.of(
+        [point for _, point in plan],
+        [facts.expected_s[one.number, point.arm.name] for one, point in plan],
+        store_in(out) if goes_on and out is not None else None,
+    )
     if options.address is None:
-        begun = goes_on and out is not None and (out / KEPT).is_dir()
-        left = _left(sweep, KeptPoints(out / KEPT) if begun and out is not None else None)
-        check_length(_expected_s(left, facts), options.long)
+        check_length(outlook.here_s, options.long)
     with stop_signals_noted() as interruption:
         try:
             interruption.check()
-            with sweep_directory(out, sweep, goes_on) as directory:
+            with directory_of(out, goes_on, SWEEP_FILE, text, "sweep") as directory:
+                _announce(sweep, outlook, directory, options.address, report.console)
                 return _run(sweep, facts, directory, options.address, report, interruption)
         except KeyboardInterrupt:
             return interruption.exit_status
@@ -123,6 +147,76 @@ def _places(options: SweepOptions) -> tuple[Path, Path | None]:
     if not (options.resume / SWEEP_FILE).is_file():
         raise AgoraError(f"--resume {options.resume}: not a sweep: it has no {SWEEP_FILE}")
     return options.file or options.resume / SWEEP_FILE, options.resume
+
+
+@dataclass(frozen=True, slots=True)
+class SweepFacts:
+    """What is known of a sweep before it runs.
+
+    Attributes:
+        bases: What the delays of each arm rest on, by combination and arm.
+        quantities: That any arm has.
+        prefers: Whether any task prefers a machine, by the combination that made a workload.
+        expected_s: Processor time of a run, by combination and arm.
+    """
+
+    bases: dict[tuple[int, str], DecisionBasis]
+    quantities: Sequence[Quantity]
+    expected_s: dict[tuple[int, str], float]
+    prefers: dict[int, bool]
+
+
+def check_sweep(sweep: Sweep) -> SweepFacts:
+    """Try everything that can be refused: every workload is made once, every scheduler, too.
+
+    Raises:
+        AgoraError: Names the combination and what is wrong with it.
+    """
+    labels = parameter_labels([one.path for one in sweep.parameters])
+    workloads = WorkloadCache()
+    checked: dict[str, float] = {}  # expected times by workload and arm
+    facts = SweepFacts({}, [], {}, {})
+    found: list[Quantity] = []
+    for one in sweep.combinations:
+        try:
+            found += _check(one, workloads, checked, facts)
+        except AgoraError as error:
+            values = [plain_value(value) for value in one.values]
+            raise AgoraError(f"with {assignments(labels, values)}: {error}") from error
+    return SweepFacts(facts.bases, distinct(found), facts.expected_s, facts.prefers)
+
+
+def _check(
+    combination: Combination,
+    workloads: WorkloadCache,
+    checked: dict[str, float],
+    facts: SweepFacts,
+) -> list[Quantity]:
+    """Check one combination, and add to the facts. Returns quantities of arms that are new."""
+    config = combination.config
+    options = f"{config.workload.model_dump_json()} {config.settle_s}"
+    keys = {arm.name: f"{options} {arm.model_dump_json()}" for arm in config.arms}
+    new = [arm for arm in config.arms if keys[arm.name] not in checked]
+    found: list[Quantity] = []
+    if new:
+        check_memory(config, None)
+        workload = workloads.make(config, config.seed)
+        check_memory(config, workload)
+        check_arms(config.model_copy(update={"arms": tuple(new)}), workload)
+        arriving = workload.tasks.preference[workload.arrival_rows]
+        facts.prefers[combination.number] = bool((arriving != NO_PREFERENCE).any())
+        warm_up = config.workload.make_warm_up(config.seed)
+        for arm in new:
+            checked[keys[arm.name]] = expected_run_s(arm, workload, warm_up)
+            found += quantities(make_metrics(config, arm, workload))
+    outline = config.workload.outline()
+    for arm in config.arms:
+        place = combination.number, arm.name
+        facts.bases[place] = decision_basis(
+            arm, outline, config.virtual.message_us, config.virtual.measured_times
+        )
+        facts.expected_s[place] = checked[keys[arm.name]]
+    return found
 
 
 def _check_metric(sweep: Sweep, facts: SweepFacts) -> None:
@@ -203,7 +297,6 @@ def _run(
     console = report.console
     interruption.note = f"`agora sweep --resume {quote(str(directory))}` goes on"
     done = _Done(sweep, facts)
-    _announce(sweep, facts, directory, address, console)
     reason, status = "", 0
     try:
         for stage in _stages(sweep, facts, done):
@@ -275,25 +368,15 @@ def _run_stage(
     interruption: Interruption,
 ) -> None:
     """Run the points of a stage, as far as they are not kept."""
-    of_point = {id(point): combination for combination, point in stage}
-    kept = KeptPoints(directory / KEPT)
-    keys = {point.key() for _, point in stage}  # points that are alike are one run
-    progress = Progress(len(keys), sum(map(kept.has, keys)))
-    with (
-        report.stage("sweep") as show,
-        contextlib.closing(
-            run_points(
-                [point for _, point in stage],
-                interruption,
-                keep=directory / KEPT,
-                address=address,
-            )
-        ) as runs,
-    ):
+    points, store = [point for _, point in stage], store_in(directory)
+    runs = len({point.key() for point in points})  # points that are alike are one run
+    progress = Progress(runs, runs - len(missing(points, store)))
+    results = run_tasks(points, interruption, store=store, pool=pool_at(address))
+    with report.stage("sweep") as show, contextlib.closing(results):
         counted_before = len(done.keys)
         steps = 0
-        for point, figures in runs:
-            done.add(of_point[id(point)], point, figures)
+        for index, measured in results:
+            done.add(*stage[index], measured.figures)
             if len(done.keys) - counted_before > steps:  # else it shares the run of another
                 steps += 1
                 show(progress.step())
@@ -304,42 +387,28 @@ def _most_seeds(sweep: Sweep) -> int:
     return LOOKS[-1] if sweep.target is not None else sweep.section.seeds
 
 
-def _left(sweep: Sweep, kept: KeptPoints | None) -> dict[str, tuple[int, str]]:
-    """The runs that are not kept, by their keys: combination and arm."""
-    points = _points(sweep.combinations, 0, _most_seeds(sweep))
-    by_key = {point.key(): (one.number, point.arm.name) for one, point in points}
-    return {key: place for key, place in by_key.items() if kept is None or not kept.has(key)}
-
-
-def _expected_s(left: Mapping[str, tuple[int, str]], facts: SweepFacts) -> float:
-    """About how many seconds runs take on this machine."""
-    return on_this_machine_s(sum(facts.expected_s[place] for place in left.values()), len(left))
-
-
 def _announce(
-    sweep: Sweep, facts: SweepFacts, directory: Path, address: str | None, console: Console
+    sweep: Sweep, outlook: Outlook, directory: Path, address: str | None, console: Console
 ) -> None:
     """Say how many runs there are, how many are left, and about how long they will take."""
-    seeds, kept = _most_seeds(sweep), KeptPoints(directory / KEPT)
-    by_key, left = _left(sweep, None), _left(sweep, kept)
+    all_runs, left = len(set(outlook.keys)), len(outlook.left)
     arms = len(sweep.combinations[0].config.arms)
     up_to = "up to " if sweep.target is not None else ""
     text = (
         f"{counted(len(sweep.combinations), 'combination')}, {counted(arms, 'arm')}, "
-        f"{up_to}{counted(seeds, 'seed')}: {up_to}{counted(len(by_key), 'run')}"
+        f"{up_to}{counted(_most_seeds(sweep), 'seed')}: {up_to}{counted(all_runs, 'run')}"
     )
-    if len(left) < len(by_key):
-        text += f"; {len(by_key) - len(left):,} are done, {len(left):,} are left"
+    if left < all_runs:
+        text += f"; {all_runs - left:,} are done, {left:,} are left"
     if left:
         where = (
-            f"{time_text(sum(facts.expected_s[place] for place in left.values()))} of processor "
-            "time"
+            f"{time_text(outlook.processor_s)} of processor time"
             if address is not None
-            else f"{time_text(_expected_s(left, facts))} on this machine"
+            else f"{time_text(outlook.here_s)} on this machine"
         )
         text += f", which may take {up_to}about {where}"
     console.print(Text(f"{text}."), soft_wrap=True)
-    if unusable := kept.unusable(by_key):
+    if unusable := store_in(directory).unusable(outlook.keys):
         console.print(Text(unusable), soft_wrap=True)
 
 

@@ -13,11 +13,10 @@ from experiments.model_files import read_model, writing
 from experiments.price_settings import REGRET_OF_PRICED_ARMS
 from experiments.report.html import filled, save_page
 from experiments.report.page import never_stop
-from experiments.sweeps.labels import value_text
 from experiments.sweeps.plots import MOST_PANELS, draw, panels, x_axis
 from experiments.sweeps.points_table import Column, columns
 from experiments.sweeps.result import SWEEP, ArmResult, SweepSummary
-from experiments.sweeps.sweep_directory import SWEEP_FILE
+from experiments.sweeps.sweep_file import SWEEP_FILE, value_text
 from experiments.sweeps.wording import (
     basis_sentence,
     difference_texts,

@@ -14,8 +14,8 @@ from matplotlib.transforms import ScaledTranslation, Transform
 
 from experiments.figures import style
 from experiments.figures.labels import is_drawable, label
-from experiments.sweeps.labels import assignments, value_text
 from experiments.sweeps.result import CombinationResult, SweepSummary, SweptParameter
+from experiments.sweeps.sweep_file import assignments, value_text
 from parsync.metrics.quantity import Quantity, Unit
 
 MOST_PANELS = 6  # of a figure, one below the other

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from experiments.decision_basis import DecisionBasis, basis_text
 from experiments.model_files import writing
 from experiments.report.data_dictionary import UNITS
-from experiments.sweeps.labels import PlainValue
 from experiments.sweeps.result import SweptParameter
+from experiments.sweeps.sweep_file import PlainValue
 from experiments.whole_files import whole_file
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.summary import ScopeFigures

@@ -17,9 +17,14 @@ from experiments.statistics import (
     paired_difference,
 )
 from experiments.summary_model import VERSION, Version
-from experiments.sweeps.labels import PlainValue, parameter_labels, plain_value
 from experiments.sweeps.looks import KnownDifference, Target, look
-from experiments.sweeps.sweep_file import Combination, Sweep
+from experiments.sweeps.sweep_file import (
+    Combination,
+    PlainValue,
+    Sweep,
+    parameter_labels,
+    plain_value,
+)
 from parsync.metrics.figures import Count, Figures
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.summary import ScopeFigures

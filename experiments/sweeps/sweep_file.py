@@ -9,11 +9,17 @@ workload.load_percent = [[50], [80], [95]]
 [[sweep.zip]]            # lists of one length: the first values together, the second ones, ...
 workload.machines = [100, 200]
 workload.machines_per_rack = [20, 40]
+
+A parameter is written where it stands in a configuration, with a list of values. Arms and groups
+are named (`arms."ParSync adaptive".groups.adaptive.protocol.gap_s`); `"*"` stands for all that have
+the option. Entries of other lists are counted from 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -31,13 +37,7 @@ from pydantic import (
 
 from experiments.config import RunConfig, read_toml, validated
 from experiments.sweeps.looks import Target
-from experiments.sweeps.parameters import (
-    Parameter,
-    check_apart,
-    read_parameters,
-    with_values,
-)
-from experiments.toml_text import toml_value
+from experiments.toml_text import toml_path, toml_value
 from parsync.metrics.quantity import Quantity, counted
 from parsync.strict_model import Name, Strict, first_error
 from schedulers import registry
@@ -45,8 +45,24 @@ from schedulers.prices import registry as prices
 from schedulers.prices.options import PriceOptions
 from shared_state.errors import AgoraError
 
+SWEEP_FILE = "sweep.toml"  # in the directory of a sweep
 MOST_COMBINATIONS = 10_000
 METRIC = "delay_mean_us"
+EVERY = "*"
+NAMED = ("arms", "groups")  # lists whose entries are addressed by their names
+# What a sweep sets itself, and what has no effect in virtual time.
+_NOT_SWEPT = {
+    "name": "it has no effect on figures",
+    "seed": "[sweep] seeds sets how many seeds each combination runs",
+    "seeds": "[sweep] seeds sets how many seeds each combination runs",
+    "runtime": "a sweep runs in virtual time",
+    "live": "a sweep runs in virtual time",
+    "frontier": "it has no effect on a sweep",
+    "sensitivity_seeds": "it has no effect on a sweep",
+}
+
+KeyPath = tuple[str, ...]
+PlainValue = bool | int | float | str
 
 
 def _as_tuple(given: Any) -> Any:
@@ -271,3 +287,202 @@ def _check_lengths(parameters: list[Parameter], where: str) -> None:
 def _short(value: Any) -> str:
     text = toml_value(value)
     return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A value of the configuration that differs between the combinations of a sweep.
+
+    Attributes:
+        path: Where it stands, arms and groups by name.
+        values: What it is set to, at least one.
+    """
+
+    path: KeyPath
+    values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return toml_path(self.path)
+
+    def targets(self, resolved: Mapping[str, Any]) -> list[KeyPath]:
+        """The paths that it sets, without `*`. Raises AgoraError if it names an arm or group that
+        does not exist, or if no arm or group has its option.
+
+        Args:
+            resolved: The whole configuration with its defaults.
+        """
+        if EVERY not in self.path:
+            _exists(self.path, resolved)  # raises; an option that is not there has a default
+            return [self.path]
+        found = [path for path in _expanded(self.path, resolved, ()) if _exists(path, resolved)]
+        if not found:
+            raise AgoraError(f"{self}: no arm has this option")
+        return found
+
+
+def read_parameters(table: Mapping[str, Any], where: str) -> list[Parameter]:
+    """The parameters of a table of lists.
+
+    Raises:
+        AgoraError: Names a key that is not swept, or whose value is no list of values.
+    """
+    found = list(_leaves(table, (), where))
+    for parameter in found:
+        first = parameter.path[0]
+        if first in _NOT_SWEPT:
+            raise AgoraError(f"{where}.{parameter}: cannot be swept: {_NOT_SWEPT[first]}")
+        if first == "arms" and len(parameter.path) < 3:
+            raise AgoraError(f"{where}.{parameter}: expected an option of an arm, arms.NAME.OPTION")
+        if first == "arms" and parameter.path[2:] in (("name",), ("groups",)):
+            raise AgoraError(f"{where}.{parameter}: cannot be swept; it says which arm this is")
+    return found
+
+
+def _leaves(table: Mapping[str, Any], above: KeyPath, where: str) -> Iterable[Parameter]:
+    for key, value in table.items():
+        path = (*above, key)
+        if isinstance(value, Mapping):
+            yield from _leaves(value, path, where)
+        elif not isinstance(value, list) or not value:
+            got = toml_value(value)
+            raise AgoraError(
+                f"{where}.{toml_path(path)}: expected a list of values, "
+                f"got {got if len(got) <= 60 else got[:59] + '…'}"
+            )
+        elif "." in key and key.replace(".", "").replace("_", "").isalnum() and not above:
+            raise AgoraError(f"{where}.{toml_path(path)}: write {key} without quotes")
+        else:
+            yield Parameter(path, tuple(value))
+
+
+def check_apart(targets: Sequence[tuple[Parameter, KeyPath]]) -> None:
+    """Raise AgoraError if two parameters set the same value, or one a part of another's."""
+    taken: dict[KeyPath, Parameter] = {}
+    for parameter, path in targets:
+        if path in taken:
+            raise AgoraError(f"{parameter}: {toml_path(path)} is given twice")
+        taken[path] = parameter
+    for path, parameter in taken.items():
+        for length in range(1, len(path)):
+            if path[:length] in taken:
+                raise AgoraError(f"{parameter}: {taken[path[:length]]} is given, too")
+
+
+def with_values(tree: Mapping[str, Any], values: Iterable[tuple[KeyPath, Any]]) -> dict[str, Any]:
+    """A copy of a configuration with some values set. Tables that are missing are made, since
+    defaults need not be written.
+
+    Raises:
+        AgoraError: A path leads through something that is no table.
+    """
+    changed = copy.deepcopy(dict(tree))
+    for path, value in values:
+        inner: Any = changed
+        for depth, part in enumerate(path[:-1]):
+            inner = _entered(inner, part, path[: depth + 1])
+        last = path[-1]
+        if isinstance(inner, list):
+            inner[_place(inner, last, path)] = copy.deepcopy(value)
+        elif isinstance(inner, dict):
+            inner[last] = copy.deepcopy(value)
+        else:
+            raise AgoraError(f"{toml_path(path)}: {toml_path(path[:-1])} is no table")
+    return changed
+
+
+def _entered(inner: Any, part: str, path: KeyPath) -> Any:
+    if isinstance(inner, dict):
+        return inner.setdefault(part, {})
+    if isinstance(inner, list):
+        return inner[_place(inner, part, path)]
+    raise AgoraError(f"{toml_path(path)}: {toml_path(path[:-1])} is no table")
+
+
+def _place(entries: Sequence[Any], part: str, path: KeyPath) -> int:
+    """The place of an entry of a list, by its name or its number."""
+    if path[-2] in NAMED:
+        names = [entry.get("name") for entry in entries if isinstance(entry, dict)]
+        if part in names:
+            return names.index(part)
+        kind = path[-2].removesuffix("s")
+        known = ", ".join(map(str, names))
+        raise AgoraError(f"{toml_path(path)}: there is no {kind} {part!r}; expected one of {known}")
+    if not part.isdecimal() or int(part) >= len(entries):
+        raise AgoraError(
+            f"{toml_path(path)}: expected a number from 0 to {len(entries) - 1} for an entry of "
+            f"{toml_path(path[:-1])}"
+        )
+    return int(part)
+
+
+def _expanded(path: KeyPath, inner: Any, done: KeyPath) -> Iterable[KeyPath]:
+    """The path with each `*` replaced by the names of entries."""
+    if not path:
+        yield done
+        return
+    part, rest = path[0], path[1:]
+    if part != EVERY:
+        after: Any = None
+        if isinstance(inner, dict):
+            after = inner.get(part)
+        elif isinstance(inner, list):
+            after = inner[_place(inner, part, (*done, part))]
+        yield from _expanded(rest, after, (*done, part))
+        return
+    if not done or done[-1] not in NAMED or not isinstance(inner, list):
+        raise AgoraError(f'{toml_path((*done, part))}: "*" stands for arms or groups only')
+    for entry in inner:
+        yield from _expanded(rest, entry, (*done, entry["name"]))
+
+
+def _exists(path: KeyPath, resolved: Any) -> bool:
+    """Whether the configuration has a value there. Raises AgoraError if the path names an arm or a
+    group that does not exist, or an entry beyond the end of a list."""
+    inner = resolved
+    for depth, part in enumerate(path):
+        if isinstance(inner, list):
+            inner = inner[_place(inner, part, path[: depth + 1])]
+        elif isinstance(inner, dict) and part in inner:
+            inner = inner[part]
+        else:
+            return False
+    return True
+
+
+def parameter_labels(paths: Sequence[tuple[str, ...]]) -> list[str]:
+    """The shortest end of each path that is the end of no other one."""
+    labels = []
+    for path in paths:
+        length = next(
+            (
+                size
+                for size in range(1, len(path))
+                if sum(other[-size:] == path[-size:] for other in paths) == 1
+            ),
+            len(path),
+        )
+        labels.append(toml_path(path[-length:]))
+    return labels
+
+
+def plain_value(value: Any) -> PlainValue:
+    """A value that a column of a table can hold: a list of one number as the number, other lists
+    and tables as TOML text."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if isinstance(value, bool | int | float | str) else toml_value(value)
+
+
+def value_text(value: PlainValue) -> str:
+    """A plain value as people read it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def assignments(labels: Sequence[str], values: Sequence[PlainValue]) -> str:
+    """Parameters with their values, such as "machines = 100, gap_s = 0.5"."""
+    pairs = zip(labels, values, strict=True)
+    return ", ".join(f"{label} = {value_text(value)}" for label, value in pairs)

@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.report.fitted_table import FittedTable
-from experiments.sweeps.labels import assignments, value_text
 from experiments.sweeps.result import SweepSummary
+from experiments.sweeps.sweep_file import assignments, value_text
 from experiments.sweeps.wording import (
     baselines,
     basis_sentence,

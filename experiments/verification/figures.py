@@ -20,20 +20,18 @@ from experiments.cell_watch import CellWatch, Watched, observe_log, settle_us
 from experiments.config import load_config
 from experiments.finishing import arm_result, slugs_of_arms
 from experiments.fluid_bound import phase_bounds
-from experiments.kept_arms import FIGURES_FILE, kept_arm
 from experiments.model_files import read_model
 from experiments.preconditions import CONFIG_FILE
-from experiments.run_directory import SERIES_FILE
+from experiments.run_directory import FIGURES_FILE, SERIES_FILE, kept_arm
 from experiments.running import ArmRun, make_metrics
 from experiments.series_files import read_arrays
 from experiments.summary import describe, distinct, paired, summary_digest, workload_facts
 from experiments.summary_model import ArmSummary, KeptSeed, RunSummary, SeedSummary
-from parsync.runtime.live.cell_log import CELL_LOG
+from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.recomputed_tables import Difference, RecomputedTables, all_rows
 from parsync.runtime.run_directory import SUMMARY, Arm
 from parsync.runtime.virtual.run import VirtualOutcome
-from parsync.runtime.workload_files import WORKLOAD_DIR
-from parsync.runtime.workload_reader import read_workload
+from parsync.runtime.workload_files import WORKLOAD_DIR, read_workload
 from parsync.workload.workload import Workload
 from shared_state.observed_cell import CellObserver
 

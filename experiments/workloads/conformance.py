@@ -24,16 +24,12 @@ from pydantic import BaseModel
 
 from experiments.toml_text import toml_text
 from experiments.workloads.registry import WorkloadSpec
-from parsync.runtime.workload_files import write_workload
-from parsync.runtime.workload_reader import read_workload
+from parsync.runtime.workload_files import read_workload, write_workload
 from parsync.workload.workload import Workload
+from schedulers.conformance import move_global_draws, require
 
 FACTS = (bool, int, float, str)
 OUTLINE_FACTOR = 2  # an outline tells the number of tasks up to this factor
-
-
-class NonConformance(AssertionError):
-    """A workload broke a promise; the message says which."""
 
 
 def check_workload(
@@ -53,13 +49,13 @@ def check_workload(
     parsed = spec.parse_options(options or {})
     _check_options(spec, parsed)
     workload = spec.make(parsed, seed)
-    np.random.seed(np.random.randint(1 << 30))  # noqa: NPY002 (what a loader must not rest on)
+    move_global_draws()
     again = spec.make(parsed, seed)
     changed = _difference(workload, again)
-    _require(not changed, f"the same options and seed gave another {changed}")
+    require(not changed, f"the same options and seed gave another {changed}")
     for name, value in workload.facts.items():
         kind = type(value).__name__
-        _require(
+        require(
             isinstance(value, FACTS), f"facts.{name}: expected a number or a text, got a {kind}"
         )
     _check_outline(spec, parsed, workload)
@@ -69,15 +65,10 @@ def check_workload(
     return workload
 
 
-def _require(condition: bool, promise: str) -> None:
-    if not condition:
-        raise NonConformance(promise)
-
-
 def _check_options(spec: WorkloadSpec, options: BaseModel) -> None:
     text = toml_text({"workload": options.model_dump(mode="json")})
     read = spec.parse_options(tomllib.loads(text).get("workload", {}))
-    _require(read == options, "options: not the same after being written as TOML and read back")
+    require(read == options, "options: not the same after being written as TOML and read back")
 
 
 def _check_outline(spec: WorkloadSpec, options: BaseModel, workload: Workload) -> None:
@@ -85,11 +76,11 @@ def _check_outline(spec: WorkloadSpec, options: BaseModel, workload: Workload) -
     if outline is None:
         return
     machines, tasks = workload.cell.machines, len(workload.tasks)
-    _require(outline.machines == machines, f"outline: {outline.machines} machines, not {machines}")
+    require(outline.machines == machines, f"outline: {outline.machines} machines, not {machines}")
     near = outline.tasks <= OUTLINE_FACTOR * tasks and tasks <= OUTLINE_FACTOR * outline.tasks
-    _require(near, f"outline: {outline.tasks} tasks, not about {tasks}")
+    require(near, f"outline: {outline.tasks} tasks, not about {tasks}")
     shortest_us = min(phase.end_us - phase.start_us for phase in workload.phases)
-    _require(
+    require(
         abs(outline.phase_s * 1e6 - shortest_us) <= 1,
         f"outline: a shortest phase of {outline.phase_s} s, not {shortest_us / 1e6} s",
     )
@@ -101,23 +92,23 @@ def _check_values(spec: WorkloadSpec, workload: Workload) -> None:
         task = workload.tasks.task[:1]
         got, whole = value.of(task, np.zeros(len(task), np.int32))
         for column in (got, whole):
-            _require(
+            require(
                 column.dtype == np.int64 and column.shape == task.shape,
                 f"value {value.quantity.key}: expected int64[n] twice",
             )
         names.append(value.quantity.key)
-    _require(len(set(names)) == len(names), "values: two have one name")
+    require(len(set(names)) == len(names), "values: two have one name")
 
 
 def _check_warm_up(spec: WorkloadSpec, options: BaseModel, seed: int, workload: Workload) -> None:
     before = spec.make_warm_up(options, seed)
     if before is None:
         return
-    _require(not len(workload.initial.task), "warm_up: the workload says itself what runs at 0")
+    require(not len(workload.initial.task), "warm_up: the workload says itself what runs at 0")
     other = _difference(before.cell, workload.cell) or _difference(before.catalog, workload.catalog)
-    _require(not other, f"warm_up: not the workload's {other}")
+    require(not other, f"warm_up: not the workload's {other}")
     changed = _difference(before, spec.make_warm_up(options, seed))
-    _require(not changed, f"warm_up: the same options and seed gave another {changed}")
+    require(not changed, f"warm_up: the same options and seed gave another {changed}")
 
 
 def _check_files(workload: Workload) -> None:
@@ -125,7 +116,7 @@ def _check_files(workload: Workload) -> None:
         directory = Path(folder) / "workload"
         write_workload(directory, workload, [1])
         changed = _difference(workload, read_workload(directory))
-        _require(not changed, f"{changed}: not the same after being written to a run and read back")
+        require(not changed, f"{changed}: not the same after being written to a run and read back")
 
 
 def _difference(one: object, other: object, place: str = "workload") -> str:

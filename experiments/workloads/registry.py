@@ -12,8 +12,6 @@ docs/add_a_workload.md is the guide, conformance.py the check.
 
 from __future__ import annotations
 
-import sys
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +25,7 @@ from pydantic import BaseModel
 from parsync.metrics.run_frame import PlacementValue
 from parsync.workload.checks import validate
 from parsync.workload.workload import Workload
-from schedulers.entry_points import EntryPointGroup, is_model, parse_options, wrong_field
+from schedulers.entry_points import EntryPointGroup, cause, is_model, parse_options, wrong_field
 from shared_state.errors import AgoraError
 
 Result = TypeVar("Result")
@@ -188,13 +186,7 @@ class WorkloadSpec:
         except AgoraError:
             raise
         except Exception as error:  # of a function that is somebody else's
-            frames = traceback.extract_tb(error.__traceback__)
-            file = getattr(sys.modules.get(function.__module__), "__file__", None)
-            place = ([frame for frame in frames if frame.filename == file] or frames)[-1]
-            raise AgoraError(
-                f"workload kind {self.kind!r}: {place.filename}, line {place.lineno}: "
-                f"{type(error).__name__}: {error}"
-            ) from error
+            raise AgoraError(f"workload kind {self.kind!r}: {cause(error, function)}") from error
 
 
 def kinds() -> tuple[str, ...]:

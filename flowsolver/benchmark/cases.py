@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from flowsolver.generate import (
     GraphOptions,
     NetgenOptions,
+    TaskGraph,
     contended_options,
     load_spreading_graph,
     netgen_network,
     network_aware_graph,
     quincy_graph,
 )
-from flowsolver.graphs.graph import TaskGraph
 from flowsolver.network import FlowNetwork
 
 _USED_PERCENT = (50, 80, 90, 95, 97, 99, 101, 102, 105, 110, 120)

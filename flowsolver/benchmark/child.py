@@ -20,8 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from flowsolver.arguments import Int64Array
-from flowsolver.benchmark.peers import PEERS, TimeLimitExceeded, solve_within
-from flowsolver.benchmark.rounds import Rounds
+from flowsolver.benchmark.solvers import PEERS, Rounds, TimeLimitExceeded, solve_within
 from flowsolver.network import FlowNetwork
 from flowsolver.problem_files import parse_problem
 from flowsolver.solution import algorithms, certify

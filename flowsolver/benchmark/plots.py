@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from flowsolver.benchmark.cases import Case, Series
-from flowsolver.benchmark.peers import PEERS
-from flowsolver.benchmark.results import BASELINE, Outcome, Result, explanation
+from flowsolver.benchmark.run import BASELINE, Outcome, Result, explanation
+from flowsolver.benchmark.solvers import PEERS
 
 _INK, _GRID = "#22252b", "#d5d8de"
 _PEER_COLOURS = ("#22252b", "#7f7f7f", "#b3b3b3")

@@ -1,4 +1,6 @@
-"""Runs the benchmark: every solver on every graph, each in a process of its own."""
+"""A benchmark: the results, how every solver is run on every graph, each in a process of its own,
+and the tables of the times.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +9,103 @@ import json
 import os
 import platform
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
 
 from flowsolver.benchmark.cases import Case, Series
 from flowsolver.benchmark.child import Job
-from flowsolver.benchmark.peers import PEERS
-from flowsolver.benchmark.results import Outcome, Result, judge
+from flowsolver.benchmark.solvers import PEERS
 from flowsolver.dimacs import DimacsProblem
 from flowsolver.network import FlowNetwork
 from flowsolver.problem_files import write_problem
+
+BASELINE = "ortools"  # what all are compared with
+
+
+class Outcome(StrEnum):
+    OK = "ok"
+    OVER_TIME = "over time"  # stopped at the limit
+    NOT_TRIED = "not tried"  # the note says why
+    FAILED = "failed"  # an error, no answer
+    WRONG = "wrong"  # not the cost of a certified answer, or a certificate that fails
+
+
+@dataclass
+class Result:
+    figure: str
+    case: str
+    position: int
+    nodes: int
+    arcs: int
+    solver: str
+    mode: str  # scratch, incremental
+    outcome: Outcome
+    costs: list[int] = field(default_factory=list)  # of each solve; rounds differ
+    seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
+    certified: bool | None = None  # all answers; only ours are
+    note: str = ""
+
+    @property
+    def median_s(self) -> float | None:
+        return statistics.median(self.seconds) if self.outcome is Outcome.OK else None
+
+
+def judge(results: Sequence[Result]) -> None:
+    """Mark the results of one graph whose costs differ from those of a certified answer.
+
+    If there is no certified answer, all costs must agree.
+    """
+    answered = [result for result in results if result.outcome is Outcome.OK]
+    for result in answered:
+        if result.certified is False:
+            result.outcome = Outcome.WRONG
+            result.note = "failed its certificate"
+    trusted = [result for result in answered if result.certified] or answered
+    if not trusted:
+        return
+    length = max(len(result.costs) for result in trusted)
+    truth = next(result.costs for result in trusted if len(result.costs) == length)
+    for result in answered:
+        wrong = [
+            (cost, right) for cost, right in zip(result.costs, truth, strict=False) if cost != right
+        ]
+        if result.outcome is Outcome.OK and wrong:
+            result.outcome = Outcome.WRONG
+            result.note = f"cost {wrong[0][0]}, not {wrong[0][1]}"
+
+
+def explanation(results: Sequence[Result], limit_s: float) -> str:
+    """Why some results have no time."""
+    stopped = any(result.outcome is Outcome.OVER_TIME for result in results)
+    reasons = sorted({result.note for result in results if result.outcome is Outcome.NOT_TRIED})
+    words = [f"> {limit_s:g} s: stopped at the time limit of one solve"] if stopped else []
+    return "; ".join(words + ([f"not tried: {' or '.join(reasons)}"] if reasons else []))
+
+
+def as_json(
+    machine: dict[str, Any], options: dict[str, Any], partial: bool, results: Sequence[Result]
+) -> str:
+    rows = [{**asdict(result), "median_s": result.median_s} for result in results]
+    return (
+        json.dumps(
+            {"machine": machine, "options": options, "partial": partial, "results": rows}, indent=1
+        )
+        + "\n"
+    )
+
 
 _POLL_S = 0.2
 
@@ -260,3 +342,74 @@ def _commit() -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return known.stdout.strip() + ("+" if changed.returncode else "")
+
+
+def tables(series: Sequence[Series], results: Sequence[Result], limit_s: float) -> list[Group]:
+    """A title and a table for each series that has results."""
+    groups = []
+    for each in series:
+        mine = [result for result in results if result.figure == each.figure]
+        if mine:
+            what = explanation(mine, limit_s)
+            groups.append(
+                Group(
+                    Text(f"{each.figure}: {each.title}", style="bold"),
+                    _table(each, mine, limit_s),
+                    Text(f"{what}\n" if what else "", style="dim"),
+                )
+            )
+    return groups
+
+
+def ratio_text(result: Result, baseline: Result | None, limit_s: float) -> str:
+    """How many times faster than the baseline; a lower bound if the baseline was stopped at the
+    limit.
+    """
+    if baseline is None or baseline is result or result.median_s is None:
+        return ""
+    if baseline.median_s is not None:
+        return _times(baseline.median_s / result.median_s)
+    return ">" + _times(limit_s / result.median_s) if baseline.outcome is Outcome.OVER_TIME else ""
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.3g}x" if ratio < 100 else f"{ratio:,.0f}x"
+
+
+def _table(series: Series, results: Sequence[Result], limit_s: float) -> Table:
+    table = Table(header_style="bold")
+    table.add_column(f"solver\n{series.axis}", no_wrap=True)
+    cases = list(dict.fromkeys(result.case for result in results))
+    labels = {case.title: case.label for case in series.cases}
+    for case in cases:
+        at = next(result for result in results if result.case == case)
+        head = f"{at.position:,}" if series.ordered else labels[case]
+        table.add_column(f"{head}\n{_arcs(at.arcs)}", justify="right", no_wrap=True)
+    baselines = {r.case: r for r in results if r.solver == BASELINE}
+    for solver, mode in dict.fromkeys((result.solver, result.mode) for result in results):
+        row: list[Text] = []
+        for case in cases:
+            found = [r for r in results if (r.case, r.solver, r.mode) == (case, solver, mode)]
+            row.append(_cell(found[0], baselines.get(case), limit_s) if found else Text(""))
+        table.add_row(f"{solver}, {mode}" if series.incremental else solver, *row)
+    return table
+
+
+def _cell(result: Result, baseline: Result | None, limit_s: float) -> Text:
+    if result.outcome is Outcome.OVER_TIME:
+        return Text(f"> {limit_s:g} s", style="yellow")
+    if result.median_s is None:
+        return Text(
+            str(result.outcome), style="dim" if result.outcome is Outcome.NOT_TRIED else "bold red"
+        )
+    return Text(f"{time_text(result.median_s)}\n{ratio_text(result, baseline, limit_s)}".rstrip())
+
+
+def _arcs(count: int) -> str:
+    return (
+        f"{count} arcs"
+        if count < 10_000
+        else f"{count / 1000:.0f}k arcs"
+        if count < 10**6
+        else f"{count / 1e6:.2f}M arcs"
+    )

@@ -19,8 +19,7 @@ from flowsolver.commands.common import (
 from flowsolver.solution import algorithms
 
 if TYPE_CHECKING:
-    from flowsolver.benchmark.results import Result
-    from flowsolver.benchmark.run import Plan
+    from flowsolver.benchmark.run import Plan, Result
 
 _MACHINES, _MACHINES_QUICK = "100,300,1000,3000,12500", "50,150,400"
 _LIMIT_S, _LIMIT_QUICK_S = 30.0, 1.0
@@ -110,8 +109,8 @@ def bench_command(
     SIGHUP, and then the results so far are kept.
     """
     from flowsolver.benchmark.cases import series_of
-    from flowsolver.benchmark.peers import PEERS
     from flowsolver.benchmark.run import Plan
+    from flowsolver.benchmark.solvers import PEERS
 
     sizes = _sizes(machines or (_MACHINES_QUICK if quick else _MACHINES))
     series = series_of(sizes, seed, quick)
@@ -152,8 +151,7 @@ def bench_command(
 
 
 def _run(plan: Plan, out: Path) -> int:
-    from flowsolver.benchmark.results import Outcome
-    from flowsolver.benchmark.run import machine_facts, run_bench
+    from flowsolver.benchmark.run import Outcome, machine_facts, run_bench
     from flowsolver.commands.stop_signals import recording_stop_signals
 
     results: list[Result] = []
@@ -192,7 +190,7 @@ def _run(plan: Plan, out: Path) -> int:
 def _save(
     plan: Plan, machine: dict[str, Any], partial: bool, results: list[Result], out: Path
 ) -> None:
-    from flowsolver.benchmark.results import as_json
+    from flowsolver.benchmark.run import as_json
 
     options = {
         "solvers": plan.solvers,
@@ -209,7 +207,7 @@ def _report(plan: Plan, results: list[Result], out: Path) -> None:
     from rich.console import Console
 
     from flowsolver.benchmark.plots import draw
-    from flowsolver.benchmark.table import tables
+    from flowsolver.benchmark.run import tables
 
     try:
         files = [

@@ -43,7 +43,7 @@ class Control {
     max_operations_.store(most, std::memory_order_relaxed);
   }
   // Cancels the solve beyond so many operations, when its answer cannot win a race any more
-  // (racer_threads.hpp).
+  // (race.hpp).
   void cancel_after_operations(std::int64_t most) {
     max_useful_operations_.store(most, std::memory_order_relaxed);
   }
@@ -60,7 +60,7 @@ class Control {
   }
 
   // The same answer is expected to take `operations` counted operations another way
-  // (cold_start.hpp). The run ends with kBudget once it has counted `budget` operations more than
+  // (ColdStartRule). The run ends with kBudget once it has counted `budget` operations more than
   // `now`, or when report_progress finds that the rest will take longer than the other way. Only
   // for runs in one thread.
   void give_up_when_slower_than(std::int64_t operations, std::int64_t budget, const Stats& now) {
@@ -141,6 +141,15 @@ class Control {
   const Control* outer_ = nullptr;
   const Stats before_;
   const bool continues_outer_ = false;
+};
+
+// Is cancelled when `outer` is, and has no budget: for work that could not be continued if it was
+// stopped. `outer` must outlive it.
+class CancellationOnly : public Control {
+ public:
+  explicit CancellationOnly(const Control& outer) {
+    poll([&outer](const Stats& counted) { return outer.check(counted) == Status::kCancelled; }, {});
+  }
 };
 
 // Thrown where no status can be returned: out of constructors and from within searches, which leave

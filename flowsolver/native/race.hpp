@@ -1,5 +1,5 @@
 // A race of several algorithms on one network, from scratch or from a start. The answer of the
-// winner counts (racer_threads.hpp).
+// winner counts.
 //
 // Racers only read the network. The call ends when the last loser has stopped, which it does at its
 // next check of its control; nothing runs on. Stopping includes freeing the loser's graph: 0.2 ms
@@ -9,19 +9,74 @@
 // of them; losers are stopped; there is a deterministic mode.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <span>
 
-#include "racer_threads.hpp"
+#include "control.hpp"
 #include "method.hpp"
+#include "network.hpp"
 #include "solve.hpp"
 
 namespace flowsolver {
 
+// Runs several racers on threads: which racer's answer counts, and how the others are stopped.
+//
+// Answer. A racer answers when it ends with kOptimal or kInfeasible. Both are proven, so all racers
+// would give the same status and cost.
+//
+// WinnerRule::kFirst. The first answer wins. The other racers are cancelled through their Control.
+//
+// WinnerRule::kFewestOperations (deterministic). The answer that took the fewest counted operations
+// (Stats::operations) wins; of equal ones, that of the racer named first. All racers run at once.
+// When racer j has answered after o operations, every other racer i learns that its answer is
+// useless beyond o operations (i < j) or beyond o - 1 (i > j), and is cancelled when it counts more
+// (Control::cancel_after_operations). Why timing cannot change the winner: let w be the racer that
+// wins when each runs to its end undisturbed, so that (o_w, w) is the least pair. Every limit that
+// w is given comes from a racer j with (o_j, j) > (o_w, w), so it is at least o_w. The count of w
+// never decreases and ends at o_w. So w is never cancelled, whenever the limits arrive, and it
+// answers. Which other racers answer before their limit reaches them depends on timing, but none of
+// them has a smaller pair than (o_w, w). A racer's count does not depend on the others: limits only
+// end it. Deadlines, cancellation from outside and failed allocations do depend on timing. The
+// budget of operations does not: each racer has the whole budget.
+//
+// Without an answer, the leader is the racer named first among those stopped at their budget, else
+// among those that ended by themselves. An exception ends the racer that throws it, not the race.
+// If all racers throw, the exception of the one named first is rethrown.
+//
+// Threads. The caller's thread runs the first racer, then waits and polls the control (see
+// Control). Each other racer has a thread of its own, started and joined here. That takes about 20
+// microseconds when the cores are awake and 60 when they are not. Waking waiting threads takes half
+// of that, too small a gain to keep a pool. The race is over when all racers have stopped and freed
+// their memory. If the system gives no thread, the caller's thread runs that racer after its own.
+
+// Which answer wins; see above.
+enum class WinnerRule : std::uint8_t { kFirst, kFewestOperations };
+
+inline bool is_answer(Status status) {
+  return status == Status::kOptimal || status == Status::kInfeasible;
+}
+
+struct Outcome {
+  std::size_t leader = 0;  // the winner when `status` is an answer
+  Status status = Status::kCancelled;
+  Stats stats;  // the leader's
+  Control::Clock::duration
+      stop_duration{};  // from the end of the leader to the end of the last racer
+};
+
+// Runs racer i until it has an answer or its control stops it. Racers run concurrently.
+using Racer = std::function<Status(std::size_t i, const Control& control, Stats& stats)>;
+
+Outcome run_racers(std::size_t racers, WinnerRule winner_rule, const Control& control,
+                   const Racer& racer);
+
 struct RaceAnswer {
-  // the winner's; without an answer, the leader's (racer_threads.hpp)
+  // the winner's; without an answer, the leader's (Outcome)
   Solution solution;
   const Algorithm* winner = nullptr;         // the racer that the solution is from
-  Control::Clock::duration stop_duration{};  // how long the losers took to stop (racer_threads.hpp)
+  Control::Clock::duration stop_duration{};  // how long the losers took to stop (Outcome)
 };
 
 // `racers`: one or more. Capacities may be up to int64's maximum. Those beyond the range of the

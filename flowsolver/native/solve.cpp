@@ -3,16 +3,13 @@
 #include <array>
 
 #include "cost_scaling/cost_scaling.hpp"
-#include "cost_scaling/cost_scaling_engine.hpp"
 #include "engines/proven_infeasibility.hpp"
-#include "engines/warm_start_engine.hpp"
+#include "engines/warm_start.hpp"
 #include "reference/cycle_cancelling.hpp"
 #include "reference/successive_shortest_path.hpp"
 #include "relaxation/relaxation.hpp"
-#include "relaxation/relaxation_engine.hpp"
 #include "shortest_path/incremental_ssp.hpp"
 #include "simplex/network_simplex.hpp"
-#include "simplex/simplex_engine.hpp"
 
 namespace flowsolver {
 

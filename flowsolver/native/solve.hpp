@@ -16,7 +16,7 @@ struct Algorithm {
   std::string_view summary;
   Method method;
   // Makes the engine that keeps the algorithm's state under changes (incremental_solver.hpp). Null:
-  // the method starts from the last answer (warm_start_engine.hpp).
+  // the method starts from the last answer (warm_start.hpp).
   std::unique_ptr<Engine> (*make_own_engine)(const EngineStart& start, const Control& control,
                                              Stats& stats) = nullptr;
   // for a method without an engine: as Engine::keeps_progress

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from parsync.core.effects import Effect
 from parsync.core.event import CoreEvent, Event
 from parsync.core.participant import NodeSide, Participant
-from parsync.metrics.measurements import Measurements
+from parsync.metrics.record import Measurements
 from shared_state._native import CellObserver as NativeCellObserver
 from shared_state.cell import Cell
 from shared_state.observed_cell import CellObserver

@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from parsync.core import _native
-from parsync.metrics.measurements import Measurements
-from parsync.metrics.record import Record
+from parsync.metrics.record import Measurements, Record
 from shared_state.tasks import Int32, Int64, TaskBatch
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from parsync.core._native import Master
 from parsync.core.quotas import TaskQuotas
-from parsync.metrics.measurements import Measurements
-from parsync.metrics.record import Record
+from parsync.metrics.record import Measurements, Record
 from shared_state.cell import Cell
 from shared_state.observed_cell import observers_of
 from shared_state.tasks import Int32, Int64, TaskBatch

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.metrics import _native
-from parsync.metrics.measurements import Measurements
-from parsync.metrics.record import Record
+from parsync.metrics.record import Measurements, Record
 from parsync.metrics.tables import NOT_KNOWN, TABLES, Waiting
 from schedulers.interface import Plan
 from schedulers.objective import native_columns

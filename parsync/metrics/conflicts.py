@@ -1,20 +1,25 @@
-"""Claims that the cell rejected because the state they were planned on was old."""
+"""Claims that the cell rejected because the state they were planned on was old: how many, how many
+from day to day, and why; and how old partitions are in the schedulers' views."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.metrics import histogram
+from parsync.metrics import _native, histogram
 from parsync.metrics.counters import Counters, TimeSeries
 from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.metric import NativeMetric, Scope, TableColumns, ratio
+from parsync.metrics.metric import NativeMetric, OverTime, Scope, TableColumns, ratio
 from parsync.metrics.quantity import Better, Unit, quantity
-from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.run_frame import Days, RunFrame
 from parsync.metrics.table_fold import ColumnValue, Rows
+from parsync.metrics.tables import NOT_KNOWN
+from parsync.workload.workload import Workload
+from schedulers.objective import native_columns
+from shared_state.observed_cell import NativeObserver
 from shared_state.tasks import Int64
 from shared_state.transaction import CONFLICTS, Reason
 
@@ -87,6 +92,18 @@ class ConflictMetric(NativeMetric):
         "commits": ("agent", "commit_us", *_PER_TRANSACTION),
         "rejections": ("agent", "at_us", "age_us", "reason", "rival"),
     }
+    plots = (
+        OverTime(
+            "Conflict rate over time",
+            part="conflicts",
+            whole="claims",
+            unit=Unit.SHARE,
+            axis="Claims in conflict",
+            caption="Claims rejected as stale, full or evicted, of all claims answered at each "
+            "moment.",
+            look_for="Compare the same load before and after the peak.",
+        ),
+    )
 
     def __init__(self, run: RunFrame) -> None:
         super().__init__(run)
@@ -96,7 +113,7 @@ class ConflictMetric(NativeMetric):
         # Conflicts of the row's agent with the column's. An agent's own column: nobody else had
         # claimed the machine. The last column: rival not known.
         self.rivals = np.zeros((run.agents, run.agents + 1), np.int64)
-        self._series = TimeSeries(("claims", "conflicts"), run.agents, run.bucket_us)
+        self.timeline = TimeSeries(("claims", "conflicts"), run.agents, run.bucket_us)
 
     def add_up(self, rows: Rows) -> None:
         if rows.table == "tasks":
@@ -115,8 +132,8 @@ class ConflictMetric(NativeMetric):
         for name in _PER_TRANSACTION:
             # what is NOT_KNOWN adds nothing
             rows.add(self.count[name], place, rows[name].clip(0, np.iinfo(np.int64).max))
-        rows.add_over_time(self._series, "claims", agent, commit_us, rows["claims"])
-        rows.add_over_time(self._series, "conflicts", agent, commit_us, conflicts)
+        rows.add_over_time(self.timeline, "claims", agent, commit_us, rows["claims"])
+        rows.add_over_time(self.timeline, "conflicts", agent, commit_us, conflicts)
 
     def _rejections(self, rows: Rows) -> None:
         slot, conflict = rows.slot("at_us"), rows["reason"].is_one_of(CONFLICTS)
@@ -138,10 +155,9 @@ class ConflictMetric(NativeMetric):
         counted.add(self.ages, (group, outcome, age_us.histogram_bucket()))
 
     def merge(self, other: ConflictMetric) -> None:
-        self.count.merge(other.count)
+        super().merge(other)
         self.ages += other.ages
         self.rivals += other.rivals
-        self._series.merge(other._series)
 
     def figures(self, scope: Scope) -> ConflictFigures:
         count = {name: scope.sum(self.count[name]) for name in self.count}
@@ -159,8 +175,255 @@ class ConflictMetric(NativeMetric):
             **{name: count[name] for name in OUTCOMES},
         )
 
-    def series(self) -> Mapping[str, Int64]:
-        return self._series.by_name()
-
     def arrays(self, scope: Scope) -> Mapping[str, NDArray[Any]]:
         return {"ages": self.ages}
+
+
+_DAILY = ("", "batch_", "service_")
+
+
+def _median(of: str, what: str) -> Any:
+    """Declare the median of the daily values of one kind of attempt."""
+    return quantity(
+        f"Daily conflict fraction{of}",
+        Unit.PLAIN,
+        Better.LOWER,
+        f"Median over the days of {what} with a conflict, over those without one (Omega); of runs "
+        "shorter than two days, over tenths of the run.",
+    )
+
+
+def _deviation(of: str) -> Any:
+    return quantity(
+        f"Deviation of the daily conflict fraction{of}",
+        Unit.PLAIN,
+        Better.NEITHER,
+        "Median absolute deviation from the median.",
+    )
+
+
+class DailyConflictFigures(Figures):
+    """Conflict fractions day by day: of transactions by the day of the answer, and of scheduling
+    attempts of batch and service jobs by the day on which they began (Omega: Schwarzkopf et al.,
+    EuroSys 2013, section 4: the conflict fraction is the median of the daily values, its error bars
+    the median absolute deviation). Runs of less than two days have tenths in place of days. Days
+    without transactions do not count. None if no transaction succeeded on half of the days. Figures
+    by class are None where the run has no service jobs."""
+
+    conflict_fraction_median: Number | None = _median("", "transactions")
+    conflict_fraction_mad: Number | None = _deviation("")
+    batch_conflict_fraction_median: Number | None = _median(
+        " of batch jobs", "attempts of batch jobs"
+    )
+    batch_conflict_fraction_mad: Number | None = _deviation(" of batch jobs")
+    service_conflict_fraction_median: Number | None = _median(
+        " of service jobs", "attempts of service jobs"
+    )
+    service_conflict_fraction_mad: Number | None = _deviation(" of service jobs")
+
+
+class DailyConflictMetric(NativeMetric):
+    """Transactions and attempts with claims, and those of them with a conflict, by day."""
+
+    kind = "daily_conflicts"
+    description = "How often transactions conflict from day to day."
+    figures_model = DailyConflictFigures
+    reads: ClassVar[TableColumns] = {
+        "commits": ("agent", "commit_us", "claims", "stale", "full", "evicted"),
+        "job_attempts": ("agent", "job", "start_us", "claims", "conflicts"),
+    }
+
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        self._days = Days(run)
+        shape = (run.agents, run.slots, self._days.count)
+        self._tried = {name: np.zeros(shape, np.int64) for name in _DAILY}
+        self._failed = {name: np.zeros(shape, np.int64) for name in _DAILY}
+
+    def add_up(self, rows: Rows) -> None:
+        if rows.table == "commits":
+            failed = (rows["stale"] > 0) | (rows["full"] > 0) | (rows["evicted"] > 0)
+            self._add("", rows, "commit_us", failed)
+            return
+        if self.run.service_jobs is None or self.run.jobs is None:
+            return
+        job = rows["job"].place_among(self.run.jobs.ids)
+        rows = rows.where(job >= 0)
+        is_service = rows.take(self.run.service_jobs, job, "job") == 1
+        for name, mine in (("batch_", ~is_service), ("service_", is_service)):
+            self._add(name, rows.where(mine), "start_us", rows["conflicts"] > 0)
+
+    def _add(self, name: str, rows: Rows, time: str, failed: ColumnValue) -> None:
+        """Count transactions on the days of their times."""
+        # times are not known of transactions that were lost with a killed scheduler
+        sent = rows.where((rows["claims"] > 0) & (rows[time] != NOT_KNOWN))
+        day = (rows[time] // self._days.length_us).clip(0, self._days.count - 1)
+        place = rows["agent"], rows.slot(time), day
+        sent.add(self._tried[name], place)
+        sent.where(failed).add(self._failed[name], place)
+
+    def merge(self, other: DailyConflictMetric) -> None:
+        for name in _DAILY:
+            self._tried[name] += other._tried[name]
+            self._failed[name] += other._failed[name]
+
+    def figures(self, scope: Scope) -> DailyConflictFigures:
+        whole = self._days.is_whole(self._days.counted_us(scope.slots))
+        chosen = np.ix_(np.array(scope.agents), np.array(scope.slots), np.flatnonzero(whole))
+        found: dict[str, float | None] = {}
+        for name in _DAILY:
+            tried = self._tried[name][chosen].sum(axis=(0, 1))
+            failed = self._failed[name][chosen].sum(axis=(0, 1))
+            median, mad = _median_and_deviation(tried, failed)
+            found[f"{name}conflict_fraction_median"] = median
+            found[f"{name}conflict_fraction_mad"] = mad
+        return DailyConflictFigures(**found)
+
+
+def _median_and_deviation(tried: Int64, failed: Int64) -> tuple[float | None, float | None]:
+    """The median of failed over successful transactions, int64[days] each, and the median absolute
+    deviation. A day on which all fail has an infinite fraction."""
+    tried, failed = tried[tried > 0], failed[tried > 0]
+    if not len(tried):
+        return None, None
+    succeeded = tried - failed
+    fraction = np.divide(failed, succeeded, out=np.full(len(tried), np.inf), where=succeeded > 0)
+    median = float(np.median(fraction))
+    if not np.isfinite(median):
+        return None, None
+    mad = float(np.median(np.abs(fraction - median)))
+    return median, mad if np.isfinite(mad) else None
+
+
+class ConflictCauses(Figures):
+    """Shares of the conflicts by cause, which add up to 1. None without conflicts, or if not
+    observed.
+
+    A claim that is rejected as stale, full or evicted has one cause, the first of these that
+    applies. Its rival is the other scheduler that last claimed the machine (CommitResult.rival).
+
+    1. Same tick: the rival's claim was decided at the same microsecond of the cell. No
+       synchronisation could have shown it.
+    2. Contention for quality: the rejected task and the rival's both prefer the machine.
+    3. Staleness: everything else. The machine was one of many that would have done, and was taken
+       after the state that the claim was planned on.
+
+    Section 6.2 of ParSync explains its conflicts by the last two, without counting them apart.
+    """
+
+    same_tick_conflict_share: Number | None = quantity(
+        "Conflicts in the same tick",
+        Unit.SHARE,
+        Better.NEITHER,
+        "Of all conflicts, those with a claim that was decided at the same microsecond.",
+    )
+    quality_conflict_share: Number | None = quantity(
+        "Conflicts over preferred machines",
+        Unit.SHARE,
+        Better.NEITHER,
+        "Of all conflicts, those of two tasks that both prefer the machine, in different ticks.",
+    )
+    stale_conflict_share: Number | None = quantity(
+        "Conflicts by staleness alone",
+        Unit.SHARE,
+        Better.NEITHER,
+        "Of all conflicts, the others: the room was taken after the state that was planned on.",
+    )
+
+    @classmethod
+    def of(cls, same_tick: int = 0, quality: int = 0, stale: int = 0) -> Self:
+        """The shares of so many conflicts by cause."""
+        conflicts = same_tick + quality + stale
+        return cls(
+            same_tick_conflict_share=ratio(same_tick, conflicts),
+            quality_conflict_share=ratio(quality, conflicts),
+            stale_conflict_share=ratio(stale, conflicts),
+        )
+
+
+class ConflictCauseWatch(NativeObserver):
+    """Observes a cell and counts the causes of conflicts.
+
+    It counts transactions that are decided after the first settle_us of a phase, and before the
+    phase's end.
+    """
+
+    native: _native.ConflictCauses
+
+    def __init__(self, workload: Workload, settle_us: int) -> None:
+        causes = _native.ConflictCauses(
+            workload.cell.machines,
+            np.ascontiguousarray(workload.tasks.preference, np.int32),
+            native_columns(workload.catalog, workload.cell),
+            [phase.start_us + settle_us for phase in workload.phases],
+            [phase.end_us for phase in workload.phases],
+        )
+        super().__init__(causes)
+
+    def causes(self) -> ConflictCauses:
+        """The shares so far."""
+        return ConflictCauses.of(*self.native.counts())
+
+
+class StalenessFigures(Figures):
+    """No figures: ages are kept by partition, not by scope (PartitionStaleness)."""
+
+
+class PartitionStaleness(Figures):
+    """The age of each partition, over all agents and windows: averaged over time (it grows from 0
+    to its age at the next sync), average and largest just before a sync; the rows that a sync
+    carried, and the number of syncs."""
+
+    mean_us: list[Number | None]
+    at_sync_us: list[Number | None]
+    max_us: list[Count]
+    rows_mean: list[Number | None]
+    syncs: list[Count]
+
+
+class StalenessMetric(NativeMetric):
+    """Ages of partitions at their syncs."""
+
+    kind = "staleness"
+    description = "How old partitions are in the schedulers' views."
+    figures_model = StalenessFigures
+    reads: ClassVar[TableColumns] = {"syncs": ("agent", "partition", "at_us", "age_us", "rows")}
+
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        shape = (run.agents, run.partitions)
+        self._syncs, self._rows, self._age_us, self._age_max_us = np.zeros((4, *shape), np.int64)
+        # us^2 overflows int64 within minutes
+        self._age_squared = np.zeros(shape, np.float64)
+
+    def add_up(self, rows: Rows) -> None:
+        counted = rows.where(rows.slot("at_us") < self.run.outside)
+        place, age_us = (rows["agent"], rows["partition"]), rows["age_us"]
+        counted.add(self._syncs, place)
+        counted.add(self._rows, place, rows["rows"])
+        counted.add(self._age_us, place, age_us)
+        counted.add_squares(self._age_squared, place, age_us)
+        counted.largest(self._age_max_us, place, age_us)
+
+    def merge(self, other: StalenessMetric) -> None:
+        self._syncs += other._syncs
+        self._rows += other._rows
+        self._age_us += other._age_us
+        self._age_squared += other._age_squared
+        np.maximum(self._age_max_us, other._age_max_us, out=self._age_max_us)
+
+    def figures(self, scope: Scope) -> StalenessFigures:
+        return StalenessFigures()
+
+    def by_partition(self) -> PartitionStaleness:
+        """The figures of each partition."""
+        count, age_us = self._syncs.sum(axis=0), self._age_us.sum(axis=0)
+        squared, rows = self._age_squared.sum(axis=0), self._rows.sum(axis=0)
+        pairs = zip(squared, age_us, strict=True)
+        return PartitionStaleness(
+            mean_us=[ratio(float(s), 2 * int(a)) for s, a in pairs],
+            at_sync_us=[ratio(int(a), int(c)) for a, c in zip(age_us, count, strict=True)],
+            max_us=self._age_max_us.max(axis=0).tolist(),
+            rows_mean=[ratio(int(r), int(c)) for r, c in zip(rows, count, strict=True)],
+            syncs=count.tolist(),
+        )

@@ -11,15 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.metrics import registry
-from parsync.metrics.metric import KeptRows, Metric, NativeMetric
-from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.metric import KeptRows, Metric, NativeMetric, RecordBatch
 from parsync.metrics.run_frame import RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import scope_figures
 from parsync.metrics.table_fold import TableFold
 from parsync.metrics.tables import SCHEMAS, Tables
 from parsync.workload.gangs import NOT_IN_GANG, TaskGangs
-from shared_state.errors import AgoraError
+from parsync.workload.workload import Phase
+from schedulers.conformance import NonConformance
+from schedulers.entry_points import raised
 from shared_state.tasks import Int64
 
 AGENTS, PARTITIONS, TASKS = 3, 4, 240
@@ -27,10 +28,6 @@ END_US = 3_000_000
 _COUNTS = ("tasks", "claims", "machines")  # units of columns with small counts
 
 Batch = tuple[str, dict[str, NDArray[Any]]]
-
-
-class NonConformance(AgoraError):
-    """A metric breaks the contract; the message names the metric and the promise."""
 
 
 def check_metric(kind: type[Metric]) -> None:
@@ -160,14 +157,16 @@ def _figures(kind: type[Metric], parts: Sequence[Sequence[Batch]]) -> dict[str, 
     frames: list[RunMetrics] = []
     for part in parts:
         run = RunMetrics(
-            [_Phase(0, END_US // 2), _Phase(END_US // 2, END_US)],
-            AGENTS,
-            partitions=PARTITIONS,
-            settle_us=1000,
-            job_of=np.arange(TASKS) // 4,
-            services=np.arange(TASKS) // 4 % 3 == 0,
-            preferences=preferences,
-            gangs=_made_up_gangs(submit_us),
+            RunFrame(
+                [Phase(0, END_US // 2, 90), Phase(END_US // 2, END_US, 90)],
+                AGENTS,
+                partitions=PARTITIONS,
+                settle_us=1000,
+                job_of=np.arange(TASKS) // 4,
+                services=np.arange(TASKS) // 4 % 3 == 0,
+                preferences=preferences,
+                gangs=_made_up_gangs(submit_us),
+            ),
             kinds=(),
             tables={**SCHEMAS, **kind.tables},
         )
@@ -195,7 +194,16 @@ def _figures(kind: type[Metric], parts: Sequence[Sequence[Batch]]) -> dict[str, 
         table: _DeclaredRows(table, rows, kind) for table, rows in run.kept().items()
     }
     _check_live(kind, whole)
-    found: dict[str, Any] = {}
+    series = _guarded(kind, "series", whole.series)
+    for plot in kind.plots:
+        for name in (plot.part, plot.whole):
+            if name not in series:
+                raise _broken(kind, f"plots: {name!r} is none of its series")
+    found: dict[str, Any] = {
+        f"{name} over time, agent {agent}": int(counts[agent].sum())
+        for name, counts in series.items()
+        for agent in range(AGENTS)
+    }
     for place, agents in (("", None), *((f"agents[{a}].", [a]) for a in range(AGENTS))):
         scope = run.scope(agents, None, kept)
         figures, bounds = _guarded(kind, "figures", lambda s=scope: scope_figures(whole, s))
@@ -239,20 +247,13 @@ def _check_live(kind: type[Metric], metric: Metric) -> None:
             raise _broken(kind, f"live: {key!r}: expected two sums by agent, int64[agents] each")
 
 
-class _Phase:
-    load_percent = 90
-
-    def __init__(self, start_us: int, end_us: int) -> None:
-        self.start_us, self.end_us = start_us, end_us
-
-
 def _guarded(kind: type[Metric], call: str, run: Any) -> Any:
     try:
         return run()
     except NonConformance:
         raise
     except Exception as error:
-        raise _broken(kind, f"{call}: {type(error).__name__}: {error}") from error
+        raise _broken(kind, f"{call}: {raised(error, kind)}") from error
 
 
 def _check_json(kind: type[Metric], figures: dict[str, Any]) -> None:

@@ -1,4 +1,5 @@
-"""How long tasks wait for their first commit, and how many never get one."""
+"""How long tasks wait for their first commit, how many never get one, and what waited behind units
+that held a queue."""
 
 from __future__ import annotations
 
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 from parsync.metrics import histogram
 from parsync.metrics.counters import Counters, TimeSeries
 from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.metric import NativeMetric, Scope, TableColumns, is_incomplete, ratio
+from parsync.metrics.metric import NativeMetric, OverTime, Scope, TableColumns, is_incomplete, ratio
 from parsync.metrics.quantity import Better, Unit, quantity
 from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.table_fold import ColumnValue, Rows
+from schedulers.unplaceable import Unplaceable
 from shared_state.tasks import Int64
 
 _PERCENTILES = {"delay_p50_us": 0.5, "delay_p90_us": 0.9, "delay_p99_us": 0.99}
@@ -108,12 +110,27 @@ class DelayMetric(NativeMetric):
         "submissions": ("agent", "submit_us", "tasks"),
         "tasks": ("agent", "submit_us", "commit_us", "first", "attempts"),
     }
+    plots = (
+        OverTime(
+            "Scheduling delay over time",
+            part="delay_us",
+            whole="committed",
+            unit=Unit.DURATION,
+            axis="Scheduling delay",
+            caption="Mean delay of the tasks submitted at each moment, first commits only.",
+            look_for="A line that climbs while the load is constant is a queue without end; look "
+            "where it comes back down after the peak. Where it breaks off, no task of that time "
+            "was committed.",
+        ),
+    )
 
     def __init__(self, run: RunFrame) -> None:
         super().__init__(run)
         self.count = Counters(("submitted", "committed", "delay_us", "attempts"), run)
         self.delays = np.zeros((run.agents, run.slots, histogram.BUCKETS), np.int64)
-        self._series = TimeSeries(("submitted", "committed", "delay_us"), run.agents, run.bucket_us)
+        self.timeline = TimeSeries(
+            ("submitted", "committed", "delay_us"), run.agents, run.bucket_us
+        )
         # by agent and slot
         self._waiting = TimeSeries(("tasks", "since_us"), run.agents * run.slots, run.bucket_us)
 
@@ -127,7 +144,7 @@ class DelayMetric(NativeMetric):
         agent, submit_us, tasks = rows["agent"], rows["submit_us"], rows["tasks"]
         self._wait(rows, tasks, tasks * submit_us)
         rows.add(self.count["submitted"], (agent, rows.slot("submit_us")), tasks)
-        rows.add_over_time(self._series, "submitted", agent, submit_us, tasks)
+        rows.add_over_time(self.timeline, "submitted", agent, submit_us, tasks)
 
     def _first_commits(self, rows: Rows) -> None:
         agent, submit_us, slot = rows["agent"], rows["submit_us"], rows.slot("submit_us")
@@ -137,8 +154,8 @@ class DelayMetric(NativeMetric):
         rows.add(self.count["attempts"], (agent, slot), rows["attempts"])
         rows.add(self.count["delay_us"], (agent, slot), delay_us)
         self._wait(rows, -1, -submit_us)
-        rows.add_over_time(self._series, "committed", agent, submit_us)
-        rows.add_over_time(self._series, "delay_us", agent, submit_us, delay_us)
+        rows.add_over_time(self.timeline, "committed", agent, submit_us)
+        rows.add_over_time(self.timeline, "delay_us", agent, submit_us, delay_us)
 
     def _wait(self, rows: Rows, tasks: ColumnValue | int, since_us: ColumnValue) -> None:
         """More tasks wait (fewer, if negative), submitted at times of this sum."""
@@ -148,9 +165,8 @@ class DelayMetric(NativeMetric):
         rows.add_over_time(self._waiting, "since_us", place, submit_us, since_us)
 
     def merge(self, other: DelayMetric) -> None:
-        self.count.merge(other.count)
+        super().merge(other)
         self.delays += other.delays
-        self._series.merge(other._series)
         self._waiting.merge(other._waiting)
 
     def figures(self, scope: Scope) -> DelayFigures:
@@ -207,9 +223,6 @@ class DelayMetric(NativeMetric):
         waited_us: Int64 = last_us - since_us[left] // tasks[left]
         return tasks[left], np.maximum(waited_us, 0)
 
-    def series(self) -> Mapping[str, Int64]:
-        return self._series.by_name()
-
     def arrays(self, scope: Scope) -> Mapping[str, NDArray[Any]]:
         value, share = histogram.distribution(self._of(scope), self.censored(scope) or 0)
         return {"delay_value_us": np.array(value), "delay_share": np.array(share)}
@@ -217,3 +230,88 @@ class DelayMetric(NativeMetric):
     def _of(self, scope: Scope) -> Int64:
         delays: Int64 = self.delays[np.ix_(scope.agents, scope.slots)].sum(axis=(0, 1))
         return delays
+
+
+class UnplaceableFigures(Figures):
+    """The tasks that left the queue unplaced; they are among the censored tasks.
+
+    Attributes:
+        unplaceable: Tasks that their schedulers could never place.
+        abandoned: Tasks given up after too many attempts.
+    """
+
+    unplaceable: Count
+    abandoned: Count
+
+
+class UnplaceableMetric(NativeMetric):
+    """Tasks that leave the queue unplaced."""
+
+    kind = "unplaceable"
+    description = "Tasks that can never be placed, and tasks that were given up."
+    figures_model = UnplaceableFigures
+    reads: ClassVar[TableColumns] = {"unplaceable": ("agent", "at_us", "abandoned")}
+
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        self.count = Counters(("unplaceable", "abandoned"), run)
+
+    def add_up(self, rows: Rows) -> None:
+        place = rows["agent"], rows.slot("at_us")
+        abandoned = rows["abandoned"] == Unplaceable.ABANDONED
+        rows.where(abandoned).add(self.count["abandoned"], place)
+        rows.where(~abandoned).add(self.count["unplaceable"], place)
+
+    def figures(self, scope: Scope) -> UnplaceableFigures:
+        return UnplaceableFigures(**{name: scope.sum(self.count[name]) for name in self.count})
+
+
+class QueueHoldFigures(Figures):
+    """The holds of queues, by the window in which each ended. Both are 0 where no unit held up
+    others: such as where all tasks are alike, and where schedulers keep the tasks that wait."""
+
+    held_up_max: Count = quantity(
+        "Most tasks held up",
+        Unit.COUNT,
+        Better.LOWER,
+        "The most tasks that waited behind one task or gang that found no room and held the queue "
+        "of its scheduler (head_of_line_s).",
+        per_scheduler=True,
+    )
+    hold_max_us: Count = quantity(
+        "Longest hold of a queue",
+        Unit.DURATION,
+        Better.LOWER,
+        "The longest time that one task or gang held the queue while others waited behind it.",
+        per_scheduler=True,
+    )
+
+
+class QueueHoldMetric(NativeMetric):
+    """Holds of queues."""
+
+    kind = "queue_holds"
+    description = "What waited behind tasks and gangs that held the queue of their scheduler."
+    figures_model = QueueHoldFigures
+    reads: ClassVar[TableColumns] = {"holds": ("agent", "from_us", "until_us", "behind")}
+
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        shape = (run.agents, run.slots)
+        self._behind, self._length_us = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+
+    def add_up(self, rows: Rows) -> None:
+        place = rows["agent"], rows.slot("until_us")
+        rows.largest(self._behind, place, rows["behind"])
+        rows.largest(self._length_us, place, rows["until_us"] - rows["from_us"])
+
+    def merge(self, other: QueueHoldMetric) -> None:
+        np.maximum(self._behind, other._behind, out=self._behind)
+        np.maximum(self._length_us, other._length_us, out=self._length_us)
+
+    def figures(self, scope: Scope) -> QueueHoldFigures:
+        inside = np.ix_(scope.agents, scope.slots)
+        return QueueHoldFigures(
+            held_up_max=int(self._behind[inside].max(initial=0)),
+            hold_max_us=int(self._length_us[inside].max(initial=0)),
+        )

@@ -2,7 +2,7 @@
 cent.
 
 Values below 256 have a bucket each, larger ones share 128 equal buckets per power of two
-(native/histogram.hpp), so a bucket is never wider than 1/128 of its smallest value. A quantile is
+(native/table_fold.hpp), so a bucket is never wider than 1/128 of its smallest value. A quantile is
 placed within its bucket by its rank, so that it moves steadily with the data (else two runs would
 seem to differ by whole buckets, with certainty): at most 0.8 % off, and exact below 256.
 """

@@ -4,7 +4,7 @@ the figures it makes of them.
 A new metric is one file with such a class and one line: in BUILT_IN of parsync/metrics/registry.py,
 or in another package's metadata (entry points `agora.metrics`). Its figures then stand in
 summary.json, in the report's tables and its data dictionary, and can be compared by
-`experiments.compare`; docs/add_a_metric.md shows one.
+`experiments.compare`, and the report draws its plots; docs/add_a_metric.md shows one.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.metrics.counters import Counters
+from parsync.metrics.counters import Counters, TimeSeries
 from parsync.metrics.figures import Figures
-from parsync.metrics.quantity import Quantity, quantities_of
-from parsync.metrics.record_batch import RecordBatch
-from parsync.metrics.record_buffer import Table
+from parsync.metrics.quantity import Quantity, Unit, quantities_of
+from parsync.metrics.record import Table
 from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.table_fold import Rows
 from parsync.metrics.tables import Tables
@@ -30,6 +30,45 @@ from shared_state.tasks import Int64
 TableColumns = Mapping[str, Sequence[str]]  # columns by table
 
 NEGLIGIBLE = 0.001  # of the tasks or jobs: so few may be missing from a mean
+
+
+class RecordBatch:
+    """Measurements as metrics that fold in Python read them: rows of one table, as equal-length
+    columns, batch["agent"], and what several metrics derive from them, worked out once. The columns
+    are shared with other metrics and must not be written to."""
+
+    def __init__(self, table: str, columns: Table, run: RunFrame) -> None:
+        self.table = table
+        self._columns = columns
+        self._run = run
+        self._slots: dict[str, Int64] = {}
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        return self._columns[column]
+
+    def slot(self, column: str) -> Int64:
+        """The slot (run_frame.py) of each time in a column."""
+        found = self._slots.get(column)
+        if found is None:
+            found = self._slots[column] = self._run.slot_of(self[column])
+        return found
+
+    def where(self, rows: NDArray[np.bool_]) -> RecordBatch:
+        """The rows that a mask selects."""
+        if rows.all():
+            return self
+        return RecordBatch(
+            self.table, {name: column[rows] for name, column in self._columns.items()}, self._run
+        )
+
+    @cached_property
+    def first_commits(self) -> RecordBatch:
+        """The first commits of a batch of `tasks`. A task that was evicted or lost its machine is
+        committed again."""
+        return self.where(self["first"] == 1)
 
 
 class KeptRows:
@@ -86,6 +125,31 @@ class Scope:
         return rows, self._inside[table].copy()  # a metric may choose among them further
 
 
+@dataclass(frozen=True, slots=True)
+class OverTime:
+    """A figure of the report that is drawn of two series of a metric: part / whole at each moment,
+    of the median scheduler, and a band among all schedulers.
+
+    Attributes:
+        title: Its heading.
+        part, whole: Names of series (Metric.series).
+        unit: How the quotient is written.
+        axis: What stands at the axis, such as "Claims in conflict".
+        caption: What is drawn.
+        look_for: What to look for in it.
+        up_to_all: The axis of a share ends at 100 %, whatever its values.
+    """
+
+    title: str
+    part: str
+    whole: str
+    unit: Unit
+    axis: str
+    caption: str
+    look_for: str = ""
+    up_to_all: bool = False
+
+
 class MetricClass(ABCMeta):
     """What every metric's class is an instance of."""
 
@@ -106,6 +170,9 @@ class Metric(metaclass=MetricClass):
         tables: The schemas of the tables that it reads and that a protocol brings
             (ProtocolSpec.tables). Those with a column `at_us` may be kept, too. An arm without that
             protocol has no rows of them.
+        plots: The figures that the report draws of its series.
+        count: Sums by agent and slot; a metric may replace it.
+        timeline: Sums by agent and time, from which series come; a metric may replace it.
     """
 
     kind: ClassVar[str]
@@ -114,10 +181,12 @@ class Metric(metaclass=MetricClass):
     reads: ClassVar[TableColumns] = {}
     keeps: ClassVar[TableColumns] = {}
     tables: ClassVar[Tables] = {}
+    plots: ClassVar[Sequence[OverTime]] = ()
 
     def __init__(self, run: RunFrame) -> None:
         self.run = run
-        self.count = Counters((), run)  # sums by agent and slot; a metric may replace it
+        self.count = Counters((), run)
+        self.timeline = TimeSeries((), run.agents, run.bucket_us)
 
     def fold(self, batch: RecordBatch) -> None:
         """Add up a batch of a table of `reads`. Called about once per 16,000 rows."""
@@ -127,7 +196,10 @@ class Metric(metaclass=MetricClass):
         return table in self.reads
 
     def merge(self, other: Self) -> None:
-        """Add what another object of the same run has added up."""
+        """Add what another object of the same run has added up. Here: its `count` and its
+        `timeline`."""
+        self.count.merge(other.count)
+        self.timeline.merge(other.timeline)
 
     @abstractmethod
     def figures(self, scope: Scope) -> Figures:
@@ -146,8 +218,9 @@ class Metric(metaclass=MetricClass):
         return {}
 
     def series(self) -> Mapping[str, Int64]:
-        """Counts over time that plots are drawn from: int64[agents, buckets of run.bucket_us]."""
-        return {}
+        """Counts over time that plots are drawn from, by names that are unique among all metrics:
+        int64[agents, buckets of run.bucket_us]."""
+        return self.timeline.by_name()
 
     def arrays(self, scope: Scope) -> Mapping[str, NDArray[Any]]:
         """Other arrays that plots are drawn from.

@@ -13,13 +13,14 @@ name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 
 from pydantic import BaseModel, ValidationError
 
 from parsync.metrics.figures import Figures
-from parsync.metrics.metric import Metric, MetricClass
+from parsync.metrics.metric import Metric, MetricClass, OverTime
 from parsync.metrics.tables import SCHEMAS, Tables, wrong_tables
 from schedulers.entry_points import EntryPointGroup
 from shared_state.errors import AgoraError
@@ -31,25 +32,25 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "delay": "parsync.metrics.delay:DelayMetric",
         "conflicts": "parsync.metrics.conflicts:ConflictMetric",
-        "preferences": "parsync.metrics.preferences:PreferenceMetric",
-        "preference_sets": "parsync.metrics.preference_sets:PreferenceSetMetric",
-        "placement_values": "parsync.metrics.placement_values:PlacementValueMetric",
-        "cost": "parsync.metrics.cost:CostMetric",
+        "preferences": "parsync.metrics.quality:PreferenceMetric",
+        "preference_sets": "parsync.metrics.quality:PreferenceSetMetric",
+        "placement_values": "parsync.metrics.quality:PlacementValueMetric",
+        "cost": "parsync.metrics.quality:CostMetric",
         "jobs": "parsync.metrics.jobs:JobMetric",
-        "job_waits": "parsync.metrics.job_waits:JobWaitMetric",
-        "job_classes": "parsync.metrics.job_classes:JobClassMetric",
-        "daily_conflicts": "parsync.metrics.daily_conflicts:DailyConflictMetric",
-        "throughput": "parsync.metrics.throughput:ThroughputMetric",
-        "unplaceable": "parsync.metrics.unplaceable:UnplaceableMetric",
-        "queue_holds": "parsync.metrics.queue_holds:QueueHoldMetric",
-        "gangs": "parsync.metrics.gangs:GangMetric",
-        "utilisation": "parsync.metrics.utilisation:UtilisationMetric",
-        "backlog": "parsync.metrics.backlog:BacklogMetric",
-        "stationarity": "parsync.metrics.stationarity:StationarityMetric",
-        "busyness": "parsync.metrics.busyness:BusynessMetric",
-        "daily_busyness": "parsync.metrics.daily_busyness:DailyBusynessMetric",
-        "solver_rounds": "parsync.metrics.solver_rounds:SolverRoundMetric",
-        "staleness": "parsync.metrics.staleness:StalenessMetric",
+        "job_waits": "parsync.metrics.jobs:JobWaitMetric",
+        "job_classes": "parsync.metrics.jobs:JobClassMetric",
+        "daily_conflicts": "parsync.metrics.conflicts:DailyConflictMetric",
+        "throughput": "parsync.metrics.load:ThroughputMetric",
+        "unplaceable": "parsync.metrics.delay:UnplaceableMetric",
+        "queue_holds": "parsync.metrics.delay:QueueHoldMetric",
+        "gangs": "parsync.metrics.jobs:GangMetric",
+        "utilisation": "parsync.metrics.load:UtilisationMetric",
+        "backlog": "parsync.metrics.load:BacklogMetric",
+        "stationarity": "parsync.metrics.load:StationarityMetric",
+        "busyness": "parsync.metrics.load:BusynessMetric",
+        "daily_busyness": "parsync.metrics.load:DailyBusynessMetric",
+        "solver_rounds": "parsync.metrics.load:SolverRoundMetric",
+        "staleness": "parsync.metrics.conflicts:StalenessMetric",
     }
 )
 
@@ -78,6 +79,17 @@ def get(kind: str) -> type[Metric]:
     return metric
 
 
+def plots_of_others() -> list[tuple[str, OverTime]]:
+    """The figures over time of metrics of other packages, with the kind of each. One that cannot be
+    loaded has none: the report of a run of before does not need it."""
+    found: list[tuple[str, OverTime]] = []
+    for kind in _GROUP.kinds():
+        if kind not in BUILT_IN:
+            with suppress(AgoraError):
+                found += [(kind, plot) for plot in get(kind).plots]
+    return found
+
+
 def declared_in(model: type[BaseModel], metric: type[Metric]) -> bool:
     """Whether a model has the figures of a metric among its own fields."""
     return issubclass(model, metric.figures_model)
@@ -103,6 +115,9 @@ def wrong_declaration(metric: type) -> str:
         wrong = _wrong_columns(getattr(metric, attribute), tables)
         if wrong:
             return f"{attribute}: {wrong}"
+    plots: object = metric.plots
+    if not (isinstance(plots, Sequence) and all(isinstance(plot, OverTime) for plot in plots)):
+        return f"plots: expected figures of OverTime, got {plots!r}"
     try:
         metric.quantities()
     except ValidationError as error:

@@ -11,8 +11,8 @@ ones (given-up ones, too) minus the least possible, once with the running tasks 
 are and once with all free to move, at no price for moving. A machine that holds more than its limit
 may keep it.
 
-Where the least cost is a lower bound only (schedulers/optimum.py tells when), a regret is an upper
-bound and its row says so.
+Where the least cost is a lower bound only (schedulers/objective.py tells when), a regret is an
+upper bound and its row says so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from parsync.metrics import _native
 from parsync.metrics.figures import Count, Figures, Number
 from parsync.metrics.quantity import Better, Unit, quantity
 from parsync.workload.workload import Workload
-from schedulers.optimum import BestPlacement
+from schedulers.objective import BestPlacement
 from shared_state.observed_cell import NativeObserver
 from shared_state.random import WORD
 from shared_state.tasks import NO_GANG

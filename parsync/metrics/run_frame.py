@@ -1,5 +1,5 @@
-"""What every metric of a run knows of it: its agents, its partitions, and the windows in which
-figures count.
+"""What every metric of a run knows of it: its agents, its partitions, its jobs, and the windows in
+which figures count.
 
 A load phase counts from `settle_us` after its start to its end. Counts are kept by slot: one for
 the window of each phase, one for what falls outside every window (warm-up, the first task length of
@@ -10,30 +10,20 @@ every window (the tasks that wait as a trace begins), for figures of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parsync.metrics._native import slots_of
-from parsync.metrics.job_index import JobIndex
 from parsync.metrics.quantity import Quantity
 from parsync.workload.gangs import TaskGangs
+from parsync.workload.workload import Phase
 from shared_state.tasks import Int32, Int64
 
 BUCKET_US = 250_000  # the width of the buckets of time series
-
-
-class PhaseLike(Protocol):
-    """A stretch of offered load (parsync.workload.workload.Phase)."""
-
-    @property
-    def start_us(self) -> int: ...
-    @property
-    def end_us(self) -> int: ...
-    @property
-    def load_percent(self) -> int: ...
+NOT_IN_JOB = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +62,18 @@ class TaskPreferences:
     submit_us: Int64
 
 
+@dataclass(eq=False)
 class RunFrame:
     """A run's agents, partitions and windows; the same for all metrics of a run, and never changed
     by them.
 
-    Args:
+    Attributes:
         phases: Ascending, not overlapping.
         agents: How many; their ids are 0..agents-1.
         partitions: Of the cell.
         settle_us: Left out at the start of each phase.
         bucket_us: Width of the buckets of time series.
-        groups: Default: one group of all agents.
+        groups: One group of all agents, if none are given.
         job_of: int64[tasks], the job of each task id, NOT_IN_JOB for those running before the run
             began. Without it there are no job figures.
         endless: bool[tasks], tasks that never end, whose jobs therefore never finish.
@@ -91,49 +82,58 @@ class RunFrame:
         preferences: Of each task id. Without it, or without job_of, there are no figures by
             preference set.
         gangs: Of the tasks; None if there are none.
+        jobs: The places of the jobs; None without job_of.
+        service_jobs: bool[jobs], by their places; None where no job is a service.
+        group_of: int64[agents], the number of each one's group.
+        edges: Begin and end of the window of each phase, int64.
+        outside: The slot of what is outside every window.
+        start: The slot of time 0, if that is outside every window.
+        slots: How many there are.
 
     Raises:
         ValueError: For a phase that settle_us leaves empty, overlapping phases, or an agent that is
             not in exactly one group.
     """
 
-    def __init__(
-        self,
-        phases: Sequence[PhaseLike],
-        agents: int,
-        *,
-        partitions: int,
-        settle_us: int = 0,
-        bucket_us: int = BUCKET_US,
-        groups: Sequence[Group] | None = None,
-        job_of: Int64 | None = None,
-        endless: NDArray[np.bool_] | None = None,
-        services: NDArray[np.bool_] | None = None,
-        values: Sequence[PlacementValue] = (),
-        preferences: TaskPreferences | None = None,
-        gangs: TaskGangs | None = None,
-    ) -> None:
-        if agents < 1 or partitions < 1 or settle_us < 0 or bucket_us < 1:
+    phases: Sequence[Phase]
+    agents: int
+    _: KW_ONLY
+    partitions: int
+    settle_us: int = 0
+    bucket_us: int = BUCKET_US
+    groups: Sequence[Group] = ()
+    job_of: Int64 | None = None
+    endless: NDArray[np.bool_] | None = None
+    services: NDArray[np.bool_] | None = None
+    values: Sequence[PlacementValue] = ()
+    preferences: TaskPreferences | None = None
+    gangs: TaskGangs | None = None
+    jobs: JobIndex | None = field(init=False)
+    service_jobs: NDArray[np.bool_] | None = field(init=False)
+    group_of: Int64 = field(init=False)
+    edges: Int64 = field(init=False)
+    outside: int = field(init=False)
+    start: int = field(init=False)
+    slots: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.agents < 1 or self.partitions < 1 or self.settle_us < 0 or self.bucket_us < 1:
             raise ValueError(
                 "metrics: agents, partitions and bucket_us must be positive, settle_us not negative"
             )
-        self.phases = tuple((phase.start_us, phase.end_us, phase.load_percent) for phase in phases)
-        self.groups = tuple(groups) if groups else (Group("all", tuple(range(agents))),)
-        self.agents, self.partitions = agents, partitions
-        self.settle_us, self.bucket_us = settle_us, bucket_us
-        self.job_of, self.endless, self.services = job_of, endless, services
-        self.values = tuple(values)
-        self.jobs = None if job_of is None else JobIndex(job_of)
-        self.preferences, self.gangs = preferences, gangs
+        self.phases, self.values = tuple(self.phases), tuple(self.values)
+        self.groups = tuple(self.groups) or (Group("all", tuple(range(self.agents))),)
+        self.jobs = None if self.job_of is None else JobIndex(self.job_of)
+        self.service_jobs = self._service_jobs()
         grouped = [agent for group in self.groups for agent in group.agents]
-        if sorted(grouped) != list(range(agents)):
+        if sorted(grouped) != list(range(self.agents)):
             raise ValueError("metrics: groups must hold every agent exactly once")
-        self.group_of = np.zeros(agents, np.int64)
+        self.group_of = np.zeros(self.agents, np.int64)
         for number, group in enumerate(self.groups):
             self.group_of[list(group.agents)] = number
-        self.edges = self._window_edges()  # begin and end of the window of each phase, int64
-        self.outside = len(self.phases)  # slot of what is outside every window
-        self.start = self.outside + 1  # slot of time 0, if that is outside every window
+        self.edges = self._window_edges()
+        self.outside = len(self.phases)
+        self.start = self.outside + 1
         self.slots = self.start + 1
 
     def same_run(self, other: RunFrame) -> bool:
@@ -152,20 +152,106 @@ class RunFrame:
 
     def window_us(self, slots: Iterable[int]) -> int:
         """How long the windows of some phases are, together."""
-        return sum(self.phases[slot][1] - self.phases[slot][0] - self.settle_us for slot in slots)
+        phases = [self.phases[slot] for slot in slots]
+        return sum(phase.end_us - phase.start_us - self.settle_us for phase in phases)
+
+    def _service_jobs(self) -> NDArray[np.bool_] | None:
+        if self.jobs is None or self.job_of is None or self.services is None:
+            return None
+        found = self.jobs.having(self.services, self.job_of)
+        return found if found.any() else None
 
     def _window_edges(self) -> Int64:
         edges: list[int] = []
-        for start_us, end_us, load_percent in self.phases:
-            if start_us + self.settle_us >= end_us:
+        for phase in self.phases:
+            length_us = phase.end_us - phase.start_us
+            if self.settle_us >= length_us:
                 raise ValueError(
-                    f"phase at {start_us / 1e6:g} s ({load_percent} %): "
-                    f"{(end_us - start_us) / 1e6:g} s long, all of it within the "
+                    f"phase at {phase.start_us / 1e6:g} s ({phase.load_percent} %): "
+                    f"{length_us / 1e6:g} s long, all of it within the "
                     f"{self.settle_us / 1e6:g} s left out at the start of each phase"
                 )
-            if edges and start_us < edges[-1]:
+            if edges and phase.start_us < edges[-1]:
                 raise ValueError(
-                    f"phase at {start_us / 1e6:g} s begins before the previous one ends"
+                    f"phase at {phase.start_us / 1e6:g} s begins before the previous one ends"
                 )
-            edges += [start_us + self.settle_us, end_us]
+            edges += [phase.start_us + self.settle_us, phase.end_us]
         return np.array(edges, np.int64)
+
+
+class JobIndex:
+    """The places of a run's jobs, 0..jobs-1 in the order of their ids: what sums by job are kept
+    by.
+
+    Args:
+        job_of: int64[tasks], the job of each task id; negative for tasks in no job.
+
+    Attributes:
+        ids: int64[jobs], ascending. A job of which all tasks ran before the run began has none.
+    """
+
+    def __init__(self, job_of: Int64) -> None:
+        self.ids = np.unique(job_of[job_of >= 0])
+        self._dense = len(self.ids) == 0 or int(self.ids[-1]) == len(self.ids) - 1
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def having(self, chosen: NDArray[np.bool_], job_of: Int64) -> NDArray[np.bool_]:
+        """Which jobs have a chosen task: bool[jobs], by their places.
+
+        Args:
+            chosen: bool[tasks].
+            job_of: int64[tasks], as given to the index.
+        """
+        found = np.zeros(len(self), np.bool_)
+        found[self.places(job_of[chosen & (job_of >= 0)])] = True
+        return found
+
+    def places(self, job: Int64) -> NDArray[np.intp]:
+        """The place of each of these jobs, which the run has."""
+        if self._dense:
+            return job.astype(np.intp, copy=False)
+        return np.searchsorted(self.ids, job)
+
+
+DAY_US = 86_400_000_000
+# Runs of less than two days are divided into so many parts, which stand for days.
+PARTS = 10
+
+
+class Days:
+    """The days of a run, or its tenths if it is shorter than two days.
+
+    Attributes:
+        length_us: Of a day.
+        count: How many there are; the last one may be shorter.
+    """
+
+    def __init__(self, run: RunFrame) -> None:
+        self._run = run
+        end_us = max(phase.end_us for phase in run.phases)
+        self.length_us = DAY_US if end_us >= 2 * DAY_US else max(1, end_us // PARTS)
+        self.count = -(-end_us // self.length_us)
+
+    def of(self, at_us: Int64) -> Int64:
+        """The day of each time; times after the last day count on the last day."""
+        day: Int64 = np.clip(at_us // self.length_us, 0, self.count - 1)
+        return day
+
+    def is_whole(self, counted_us: NDArray[np.number]) -> NDArray[np.bool_]:
+        """Whether enough of each day counts, float or int64[days]: at least half of it. Days of
+        which the windows hold little say little."""
+        whole: NDArray[np.bool_] = counted_us >= self.length_us / 2
+        return whole
+
+    def counted_us(self, slots: Iterable[int]) -> Int64:
+        """How much of each day the windows of some phases hold: int64[days]."""
+        counted = np.zeros(self.count, np.int64)
+        begin_us = np.arange(self.count, dtype=np.int64) * self.length_us
+        for slot in slots:
+            phase = self._run.phases[slot]
+            from_us = np.maximum(begin_us, phase.start_us + self._run.settle_us)
+            to_us = np.minimum(begin_us + self.length_us, phase.end_us)
+            counted += np.maximum(to_us - from_us, 0)
+        return counted

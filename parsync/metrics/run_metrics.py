@@ -7,7 +7,7 @@ and throughput belong to the window in which the answer came.
 
 Cost. Native code adds up a batch as it comes (table_fold.py): about 2 us per batch and 0.1 us per
 task. Only batches that are kept, or that a metric folds in Python, are held back and put together
-(record_buffer.py).
+(record.py).
 """
 
 from __future__ import annotations
@@ -17,25 +17,17 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from parsync.metrics import registry
 from parsync.metrics.live import LiveLine, LiveSums, Snapshot
-from parsync.metrics.metric import KeptRows, Metric, NativeMetric, Scope
+from parsync.metrics.metric import KeptRows, Metric, NativeMetric, RecordBatch, Scope
 from parsync.metrics.quantity import Quantity
-from parsync.metrics.record_batch import RecordBatch
-from parsync.metrics.record_buffer import Columns, RecordBuffer, Table
+from parsync.metrics.record import Columns, RecordBuffer, Table
 from parsync.metrics.run_frame import (
-    BUCKET_US,
-    Group,
-    PhaseLike,
-    PlacementValue,
     RunFrame,
-    TaskPreferences,
 )
 from parsync.metrics.table_fold import Rows, TableFold
 from parsync.metrics.tables import SCHEMAS, Tables
-from parsync.workload.gangs import TaskGangs
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64
 
@@ -73,12 +65,11 @@ class RunMetrics:
     several actors with equal arguments are combined with merge().
 
     Args:
+        run: What all metrics know of the run. close() takes its placement values away.
         kinds: The metrics; default: all that are registered.
-        tables: Those of the run: the tables of every run, and those of its protocols. The others
-            are those of RunFrame.
+        tables: Those of the run: the tables of every run, and those of its protocols.
 
     Raises:
-        ValueError: As RunFrame.
         AgoraError: For a registered metric that cannot be used or made, or that reads a table of
             another protocol than the run's. From add() and flush(): naming a table of which rows
             are not. From add(), flush(), merge(): naming a metric whose code failed; it is left
@@ -86,48 +77,21 @@ class RunMetrics:
     """
 
     def __init__(
-        self,
-        phases: Sequence[PhaseLike],
-        agents: int,
-        *,
-        partitions: int,
-        settle_us: int = 0,
-        bucket_us: int = BUCKET_US,
-        groups: Sequence[Group] | None = None,
-        job_of: Int64 | None = None,
-        endless: NDArray[np.bool_] | None = None,
-        services: NDArray[np.bool_] | None = None,
-        values: Sequence[PlacementValue] = (),
-        preferences: TaskPreferences | None = None,
-        gangs: TaskGangs | None = None,
-        kinds: Sequence[type[Metric]] | None = None,
-        tables: Tables = SCHEMAS,
+        self, run: RunFrame, kinds: Sequence[type[Metric]] | None = None, tables: Tables = SCHEMAS
     ) -> None:
-        self.run = RunFrame(
-            phases,
-            agents,
-            partitions=partitions,
-            settle_us=settle_us,
-            bucket_us=bucket_us,
-            groups=groups,
-            job_of=job_of,
-            endless=endless,
-            services=services,
-            values=values,
-            preferences=preferences,
-            gangs=gangs,
-        )
+        self.run = run
         every = registry.metrics() if kinds is None else tuple(kinds)
         for kind in every:
             registry.check_tables(kind, tables)
         self.tables = tables
         self.metrics: dict[str, Metric] = {kind.kind: self._made(kind) for kind in every}
+        self._check_series()
         self._kept: dict[str, list[Table]] = {}
         drawn = {"actors", "quota_use", "quota_shares"}  # though no metric is made of them
         self.keep(sorted({table for kind in every for table in kind.keeps} | drawn))
         # how far the run was seen without its commits, and the time of the last commit
         self._seen_us, self._commit_us = np.zeros((2, 1), np.int64)
-        self._live = LiveLine(agents)
+        self._live = LiveLine(run.agents)
         self._held = RecordBuffer(_HELD_ROWS, _HELD_BATCHES, tables)
         self._plans: dict[str, _TablePlan] = {}  # by table, made when its first rows come
 
@@ -150,6 +114,15 @@ class RunMetrics:
         except Exception as error:  # of somebody else's code
             what = f"{type(error).__name__}: {error}"
             raise AgoraError(f"metric {kind.kind!r}: __init__: {what}") from error
+
+    def _check_series(self) -> None:
+        owner: dict[str, str] = {}
+        for name, metric in self.metrics.items():
+            for key in metric.series():
+                if owner.setdefault(key, name) != name:
+                    raise AgoraError(
+                        f"metric {name!r}: its series {key!r} is one of metric {owner[key]!r}"
+                    )
 
     def get(self, kind: type[M]) -> M:
         """The metric of this class. KeyError if it is not among them."""

@@ -12,26 +12,34 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from parsync.metrics import registry
-from parsync.metrics.backlog import BacklogFigures
-from parsync.metrics.busyness import BusynessFigures
-from parsync.metrics.conflict_causes import ConflictCauses
-from parsync.metrics.conflicts import ConflictFigures, ConflictMetric
-from parsync.metrics.cost import CostFigures
-from parsync.metrics.delay import DelayFigures, DelayMetric
+from parsync.metrics.conflicts import (
+    ConflictCauses,
+    ConflictFigures,
+    ConflictMetric,
+    PartitionStaleness,
+    StalenessMetric,
+)
+from parsync.metrics.delay import DelayFigures, DelayMetric, UnplaceableFigures
 from parsync.metrics.figures import Count, Figures, Number
 from parsync.metrics.jobs import JobFigures
+from parsync.metrics.load import (
+    BacklogFigures,
+    BusynessFigures,
+    SolverRoundFigures,
+    StationarityFigures,
+    ThroughputFigures,
+    UtilisationFigures,
+)
 from parsync.metrics.metric import KeptRows, Metric, Scope
-from parsync.metrics.preference_sets import PreferenceSetFigures
-from parsync.metrics.preferences import PreferenceFigures, PreferenceMetric
+from parsync.metrics.quality import (
+    CostFigures,
+    PreferenceFigures,
+    PreferenceMetric,
+    PreferenceSetFigures,
+)
 from parsync.metrics.quantity import Quantity, quantities_of
 from parsync.metrics.regret import RegretMeans
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.metrics.solver_rounds import SolverRoundFigures
-from parsync.metrics.staleness import PartitionStaleness, StalenessMetric
-from parsync.metrics.stationarity import StationarityFigures
-from parsync.metrics.throughput import ThroughputFigures
-from parsync.metrics.unplaceable import UnplaceableFigures
-from parsync.metrics.utilisation import UtilisationFigures
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64
 
@@ -254,12 +262,12 @@ class _FigureMaker:
     def phases(self, agents: Sequence[int]) -> list[PhaseFigures]:
         return [
             PhaseFigures(
-                start_us=start_us,
-                end_us=end_us,
-                load_percent=load_percent,
+                start_us=phase.start_us,
+                end_us=phase.end_us,
+                load_percent=phase.load_percent,
                 **self.figures(agents, [number]),
             )
-            for number, (start_us, end_us, load_percent) in enumerate(self._metrics.run.phases)
+            for number, phase in enumerate(self._metrics.run.phases)
         ]
 
     def figures(self, agents: Sequence[int], slots: Sequence[int] | None = None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from parsync.metrics import _native
 from parsync.metrics._native import Binary
 from parsync.metrics.counters import TimeSeries
-from parsync.metrics.record_buffer import Columns, differing_lengths
+from parsync.metrics.record import Columns, differing_lengths
 from parsync.metrics.run_frame import RunFrame
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64

@@ -26,7 +26,7 @@ from pydantic import Field
 
 from parsync.metrics.figures import Count, Figures
 from parsync.metrics.quantity import counted, duration
-from parsync.metrics.record_buffer import Table
+from parsync.metrics.record import Table
 from parsync.metrics.tables import ACTORS
 
 SECOND_US = 1_000_000

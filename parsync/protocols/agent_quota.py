@@ -13,7 +13,7 @@ from parsync.core.limits import SchedulerLimits
 from parsync.core.quotas import TaskQuotas
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.interface import Plan
-from schedulers.own_allocations import OwnAllocations
+from schedulers.running_tasks import OwnAllocations
 from shared_state.tasks import Int32, Int64, TaskBatch
 from shared_state.transaction import CommitResult, Reason, Transaction
 

@@ -3,10 +3,6 @@ what it was handling, what it did and where."""
 
 from __future__ import annotations
 
-import inspect
-import traceback
-from pathlib import Path
-
 from schedulers.interface import ContractBroken
 
 
@@ -28,27 +24,3 @@ class ProtocolBroken(ContractBroken):
 
     def __str__(self) -> str:
         return f"protocol '{self.kind}', {self.scheduler}, {self.when}: {self.rule}"
-
-
-def raised(error: BaseException, owner: object = None) -> str:
-    """`raised KeyError: 7 (lottery.py, line 31)`, for a message.
-
-    Args:
-        error: What was raised.
-        owner: The object whose code is looked for in the traceback. The line is the innermost one
-            in its class's file, or the innermost of all.
-    """
-    try:
-        message = " ".join(str(error).split())
-    except Exception:
-        message = "(its message cannot be shown)"
-    said = f"raised {type(error).__name__}" + (f": {message[:200]}" if message else "")
-    frames = traceback.extract_tb(error.__traceback__)
-    if not frames:
-        return said
-    try:
-        home = inspect.getfile(owner if callable(owner) else type(owner))
-    except (TypeError, OSError):
-        home = ""
-    place = next((frame for frame in reversed(frames) if frame.filename == home), frames[-1])
-    return f"{said} ({Path(place.filename).name}, line {place.lineno})"

@@ -20,7 +20,7 @@ from parsync.protocols import _native
 from parsync.protocols.agent_view import AgentView
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.decision_time import ModelledByClass, native_clock
-from schedulers.greedy.base import claimed_plan
+from schedulers.greedy.scheduler import claimed_plan
 from schedulers.interface import (
     PartitionQuality,
     PartitionRanking,

@@ -13,13 +13,12 @@ from parsync.core.limits import NO_LIMITS, SchedulerLimits
 from parsync.core.participant import Agent, CellSide, NodeSide
 from parsync.core.quotas import TaskQuotas
 from parsync.metrics.tables import Tables
-from parsync.protocols.broken import raised
 from parsync.protocols.capability import ProtocolCapability
 from parsync.workload.workload import Workload
 from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import DecisionClock
-from schedulers.entry_points import parse_options, unknown_member
+from schedulers.entry_points import parse_options, raised, unknown_member
 from schedulers.unplaceable import UnplaceableUnits
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
@@ -298,7 +297,7 @@ class ProtocolSpec:
         try:
             found: object = function(*given)
         except Exception as error:  # whatever somebody else's code raises
-            rule = f"{name} {raised(error, function)}"
+            rule = f"{name} raised {raised(error, function)}"
             raise AgoraError(f"protocol {self.kind!r}: {rule}") from error
         if not isinstance(found, kind):
             rule = f"{name}: expected {expected}, got a {type(found).__name__}"

@@ -20,10 +20,10 @@ from parsync.runtime.run_directory import ARM_FILE, LEVELS, OLD_FILE
 from parsync.runtime.workload_files import (
     WORKLOAD_DIR,
     WORKLOAD_FILE,
+    read_workload,
     workload_digest,
     write_workload,
 )
-from parsync.runtime.workload_reader import read_workload
 from parsync.spec.arm import ArmSpec
 from parsync.strict_model import Strict, first_error
 from parsync.workload.workload import Workload

@@ -18,8 +18,7 @@ from parsync.core.quotas import Capacity
 from parsync.metrics.record import Record
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.runtime.assembly import Assembly
-from schedulers.mapreduce.audit import MapReduceAudit
-from schedulers.mapreduce.jobs import MapReduceJobs
+from schedulers.mapreduce.jobs import MapReduceAudit, MapReduceJobs
 from shared_state.cell import Cell, Released
 from shared_state.invariants import AuditCounts, CellAudit
 from shared_state.observed_cell import CellObserver, CellObservers, ObservedCell

@@ -2,8 +2,8 @@
 
 A runtime drives participants with events. What it does with their effects differs in clock and
 transport only, which is what the Runtime protocol asks for. Three runtimes implement it: the one in
-virtual time (virtual/runtime.py), the one of an actor (live/actor_runtime.py), and the one of the
-participants that live beside the cell (live/cell_side.py).
+virtual time (virtual/runtime.py), the one of an actor (live/loop.py), and the one of the
+participants that live beside the cell (live/cell.py).
 
 Messages and timers of native participants are carried out in native code
 (parsync/core/native/effect_interpreter.hpp). What they ask for besides comes here.

@@ -5,7 +5,7 @@ limit_s long, raises Overdue inside it: that interrupts Python code, sleeping an
 ticks, not time, spares a process that was stopped meanwhile (Ctrl-Z, a suspended machine).
 
 C code that does not return to Python hears of no signal: the live runtime ends the process it runs
-in (parsync.runtime.live.run), here it holds up the run.
+in (parsync.runtime.live.liveness), here it holds up the run.
 """
 
 from __future__ import annotations

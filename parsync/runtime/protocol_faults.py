@@ -6,16 +6,17 @@ of our own code is a bug and stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from parsync.core.effects import Effect
 from parsync.core.event import Event
-from parsync.core.participant import NodeSide
+from parsync.core.participant import NodeSide, Participant
 from parsync.metrics.record import Record
-from parsync.protocols.broken import ProtocolBroken, raised
-from parsync.runtime.effects import WrongEffect
+from parsync.protocols.broken import ProtocolBroken
+from parsync.runtime.effects import RecordListener, WrongEffect
+from schedulers.entry_points import raised
 from shared_state.errors import AgoraError
 from shared_state.invariants import InvariantViolation
 
@@ -47,7 +48,7 @@ def blame(
     if part is None or ours or isinstance(error, MemoryError):
         return
     when = "at the end of the run" if event is None else f"handling {type(event).__name__}"
-    rule = error.what if isinstance(error, WrongEffect) else raised(error, participant)
+    rule = error.what if isinstance(error, WrongEffect) else f"raised {raised(error, participant)}"
     raise ProtocolBroken(part.protocol, part.name, when, rule) from error
 
 
@@ -60,8 +61,41 @@ def made(part: ProtocolPart | None, make: Callable[[], Made], code: object) -> M
     except Exception as error:
         if part is None:
             raise
-        rule = raised(error, code)
+        rule = f"raised {raised(error, code)}"
         raise ProtocolBroken(part.protocol, part.name, "while it was created", rule) from error
+
+
+def hand_out_last_records(
+    participants: Mapping[int, Participant],
+    parts: Mapping[int, ProtocolPart],
+    now_us: int,
+    on_record: RecordListener,
+    broken: bool,
+) -> None:
+    """Hand out the measurements that participants still hold, by address.
+
+    Args:
+        participants: By address.
+        parts: Those of the participants that are of protocols which users brought.
+        now_us: The end of the run.
+        on_record: Called with every Record.
+        broken: Whether the run has ended with an error. What then goes wrong in a protocol of a
+            user follows from that error and is passed over.
+
+    Raises:
+        ProtocolBroken: A participant of a protocol that users brought raises.
+    """
+    for address in sorted(participants):
+        participant = participants[address]
+        try:
+            for record in participant.finish(now_us):
+                on_record(record)
+        except Exception as error:
+            part = parts.get(address)
+            if broken and part is not None:
+                continue
+            blame(error, part, participant, None)
+            raise
 
 
 class CheckedNodeSide:

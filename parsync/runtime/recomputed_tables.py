@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parsync.metrics.record_buffer import Table
+from parsync.metrics.record import Table
 from parsync.metrics.tables import Tables
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.parquet_schema import arrow_schema
-from parsync.runtime.records_reader import read_records
+from parsync.runtime.records import read_records
 from parsync.schema import TableSchema
 from shared_state.errors import AgoraError
 

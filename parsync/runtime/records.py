@@ -1,5 +1,5 @@
-"""Record batches to Parquet: every actor of a run streams its own parts, merged into one file per
-table at the end.
+"""Record batches to Parquet and back: every actor of a run streams its own parts, merged into one
+file per table at the end.
 
 A part is written as `<table>.<part>.parquet.partial` and renamed on close, so a file without
 `.partial` is whole. What a crashed actor left behind has no footer and is not readable as Parquet;
@@ -9,7 +9,7 @@ merge_parts reports it by name instead of dropping it silently.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parsync.metrics.record_buffer import Columns, RecordBuffer, Table
+from parsync.metrics.record import Columns, RecordBuffer, Table
 from parsync.metrics.tables import SCHEMAS, Tables
 from parsync.runtime.parquet_schema import arrow_schema
 from parsync.schema import TableSchema
-from shared_state.errors import AgoraError
+from shared_state.errors import AgoraError, reading
 
 PARTIAL = ".partial"
 _ROW_GROUP = 1 << 16
@@ -152,6 +152,46 @@ def remove_parts(directory: Path, part: str) -> None:
     """Remove what a writer left, whole or not."""
     for path in directory.glob(f"*.{part}.parquet*"):
         path.unlink()
+
+
+def read_records(
+    files: Mapping[str, Sequence[Path]], tables: Tables = SCHEMAS
+) -> Iterator[tuple[str, Table]]:
+    """Every row group of record_files, table by table. tables: those of the run. Raises AgoraError
+    naming a file that cannot be read."""
+    for table, paths in files.items():
+        for path in paths:
+            yield from ((table, rows) for rows in _row_groups(path, tables[table].dtypes))
+
+
+def record_files(directory: Path, tables: Tables = SCHEMAS) -> dict[str, list[Path]]:
+    """The Parquet files in the folder of an arm by table: one, or the parts of it. tables: those
+    of the run. Raises AgoraError naming a file that was not closed: without its end a Parquet file
+    cannot be read."""
+    files: dict[str, list[Path]] = {}
+    for table in tables:
+        joined = directory / f"{table}.parquet"
+        # parts are removed once they are joined, and joined anew by whoever finds both
+        paths = [joined] if joined.exists() else sorted(directory.glob(f"{table}.*.parquet"))
+        if not joined.exists():
+            paths += sorted(directory.glob(f"{table}.*.parquet{PARTIAL}"))
+        if paths:
+            files[table] = paths
+    for path in (path for paths in files.values() for path in paths):
+        with reading(f"{path}: not closed, or damaged: it cannot be read"):
+            pq.ParquetFile(path).close()
+    return files
+
+
+def _row_groups(path: Path, dtypes: Mapping[str, str]) -> Iterator[Table]:
+    names = list(dtypes)
+    with reading(f"{path}: cannot read the records"), pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            rows = file.read_row_group(group, columns=names)
+            yield {
+                name: rows.column(name).to_numpy().astype(dtypes[name], copy=False)
+                for name in names
+            }
 
 
 def _arrow_table(schema: Any, rows: Table) -> Any:

@@ -1,7 +1,6 @@
-"""The aggregators of the flow graph, and the arcs out of them.
-
-An aggregator comes into being when the first arc leads to it, and stays.
-"""
+"""The nodes that tasks share on their way: the aggregators of the policy, with the arcs out of
+them; the unscheduled aggregator U_j of each job, through which its tasks that stay waiting flow;
+and the patience node W, where tasks wait for a place that they prefer."""
 
 from __future__ import annotations
 
@@ -19,20 +18,19 @@ from schedulers.flow.policies.policy import (
     MachineLoad,
     Policy,
     PolicyError,
-    to_aggregator,
-)
-from schedulers.flow.policy_checks import (
+    TimePrice,
     as_int64,
     check_acyclic,
     check_costs,
     check_heads,
     check_one_arc_elsewhere,
     check_room_elsewhere,
+    to_aggregator,
 )
-from schedulers.flow.solver_graph import SolverGraph
-from schedulers.flow.task_table import NO_ARC, NO_NODE
+from schedulers.flow.solver_graph import UNSCHEDULED, SolverGraph
+from schedulers.flow.task_table import NO_ARC, NO_NODE, TaskTable
 from shared_state.random import Stream
-from shared_state.tasks import Int64
+from shared_state.tasks import Int64, TaskBatch
 
 MAX_INT64 = np.iinfo(np.int64).max
 
@@ -53,7 +51,7 @@ class InnerArcs(NamedTuple):
 
 
 class Aggregators:
-    """The aggregators of one graph.
+    """The aggregators of a policy. One comes into being when the first arc leads to it, and stays.
 
     Attributes:
         node: int64[A], the node of each aggregator, or NO_NODE.
@@ -220,3 +218,117 @@ class Aggregators:
             np.searchsorted(self.inner.head[order], np.arange(self._machines + 1)),
             order,
         )
+
+
+class JobAggregators:
+    """The unscheduled aggregators U_j: one node, and one arc to the sink with the waiting price,
+    for each job with tasks in the graph. The task table keeps them
+    (native/task_table.hpp)."""
+
+    def __init__(self, graph: SolverGraph, sink: int, wait_price: TimePrice) -> None:
+        self._graph = graph
+        self._sink = sink
+        self._wait_price = wait_price
+
+    def enter(self, table: TaskTable, row: Int64, quantum: int) -> Int64:
+        """Add tasks (rows, int64[n]) to their jobs' aggregators.
+
+        Args:
+            table: Of the tasks.
+            row: The tasks.
+            quantum: The current one.
+
+        Returns: int64[n], what the waiting price of a task's job has in excess of its own. It is
+            negative if the task came later than the job's first.
+        """
+        first, lateness = table.enter_jobs(row, self._wait_price.quantum_us)
+        if len(first):
+            node = self._graph.add_nodes(len(first))
+            arc = self._graph.add_arcs(
+                node,
+                np.full(len(first), self._sink),
+                np.full(len(first), UNBOUNDED),
+                self._wait_price.cost * (quantum - first),
+            )
+            table.name_jobs(node, arc)
+        return self._wait_price.cost * lateness
+
+    def close_empty(self, table: TaskTable) -> None:
+        """Remove the aggregators of jobs without tasks."""
+        node = table.close_empty_jobs()
+        if len(node):
+            self._graph.solver.remove_nodes(node)
+
+    def price_waiting(self, table: TaskTable, quantum: int) -> None:
+        """Set the waiting price of all jobs to that of this quantum."""
+        _, arc, first = table.open_jobs()
+        self._graph.solver.set_cost(arc, self._wait_price.cost * (quantum - first))
+        self._graph.altered += len(arc)
+
+
+class PatienceArcs:
+    """The arcs to the patience node W: tasks with patience wait there for a place that they prefer,
+    for less than any other place costs.
+
+    The price of waiting there rises for all tasks alike, so it sits on the one arc W -> sink.
+    """
+
+    def __init__(self, graph: SolverGraph, sink: int, policy: Policy) -> None:
+        self._graph = graph
+        self._sink = sink
+        self._policy = policy
+        # W and its arc to the sink, from the first task with patience on
+        self._node = self._to_sink = np.zeros(0, np.int64)
+        # the quantum in which that arc began to count the price, and that it has now
+        self._first_quantum = self._quantum = 0
+
+    def price(self, tasks: TaskBatch, now_us: int) -> tuple[Int64, Int64]:
+        """Tell what waiting costs these tasks while their patience lasts, and when it ends.
+
+        Returns:
+            int64[n] each: the cost, negative where patience does not last; the time in us, 0 where
+            it is over.
+        """
+        price = self._policy.patience_price
+        ends_us = tasks.submit_us + self._policy.patience_us
+        cost = as_int64(self._policy, self._policy.patient_wait_cost(tasks), "patient_wait_cost")
+        lasts = (cost >= 0) & (ends_us > now_us)
+        waited = now_us // price.quantum_us - tasks.submit_us // price.quantum_us
+        return np.where(lasts, cost + price.cost * waited, -1), np.where(lasts, ends_us, 0)
+
+    def add(self, table: TaskTable, row: Int64, now_us: int) -> None:
+        """Let those of these tasks (new in the graph) wait whose patience lasts."""
+        cost, ends_us = self.price(table.batch(row), now_us)
+        arc = np.full(len(row), NO_ARC)
+        patient = np.flatnonzero(cost >= 0)
+        if len(self._node) or len(patient):
+            arc[patient] = self._add(table, row[patient], cost[patient], now_us)
+        table.set_patience(row, arc, ends_us)
+
+    def close(self, table: TaskTable, started: Int64, now_us: int) -> None:
+        """Close the arcs of tasks that run now, and of those whose patience is over."""
+        arc = table.end_patience(started, now_us)
+        if len(arc):
+            self._graph.solver.set_capacity(arc, np.zeros(len(arc), np.int64))
+            self._graph.altered += len(arc)
+
+    def _add(self, table: TaskTable, row: Int64, cost: Int64, now_us: int) -> Int64:
+        """Arcs of these costs to W, and W with the first."""
+        price = self._policy.patience_price
+        quantum = now_us // price.quantum_us
+        if len(self._node) == 0:
+            self._node = self._graph.add_nodes(1)
+            unbounded, zero = np.array([UNBOUNDED]), np.zeros(1, np.int64)
+            self._to_sink = self._graph.add_arcs(
+                self._node, np.array([self._sink]), unbounded, zero
+            )
+            self._first_quantum = quantum
+        risen = price.cost * (quantum - self._first_quantum)
+        if quantum != self._quantum:
+            self._quantum = quantum
+            self._graph.solver.set_cost(self._to_sink, np.array([risen]))
+            self._graph.altered += 1
+        check_costs(self._policy, cost, "out of a task")
+        head = np.full(len(row), UNSCHEDULED)
+        node = np.repeat(self._node, len(row))
+        return self._graph.add_task_arcs(row, table.node[row], head, node, cost - risen)

@@ -18,13 +18,18 @@ from numpy.typing import NDArray
 
 from flowsolver import Certificate, Stats, Status
 from flowsolver.solution import describe_cut
-from schedulers.flow.aggregators import Aggregators
+from schedulers.flow.aggregators import Aggregators, JobAggregators, PatienceArcs
 from schedulers.flow.extraction import flow_placements
-from schedulers.flow.job_aggregators import JobAggregators
 from schedulers.flow.machine_arcs import MachineArcs
-from schedulers.flow.patience_arcs import PatienceArcs
-from schedulers.flow.policies.policy import MachineLoad, Policy, TaskArcs
-from schedulers.flow.policy_checks import as_int64, check_costs, check_heads, check_rows
+from schedulers.flow.policies.policy import (
+    MachineLoad,
+    Policy,
+    TaskArcs,
+    as_int64,
+    check_costs,
+    check_heads,
+    check_rows,
+)
 from schedulers.flow.slot_pricing import SlotPricing, SlotState
 from schedulers.flow.solver_graph import JoiningTasks, SolverGraph
 from schedulers.flow.task_table import TaskNodeState, TaskState, TaskTable
@@ -33,7 +38,14 @@ from shared_state.view import ClusterView
 
 
 class FlowGraph:
-    """The flow graph of one scheduler: `update` brings it up to date, `solve` re-optimises it."""
+    """The flow graph of one scheduler: `update` brings it up to date, `solve` re-optimises it.
+
+    Attributes:
+        arcs: The solver's graph, which also says where the flow of tasks goes.
+        solver: Its solver.
+        tasks: How many have a node in it.
+        joined: How many of them joined in the current round.
+    """
 
     def __init__(
         self, policy: Policy, machines: int, preemption: bool, pricing: SlotPricing | None = None
@@ -45,23 +57,22 @@ class FlowGraph:
             preemption: Whether running tasks stay in the graph.
             pricing: How slot prices count, if there are any.
         """
-        self._arcs = SolverGraph()
-        self.solver = self._arcs.solver
+        self.arcs = SolverGraph()
+        self.solver = self.arcs.solver
         self._policy = policy
-        self._name = policy.name
         self._pricing = pricing
         self._preemption = preemption
         self._machines = machines
-        self.joined = 0  # tasks that joined in the current round
-        self._sink_node = self._arcs.add_nodes(1)
+        self.tasks = 0
+        self.joined = 0
+        self._sink_node = self.arcs.add_nodes(1)
         self._sink = int(self._sink_node[0])
-        self._machine_arcs = MachineArcs(self._arcs, self._sink, machines, pricing, preemption)
-        self._aggregators = Aggregators(self._arcs, self._machine_arcs, policy, machines)
-        self._jobs = JobAggregators(self._arcs, self._sink, policy.wait_price)
+        self._machine_arcs = MachineArcs(self.arcs, self._sink, machines, pricing, preemption)
+        self._aggregators = Aggregators(self.arcs, self._machine_arcs, policy, machines)
+        self._jobs = JobAggregators(self.arcs, self._sink, policy.wait_price)
         self._quantum = 0
         self._progress = -1  # quantum the running arcs are priced for
-        self._tasks = 0
-        self._patience = PatienceArcs(self._arcs, self._sink, policy)
+        self._patience = PatienceArcs(self.arcs, self._sink, policy)
 
     # --- the round's changes ---------------------------------------------------------------------
 
@@ -78,11 +89,11 @@ class FlowGraph:
         The arcs of new aggregators come in an order drawn from `stream`: the solver breaks ties by
         it, and schedulers that break ties alike would claim the same machines.
         """
-        self._arcs.added = self._arcs.altered = 0
+        self.arcs.added = self.arcs.altered = 0
         self._quantum = now_us // self._policy.wait_price.quantum_us
         removed, started, joining = table.begin_update(self._preemption)
         if len(removed):
-            self._tasks -= len(removed)
+            self.tasks -= len(removed)
             self.solver.remove_nodes(removed)
         self._aggregators.set_load(self._machine_arcs.set_load(load, slots), load)
         self.joined = len(joining)
@@ -101,16 +112,17 @@ class FlowGraph:
             self._patience.add(table, waits, now_us)
             self._patience.close(table, started, now_us)
         table.end_update()
-        self.solver.set_supply(self._sink_node, np.array([-self._tasks], np.int64))
+        self.solver.set_supply(self._sink_node, np.array([-self.tasks], np.int64))
 
     def solve(self, table: TaskTable) -> None:
         """Re-optimise, and take in what flow has changed."""
         status = self.solver.resolve()
         if status != Status.OPTIMAL:
             raise RuntimeError(
-                f"{self._name}: the flow problem was left {status.name}{self._infeasibility(table)}"
+                f"{self._policy.name}: the flow problem was left {status.name}"
+                f"{self._infeasibility(table)}"
             )
-        self._arcs.take_flow(self._aggregators.inner.flow)
+        self.arcs.take_flow(self._aggregators.inner.flow)
 
     def _infeasibility(self, table: TaskTable) -> str:
         """Describe an INFEASIBLE solve: what the cut proves, and which tasks are on its side."""
@@ -127,19 +139,9 @@ class FlowGraph:
         """Whether the last solve is proved optimal: everywhere, or where it touched the graph."""
         return self.solver.certify() if whole else self.solver.certify_touched()
 
-    def destination(self, row: Int64) -> Int64:
-        """Where the flow of these tasks of the graph goes first, int64[n]: a machine row,
-        to_aggregator(a), or UNSCHEDULED."""
-        return self._arcs.destination(row)
-
-    def sent(self, row: Int64) -> tuple[Int64, Int64]:
-        """The tasks among these (rows, int64[n]) that the flow does not leave waiting, and where it
-        takes them first: rows and heads, int64[k] each."""
-        return self._arcs.sent(row)
-
     def stays(self, table: TaskTable, row: Int64) -> NDArray[np.bool_]:
         """Whether the flow lets each of these running tasks (rows, int64[n]) run on: bool[n]."""
-        stays: NDArray[np.bool_] = self._arcs.next_hop(row) == table.running_arc[row]
+        stays: NDArray[np.bool_] = self.arcs.next_hop(row) == table.running_arc[row]
         return stays
 
     def placements(
@@ -163,7 +165,7 @@ class FlowGraph:
         room = self._machine_arcs.room
         if len(staying):
             room = room - np.bincount(staying, minlength=len(room))
-        _, arcs = self._arcs.arcs_of(row)
+        _, arcs = self.arcs.arcs_of(row)
         _, chosen = flow_placements(
             view,
             head,
@@ -195,16 +197,6 @@ class FlowGraph:
         )
 
     @property
-    def added(self) -> int:
-        """Nodes and arcs added in the current round."""
-        return self._arcs.added
-
-    @property
-    def altered(self) -> int:
-        """Capacities and costs of arcs set in the current round."""
-        return self._arcs.altered
-
-    @property
     def work(self) -> Stats:
         """What the last solve did."""
         return self.solver.stats
@@ -213,10 +205,6 @@ class FlowGraph:
     def size(self) -> int:
         """Nodes and arcs."""
         return self.solver.num_nodes + self.solver.num_arcs
-
-    @property
-    def tasks(self) -> int:
-        return self._tasks
 
     def wait_cost(self, tasks: TaskBatch, now_us: int) -> Int64:
         """The cost of leaving these tasks waiting now, int64[n]."""
@@ -238,15 +226,15 @@ class FlowGraph:
         check_heads(self._policy, arcs.head, self._machines, "a task")
         self._aggregators.open(arcs.head, load, stream)
         late = self._jobs.enter(table, row, self._quantum)
-        node = self._arcs.add_nodes(len(row), supply=1)
+        node = self.arcs.add_nodes(len(row), supply=1)
         table.set_node(row, node)
-        self._tasks += len(row)
+        self.tasks += len(row)
         unscheduled = as_int64(
             self._policy, self._policy.unscheduled_cost(tasks) + late, "unscheduled_cost"
         )
         check_costs(self._policy, arcs.cost, "out of a task")
         check_costs(self._policy, unscheduled, "out of a task")
-        self._arcs.add_joining_tasks(
+        self.arcs.add_joining_tasks(
             JoiningTasks(row, node, table.job_node(row), unscheduled),
             arcs,
             self._machine_arcs.entrance_of_preferred,
@@ -270,7 +258,7 @@ class FlowGraph:
         )
         cost = base - self._progress_price(table, row, now_us)
         check_costs(self._policy, cost, "out of a task")
-        arc = self._arcs.add_task_arcs(
+        arc = self.arcs.add_task_arcs(
             row, table.node[row], machine, self._machine_arcs.node[machine], cost
         )
         table.set_running_arc(row, arc, base)
@@ -283,7 +271,7 @@ class FlowGraph:
         row = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
         cost = table.running_arc_cost[row] - self._progress_price(table, row, now_us)
         self.solver.set_cost(table.running_arc[row], cost)
-        self._arcs.altered += len(row)
+        self.arcs.altered += len(row)
 
     def _progress_price(self, table: TaskTable, row: Int64, now_us: int) -> Int64:
         price = self._policy.progress_price

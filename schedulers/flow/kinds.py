@@ -5,17 +5,17 @@ from __future__ import annotations
 from pydantic import Field
 
 from schedulers.capability import Capability
-from schedulers.constraints import refuse_constraints
 from schedulers.decision_time import Counted
 from schedulers.flow.policies.load_spreading import LoadSpreading
 from schedulers.flow.policies.policy import Policy, TimePrice
 from schedulers.flow.policies.quincy import Quincy
 from schedulers.flow.scheduler import FlowOptions, FlowScheduler
 from schedulers.interface import SchedulerEnvironment
+from schedulers.objective import refuse_constraints
 from schedulers.registry import SchedulerSpec
 
 # The scheduler counts its work weighted, in units of 100 ns on the machine of the calibration
-# (work.py): 200 stands for a machine half as fast.
+# (scheduler.RoundWork): 200 stands for a machine half as fast.
 DECISION = Counted(ns_per_operation=100)
 # A round re-optimises the graph of all tasks, waiting and running: it needs to know what became of
 # each, takes long, and how long cannot be told before.

@@ -1,8 +1,8 @@
 """The machines' nodes of the flow graph, and the arcs from them to the sink.
 
 Without slot prices each machine has one arc to the sink, of cost 0. Slot prices put priced arcs
-(slot_arcs.py) on the way into the machine, for all placements or for those elsewhere. A running
-task enters behind them, as it pays for no slot:
+(SlotArcs) on the way into the machine, for all placements or for those elsewhere. A running task
+enters behind them, as it pays for no slot:
 
     all placements            placement ---------> M ==price==> sink
     all, under preemption     placement -> E ==price==> M --0--> sink,  running -> M
@@ -11,6 +11,10 @@ task enters behind them, as it pays for no slot:
 
 Where a machine has only one arc for placements elsewhere (Policy.one_arc_elsewhere), the priced
 arcs take the place of that arc, and no nodes E are needed.
+
+A machine's n-th placement of a round pays the price of its n-th free slot. Prices never fall from
+one slot to the next, so this cost is convex, and an arc per slot expresses it exactly. Slots of
+equal price share an arc, a **segment** (native/flow_arcs.hpp).
 """
 
 from __future__ import annotations
@@ -18,13 +22,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from schedulers.flow.arrays import differing
+from schedulers import _native
 from schedulers.flow.extraction import NO_SLOT_PRICES, PricedSlots
-from schedulers.flow.policies.policy import MachineLoad
-from schedulers.flow.slot_arcs import SlotArcs
+from schedulers.flow.policies.policy import MAX_COST, MachineLoad, PolicyError
 from schedulers.flow.slot_pricing import SlotPricing, SlotState
 from schedulers.flow.solver_graph import SolverGraph
-from schedulers.flow.task_table import NO_NODE
+from schedulers.flow.task_table import NO_NODE, NO_ROW
+from schedulers.prices.interface import SlotPrices
+from schedulers.units import units_in
 from shared_state.tasks import Int64
 
 
@@ -102,7 +107,7 @@ class MachineArcs:
 
     def set_load(self, load: MachineLoad, slots: SlotState | None) -> Int64:
         """Set capacities and slot prices, and return the machines whose room changed."""
-        machine = differing(load.room, self.room)
+        machine: Int64 = _native.differing(load.room, self.room)
         if self.slots is not None and slots is not None:
             self.slots.update(load, slots, machine)
         if len(machine):
@@ -132,3 +137,151 @@ class MachineArcs:
                 # Of two full arcs in a row either may bear the worth of both.
                 machine = np.maximum(machine, potential[self.node])
         return machine, int(potential[self._sink])
+
+
+class SegmentArcs:
+    """Parallel arcs from `tail` to `head` (nodes, int64[M] each): as many for a machine as
+    it had segments open together. Machines whose tail is NO_NODE have none.
+
+    inner: int64[M], the rows of the arcs out of aggregators that they stand for, or NO_ROW.
+    """
+
+    def __init__(self, graph: SolverGraph, tail: Int64, head: Int64, inner: Int64) -> None:
+        self._graph = graph
+        self._tail, self._head, self._inner = tail, head, inner
+        self._arcs = _native.SegmentArcs(len(tail))
+
+    def set(self, row: Int64, cost: Int64, slots: Int64, free: Int64, units: Int64) -> None:
+        """Set the arcs of some machines; the solver hears of what differs.
+
+        Args:
+            row: int64[k], machines.
+            cost: int64[M, L], of the next slot of a machine with so many busy slots.
+            slots: int64[M], of empty machines.
+            free: int64[M], slots.
+            units: int64[M], free units.
+        """
+        machine, capacity, machine_cost, *changes = self._arcs.set(
+            cost, slots, free, units, row, cost.shape[1]
+        )
+        self._graph.change_arcs(*changes)
+        if len(machine):
+            arc = self._graph.add_inner_arcs(
+                self._inner[machine],
+                self._tail[machine],
+                self._head[machine],
+                capacity,
+                machine_cost,
+            )
+            self._arcs.name(arc)
+
+
+class SlotArcs:
+    """The priced arcs from `tail` to `head` (nodes, int64[M] each). A machine whose tail is NO_NODE
+    has none until it is opened.
+
+    A slot that a running task of this scheduler holds may be vacated for another one. It costs as
+    much as the dearest slot of the cell, so that no running task has to move because the slots of
+    other machines are dear.
+    """
+
+    def __init__(self, graph: SolverGraph, pricing: SlotPricing, tail: Int64, head: Int64) -> None:
+        self._pricing = pricing
+        self._prices: SlotPrices | None = None
+        self._cost = np.zeros((len(tail), 1), np.int64)  # of slots, by level
+        self._dearest = 0
+        self._tail, self._inner = tail, np.full(len(tail), NO_ROW, np.int64)
+        self._has_closed = bool(np.any(tail == NO_NODE))
+        self._segments = SegmentArcs(graph, tail, head, self._inner)
+        self._vacated = SegmentArcs(graph, tail, head, self._inner)
+        # As of the last update, int64[M]: units free and to be vacated, slots free.
+        self._units = self._own = self._free = np.zeros(len(tail), np.int64)
+
+    def open(self, machine: Int64, tail: Int64, inner: Int64) -> None:
+        """Add the arcs of these machines: from which nodes, and for which rows of the arcs out of
+        aggregators (int64[k] each)."""
+        self._tail[machine], self._inner[machine] = tail, inner
+        self._has_closed = bool(np.any(self._tail == NO_NODE))
+        if self._prices is not None:
+            self._set_free(machine, self._prices)
+            self._set_vacated(machine)
+
+    def update(self, load: MachineLoad, slots: SlotState, moved: Int64) -> None:
+        """Bring the arcs up to date with the load of machines and the prices of their slots.
+
+        Args:
+            load: Of the machines.
+            slots: Their prices and free slots.
+            moved: int64[k], all machines whose room differs from that of the last update.
+        """
+        prices, is_new = slots.prices, slots.prices is not self._prices
+        dearest_changed = False
+        if is_new:
+            before, self._dearest = self._dearest, self._set_prices(prices)
+            dearest_changed = before != self._dearest
+            row = np.arange(len(self._units))
+        elif load.free is load.room is slots.free and self._free is self._units:
+            row = moved
+        else:
+            row = np.flatnonzero((load.free != self._units) | (slots.free != self._free))
+        self._units, self._free = load.free, slots.free
+        self._set_free(row, prices)
+        if load.room is not load.free:
+            own = load.room - load.free
+            stale = (own != self._own) | (dearest_changed & (own > 0))
+            self._own = own
+            self._set_vacated(np.flatnonzero(stale))
+
+    def priced(self, direct: bool, inner: NDArray[np.bool_]) -> PricedSlots:
+        """The slots as of the last update, with which arcs are priced (as in PricedSlots)."""
+        slots = self._units if self._prices is None else self._prices.slots
+        return PricedSlots(self._cost, slots, self._free, self._units, self._dearest, direct, inner)
+
+    def next_costs(self) -> Int64:
+        """The cost of the next slot of each machine as of the last update, int64[M]."""
+        if self._prices is None:
+            return np.zeros(len(self._free), np.int64)
+        return self._at_level(np.arange(len(self._free)), self._prices.slots - self._free)
+
+    def next_cost(self, machine: Int64, free: Int64) -> Int64:
+        """The cost of the next slot of machines with this room: int64[k].
+
+        Args:
+            machine: int64[k].
+            free: int64[k, R].
+        """
+        if self._prices is None:
+            return np.zeros(len(machine), np.int64)
+        busy = self._prices.slots[machine] - units_in(free, self._prices.unit)
+        return self._at_level(machine, busy)
+
+    def _set_free(self, row: Int64, prices: SlotPrices) -> None:
+        row = self._opened(row)
+        if len(row):
+            self._segments.set(row, self._cost, prices.slots, self._free, self._units)
+
+    def _set_vacated(self, row: Int64) -> None:
+        row = self._opened(row)
+        if len(row):
+            own = self._own
+            cost = np.full((len(own), 1), self._dearest)
+            self._vacated.set(row, cost, own, own, own)
+
+    def _opened(self, row: Int64) -> Int64:
+        return row[self._tail[row] != NO_NODE] if self._has_closed else row
+
+    def _at_level(self, machine: Int64, busy: Int64) -> Int64:
+        cost: Int64 = self._cost[machine, np.clip(busy, 0, self._cost.shape[1] - 1)]
+        return cost
+
+    def _set_prices(self, prices: SlotPrices) -> int:
+        """Take over new prices, and return the cost of the dearest slot."""
+        self._prices = prices
+        self._cost = self._pricing.in_costs(prices.price)
+        dearest = int(self._cost[:, -1].max(initial=0))  # costs never fall along a row
+        if dearest > MAX_COST:
+            raise PolicyError(
+                f"{self._pricing.policy.name}: an arc into a machine costs {dearest}; "
+                f"at most {MAX_COST}"
+            )
+        return dearest

@@ -4,6 +4,8 @@ preferred machine until its patience ends, and then takes any.
 The scheduler keeps the tasks that it leaves waiting. A waiting task holds up no other. Each plan
 looks once at the preferred machines of each set that has waiting tasks, and searches a place only
 for tasks that may find one.
+
+Patience is one time for all tasks, or what slot prices make worth it (PatienceByPrice).
 """
 
 from __future__ import annotations
@@ -16,8 +18,7 @@ from numpy.typing import NDArray
 
 from schedulers import _native
 from schedulers.decision_time import PS_PER_OPERATION
-from schedulers.greedy.base import GreedyScheduler
-from schedulers.greedy.price_patience import PatienceByPrice
+from schedulers.greedy.scheduler import GreedyScheduler
 from schedulers.interface import (
     ChangeKind,
     PendingReason,
@@ -27,17 +28,20 @@ from schedulers.interface import (
     TaskChanges,
 )
 from schedulers.objective import native_catalog
-from schedulers.prices.interface import SharesDemand
-from shared_state.tasks import NO_GANG, Int32, Int64, TaskBatch
+from schedulers.prices.interface import SharesDemand, SlotPrices
+from schedulers.prices.options import ONE_PERMILLE, PriceOptions, PriceScope
+from shared_state.tasks import NO_GANG, Int32, Int64, PreferenceCatalog, TaskBatch
 from shared_state.view import ClusterView
 
-# Counted work: as greedy.base.WEIGHTS_PS, and per task left waiting. A plan handles the columns of
+# Counted work: as scheduler.WEIGHTS_PS, and per task left waiting. A plan handles the columns of
 # waiting tasks besides. Predicted over true time of 48 cases of load spreading (up to 10,000 tasks
 # that wait, 2,000 to 100,000 machines): median 1.0, 10 % below 0.8, 10 % above 1.1. The same
 # benchmark makes the fit again.
 WEIGHTS_PS = (43_600_000, 190_000, 4_100, 8_600, 19_500)
 _PRICED_OUT = PendingReason.PRICED_OUT
 _NO_TASKS: Int64 = np.zeros(0, np.int64)
+LONGEST_US = 10**12  # of patience by price where waiting costs nothing, or no limit is given
+_LARGEST = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,3 +213,73 @@ def _with_gangs(marked: NDArray[np.bool_], gang: Int64) -> NDArray[np.bool_]:
     """The marks (bool[n]) with all tasks of the marked tasks' gangs."""
     gangs = gang[marked & (gang != NO_GANG)]
     return marked | np.isin(gang, gangs) if len(gangs) else marked
+
+
+class PatienceByPrice:
+    """How long tasks wait for their preferred machines while that is worth it.
+
+    Waiting for a preferred machine saves what elsewhere costs more, each place with the price of
+    its slot: the next slot elsewhere, and on the preferred machines the slot that ends the wait,
+    the last free one. A task waits until the time that it has waited has cost as much as waiting
+    saves. That is the rent-or-buy rule (Karlin et al., Algorithmica 1988): while prices stay as
+    they are, waiting and then going elsewhere never costs more than twice what knowing the future
+    would have saved.
+
+    Args:
+        options: How prices enter a decision.
+        catalog: What placements and waiting cost.
+        longest_us: No task waits longer; 0: no limit.
+    """
+
+    def __init__(
+        self, options: PriceOptions, catalog: PreferenceCatalog, longest_us: int = 0
+    ) -> None:
+        self._catalog = catalog
+        self._weight_permille = options.price_weight_permille
+        self._listed_have_prices = options.price_scope is PriceScope.ALL
+        self._longest_us = longest_us or LONGEST_US
+        self._known: SlotPrices | None = None
+        self._cheapest_listed = np.zeros(catalog.sets, np.int64)
+        self._patience_us = np.zeros(catalog.sets, np.int64)
+
+    def update(self, prices: SlotPrices, lowest_price: int) -> None:
+        """Learn what slots cost now.
+
+        Args:
+            prices: Of all machines.
+            lowest_price: Of the next slot of any open machine.
+        """
+        catalog = self._catalog
+        if prices is not self._known:
+            self._cheapest_listed = self._listed_costs(prices)
+            self._known = prices
+        elsewhere = catalog.elsewhere_cost + lowest_price * self._weight_permille // ONE_PERMILLE
+        saved = np.maximum(elsewhere - self._cheapest_listed, 0)
+        if catalog.wait_cost == 0:
+            self._patience_us = np.where(saved > 0, self._longest_us, 0)
+            return
+        enough = (self._longest_us // catalog.wait_quantum_us + 1) * catalog.wait_cost
+        quanta, rest = np.divmod(np.minimum(saved, min(enough, _LARGEST)), catalog.wait_cost)
+        patience_us = quanta * catalog.wait_quantum_us
+        patience_us += rest * catalog.wait_quantum_us // catalog.wait_cost
+        self._patience_us = np.minimum(patience_us, self._longest_us)
+
+    def of(self, preference: Int32) -> Int64:
+        """How long tasks of sets preference, int32[n], wait after their submission: int64[n]."""
+        waits: Int64 = self._patience_us[preference]
+        return waits
+
+    def _listed_costs(self, prices: SlotPrices) -> Int64:
+        """The lowest cost and price of a listed machine's last free slot, by set: int64[K]. Of sets
+        that list no machine the value means nothing."""
+        catalog = self._catalog
+        cost = catalog.machine_cost
+        if self._listed_have_prices:
+            last = np.clip(prices.slots - 1, 0, prices.price.shape[1] - 1)
+            of_last = prices.price[np.arange(len(last)), last] * self._weight_permille
+            cost = cost + (of_last // ONE_PERMILLE)[catalog.machine]
+        lowest = np.zeros(catalog.sets, np.int64)
+        lists = np.diff(catalog.machine_offsets) > 0
+        if lists.any():
+            lowest[lists] = np.minimum.reduceat(cost, catalog.machine_offsets[:-1][lists])
+        return lowest

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from schedulers.capability import Capability
 from schedulers.decision_time import PS_PER_OPERATION
-from schedulers.greedy.base import (
+from schedulers.greedy.scheduler import (
     DECISION,
     WEIGHTS_PS,
     GreedyScheduler,

@@ -1,4 +1,4 @@
-// Python's access to the demand of offered tasks and to implied costs.
+// Python's access to the demand of offered tasks, to implied costs, and to the optimum.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "bound_catalog.hpp"
-#include "implied_cost.hpp"
-#include "offered_demand.hpp"
+#include "estimators.hpp"
+#include "optimum.hpp"
 #include "shared_state/native/column.hpp"
 #include "shared_state/native/new_array.hpp"
 
@@ -16,8 +16,10 @@ namespace nb = nanobind;
 
 namespace {
 
+using agora::BestPlacement;
 using agora::CatalogColumns;
 using agora::Column;
+using agora::length_of;
 using agora::NewArray;
 using agora::OfferedDemand;
 
@@ -90,6 +92,17 @@ nb::tuple update_implied_prices(nb::handle price, nb::handle load_before, nb::ha
   return nb::make_tuple(changes.computed, changes.changed);
 }
 
+nb::tuple cost(BestPlacement& best, nb::handle room, nb::handle preference, nb::handle request,
+               size_t dimensions) {
+  const Column<const int64_t> rooms(room, "room", best.machines(), dimensions);
+  const size_t count = length_of(preference, "preference");
+  const Column<const int32_t> sets(preference, "preference", count);
+  const Column<const int64_t> requests(request, "request", count, dimensions);
+  const agora::Optimum optimum = best.cost({rooms.data(), best.machines() * dimensions}, dimensions,
+                                           sets.span(), {requests.data(), count * dimensions});
+  return nb::make_tuple(optimum.cost, optimum.exact);
+}
+
 }  // namespace
 
 void bind_prices(nb::module_& module) {
@@ -128,4 +141,14 @@ void bind_prices(nb::module_& module) {
   module.attr("PRICE_LEVELS") = agora::kMaxLevels;
   module.def("implied_cost", &implied_cost);
   module.def("update_implied_prices", &update_implied_prices);
+
+  nb::class_<BestPlacement>(module, "BestPlacement")
+      .def(
+          "__init__",
+          [](BestPlacement* self, const CatalogColumns& catalog) {
+            new (self) BestPlacement(catalog.spans());
+          },
+          nb::arg("catalog"), nb::keep_alive<1, 2>())
+      .def("cost", &cost, nb::arg("room"), nb::arg("preference"), nb::arg("request"),
+           nb::arg("dimensions"));
 }

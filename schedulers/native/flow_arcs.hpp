@@ -1,3 +1,16 @@
+// The arcs of a flow scheduler's graph: what they stand for (FlowArcs), those on which placements
+// pay for slots (SegmentArcs), and array idioms that numpy takes several passes for.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace agora {
+
 // What the arcs of a flow scheduler's graph stand for, and what the solver's flow says about tasks
 // and aggregators (schedulers/flow/solver_graph.py). It knows no solver: ids of nodes and arcs are
 // numbers.
@@ -9,16 +22,6 @@
 //   any other arc         nothing is kept
 //
 // A task sends one unit: the arc that carries it is the task's next hop.
-#pragma once
-
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <vector>
-
-namespace agora {
-
 class FlowArcs {
  public:
   static constexpr int64_t kNoArc = -1;
@@ -113,5 +116,128 @@ class FlowArcs {
   std::vector<Task> tasks_;        // by row
   std::vector<TaskArc> unnamed_;
 };
+
+// The arcs on which placements pay for the slots of machines (schedulers/flow/machine_arcs.py).
+//
+// The prices of a machine's slots never fall with the number that are busy. Free slots of equal
+// price share an arc, a segment. Segments take a machine's arcs in order, the dearest first: when
+// the load moves by a slot, it is the cheapest that opens or closes, so a capacity changes and no
+// cost. In a full cell few levels are free, and only these are looked at.
+//
+// Levels count slots, capacities count units of the flow. Where the two differ in size, the free
+// units are spread evenly over the free slots.
+
+// What the slots of M machines cost, and how many are free. Rows of `cost` never fall.
+struct SlotCosts {
+  size_t levels = 0;               // at least 1
+  std::span<const int64_t> cost;   // [M, levels]: of the next slot of a machine with so many busy
+  std::span<const int64_t> slots;  // [M]: of the empty machine
+  std::span<const int64_t> free;   // [M]: slots
+  std::span<const int64_t> units;  // [M]: free units
+
+  // The cost of a machine's next slot after `taken` units of those that are free, which are more.
+  int64_t next(size_t machine, int64_t taken) const {
+    int64_t level = busy(machine);
+    if (taken > 0) level += taken * free[machine] / units[machine];
+    const int64_t last = static_cast<int64_t>(levels) - 1;
+    return cost[machine * levels + static_cast<size_t>(std::min(level, last))];
+  }
+  int64_t busy(size_t machine) const {
+    return std::max<int64_t>(slots[machine] - free[machine], 0);
+  }
+};
+
+// One entry for each new arc, which is parallel to the machine's others, and for each arc whose
+// capacity or cost differs.
+struct SegmentChanges {
+  std::vector<int64_t> new_machine, new_capacity, new_cost;
+  std::vector<int64_t> arc, capacity, cost;
+};
+
+// The arcs of M machines. Those of a machine are side by side in memory. An arc exists from when it
+// was first open.
+class SegmentArcs {
+ public:
+  explicit SegmentArcs(size_t machines) : machines_(machines), arcs_(machines) {}
+
+  // Brings the arcs of these machines up to date, and says what that changes. O(levels that are, or
+  // were, free) for each.
+  //
+  // Throws std::invalid_argument for columns that do not go together, rows that do not exist, and
+  // while new arcs have no ids.
+  SegmentChanges set(const SlotCosts& slots, std::span<const int64_t> row);
+
+  // The ids of the new arcs of the last set(), in its order. Throws std::invalid_argument for
+  // another number of them, or ids that are negative.
+  void name(std::span<const int64_t> arc);
+
+ private:
+  static constexpr int64_t kNoArc = -1;
+  struct Arc {
+    int64_t cost = 0;  // as of when it was open last
+    int64_t id = kNoArc;
+    int64_t capacity = 0;
+  };
+  struct NewArc {
+    size_t machine, place;
+  };
+
+  Arc& at(size_t machine, size_t place) { return arcs_[machine * width_ + place]; }
+  void prefetch(const SlotCosts& slots, size_t machine) const;
+  void set_machine(const SlotCosts& slots, size_t machine, SegmentChanges& changes);
+  void set_arc(size_t machine, size_t place, int64_t capacity, int64_t cost,
+               SegmentChanges& changes);
+  void widen();
+
+  size_t machines_;
+  size_t width_ = 1;  // places for arcs of each machine
+  std::vector<Arc> arcs_;
+  std::vector<NewArc> new_;  // have no id
+};
+
+// --- array idioms, among them units of a flow (schedulers/units.py) ---
+
+// How many of `unit` (R) fit each row of `resources` ([M, R]). A resource of which the unit is 0 is
+// not checked, not even on machines that are overdrawn in it. If the unit is 0 in all, rows with
+// room in some resource hold `most`, and others none. No row holds more than `most`. Throws
+// std::invalid_argument if `resources` has another number of rows than `units`.
+void units_in(std::span<const int64_t> resources, std::span<const int64_t> unit, int64_t most,
+              std::span<int64_t> units);
+
+// The entries of the named rows of a CSR table: begin[0], begin[0] + 1, ... (size[0] of them),
+// begin[1], ... Throws std::invalid_argument for columns of different lengths, and sizes below 0.
+std::vector<int64_t> ranges(std::span<const int64_t> begin, std::span<const int64_t> size);
+
+// The entries of sets of a CSR table, as arcs: those of set[0] out of row[0], those of set[1] out
+// of row[1], ... Throws std::invalid_argument for columns of different lengths, sets that do not
+// exist, and offsets that do not ascend within the table.
+struct ListedArcs {
+  std::vector<int64_t> row, head, cost;
+};
+ListedArcs listed_arcs(std::span<const int64_t> offsets, std::span<const int64_t> head,
+                       std::span<const int64_t> cost, std::span<const int64_t> row,
+                       std::span<const int64_t> set);
+
+// The entries of the named rows of a CSR table with these offsets: order[offsets[row[0]]], ...
+// Throws std::invalid_argument for rows that do not exist, and offsets that do not ascend within
+// `order`.
+std::vector<int64_t> entries_of(std::span<const int64_t> offsets, std::span<const int64_t> order,
+                                std::span<const int64_t> row);
+
+// The places where two columns differ. Throws std::invalid_argument if their lengths do.
+std::vector<int64_t> differing(std::span<const int64_t> a, std::span<const int64_t> b);
+
+// The aggregators that these heads name (-1 - a for aggregator a; others are machines) and that
+// have no node yet (negative), ascending. Throws std::invalid_argument for aggregators beyond those
+// of `node`.
+std::vector<int64_t> without_node(std::span<const int64_t> head, std::span<const int64_t> node);
+
+// A cycle of the graph that has these arcs: the nodes along it, of which the last is the first once
+// more. Empty if there is none. O(k log k) for k arcs. Throws std::invalid_argument for columns of
+// different lengths.
+std::vector<int64_t> cycle_among(std::span<const int64_t> tail, std::span<const int64_t> head);
+
+// The first place of a number that is not within these bounds, or -1.
+int64_t first_outside(std::span<const int64_t> column, int64_t lowest, int64_t highest);
 
 }  // namespace agora

@@ -5,7 +5,8 @@
 //                                          └───── left waiting: pending, with the reason
 //
 // A plan needs nothing of Python: no slot prices, no patience, no preemption.
-// (schedulers.greedy.base.GreedyScheduler gives prices besides, which it has learned in Python.)
+// (schedulers.greedy.scheduler.GreedyScheduler gives prices besides, which it has learned in
+// Python.)
 #pragma once
 
 #include <array>

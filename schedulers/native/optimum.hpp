@@ -1,5 +1,5 @@
 // The least cost at which a set of tasks could be placed, and whether it is exact
-// (schedulers/optimum.py says when). A min-cost flow:
+// (schedulers/objective.py says when). A min-cost flow:
 //
 //   class of tasks --machine_cost--> group of machines --> sink     as many tasks as fit
 //   class --rack_cost--> rack --> group, sink       to the sink: the rack's unlisted machines

@@ -1,19 +1,108 @@
 #include "placer.hpp"
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
 
 namespace agora {
 
 namespace {
 
-// uniform draws for an empty row before all are ranked
+constexpr int64_t kMaxRequest = int64_t{1} << 50;
+constexpr int32_t kUnplaced = -1;
+// uniform draws for an empty row before all are ranked, and from a level of more than kGatherAtOnce
+// rows before its open rows are gathered for the plan
 constexpr int kTries = 8;
+// a level of at most so many rows is gathered per task: nothing is kept (under FreshestPreferred,
+// where a level is searched in parts, the parts are)
+constexpr size_t kGatherAtOnce = 128;
+
+void check(const ClusterView& view, const Catalog& catalog, const PlaceRequest& in) {
+  const size_t dimensions = view.static_state().dimensions();
+  if (catalog.machines() != view.static_state().machines())
+    throw std::invalid_argument("the catalog is of another cell than the view");
+  for (size_t i = 0; i < in.count * dimensions; ++i)
+    if (in.request[i] < 0 || in.request[i] > kMaxRequest)
+      throw std::invalid_argument("request[" + std::to_string(i / dimensions) +
+                                  "]: expected 0 to 2^50");
+  for (size_t i = 0; i < in.count; ++i)
+    if (in.preference[i] < 0 || static_cast<size_t>(in.preference[i]) >= catalog.sets())
+      throw std::invalid_argument("preference[" + std::to_string(i) + "]: there is no set " +
+                                  std::to_string(in.preference[i]));
+  for (const std::span<const bool> flags : {in.waits, in.kept})
+    if (!flags.empty() && flags.size() != in.count)
+      throw std::invalid_argument("waits, kept: expected one per task, or none");
+  if (in.prices != nullptr) {
+    if (in.kind == PlacementKind::WeightedSampling)
+      throw std::invalid_argument("weighted sampling draws by slot score: it knows no prices");
+    if (in.prices->prices() == nullptr) throw std::invalid_argument("no prices were set");
+    if (in.prices->prices()->machines() != view.static_state().machines() ||
+        in.prices->prices()->dimensions() != dimensions)
+      throw std::invalid_argument("the prices are of another cell than the view");
+  }
+  std::vector<bool> seen(view.static_state().partitions());
+  for (const int32_t p : in.partition_order)
+    if (p >= 0 && static_cast<size_t>(p) < seen.size()) seen[static_cast<size_t>(p)] = true;
+  if (in.partition_order.size() != seen.size() ||
+      !std::all_of(seen.begin(), seen.end(), [](bool s) { return s; }))
+    throw std::invalid_argument("partition_order: expected every partition once");
+}
 
 bool ranks(PlacementKind kind) {
   return kind == PlacementKind::BestFit || kind == PlacementKind::LoadSpreading;
 }
 
 }  // namespace
+
+PlaceWork place(ClusterView& view, const Catalog& catalog, const PlaceRequest& in,
+                int32_t* machine) {
+  check(view, catalog, in);
+  // The members of each gang, gang by gang; a gang is placed at its first member's turn.
+  std::vector<uint32_t> in_gangs;
+  for (size_t i = 0; i < in.count; ++i)
+    if (in.gang[i] >= 0) in_gangs.push_back(static_cast<uint32_t>(i));
+  std::stable_sort(in_gangs.begin(), in_gangs.end(),
+                   [&](uint32_t a, uint32_t b) { return in.gang[a] < in.gang[b]; });
+
+  Placer placer(view, catalog, in);
+  const auto waits = [&](size_t task) { return !in.waits.empty() && in.waits[task]; };
+  const auto lists_machines = [&](size_t task) {
+    return catalog.lists_machines(in.preference[task]);
+  };
+  // Places each task that `considers` names, its gang with it.
+  const auto pass = [&](const auto& considers, const auto& search) {
+    for (size_t i = 0; i < in.count; ++i) {
+      if (machine[i] != kUnplaced) continue;
+      if (in.gang[i] < 0) {
+        if (considers(i)) machine[i] = placer.place_one(i, search(i));
+        continue;
+      }
+      const auto first =
+          std::lower_bound(in_gangs.begin(), in_gangs.end(), in.gang[i],
+                           [&](uint32_t task, int64_t gang) { return in.gang[task] < gang; });
+      if (*first != i) continue;  // placed, or not, with its first member
+      auto last = first;
+      while (last != in_gangs.end() && in.gang[*last] == in.gang[i]) ++last;
+      if (!std::all_of(first, last, considers) || placer.place_gang({first, last}, search, machine))
+        continue;
+      for (auto task = first; task != last; ++task) machine[*task] = kUnplaced;
+    }
+  };
+  std::fill(machine, machine + in.count, kUnplaced);
+  const auto by_patience = [&](size_t task) {
+    return waits(task) ? Search::ListedMachines : Search::Anywhere;
+  };
+  if (in.preferred_first) {
+    pass(lists_machines, [](size_t) { return Search::ListedMachines; });
+    pass([&](size_t task) { return in.gang[task] >= 0 || !waits(task); }, by_patience);
+  } else {
+    pass([](size_t) { return true; }, by_patience);
+  }
+  return placer.work();
+}
+
+// --- one plan in the making ---
 
 Placer::Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& request)
     : view_(view),
@@ -370,6 +459,200 @@ void Placer::take(int32_t row) {
     drawn_ = {};
   }
   if (stays) push_ranked(row);
+}
+
+// --- the preferred machines: the levels of a task's set ---
+
+int32_t Placer::prefer(int32_t set, const Pool& pool, Search search) {
+  for (uint32_t level = catalog_.first_level(set); level < catalog_.end_level(set); ++level) {
+    if (search == Search::ListedMachines && catalog_.level(level).racks) return kNone;
+    const int32_t row = of_level(level, pool, false);
+    if (row != kNone || open_in(pool) == 0) return row;
+  }
+  return kNone;
+}
+
+Placer::LevelRows Placer::rows_of(const Catalog::Level& level, const Pool& pool) const {
+  LevelRows rows{{}, {}, 0};
+  if (level.racks) {
+    rows.racks = catalog_.rack_rows(level);
+    for (const Catalog::RowRange& rack : rows.racks) {
+      const int64_t first = std::max<int64_t>(rack.first, pool.first),
+                    end = std::min<int64_t>(rack.end, pool.end);
+      if (first < end) rows.count += static_cast<size_t>(end - first);
+    }
+    return rows;
+  }
+  rows.members = catalog_.members(level);
+  if (pool.partition != everything_.partition) {
+    const auto first = std::lower_bound(rows.members.begin(), rows.members.end(), pool.first);
+    rows.members = {first, std::lower_bound(first, rows.members.end(), pool.end)};
+  }
+  rows.count = rows.members.size();
+  return rows;
+}
+
+// A row of a level within a pool. Under FreshestPreferred it is in the freshest partition that has
+// one with room. Within an epoch a partition without stays without.
+int32_t Placer::of_level(uint32_t number, const Pool& pool, bool priced) {
+  const auto within = [&](const Pool& part) {
+    return priced ? cheapest_of_level(number, part) : prefer_level(number, part);
+  };
+  if (!freshest_preferred()) return within(pool);
+  Cursor& cursor = cursors_[number];
+  if (cursor.epoch != epoch_) cursor = {epoch_, 0};
+  for (; cursor.at < input_.partition_order.size(); ++cursor.at) {
+    const size_t p = static_cast<size_t>(input_.partition_order[cursor.at]);
+    if (view_.index().count(p) == 0) continue;
+    const int32_t row = within(this->pool(p));
+    if (row == kNone) continue;
+    searched_ = std::max(searched_, cursor.at + 1);
+    return row;
+  }
+  searched_ = cursor.at;
+  return kNone;
+}
+
+uint64_t Placer::key_of(uint32_t level, const Pool& pool) const {
+  return static_cast<uint64_t>(level) * (everything_.partition + 1) + pool.partition;
+}
+
+int32_t Placer::prefer_level(uint32_t number, const Pool& pool) {
+  const LevelRows rows = rows_of(catalog_.level(number), pool);
+  if (rows.count == 0) return kNone;
+  const bool spreading = input_.kind == PlacementKind::LoadSpreading;
+  if (rows.count <= kGatherAtOnce && !spreading && !freshest_preferred()) {
+    gather(rows, pool, scratch_);
+    return draw_candidate(scratch_);
+  }
+  const uint64_t key = key_of(number, pool);
+  auto kept = candidates_.find(key);
+  if (kept == candidates_.end()) {
+    // A draw that fits is uniform among those that fit; most often one does, and nothing need be
+    // gathered.
+    // Of load spreading one that no row can have more room than.
+    for (int i = 0; i < kTries && !rows.members.empty(); ++i) {
+      const int32_t row = rows.members[stream_.below(rows.count)];
+      ++work_.looked_at;
+      if (open(row) && fits(row) && (!spreading || has_most_room(row))) return row;
+    }
+    kept = candidates_.try_emplace(key).first;
+  }
+  Candidates& candidates = kept->second;
+  if (candidates.epoch != epoch_) {
+    gather(rows, pool, candidates.rows);
+    if (spreading) rank(candidates.rows, false, candidates.ranked);
+    candidates.epoch = epoch_;
+  }
+  return spreading ? emptiest_candidate(candidates.ranked, false) : draw_candidate(candidates.rows);
+}
+
+// The open ones.
+void Placer::gather(const LevelRows& rows, const Pool& pool, std::vector<int32_t>& out) {
+  work_.looked_at += static_cast<int64_t>(rows.members.size());
+  out.resize(rows.members.size());
+  size_t opened = 0;
+  for (const int32_t row : rows.members) {  // open rows come in no order: no branch
+    out[opened] = row;
+    opened += open(row);
+  }
+  out.resize(opened);
+  for (const Catalog::RowRange& range : rows.racks) {
+    const int64_t end = std::min<int64_t>(range.end, pool.end);
+    int32_t row = view_.index().next_open(std::max<int64_t>(range.first, pool.first), end);
+    for (; row != kNone; row = view_.index().next_open(row + 1, end)) {
+      out.push_back(row);
+      ++work_.looked_at;
+    }
+  }
+}
+
+// Uniform among the candidates that fit. Those that do not leave the list.
+int32_t Placer::draw_candidate(std::vector<int32_t>& rows) {
+  while (!rows.empty()) {
+    const size_t at = stream_.below(rows.size());
+    const int32_t row = rows[at];
+    ++work_.looked_at;
+    if (open(row)) {
+      if (fits(row)) return row;
+      exclude(row);
+    }
+    rows[at] = rows.back();
+    rows.pop_back();
+  }
+  return kNone;
+}
+
+void Placer::rank(const std::vector<int32_t>& rows, bool priced, RankedRows& out) {
+  out.clear();
+  for (const int32_t row : rows) out.add(ranked(row, priced));
+  out.build(salt_of_ties());
+  work_.ranked += static_cast<int64_t>(rows.size());
+}
+
+// Between the epochs of a plan rows only lose room: a row that has lost some is ranked again when
+// it comes first.
+int32_t Placer::emptiest_candidate(RankedRows& rows, bool priced) {
+  while (!rows.empty()) {
+    const RankedRow first = rows.first();
+    ++work_.looked_at;
+    const bool opened = open(first.row);
+    const RankedRow now = opened ? ranked(first.row, priced) : first;
+    const bool current = now.same_place(first);
+    if (opened && current && fits(first.row)) return first.row;
+    rows.pop();
+    ++work_.ranked;
+    if (opened && !current) {
+      rows.push(now);
+      ++work_.ranked;
+    }
+    if (opened && current) exclude(first.row);
+  }
+  return kNone;
+}
+
+// --- tasks that wait ---
+
+int64_t may_be_placed(const ClusterView& view, const Catalog& catalog, const WaitingTasks& tasks,
+                      bool* may) {
+  const size_t dimensions = view.static_state().dimensions();
+  if (catalog.machines() != view.static_state().machines())
+    throw std::invalid_argument("the catalog is of another cell than the view");
+  struct Known {
+    const int64_t* fits = nullptr;     // a request that some listed machine has room for
+    const int64_t* refused = nullptr;  // one that none has
+  };
+  std::unordered_map<int32_t, Known> by_set;
+  const auto at_most = [&](const int64_t* one, const int64_t* other) {
+    for (size_t r = 0; r < dimensions; ++r)
+      if (one[r] > other[r]) return false;
+    return true;
+  };
+  int64_t looked_at = 0;
+  const bool room = view.index().count() > 0;
+  for (size_t i = 0; i < tasks.count; ++i) {
+    may[i] = room;
+    if (!room || !tasks.waits[i]) continue;
+    const int32_t set = tasks.preference[i];
+    if (set < 0 || static_cast<size_t>(set) >= catalog.sets())
+      throw std::invalid_argument("preference[" + std::to_string(i) + "]: there is no set " +
+                                  std::to_string(set));
+    const int64_t* request = tasks.request + i * dimensions;
+    Known& known = by_set[set];
+    if (known.refused != nullptr && at_most(known.refused, request)) {
+      may[i] = false;
+      continue;
+    }
+    if (known.fits != nullptr && at_most(request, known.fits)) continue;
+    const auto listed = catalog.listed_machines(set);
+    const auto found = std::find_if(listed.begin(), listed.end(), [&](int32_t row) {
+      return view.index().contains(row) && view.fits(row, request);
+    });
+    looked_at += found - listed.begin() + (found != listed.end() ? 1 : 0);
+    may[i] = found != listed.end();
+    (may[i] ? known.fits : known.refused) = request;
+  }
+  return looked_at;
 }
 
 }  // namespace agora

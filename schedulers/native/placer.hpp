@@ -26,7 +26,7 @@
 //   WEIGHTED_SAMPLING     with probability proportional to the slot score among the rows that fit:
 //                         weighted sampling without replacement.
 //
-// With prices (slot_prices.hpp) a row is dearer or cheaper by what its next slot is worth to
+// With prices (priced_rows.hpp) a row is dearer or cheaper by what its next slot is worth to
 // others. Where the price decides between equal costs, a task takes the lowest price among the rows
 // of the lowest cost, and the kind decides between equal prices. Where prices are paid it takes the
 // lowest cost + weight x price over all levels and elsewhere, of the rows that the ranking
@@ -63,9 +63,8 @@
 #include <vector>
 
 #include "catalog.hpp"
-#include "price_draws.hpp"
-#include "price_tree.hpp"
 #include "priced_rows.hpp"
+#include "price_tree.hpp"
 #include "ranked_rows.hpp"
 #include "shared_state/native/random.hpp"
 #include "shared_state/native/trial.hpp"
@@ -99,7 +98,7 @@ enum class PlacementKind : int {
   LoadSpreading = 4,
   WeightedSampling = 5
 };
-// By value, as schedulers.greedy.base.PlacementKind names them.
+// By value, as schedulers.greedy.scheduler.PlacementKind names them.
 constexpr std::array kPlacementKindNames{"RANDOM",   "RANDOMIZED_FIRST_FIT", "FIRST_FIT",
                                          "BEST_FIT", "LOAD_SPREADING",       "WEIGHTED_SAMPLING"};
 static_assert(kPlacementKindNames.size() ==
@@ -298,5 +297,19 @@ class Placer {
   // Tasks one after the other with the same preferences, as last looked for: [first, end).
   size_t alike_first_ = 0, alike_end_ = 0;
 };
+
+// Which waiting tasks are worth another round: those that may find a place in the view.
+
+// Which of n waiting tasks may find a place: bool[n]. One that waits for its listed machines may if
+// one of them has room for it, any other if the view has an open row. Returns the rows looked at.
+// O(n + sizes of the distinct sets) where the tasks of a set ask for the same.
+struct WaitingTasks {
+  size_t count;
+  const int64_t* request;               // [count, R]
+  std::span<const int32_t> preference;  // [count]
+  std::span<const bool> waits;          // [count]
+};
+int64_t may_be_placed(const ClusterView& view, const Catalog& catalog, const WaitingTasks& tasks,
+                      bool* may);
 
 }  // namespace agora

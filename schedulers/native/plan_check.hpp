@@ -1,4 +1,4 @@
-// What plans are checked against (schedulers/plan_check.py): the tasks that wait with a scheduler
+// What plans are checked against (schedulers/checked.py): the tasks that wait with a scheduler
 // which keeps them, and what claims must ask for.
 #pragma once
 

@@ -22,7 +22,7 @@ namespace agora {
 struct RankedRow {
   int64_t rank;  // lowest first
   int32_t row;
-  int16_t price = 0;  // before all, lowest first: a rank (slot_prices.hpp), 0 without prices
+  int16_t price = 0;  // before all, lowest first: a rank (priced_rows.hpp), 0 without prices
 
   bool same_place(const RankedRow& other) const {
     return rank == other.rank && price == other.price;

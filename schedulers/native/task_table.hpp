@@ -25,12 +25,118 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "row_pool.hpp"
-#include "unscheduled_aggregators.hpp"
-
 namespace agora {
+
+// Hands out the rows of a table, and takes them back to hand them out again: rows given back last
+// are taken first. A table that is full at least doubles. Of new rows the lowest is taken first,
+// after those that were given back.
+class RowPool {
+ public:
+  // at_least: by how many rows a table grows.
+  explicit RowPool(size_t at_least) : at_least_(at_least) {}
+
+  size_t rows() const { return rows_; }
+
+  // Makes sure that n rows can be taken. Returns whether the table has to grow to rows() for it.
+  bool reserve(size_t n) {
+    if (n <= free_.size()) return false;
+    const size_t more = std::max({n - free_.size(), rows_, at_least_});
+    std::vector<int64_t> free;
+    free.reserve(more + free_.size());
+    for (size_t row = rows_ + more; row > rows_; --row)
+      free.push_back(static_cast<int64_t>(row) - 1);
+    free.insert(free.end(), free_.begin(), free_.end());
+    free_ = std::move(free);
+    rows_ += more;
+    return true;
+  }
+
+  // One of the rows reserved.
+  int64_t take() {
+    const int64_t row = free_.back();
+    free_.pop_back();
+    return row;
+  }
+
+  void give_back(int64_t row) { free_.push_back(row); }
+
+ private:
+  size_t at_least_;
+  size_t rows_ = 0;
+  std::vector<int64_t> free_;  // a stack
+};
+
+// The unscheduled aggregators U_j of the flow graph. The flow of a job's tasks that stay waiting
+// passes through its U_j, whose arc to the sink costs the waiting price (schedulers/flow/graph.py).
+//
+// A job has a place while tasks of it are in the graph. The place holds the solver's ids of the
+// node and of its arc to the sink, and the quantum of time from which that arc counts the waiting
+// price:
+//
+//                enter()            name()                leave() of the last task
+//     (no place) -------> unnamed --------> tasks > 0 --------------------------> empty
+//         ^                                     ^------------ enter() ------------- |
+//         '-------------------------- close_empty() -------------------------------'
+
+class UnscheduledAggregators {
+ public:
+  static constexpr int64_t kNoNode = -1;
+
+  // A column for each attribute of the jobs that have a place.
+  struct Open {
+    std::vector<int64_t> node;
+    std::vector<int64_t> arc;            // to the sink
+    std::vector<int64_t> first_quantum;  // from which the arc counts the waiting price
+  };
+
+  UnscheduledAggregators() : pool_(64) {}
+
+  // Adds one task for each entry of `job`, submitted in that quantum.
+  //
+  // Writes the place of each task's job. Returns the first quantum of each job that had no place,
+  // in ascending order of jobs: that in which the first of its tasks was submitted. These jobs are
+  // to be named before anything else is called, or std::logic_error is thrown.
+  std::vector<int64_t> enter(std::span<const int64_t> job, std::span<const int64_t> submitted,
+                             std::span<int64_t> place);
+
+  // The solver's ids for the jobs that enter() found new, in its order. Throws
+  // std::invalid_argument for another number of them, or ids that are negative.
+  void name(std::span<const int64_t> node, std::span<const int64_t> arc);
+
+  // A task of the job of this place leaves the graph.
+  void leave(int64_t place);
+
+  // Frees the places without tasks. Returns their nodes, in order of places.
+  std::vector<int64_t> close_empty();
+
+  // The jobs with a place, in order of places.
+  Open open() const;
+
+  int64_t node(int64_t place) const { return at(place).node; }
+  int64_t first_quantum(int64_t place) const { return at(place).first_quantum; }
+
+ private:
+  struct Place {
+    int64_t job = 0;
+    int64_t node = kNoNode;  // kNoNode: the place is free, or unnamed
+    int64_t arc = 0;
+    int64_t first_quantum = 0;
+    int64_t tasks = 0;
+  };
+
+  Place& at(int64_t place) { return places_[static_cast<size_t>(place)]; }
+  const Place& at(int64_t place) const { return places_[static_cast<size_t>(place)]; }
+  void require_named() const;
+
+  std::vector<Place> places_;
+  RowPool pool_;
+  std::unordered_map<int64_t, int64_t> place_of_;  // by job
+  std::vector<int64_t> unnamed_;                   // places
+};
 
 enum class TaskState : int8_t { kAbsent, kWaiting, kInFlight, kRunning, kEvicting };
 enum class TaskNodeState : int8_t { kNone, kWaiting, kRunning };

@@ -1,17 +1,11 @@
 """Slot prices: what a free slot is worth to the tasks that come next.
 
-interface.py       what an estimator of prices is given, and what it gives
-registry.py        every kind of estimator by name
-options.py         the options by which a scheduler uses prices
-conformance.py     check_estimator(SPEC): does a kind keep the contract?
-price_check.py     what prices must be
-periodic.py        what the kinds here share, with
-offered_demand.py  the demand for each machine, counted from the tasks offered, and
-slots.py           what a slot is where machines have several resources
-fluid.py           the best that placements can be in steady state, and dual prices, with
-fluid_classes.py   like machines and sets taken as one,
-fluid_flow.py      the maximum flow of a simple problem, and
-fluid_program.py   the linear program of any other
-
-An estimator is one file with a SPEC.
+interface.py    what an estimator of prices is given, and what it gives
+registry.py     every kind of estimator by name
+options.py      the options by which a scheduler uses prices, and what prices must be
+conformance.py  check_estimator(SPEC): does a kind keep the contract?
+periodic.py     what the kinds here share: periods, demand counted from the tasks offered, and
+                what a slot is where machines have several resources
+kinds.py        the kinds themselves, an estimator each
+fluid.py        the best that placements can be in steady state, and dual prices
 """

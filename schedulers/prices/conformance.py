@@ -3,9 +3,9 @@ interface.py?
 
 The function drives equal estimators of the kind through rounds on small cells, with rejections,
 machines that fail, and partitions that were never synced. All prices are checked as in a run
-(price_check.py). Besides, the estimators must give the same prices although one is offered some
-tasks again, one is given arrays that are overwritten after the call, one has a catalog whose sets
-of tasks to come differ, and one, if the kind can, shares its demand with nobody.
+(options.CheckedEstimator). Besides, the estimators must give the same prices although one is
+offered some tasks again, one is given arrays that are overwritten after the call, one has a catalog
+whose sets of tasks to come differ, and one, if the kind can, shares its demand with nobody.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
+from schedulers.conformance import located, require
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices.interface import DemandCounts, SlotPrices
-from schedulers.prices.price_check import CheckedEstimator, CheckedLearner, checked
+from schedulers.prices.options import CheckedEstimator, CheckedLearner, checked
 from schedulers.prices.registry import SlotPriceSpec
 from shared_state.cell import Cell
-from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog
@@ -35,10 +35,6 @@ TO_COME = 8
 ROUNDS = 12
 PER_ROUND = 30
 ROUND_US = 400_000
-
-
-class NonConformance(AssertionError):
-    """An estimator broke a promise; the message says which, and in which round of which world."""
 
 
 def check_estimator(
@@ -58,18 +54,10 @@ def check_estimator(
     for dimensions in (1, 2):
         world = _World.make(dimensions, seed)
         for number in range(ROUNDS):
-            try:
+            with located(f"{dimensions} dimension{'s' * (dimensions > 1)}, round {number}"):
                 if number == 0:
                     estimators = _Estimators.build(spec, parsed, world)
                 _round(world, estimators, number)
-            except (AgoraError, NonConformance) as broken:
-                where = f"{dimensions} dimension{'s' * (dimensions > 1)}, round {number}"
-                raise NonConformance(f"{broken} ({where})") from broken
-
-
-def _require(condition: bool, promise: str) -> None:
-    if not condition:
-        raise NonConformance(promise)
 
 
 @dataclass
@@ -238,7 +226,7 @@ def _round(world: _World, estimators: _Estimators, number: int) -> None:
     prices = estimators.plain.update(world.view, now_us)
     operations = estimators.plain.operations
     if estimators.last is not None and prices is not estimators.last:
-        _require(
+        require(
             not _equal(prices, estimators.last),
             "update() returns the object that it returned before unless the prices changed",
         )
@@ -248,11 +236,11 @@ def _round(world: _World, estimators: _Estimators, number: int) -> None:
         (estimators.overwritten, "the arrays given to offered() may change after the call"),
         (estimators.other_to_come, "prices do not depend on the sets of tasks to come"),
     ):
-        _require(_equal(prices, other.update(world.view, now_us)), promise)
+        require(_equal(prices, other.update(world.view, now_us)), promise)
     twin = estimators.other_to_come.operations
-    _require(twin == operations, "counted work is a function of what the estimator was shown")
-    _require(np.array_equal(world.view.free, free), "update() leaves the view as it found it")
-    _require(
+    require(twin == operations, "counted work is a function of what the estimator was shown")
+    require(np.array_equal(world.view.free, free), "update() leaves the view as it found it")
+    require(
         estimators.plain.update(world.view, now_us) is prices,
         "a second update() at the same time returns the same object",
     )
@@ -260,7 +248,7 @@ def _round(world: _World, estimators: _Estimators, number: int) -> None:
         offer(estimators.sharing, rows)
         offer(estimators.sharing, again)
         _share(estimators.sharing, rows)
-        _require(
+        require(
             _equal(prices, estimators.sharing.update(world.view, now_us)),
             "prices do not depend on share_demand() where others were offered nothing",
         )
@@ -272,7 +260,7 @@ def _share(estimator: CheckedEstimator, offered: Int64) -> None:
     demand = estimator.shared_demand
     assert demand is not None
     new = demand.take_new()
-    _require(
+    require(
         np.array_equal(np.sort(new), offered) and not len(demand.take_new()),
         "take_new() returns the tasks that were offered for the first time since it was called",
     )

@@ -25,12 +25,12 @@ NONE = "none"  # no estimator: a scheduler that has it knows no prices
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
-        "demand": "schedulers.prices.demand:SPEC",
-        "fluid": "schedulers.prices.fluid_prices:SPEC",
-        "implied": "schedulers.prices.implied:SPEC",
-        "membership": "schedulers.prices.membership:SPEC",
-        "occupancy": "schedulers.prices.occupancy:SPEC",
-        "potentials": "schedulers.prices.potentials:SPEC",
+        "demand": "schedulers.prices.kinds:DEMAND",
+        "fluid": "schedulers.prices.kinds:FLUID",
+        "implied": "schedulers.prices.kinds:IMPLIED",
+        "membership": "schedulers.prices.kinds:MEMBERSHIP",
+        "occupancy": "schedulers.prices.kinds:OCCUPANCY",
+        "potentials": "schedulers.prices.kinds:POTENTIALS",
     }
 )
 

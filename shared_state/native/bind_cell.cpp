@@ -6,7 +6,7 @@
 
 #include "bound_fields.hpp"
 #include "bound_names.hpp"
-#include "cell_calls.hpp"
+#include "observed_cell.hpp"
 #include "column.hpp"
 
 namespace nb = nanobind;

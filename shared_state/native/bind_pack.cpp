@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "bound_packed.hpp"
-#include "pack_array.hpp"
 
 namespace nb = nanobind;
 

@@ -3,7 +3,7 @@
 // SharedColumn<T> is n values, SharedTable<T> [n, width]; AnyColumn is either, of any integer type,
 // for what chooses its type by its values (PartitionDelta.used) and for code that treats all alike
 // (the encoder). Copying one copies no values. The memory is native, or that of a numpy array
-// (bound_column.hpp); nothing here knows Python.
+// (bound_fields.hpp); nothing here knows Python.
 #pragma once
 
 #include <algorithm>
@@ -87,7 +87,7 @@ class AnyColumn {
   }
 
   // What another language shows of this column, kept from one look to the next: see
-  // bound_column.hpp. Not part of its value.
+  // bound_fields.hpp. Not part of its value.
   std::shared_ptr<void>& face() const { return face_; }
 
  private:

@@ -17,9 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.running import make_metrics
-from parsync.metrics.record import Record
-from parsync.metrics.record_batch import RecordBatch
-from parsync.metrics.record_buffer import RecordBuffer
+from parsync.metrics.metric import RecordBatch
+from parsync.metrics.record import Record, RecordBuffer
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.records import RecordSink
 from parsync.runtime.virtual.run import run_virtual

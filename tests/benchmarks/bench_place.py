@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from schedulers import registry
-from schedulers.greedy.base import GreedyScheduler
+from schedulers.greedy.scheduler import GreedyScheduler
 from schedulers.interface import PartitionRanking, PlanContext, Scheduler, SchedulerEnvironment
 from schedulers.prices.interface import SlotPrices
 from schedulers.prices.options import PriceOptions

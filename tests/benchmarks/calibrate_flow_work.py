@@ -5,7 +5,7 @@ Cells of 100 to 12,477 machines (the Google trace's; the demo's has 2,000) live 
 different kinds: all waiting tasks at once, 2 to 2,000 changes, nothing but time passing, machines
 lost and back, a burst; half empty, nearly full and oversubscribed; preferences as arcs or as
 aggregators; with preemption; with requests that differ. Every round is timed (processor time of
-`plan`, the least of REPEATS equal histories) and counted (schedulers/flow/work.py). Printed:
+`plan`, the least of REPEATS equal histories) and counted (schedulers/flow/scheduler.py). Printed:
 picoseconds per count as fitted (fitting.py), what they leave for each kind of round and each cell,
 and the same for the weights in use.
 """
@@ -27,8 +27,7 @@ from schedulers.flow.kinds import (
     build_load_spreading,
     build_quincy,
 )
-from schedulers.flow.scheduler import FlowScheduler
-from schedulers.flow.work import WEIGHTS_PS, RoundWork
+from schedulers.flow.scheduler import WEIGHTS_PS, FlowScheduler, RoundWork
 from schedulers.interface import (
     ChangeKind,
     PartitionRanking,

@@ -19,9 +19,9 @@ import numpy as np
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from schedulers import registry
-from schedulers.greedy.base import PRICED_WEIGHTS_PS, WEIGHTS_PS, GreedyScheduler
 from schedulers.greedy.patience import WEIGHTS_PS as PATIENT_WEIGHTS_PS
 from schedulers.greedy.patience import PatientScheduler
+from schedulers.greedy.scheduler import PRICED_WEIGHTS_PS, WEIGHTS_PS, GreedyScheduler
 from schedulers.interface import PartitionRanking, PlanContext, SchedulerEnvironment
 from schedulers.prices.interface import SlotPrices
 from schedulers.prices.options import PriceOptions

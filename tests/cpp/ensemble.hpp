@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
+#include "check_observer.hpp"
 #include "engines/race_engine.hpp"
 #include "networks.hpp"
 #include "race.hpp"
-#include "check_observer.hpp"
 
 namespace flowsolver {
 
@@ -26,7 +26,7 @@ class Ensemble {
         first().network(),
         [racers, winner_rule, report = reports_.back().get()](const EngineStart& start,
                                                               const Control&, Stats&) {
-          return std::make_unique<RaceEngine>(racers, winner_rule, start, *report);
+          return make_race_engine(racers, winner_rule, start, *report);
         },
         [racers, winner_rule](const Network& network, const Control& control) {
           return race(network, racers, {}, control, winner_rule).solution;

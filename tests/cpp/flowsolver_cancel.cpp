@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-#include "engines/forwarding_engine.hpp"
+#include "engine.hpp"
 #include "engines/race_engine.hpp"
 #include "networks.hpp"
 #include "race.hpp"
@@ -168,7 +168,7 @@ struct Race {
       : solver(
             network,
             [this, winner_rule](const EngineStart& start, const Control&, Stats&) {
-              return std::make_unique<RaceEngine>(racers, winner_rule, start, report);
+              return make_race_engine(racers, winner_rule, start, report);
             },
             [this, winner_rule](const Network& live, const Control& control) {
               return race(live, racers, {}, control, winner_rule).solution;

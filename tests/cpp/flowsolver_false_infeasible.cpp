@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "engines/forwarding_engine.hpp"
+#include "engine.hpp"
 #include "engines/proven_infeasibility.hpp"
 #include "engines/race_engine.hpp"
 #include "networks.hpp"
@@ -131,7 +131,7 @@ void faulty_racers_are_detected() {
       IncrementalSolver solver(
           network,
           [&](const EngineStart& start, const Control&, Stats&) {
-            return std::make_unique<RaceEngine>(racers, winner_rule, start, report);
+            return make_race_engine(racers, winner_rule, start, report);
           },
           [&](const Network& live, const Control& control) {
             return race(live, racers, {}, control, winner_rule).solution;

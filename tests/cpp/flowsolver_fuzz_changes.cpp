@@ -53,7 +53,7 @@ void read_arcs(fuzz::Bytes& bytes, std::int64_t unit, Network& network) {
   }
 }
 
-// More half-edges at one node than are scanned one by one (discharge.hpp, path_search.hpp).
+// More half-edges at one node than are scanned one by one (scaling_steps.hpp, path_search.hpp).
 void read_hub(fuzz::Bytes& bytes, std::int64_t unit, Network& network) {
   const std::int64_t capacity = read_capacity(bytes), cost = bytes.between(0, kMostCost) * unit;
   for (std::int64_t leaves = bytes.between(33, 50); leaves > 0; --leaves) {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <limits>
 
+#include "changing_network.hpp"
 #include "check.hpp"
 #include "incremental_solver.hpp"
-#include "live_network.hpp"
 #include "solve.hpp"
 
 using namespace flowsolver;

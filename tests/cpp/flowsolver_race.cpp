@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "engines/forwarding_engine.hpp"
+#include "engine.hpp"
 #include "engines/race_engine.hpp"
 #include "networks.hpp"
 #include "shortest_path/incremental_ssp.hpp"
@@ -80,7 +80,7 @@ struct RacingSolver {
       : solver(
             empty_cell(),
             [racers, winner_rule, this](const EngineStart& start, const Control&, Stats&) {
-              return std::make_unique<RaceEngine>(racers, winner_rule, start, report);
+              return make_race_engine(racers, winner_rule, start, report);
             },
             [racers, winner_rule](const Network& network, const Control& control) {
               return race(network, racers, {}, control, winner_rule).solution;
@@ -165,7 +165,7 @@ class AdoptingPair final : public ForwardingEngine {
     Stats unused;
     loser_->run(limited, unused);
     const Status status = inner().run(control, stats);
-    // A budget here means that a solve from scratch is cheaper (cold_start.hpp).
+    // A budget here means that a solve from scratch is cheaper (ColdStartRule).
     if (status == Status::kBudget) return status;
     CHECK(status == Status::kOptimal);
     ++adoptions;

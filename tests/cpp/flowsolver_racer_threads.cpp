@@ -1,11 +1,11 @@
-// Racer threads (racer_threads.hpp), also under ThreadSanitizer: which racer wins, and how the
+// Racer threads (race.hpp), also under ThreadSanitizer: which racer wins, and how the
 // others end when racers throw, are stopped at a budget, or are cancelled by another thread.
 #include <new>
 #include <stdexcept>
 #include <thread>
 
 #include "check.hpp"
-#include "racer_threads.hpp"
+#include "race.hpp"
 
 using namespace flowsolver;
 

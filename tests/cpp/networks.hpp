@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "certificate.hpp"
+#include "changing_network.hpp"
 #include "check.hpp"
 #include "incremental_solver.hpp"
-#include "live_network.hpp"
 #include "race.hpp"
 #include "solve.hpp"
 

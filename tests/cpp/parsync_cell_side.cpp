@@ -10,7 +10,7 @@
 
 #include "check.hpp"
 #include "hand_driven.hpp"
-#include "parsync/core/native/addresses.hpp"
+#include "parsync/core/native/event.hpp"
 #include "parsync/core/native/arrivals.hpp"
 #include "parsync/core/native/master.hpp"
 #include "parsync/core/native/worker_pool.hpp"

@@ -2,6 +2,7 @@
 // refused leaves nothing behind.
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <stdexcept>
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "check.hpp"
-#include "parsync/metrics/native/histogram.hpp"
 #include "parsync/metrics/native/table_fold.hpp"
 
 using agora::TableFold;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "schedulers/native/claimable.hpp"
-#include "schedulers/native/flow_units.hpp"
+#include "schedulers/native/flow_placements.hpp"
+#include "schedulers/native/flow_arcs.hpp"
 
 using namespace agora;
 

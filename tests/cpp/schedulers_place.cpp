@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "check.hpp"
-#include "schedulers/native/may_be_placed.hpp"
 #include "schedulers/native/placer.hpp"
 
 using namespace agora;

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "schedulers/native/implied_cost.hpp"
-#include "schedulers/native/offered_demand.hpp"
+#include "schedulers/native/estimators.hpp"
 
 using namespace agora;
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "schedulers/native/slot_segments.hpp"
+#include "schedulers/native/flow_arcs.hpp"
 
 using namespace agora;
 

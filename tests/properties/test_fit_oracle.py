@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from experiments.workloads.equilibrium import _that_fit
 from schedulers.flow.extraction import fit_together, place_singly
-from schedulers.optimum import BestPlacement
+from schedulers.objective import BestPlacement
 from schedulers.units import fits_somewhere, units_in
 from shared_state.cell import Cell
 from shared_state.invariants import CellAudit

@@ -18,13 +18,13 @@ from parsync.core.effects import Effect, Send, StartDecision
 from parsync.core.event import Event
 from parsync.core.participant import Participant
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.actor_replay import ReplayedActor
-from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
+from parsync.runtime.live.calls import Unavailable
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of, replay_frame
-from parsync.runtime.live.cell_log import CELL_LOG, Frame, read_cell_log
 from parsync.runtime.live.checkpoint import Checkpoints
-from parsync.runtime.live.handled_log import HandledLog, handled_log
-from parsync.runtime.live.steps import Step, StepClient, Unavailable
+from parsync.runtime.live.logs import CELL_LOG, Frame, HandledLog, handled_log, read_cell_log
+from parsync.runtime.live.loop import ActorRuntime, ignore_record
+from parsync.runtime.live.replay import ReplayedActor
+from parsync.runtime.live.steps import Step, StepClient
 from parsync.runtime.virtual.runtime import VirtualRuntime
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from parsync.metrics import registry
 from parsync.metrics.counters import TimeSeries
-from parsync.metrics.metric import NativeMetric
-from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.load import ThroughputMetric
+from parsync.metrics.metric import NativeMetric, RecordBatch
 from parsync.metrics.run_frame import Group, RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.table_fold import TableFold
 from parsync.metrics.tables import SCHEMAS
-from parsync.metrics.throughput import ThroughputMetric
 from parsync.workload.gangs import NOT_IN_GANG, TaskGangs
 from schedulers.interface import ChangeKind
 from shared_state.errors import AgoraError
@@ -121,7 +120,7 @@ def test_everything_kept_is_equal(
 ) -> None:
     random = np.random.default_rng(seed)
     frame = frame_of(phases, JOBS[jobs], settle_us)
-    found = RunMetrics(**frame, kinds=FOLDED)
+    found = RunMetrics(RunFrame(**frame), kinds=FOLDED)
     expected = {kind.kind: kind(RunFrame(**frame)) for kind in FOLDED}
     for length in lengths:
         for table in TABLES:
@@ -142,8 +141,10 @@ def test_everything_kept_is_equal(
 
 def test_rows_may_come_after_a_merge_that_made_a_series_longer() -> None:
     """Its counts are in another array then, and that of others is not to be written to."""
-    parts = [RunMetrics(**frame_of(PHASES[0], JOBS["without a gap"], 0)) for _ in range(2)]
-    series = [part.get(ThroughputMetric)._series for part in parts]
+    parts = [
+        RunMetrics(RunFrame(**frame_of(PHASES[0], JOBS["without a gap"], 0))) for _ in range(2)
+    ]
+    series = [part.get(ThroughputMetric).timeline for part in parts]
     made_at_us = [0, series[0].bucket_us * 1000]
     for part, at_us in zip(parts, made_at_us, strict=True):
         part.add("tasks", a_commit(at_us))
@@ -176,7 +177,7 @@ def ends(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_rows_that_are_not_of_the_table_are_refused(columns: dict[str, Any], says: str) -> None:
-    metrics = RunMetrics(**frame_of(PHASES[0], JOBS["without a gap"], 0))
+    metrics = RunMetrics(RunFrame(**frame_of(PHASES[0], JOBS["without a gap"], 0)))
     with pytest.raises(AgoraError) as refused:
         metrics.add("ends", columns)
     assert str(refused.value).startswith("table 'ends': ") and says in str(refused.value)

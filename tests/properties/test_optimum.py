@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from schedulers.objective import UNPLACED, placement_cost
-from schedulers.optimum import BestPlacement
+from schedulers.objective import UNPLACED, BestPlacement, placement_cost
 from shared_state.tasks import CellSpec, PreferenceCatalog, fits
 from tests.fixtures.examples import examples
 from tests.greedy_world import cell_of

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from schedulers import registry
 from schedulers.checked import CheckedScheduler
-from schedulers.greedy.base import GreedyOptions, GreedyScheduler, PlacementKind
+from schedulers.greedy.scheduler import GreedyOptions, GreedyScheduler, PlacementKind
 from schedulers.interface import (
     ClaimedPlan,
     PartitionRanking,

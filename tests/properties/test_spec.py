@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from experiments.campaign.points import Point
 from experiments.config import RunConfig, validated
-from experiments.sweeps.points import Point
 from experiments.toml_text import toml_text
 from experiments.workloads import registry as workloads
 from parsync.protocols import registry as protocols

@@ -13,7 +13,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 if TYPE_CHECKING:
-    from parsync.runtime.live.monitor import RunStatus
+    from parsync.runtime.live.liveness import RunStatus
     from parsync.runtime.live.run import LiveOutcome
     from parsync.spec.arm import ArmSpec
     from parsync.workload.workload import Workload
@@ -43,7 +43,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneEmbeddedR
 def embedded_ray() -> Iterator[None]:
     """Connected while any of the tests runs. The schedulers of bad_schedulers.py and the protocol
     of machine_queues.py are installed."""
-    from parsync.runtime.live.cluster import connect, disconnect
+    from parsync.runtime.live.ray_glue.cluster import connect, disconnect
 
     with pytest.MonkeyPatch.context() as patch:
         for package in PACKAGES:

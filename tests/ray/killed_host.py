@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from parsync.runtime.live.log_replay import Replayed, no_progress, replay
-from parsync.runtime.live.monitor import RunStatus
+from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.plan import LiveOptions
+from parsync.runtime.live.replay import Replayed, no_progress, replay
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.recomputed_tables import compare_tables
 from parsync.runtime.records import merge_parts

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from experiments.commands import replay
-from parsync.runtime.live import silent_hosts
+from parsync.runtime.live import liveness
+from parsync.runtime.live.calls import ActorFailed
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live
-from parsync.runtime.live.steps import ActorFailed
 from tests.fixtures.changed import changed
 from tests.fixtures.live_runs import metrics_of, small_arm, small_workload
 from tests.fixtures.schedulers.bad_schedulers import FAULTS
@@ -59,8 +59,8 @@ def test_a_plan_that_never_returns(tmp_path: Path) -> None:
 def test_c_code_that_never_returns_and_lets_nothing_else_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(silent_hosts, "GRACE_S", 1.0)
-    monkeypatch.setattr(silent_hosts, "ANSWER_S", 1.0)
+    monkeypatch.setattr(liveness, "GRACE_S", 1.0)
+    monkeypatch.setattr(liveness, "ANSWER_S", 1.0)
     outcome = run(tmp_path, "keeps_python_s_lock", plan_limit_s=3.5)
     assert outcome.partial and outcome.broken
     assert re.fullmatch(

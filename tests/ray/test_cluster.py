@@ -20,7 +20,7 @@ import pytest
 from experiments.commands import replay
 from experiments.run_directory import read_summary
 from experiments.summary_model import RunSummary
-from parsync.runtime.live.cell_log import CELL_LOG
+from parsync.runtime.live.logs import CELL_LOG
 from tests.fixtures.commands import without_progress
 from tests.fixtures.installed import install
 from tests.fixtures.ray_nodes import ROOT, RayNodes

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parsync.metrics.validity import Cause, validity
-from parsync.runtime.live.monitor import RunStatus
+from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import run_live
 from parsync.runtime.records import merge_parts

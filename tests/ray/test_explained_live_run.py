@@ -13,9 +13,9 @@ from experiments.explain.arm_stories import ArmStories
 from experiments.explain.outcomes import Columns
 from parsync.metrics.tables import TABLES
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.cell_log import CELL_LOG
+from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.recovery import answers
-from parsync.runtime.records_reader import record_files
+from parsync.runtime.records import record_files
 from tests.fixtures.claim_oracle import Outcome, check_claims, check_rivals, outcomes_of
 from tests.ray.conftest import FinishedRun
 

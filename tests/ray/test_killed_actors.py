@@ -17,13 +17,14 @@ import pytest
 import ray
 
 from experiments.commands import replay
+from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from parsync.runtime.live import run as live_run
-from parsync.runtime.live.cluster import last_log_line
-from parsync.runtime.live.monitor import RunStatus
+from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.plan import CELL, LiveOptions
-from parsync.runtime.live.ports import ActorDied, answer
+from parsync.runtime.live.ray_glue.actors import ActorDied, answer
+from parsync.runtime.live.ray_glue.internals import last_log_line
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.records import merge_parts
 from tests.fixtures.live_runs import small_arm, small_workload
@@ -39,10 +40,12 @@ def run(directory: Path, on_status: Callable[[RunStatus], None]) -> LiveOutcome:
     arm = small_arm()
     metrics = partial(
         RunMetrics,
-        WORKLOAD.phases,
-        arm.agents,
-        partitions=arm.partitions,
-        job_of=WORKLOAD.tasks.job,
+        RunFrame(
+            WORKLOAD.phases,
+            arm.agents,
+            partitions=arm.partitions,
+            job_of=WORKLOAD.tasks.job,
+        ),
     )
     options = LiveOptions(directory / "journal", directory / "records")
     return run_live(arm, WORKLOAD, options, 20_000_000, metrics, on_status)

@@ -6,8 +6,8 @@ import pytest
 
 from parsync.metrics.summary import summarise
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.killed_run import measure_killed
 from parsync.runtime.live.plan import LiveOptions
+from parsync.runtime.live.recovery import measure_killed
 from tests.fixtures.live_runs import metrics_of
 from tests.ray.conftest import FinishedRun
 

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from experiments import running_live
+from experiments.campaign.store import Kept
 from experiments.model_files import read_model
-from experiments.reproduce import execution
-from experiments.reproduce.figure import FigureRun, PaperFigure, ReproduceScale
-from experiments.reproduce.live_runs import KeptLiveRun
-from experiments.reproduce.page import CLAIMS, Reproduction
-from experiments.reproduce.registry import PAPERS, PARSYNC
+from experiments.papers import execution
+from experiments.papers.figure import FigureRun, PaperFigure, ReproduceScale
+from experiments.papers.live_runs import LiveFigures
+from experiments.papers.page import CLAIMS, Reproduction
+from experiments.papers.registry import PAPERS, PARSYNC
 from experiments.workload_config import WorkloadConfig
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("embedded_ray")]
@@ -40,7 +41,7 @@ def test_a_live_figure_is_kept_with_its_validity_beside_virtual_time(
     )
     assert execution.start(options) == 0
     (path,) = (tmp_path / "live_runs").glob("*.json")
-    kept = read_model(path, KeptLiveRun)
+    kept = read_model(path, Kept[LiveFigures]).figures
     assert kept.evidence.validity.seconds >= 5
     (twin,) = (tmp_path / "runs").glob("*.json")
     assert twin.name == path.name

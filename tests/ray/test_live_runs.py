@@ -16,8 +16,8 @@ import ray
 
 from experiments.commands import replay
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.runtime.live.cell_log import CELL_LOG
-from parsync.runtime.live.monitor import RunStatus
+from parsync.runtime.live.liveness import RunStatus
+from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.spec.arm import ArmSpec

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.config import load_config
 from experiments.running import make_workload
-from parsync.runtime.live.cell_log import CELL_LOG
+from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import run_live
 from tests.fixtures.live_runs import metrics_of

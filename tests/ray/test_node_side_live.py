@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from parsync.metrics.summary import summarise
-from parsync.runtime.live.cell_log import CELL_LOG
+from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.records import merge_parts
 from tests.fixtures.live_runs import queues_arm, small_workload
 from tests.ray.killed_host import run_with_killed_host

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from experiments.campaign import pool as engine
+from experiments.campaign.points import paired_points, run_points
 from experiments.config import validated
 from experiments.interruption import Interruption
 from experiments.running import seed_figures
-from experiments.sweeps import engine
-from experiments.sweeps.engine import run_points
-from experiments.sweeps.points import paired_points
-from parsync.runtime.live.parallel_map import RETRIES, attached, ray_map
+from parsync.runtime.live.ray_glue.parallel_map import RETRIES, attached, ray_map
 from shared_state.errors import AgoraError
 from tests.fixtures.mapped import kill_always, kill_once, square
 from tests.fixtures.run_toml import arm_toml

@@ -13,8 +13,8 @@ import pytest
 from parsync.core.addresses import CELL_SIDE
 from parsync.protocols.optimistic.shared_demand import DemandLedger
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.cell_events import replay_master
-from parsync.runtime.live.cell_log import CELL_LOG
+from parsync.runtime.live.logs import CELL_LOG
+from parsync.runtime.live.replay import replay_master
 from parsync.runtime.records import merge_parts
 from tests.fixtures.changed import changed
 from tests.fixtures.live_runs import mixed_arm, small_workload

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from experiments.campaign.progress import ProgressReport
 from experiments.commands.replay import main
 from experiments.config import LiveConfig, RunConfig
 from experiments.execution import run
@@ -19,7 +20,6 @@ from experiments.results.loaded_run import load_run
 from experiments.run_directory import read_summary
 from experiments.running import make_workload
 from experiments.running_live import run_arm_live
-from experiments.sweeps.progress import ProgressReport
 from experiments.workload_config import WorkloadConfig
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.config import load_config
-from experiments.frontiers.files import FRONTIER, POINTS, read_frontier
 from experiments.frontiers.grid import make_grid
+from experiments.frontiers.model import FRONTIER, POINTS, read_frontier
 from experiments.running import seed_figures
 from experiments.sweeps.sweep_file import read_sweep
 from tests.fixtures.frontier_toml import FRONTIER_TOML

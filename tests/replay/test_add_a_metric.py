@@ -13,13 +13,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from experiments.arm_runners import live_table
 from experiments.commands.compare import app as compare_app
 from experiments.commands.report import app as report_app
 from experiments.commands.run import app
-from experiments.live_table import live_table
+from experiments.results.loaded_run import load_run
 from experiments.run_directory import read_summary
 from parsync.metrics import registry
 from parsync.metrics.conformance import check_metric
+from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
@@ -85,6 +87,10 @@ def test_its_figure_is_in_summary_report_and_comparison(
     page = (run / "report.html").read_text("utf-8")
     assert "Placed tasks that waited for longer than 0.1 s." in page
     assert "<code>long_wait_share</code>" in page, "the data dictionary"
+    assert "Long waits over time" in page and "Waited long" in page, "its figure"
+    drawn = [f"long_waits_waited_long_over_time.{suffix}" for suffix in ("png", "svg")]
+    assert sorted(path.name for path in (run / "figures").iterdir()) == drawn
+    assert load_run(run).figure_names == ("long_waits_waited_long_over_time",)
 
     assert exit_status(compare_app, run, "--metric", "long_wait_share") == 0
     assert "Long waits" in capsys.readouterr().out
@@ -93,12 +99,13 @@ def test_its_figure_is_in_summary_report_and_comparison(
     monkeypatch.undo()
     assert "long_waits" not in {metric.kind for metric in registry.metrics()}
     assert exit_status(report_app, run) == 0
+    assert "Long waits over time" not in (run / "report.html").read_text("utf-8")
     assert exit_status(compare_app, run, "--metric", "long_wait_share") == 0
 
 
 @pytest.mark.usefixtures("installed")
 def test_actors_of_a_live_run_copy_pickle_and_merge_it() -> None:
-    empty = RunMetrics(PHASES, 2, partitions=2)
+    empty = RunMetrics(RunFrame(PHASES, 2, partitions=2))
     parts = [pickle.loads(pickle.dumps(copy.deepcopy(empty))) for _ in range(2)]
     for number, part in enumerate(parts):
         part.add("tasks", one_commit(number, 200_005))
@@ -112,7 +119,7 @@ def test_actors_of_a_live_run_copy_pickle_and_merge_it() -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_its_column_in_the_live_table_covers_the_time_since_the_last_one() -> None:
-    metrics = RunMetrics(PHASES, 2, partitions=2)
+    metrics = RunMetrics(RunFrame(PHASES, 2, partitions=2))
     for commit_us, shown in ((200_005, "100 %"), (10, "0 %"), (None, "-")):
         if commit_us is not None:
             metrics.add("tasks", one_commit(1, commit_us))
@@ -140,6 +147,10 @@ class OldColumn(Base):
     reads = {"tasks": ("agent", "wait_us")}
 class Taken(Base):
     figures_model = DelayFigures
+class Drawn(Base):
+    plots = ("waits",)
+class Claims(Base):
+    def series(self): return {"claims": None}
 class Fails(Base):
     reads = {"tasks": ("agent",)}
     def fold(self, batch): return batch["gone"]
@@ -154,6 +165,7 @@ class Fails(Base):
         ("broken:Gone", "metric 'broken': cannot load broken:Gone: "),
         ("gone:Gone", "metric 'broken': cannot load gone:Gone: No module named 'gone'"),
         ("broken:OldColumn", "reads: table 'tasks' has no column 'wait_us'; it has task, job"),
+        ("broken:Drawn", "plots: expected figures of OverTime, got ('waits',)"),
         ("broken:Taken", "metric 'broken': its figure 'submitted' is one of metric 'delay'"),
     ],
 )
@@ -162,6 +174,17 @@ def test_a_metric_that_cannot_be_used_is_one_clear_line(site: Path, value: str, 
     with pytest.raises(AgoraError) as error:
         registry.metrics()
     assert says in str(error.value) and "\n" not in str(error.value)
+
+
+def test_two_series_of_one_name_are_refused(site: Path) -> None:
+    install(site, "broken", "broken:Claims", {"broken.py": BROKEN}, "agora.metrics")
+    with pytest.raises(AgoraError, match=r"'broken': its series 'claims' is one of metric 'confl"):
+        RunMetrics(RunFrame(PHASES, 2, partitions=2))
+
+
+def test_a_report_leaves_out_the_figures_of_a_metric_that_cannot_be_loaded(site: Path) -> None:
+    install(site, "broken", "broken:Gone", {"broken.py": BROKEN}, "agora.metrics")
+    assert registry.plots_of_others() == []
 
 
 def test_two_metrics_of_one_name_are_refused(site: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 
 from experiments import running
+from experiments.campaign.points import Point
 from experiments.commands.compare import app as compare
 from experiments.commands.run import app
 from experiments.interruption import Interruption
@@ -23,9 +24,8 @@ from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import verdict
 from experiments.run_directory import read_summary
-from experiments.sweeps.points import Point
 from experiments.whole_files import whole_file
-from parsync.metrics.record_buffer import Columns
+from parsync.metrics.record import Columns
 from parsync.runtime.records import RecordSink
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status

@@ -8,8 +8,14 @@ import pytest
 
 from experiments.figures.frontier import draw_condition, of_run
 from experiments.fluid_bound_model import PhaseBound, bound_over
-from experiments.frontiers.files import FRONTIER, read_frontier, write_frontier
-from experiments.frontiers.model import BESIDE, DELAYS, QUALITIES
+from experiments.frontiers.model import (
+    BESIDE,
+    DELAYS,
+    FRONTIER,
+    QUALITIES,
+    read_frontier,
+    write_frontier,
+)
 from experiments.frontiers.wording import bounds_text
 from experiments.report.bound import bound_sentences, bound_table, overall_bound
 from experiments.report.frontier_page import write_frontier_page

@@ -38,13 +38,13 @@ FAULTS = {
     "agent_raises": (
         CLAIM,
         'raise ValueError("no luck")',
-        r"agent 'lottery-[01]', handling Drawn: raised ValueError: no luck \(MODULE.py, line 51\)",
+        r"agent 'lottery-[01]', handling Drawn: raised ValueError: no luck \(MODULE.py, line 50\)",
     ),
     "office_raises": (
         "self.state += 1",
         "self.state += len(self.state)",
         r"participant beside the master, handling Ask: raised TypeError: .*int.* "
-        r"\(MODULE.py, line 35\)",
+        r"\(MODULE.py, line 34\)",
     ),
     "event_not_declared": (
         "events=(Ask, Drawn)",
@@ -61,7 +61,7 @@ FAULTS = {
         DRAWN,
         "Drawn(up[stream.integers(event.tickets, len(up))] + 1000)",
         r"agent 'lottery-[01]', handling Drawn: raised ValueError: machine\[0\]: expected 0 to 39, "
-        r"got 10\d\d \(MODULE.py, line 51\)",
+        r"got 10\d\d \(MODULE.py, line 50\)",
     ),
     "no_effects": (
         ASK,
@@ -77,7 +77,7 @@ FAULTS = {
     "constructor_raises": (
         "self.asked = []",
         'raise KeyError("asked")',
-        r"agent 'lottery-0', while it was created: raised KeyError: 'asked' \(MODULE.py, line 44\)",
+        r"agent 'lottery-0', while it was created: raised KeyError: 'asked' \(MODULE.py, line 43\)",
     ),
 }
 

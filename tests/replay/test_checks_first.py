@@ -18,7 +18,7 @@ from experiments.commands.reproduce import app as reproduce
 from experiments.commands.run import app as run
 from experiments.commands.sweep import app as sweep
 from experiments.config import RunConfig, load_config
-from experiments.frontiers.checks import has_quality
+from experiments.frontiers.execution import has_quality
 from experiments.running import make_workload
 from experiments.sensitivity import changed_points
 from parsync.metrics.delay import DelayMetric

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments import extra_slots_points
+from experiments import extra_slots as extra_slots_points
+from experiments.campaign.store import Store
 from experiments.commands.extra_slots import app
-from experiments.extra_slots_points import AXES, FACTOR, points_of
+from experiments.extra_slots import AXES, FACTOR, points_of
 from experiments.figures import extra_slots as figure_of
-from experiments.model_runs.engine import ModelRuns
-from experiments.reproduce.figure import ReproduceScale
+from experiments.papers.figure import ReproduceScale
 from experiments.statistics import Interval
 from parsync.model.extra_slots import ExtraSlotsSearch, find_extra_slots
 from parsync.model.slot_settings import SlotSettings
@@ -78,14 +78,14 @@ def test_the_same_command_continues_after_a_stop(
 ) -> None:
     command = [*SMALL, "--gap", "0.5,1", "--out"]
     assert run(app, [*command, str(tmp_path / "at_once")]) == 0
-    keep = ModelRuns._keep
+    keep = Store.put
 
-    def keep_and_stop(self: ModelRuns, *result: Any) -> None:
+    def keep_and_stop(self: Store[None], *result: Any) -> None:
         keep(self, *result)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as stops:
-        stops.setattr(ModelRuns, "_keep", keep_and_stop)
+        stops.setattr(Store, "put", keep_and_stop)
         run(app, [*command, str(tmp_path / "stopped")])
     assert "searches that are done are kept" in capsys.readouterr().err
     assert len([*(tmp_path / "stopped" / "searches").iterdir()]) == 1

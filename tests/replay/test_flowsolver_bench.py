@@ -12,11 +12,9 @@ import pytest
 from flowsolver import Status, algorithms, solve
 from flowsolver.__main__ import run
 from flowsolver.benchmark.cases import series_of
-from flowsolver.benchmark.peers import PEERS
 from flowsolver.benchmark.plots import draw
-from flowsolver.benchmark.results import Outcome, Result, judge
-from flowsolver.benchmark.rounds import Rounds
-from flowsolver.benchmark.table import ratio_text
+from flowsolver.benchmark.run import Outcome, Result, judge, ratio_text
+from flowsolver.benchmark.solvers import PEERS, Rounds
 from flowsolver.generate import GraphOptions, quincy_graph
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from experiments import fluid_bound
 from experiments.config import ArmConfig, RunConfig
 from experiments.fluid_bound import phase_bounds, phase_problem
 from experiments.fluid_bound_model import PhaseBound
-from experiments.frontiers.bounds import condition_bounds
+from experiments.frontiers.build import condition_bounds
 from experiments.frontiers.grid import make_grid
 from experiments.running import make_workload, seed_figures
 from experiments.workload_config import WorkloadConfig
@@ -25,7 +25,7 @@ from experiments.workloads.synthetic_options import SyntheticOptions, demo_optio
 from parsync.spec.arm import GroupConfig
 from parsync.spec.decision_times import CountedTime
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
-from schedulers.prices import fluid_program
+from schedulers.prices import fluid
 from schedulers.prices.fluid import solve_fluid
 from shared_state.errors import AgoraError
 from shared_state.tasks import NO_GANG, CellSpec, PreferenceCatalog, TaskBatch
@@ -91,7 +91,7 @@ def test_rates_that_came_true_are_close_to_those_expected_in_a_long_run() -> Non
 def test_a_problem_that_is_too_large_has_no_bound_but_a_random_share(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fluid_program, "MOST_COLUMNS", 3)
+    monkeypatch.setattr(fluid, "MOST_COLUMNS", 3)
     options = SMALL.model_copy(update={"rack_cost": 300, "load_percent": (95, 50, 95)})
     for found in bounds_of(options):
         assert found is not None and not found.is_steady and found.highest_load is None

@@ -16,20 +16,14 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
+from experiments.campaign import loop as engine
 from experiments.commands.frontier import app
 from experiments.config import load_config, validated
 from experiments.frontiers.build import best_of, build_frontier, elsewhere_cost
 from experiments.frontiers.dominance import Box, dominated_area
-from experiments.frontiers.files import (
-    FRONTIER,
-    POINTS,
-    read_frontier,
-    write_frontier,
-    write_points,
-)
+from experiments.frontiers.execution import POINTS, frontier_of_run, run_grid, write_points
 from experiments.frontiers.grid import Grid, make_grid
-from experiments.frontiers.model import FrontierSummary
-from experiments.frontiers.running import frontier_of_run, run_grid
+from experiments.frontiers.model import FRONTIER, FrontierSummary, read_frontier, write_frontier
 from experiments.frontiers.wording import (
     answers,
     condition_text,
@@ -42,8 +36,6 @@ from experiments.interruption import Interruption
 from experiments.price_settings import prices_of_arm
 from experiments.running import make_workload
 from experiments.summary_model import SeedFigures
-from experiments.sweeps import engine
-from experiments.sweeps.work import figures_of
 from experiments.toml_text import toml_text
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
@@ -62,7 +54,7 @@ def grid() -> Grid:
 def results(grid: Grid) -> Results:
     found: Results = {}
     for place, point in grid.points():
-        figures = figures_of(point)
+        figures = point.measure(None).figures
         assert isinstance(figures, SeedFigures)
         found[place, point.seed] = figures
     return found
@@ -137,7 +129,7 @@ def test_architectures_say_which_slot_prices_they_have() -> None:
     ]
     results: Results = {}
     for place, point in grid.points():
-        figures = figures_of(point)
+        figures = point.measure(None).figures
         assert isinstance(figures, SeedFigures)
         results[place, point.seed] = figures
     summary = summary_of(grid, results)
@@ -260,13 +252,13 @@ def test_a_run_s_frontier_takes_what_its_arms_have_run(
     config = grid.config
     known = {seed: {"greedy": results[0, seed], "first fit": results[2, seed]} for seed in (1, 2)}
     asked: list[int] = []
-    run_points = engine.run_points
+    run_tasks = engine.run_tasks
 
     def counted(points: Any, *arguments: Any, **options: Any) -> Any:
         asked.append(len(points))
-        return run_points(points, *arguments, **options)
+        return run_tasks(points, *arguments, **options)
 
-    monkeypatch.setattr("experiments.frontiers.running.run_points", counted)
+    monkeypatch.setattr("experiments.frontiers.execution.run_tasks", counted)
     workload = make_workload(config, 1)
     summary = frontier_of_run(
         config, workload, tmp_path, known, Interruption(), lambda done, total: None

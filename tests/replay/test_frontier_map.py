@@ -8,8 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from experiments.figures.frontier_map import MOST_COLUMNS, draw_map
-from experiments.frontiers.files import FRONTIER, read_frontier
-from experiments.frontiers.model import FrontierCondition, FrontierSummary
+from experiments.frontiers.model import FRONTIER, FrontierCondition, FrontierSummary, read_frontier
 from experiments.frontiers.wording import best_text, conditions_by_load
 from tests.unit.frontier_factory import PAIR
 from tests.unit.run_factory import write_synthetic_run

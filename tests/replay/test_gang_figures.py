@@ -24,7 +24,7 @@ from experiments.summary_model import RunSummary
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.synthetic import generate
 from parsync.metrics.conformance import check_metric
-from parsync.metrics.gangs import GangFigures, GangMetric
+from parsync.metrics.jobs import GangFigures, GangMetric
 from parsync.metrics.summary import PhaseFigures, ScopeFigures, quantities, summarise
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import MachineEvents, Workload

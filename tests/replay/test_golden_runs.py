@@ -29,7 +29,7 @@ from parsync.metrics.record import Record
 from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.effects import RecordListener
 from parsync.runtime.live.cell import CellRuntime, hosts_of, replay_frame
-from parsync.runtime.live.cell_log import CELL_LOG, read_cell_log
+from parsync.runtime.live.logs import CELL_LOG, read_cell_log
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from experiments.campaign.expected_time import DAY_S, expected_run_s, resting_time_s
 from experiments.config import SAMPLES_MAX, RunConfig
 from experiments.interruption import Interruption
 from experiments.running import ArmRun, figures_of_run, run_arm_virtual
-from experiments.sweeps.expected_time import DAY_S, expected_run_s, resting_time_s
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.synthetic import generate
 from parsync.protocols.optimistic.sync.registry import kinds

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ScopeFigures, summarise
 from parsync.metrics.tables import NOT_KNOWN
@@ -96,11 +97,13 @@ def metrics_of(
 ) -> ScopeFigures:
     """The figures of jobs (submit_us, tasks, [(start_us, placed) of each attempt])."""
     metrics = RunMetrics(
-        [Phase(0, 100 * SECOND, 90)],
-        1,
-        partitions=1,
-        job_of=np.arange(len(jobs)),
-        services=np.array(services),
+        RunFrame(
+            [Phase(0, 100 * SECOND, 90)],
+            1,
+            partitions=1,
+            job_of=np.arange(len(jobs)),
+            services=np.array(services),
+        )
     )
     for job, (submit_us, tasks, tried) in enumerate(jobs):
         submission = {"agent": [0], "job": [job], "submit_us": [submit_us], "tasks": [tasks]}

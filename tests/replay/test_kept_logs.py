@@ -23,10 +23,9 @@ import pytest
 from parsync.core.codec import Codec, decode
 from parsync.core.events import DecisionDone
 from parsync.runtime.assembly_files import read_assembly
-from parsync.runtime.live.cell_log import CELL_LOG
-from parsync.runtime.live.handled_log import read_handled
-from parsync.runtime.live.log_replay import replay
-from parsync.runtime.live.monitor import RunStatus
+from parsync.runtime.live.liveness import RunStatus
+from parsync.runtime.live.logs import CELL_LOG, read_handled
+from parsync.runtime.live.replay import replay
 from parsync.spec.arm import ArmConfig, ArmSpec, check_protocols
 from parsync.spec.decision_times import MeasuredTime
 from parsync.workload.workload import Workload
@@ -210,8 +209,8 @@ def write_on_ray(directory: Path) -> None:
     """Let ON_RAY write its logs into an empty directory. Its cell and a scheduler host are killed
     once."""
     # Ray takes a second to import, and is not needed where logs are read
-    from parsync.runtime.live.cluster import connect, disconnect
     from parsync.runtime.live.plan import LiveOptions
+    from parsync.runtime.live.ray_glue.cluster import connect, disconnect
     from parsync.runtime.live.run import run_live
     from tests.ray.test_live_runs import Killer
 

@@ -19,9 +19,7 @@ from parsync.protocols import registry as protocols
 from parsync.protocols.spec import NoOptions
 from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.event_logs import ENDED_FILE, write_end
-from parsync.runtime.live.cell_log import CELL_LOG, Frame
-from parsync.runtime.live.handled_log import handled_log
-from parsync.runtime.live.log_ends import log_ends
+from parsync.runtime.live.logs import CELL_LOG, Frame, handled_log, log_ends
 from parsync.runtime.run_directory import OLD_FILE
 from parsync.spec.arm import ProtocolChoice
 from shared_state.journal import JournalWriter, read_journal

@@ -18,7 +18,7 @@ from parsync.runtime.virtual.runtime import VirtualRuntime
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers.interface import ChangeKind
-from schedulers.mapreduce.performance import predicted_us, whole_activities_us
+from schedulers.mapreduce.jobs import predicted_us, whole_activities_us
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, CellAudit
 from shared_state.tasks import Int64

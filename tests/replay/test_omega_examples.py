@@ -13,9 +13,9 @@ from pyarrow import parquet
 
 from experiments.config import load_config
 from experiments.interruption import Interruption
+from experiments.papers.figure import FigureRun
+from experiments.papers.platform_runs import PlatformRuns
 from experiments.parsync_vs_flow import app
-from experiments.reproduce.figure import FigureRun
-from experiments.reproduce.platform_runs import PlatformRuns
 from experiments.results import load_run
 from experiments.results.mapreduce import run_times_of, speedups
 from experiments.running import make_workload

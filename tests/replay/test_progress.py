@@ -13,10 +13,10 @@ import pytest
 import typer
 from rich.console import Console
 
+from experiments.campaign.progress import EVERY_S, ProgressReport
 from experiments.commands.frontier import app as frontier
 from experiments.commands.run import app as run
 from experiments.commands.sweep import app as sweep
-from experiments.sweeps.progress import EVERY_S, ProgressReport
 from tests.fixtures.commands import exit_status, in_one_process, without_figures
 
 CONFIG = """
@@ -147,7 +147,7 @@ def test_a_reader_that_goes_away_ends_no_command(capsys: pytest.CaptureFixture[s
         ),
         (
             frontier,
-            "experiments.frontier",
+            "experiments.frontiers.execution",
             FRONTIER,
             ("making the workload", "frontier: 1 of 2 runs", "page"),
         ),

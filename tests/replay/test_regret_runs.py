@@ -21,7 +21,7 @@ from parsync.core.participant import Participant
 from parsync.metrics.regret import RegretWatch
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
-from parsync.runtime.live.cell_log import CELL_LOG
+from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.steps import Step
 from parsync.runtime.virtual.run import run_virtual
 from parsync.runtime.virtual.runtime import VirtualRuntime

@@ -11,17 +11,18 @@ import pytest
 
 from experiments.interruption import Interruption
 from experiments.model_files import read_model
-from experiments.reproduce import execution
-from experiments.reproduce.figure import FigureRun, MapReduceFigure, ReproduceScale
-from experiments.reproduce.omega_mapreduce_runs import (
+from experiments.papers import execution
+from experiments.papers.figure import FigureRun, PaperFigure, ReproduceScale
+from experiments.papers.omega.mapreduce import (
     BUSY,
+    FIGURES,
     MAX_PARALLELISM,
     at_policy,
     mapreduce_runs,
 )
-from experiments.reproduce.page import CLAIMS, PAGE, Reproduction
-from experiments.reproduce.platform_runs import PlatformRuns
-from experiments.reproduce.registry import OMEGA, PAPERS
+from experiments.papers.page import CLAIMS, PAGE, Reproduction
+from experiments.papers.platform_runs import PlatformRuns
+from experiments.papers.registry import OMEGA, PAPERS
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.mapreduce_jobs import MapReduceJobClass
 
@@ -73,12 +74,11 @@ def test_kept_jobs_survive_a_stop_and_are_made_again_if_torn(tmp_path: Path) -> 
 
 
 @pytest.fixture
-def small_paper(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[MapReduceFigure, ...]]:
+def small_paper(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[PaperFigure, ...]]:
     """Figs. 15 and 16 on small cells, in place of all figures."""
     figures = tuple(
         replace(figure, runs=lambda scale: tuple(map(shrunk, mapreduce_runs(scale))))
-        for figure in OMEGA.figures
-        if isinstance(figure, MapReduceFigure)
+        for figure in FIGURES
     )
     monkeypatch.setitem(PAPERS, "omega", replace(OMEGA, figures=figures))
     yield figures
@@ -86,7 +86,7 @@ def small_paper(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[MapReduceFigu
 
 @pytest.mark.usefixtures("one_process")
 def test_the_command_judges_the_claims_of_both_figures(
-    small_paper: tuple[MapReduceFigure, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small_paper: tuple[PaperFigure, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = execution.ReproduceOptions("omega", [], ReproduceScale.SMOKE, 1, tmp_path / "out")
     assert execution.start(options) == 0

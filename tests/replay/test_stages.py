@@ -15,8 +15,11 @@ import pytest
 from rich.console import Console
 
 from experiments import preconditions, running_live, stages
+from experiments.arm_runners import arm_runner
+from experiments.campaign.points import Point
+from experiments.campaign.progress import ProgressReport
 from experiments.config import LiveConfig, RunConfig
-from experiments.execution import arm_runner, run
+from experiments.execution import run
 from experiments.interruption import Interruption
 from experiments.killed_runs import finish_killed
 from experiments.model_files import read_model
@@ -24,8 +27,6 @@ from experiments.preconditions import make_run_directory
 from experiments.run_directory import read_summary
 from experiments.running import ArmRun, make_workload, run_arm_virtual
 from experiments.summary_model import KeptSeed, RunSummary
-from experiments.sweeps.points import Point
-from experiments.sweeps.progress import ProgressReport
 from experiments.workload_config import WorkloadConfig
 from parsync.spec.decision_times import ModelledTime
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group

@@ -12,18 +12,20 @@ from typing import Any
 import pytest
 
 from experiments.announcement import run_announcement, virtual_runs
+from experiments.campaign import points as workload_cache
+from experiments.campaign import pool as engine
+from experiments.campaign import progress
+from experiments.campaign import store as kept_points
+from experiments.campaign.expected_time import expected_run_s
+from experiments.campaign.points import Point, paired_points, run_points
+from experiments.campaign.pool import ATTEMPTS, Processes, local_map
+from experiments.campaign.progress import time_text
+from experiments.campaign.store import Store
 from experiments.config import RunConfig, validated
 from experiments.interruption import Interruption
 from experiments.processors import processors
-from experiments.running import make_workload, seed_figures
+from experiments.running import ArmRun, make_workload, seed_figures
 from experiments.summary_model import SeedFigures
-from experiments.sweeps import engine, kept_points, progress, work, workload_cache
-from experiments.sweeps.engine import run_points
-from experiments.sweeps.expected_time import expected_run_s
-from experiments.sweeps.kept_points import KeptPoints
-from experiments.sweeps.local_processes import ATTEMPTS, local_map
-from experiments.sweeps.points import Point, paired_points
-from experiments.sweeps.progress import time_text
 from experiments.toml_text import toml_text
 from shared_state.errors import AgoraError
 from tests.fixtures.google2011_workloads import trace
@@ -97,7 +99,7 @@ def test_every_point_has_the_figures_of_its_own_run() -> None:
         (2, "one"),
         (2, "two"),
     ]
-    done = list(run_points(points, Interruption(), processes=2))
+    done = list(run_points(points, Interruption(), pool=Processes(2)))
     assert {str(point) for point, _ in done} == {str(point) for point in points}
     for point, figures in done:
         assert figures == seed_figures(point.config, point.arm, point.seed)
@@ -153,12 +155,12 @@ def test_a_kept_point_that_cannot_be_used_runs_again(
     [(_, figures)] = run_points([point], Interruption(), keep=tmp_path)
     path = tmp_path / f"{point.key()}.json"
     text = path.read_text()
-    assert KeptPoints(tmp_path).unusable([point.key()]) == ""
+    assert Store(tmp_path, SeedFigures).unusable([point.key()]) == ""
     if how == "of another version":
         monkeypatch.setattr(kept_points, "version_text", lambda: "another")
     else:
         path.write_text(text[:100] if how == "truncated" else "")
-    kept = KeptPoints(tmp_path)
+    kept = Store(tmp_path, SeedFigures)
     assert not kept.has(point.key())
     told = kept.unusable([point.key()])
     assert told.startswith(f"1 kept run cannot be used and runs again: {path}: ")
@@ -193,7 +195,7 @@ def test_a_key_depends_on_the_files_that_the_workload_reads(tmp_path: Path) -> N
     folder = tmp_path / "kept"
     folder.mkdir()
     (folder / f"{first}.json").touch()
-    told = KeptPoints(folder).unusable([touched])
+    told = Store(folder, SeedFigures).unusable([touched])
     assert told.startswith("1 kept run cannot be used: the files that the workload reads have")
 
 
@@ -206,10 +208,10 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 def test_a_point_that_does_not_get_to_its_end_says_which_it_is(
     counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(*_: object) -> SeedFigures:
+    def fails(*_: object) -> ArmRun:
         raise AgoraError("'one', seed 1: its plan is wrong")
 
-    monkeypatch.setattr(work, "seed_figures", fails)
+    monkeypatch.setattr(workload_cache, "seed_run", fails)
     with pytest.raises(AgoraError, match=r"^'one', seed 1: its plan is wrong$"):
         list(run_points([Point(RUN, RUN.arms[0], 1)], Interruption()))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from experiments.placement_values import SLOT_SCORE
 from experiments.workloads.input_data import INPUT_IN_RACK, INPUT_ON_MACHINE
 from parsync.metrics import registry
-from parsync.metrics.conflict_causes import ConflictCauses
+from parsync.metrics.conflicts import ConflictCauses
 from parsync.metrics.quantity import quantities_of
 from parsync.metrics.regret import RegretMeans
 

@@ -9,19 +9,13 @@ from typing import Any
 import numpy as np
 
 from parsync.metrics.tables import TABLES
+from parsync.workload.workload import Phase
 from schedulers.interface import ChangeKind
 from shared_state.tasks import Int64
 from shared_state.transaction import Reason
 
 SECOND = 1_000_000
 Batch = tuple[str, dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Phase:
-    start_us: int
-    end_us: int
-    load_percent: int
 
 
 PHASES = tuple(

@@ -11,13 +11,13 @@ import numpy as np
 
 from experiments.cell_watch import Watched
 from experiments.decision_basis import BasisKind, DecisionBasis
-from experiments.frontiers.files import FRONTIER, write_frontier
+from experiments.frontiers.model import FRONTIER, write_frontier
 from experiments.run_directory import write_run
 from experiments.summary import ArmResult, RunFacts, build_summary
 from experiments.summary_model import ComparedArms, SeedFigures
-from parsync.metrics.conflict_causes import ConflictCauses
+from parsync.metrics.conflicts import ConflictCauses
 from parsync.metrics.regret import DecisionRegret, Regret, SystemRegret
-from parsync.metrics.run_frame import Group
+from parsync.metrics.run_frame import Group, RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ArmFigures, quantities, series, summarise
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
@@ -70,12 +70,14 @@ def measured(seed: int, character: Character, step_us: int) -> RunMetrics:
         Group("firmament", tuple(range(greedy, AGENTS))),
     ]
     metrics = RunMetrics(
-        PHASES,
-        AGENTS,
-        partitions=PARTITIONS,
-        settle_us=2 * SECOND,
-        groups=[group for group in groups if group.agents],
-        job_of=recorded.job_of,
+        RunFrame(
+            PHASES,
+            AGENTS,
+            partitions=PARTITIONS,
+            settle_us=2 * SECOND,
+            groups=[group for group in groups if group.agents],
+            job_of=recorded.job_of,
+        )
     )
     for table, columns in recorded.batches:
         metrics.add(table, columns)

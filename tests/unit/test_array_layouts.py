@@ -20,9 +20,8 @@ from parsync.core._native import WorkerPool
 from parsync.core.codec import Codec
 from parsync.core.events import CommitRequest, TasksCancelled, TasksStarted
 from parsync.metrics._native import AgentLog
-from parsync.metrics.measurements import Measurements
-from parsync.runtime.workload_files import write_workload
-from parsync.runtime.workload_reader import read_workload
+from parsync.metrics.record import Measurements
+from parsync.runtime.workload_files import read_workload, write_workload
 from parsync.workload.checks import validate
 from parsync.workload.workload import (
     InitialPlacement,

@@ -16,7 +16,7 @@ import pytest
 import ray
 from ray.core.generated import gcs_pb2, gcs_service_pb2
 
-from parsync.runtime.live import address, cluster
+from parsync.runtime.live.ray_glue import cluster, internals
 from shared_state.errors import AgoraError
 
 MISMATCH = """Version mismatch: The cluster was started with:
@@ -41,7 +41,7 @@ def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def listener(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
     """A port of this machine where nothing is answered until the test does."""
-    monkeypatch.setattr(address, "PROBE_S", 0.5)
+    monkeypatch.setattr(cluster, "PROBE_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server
 
@@ -153,7 +153,7 @@ def test_no_cluster_on_this_machine_for_auto(monkeypatch: pytest.MonkeyPatch) ->
     def none_found(where: str) -> str:
         raise ConnectionError("Could not find any running Ray instance.\nSpecify one.")
 
-    monkeypatch.setattr(address.ray_services, "canonicalize_bootstrap_address_or_die", none_found)
+    monkeypatch.setattr(internals.ray_services, "canonicalize_bootstrap_address_or_die", none_found)
     assert refusal("auto") == "no Ray is running on this machine; give the HOST:PORT of one"
 
 
@@ -162,7 +162,7 @@ def test_auto_is_checked_like_any_address(
 ) -> None:
     where = head_node(token=TOKEN)
     monkeypatch.setattr(
-        address.ray_services, "canonicalize_bootstrap_address_or_die", lambda _: where
+        internals.ray_services, "canonicalize_bootstrap_address_or_die", lambda _: where
     )
     assert refusal("auto").startswith("the cluster asks for a token, and ")
 
@@ -185,19 +185,19 @@ def test_a_cluster_that_asks_for_a_token(
     assert refusal(where) == "the token in RAY_AUTH_TOKEN is not the cluster's"
     monkeypatch.delenv("RAY_AUTH_TOKEN")
     (tmp_path / "missing").write_text(f"{TOKEN}\n")
-    assert address.checked_address(where) == where
+    assert cluster.checked_address(where) == where
 
 
 def test_the_right_token_is_shown_unless_that_is_forbidden(
     head_node: HeadNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
-    monkeypatch.setattr(address, "Config", SimpleNamespace(initialize=told.append))
+    monkeypatch.setattr(internals, "Config", SimpleNamespace(initialize=told.append))
     monkeypatch.setenv("RAY_AUTH_TOKEN", TOKEN)
     where = head_node(token=TOKEN)
     assert "RAY_AUTH_MODE=disabled" in refusal(where)
     monkeypatch.delenv("RAY_AUTH_MODE")
-    assert address.checked_address(where) == where
+    assert cluster.checked_address(where) == where
     assert os.environ["RAY_AUTH_MODE"] == "token" and told == [""]
 
 
@@ -205,7 +205,7 @@ def test_a_token_for_a_cluster_without(
     head_node: HeadNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where = head_node()
-    assert address.checked_address(where) == where
+    assert cluster.checked_address(where) == where
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     assert refusal(where).startswith("the cluster runs without a token")
 

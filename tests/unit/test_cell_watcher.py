@@ -24,7 +24,7 @@ from parsync.protocols.base import BaseAgent, BaseCellSide
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.spec import Environment, NoOptions, ProtocolSpec
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live import log_replay
+from parsync.runtime.live import replay as log_replay
 from parsync.runtime.live.cell import CellRuntime
 from parsync.runtime.virtual.runtime import VirtualRuntime
 from parsync.spec.arm import ArmSpec, ProtocolChoice, check_protocols

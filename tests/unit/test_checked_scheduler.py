@@ -11,7 +11,7 @@ import pytest
 from schedulers import registry
 from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
-from schedulers.greedy.base import GreedyOptions, GreedyScheduler, PlacementKind
+from schedulers.greedy.scheduler import GreedyOptions, GreedyScheduler, PlacementKind
 from schedulers.interface import (
     PartitionRanking,
     PendingReason,

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.reproduce.arithmetic import difference, over, quotient
-from experiments.reproduce.claim_bounds import value_range
-from experiments.reproduce.claims import ArmsOfSeed, Claim, ClaimResult, Limits, judge
+from experiments.papers.claims import Claim, ClaimResult, Limits, RunsOfSeed, judge, value_range
+from experiments.papers.statistics import difference, over, quotient
 from experiments.summary_model import SeedFigures
 from parsync.metrics.summary import PhaseFigures, ScopeFigures
 
@@ -38,21 +37,21 @@ def fields(**values: Any) -> dict[str, Any]:
     return values
 
 
-def of(label: str, phase: int = 0) -> Callable[[ArmsOfSeed], float | None]:
+def of(label: str, phase: int = 0) -> Callable[[RunsOfSeed], float | None]:
     return lambda arms: arms[label].phases[phase].value(KEY)
 
 
-def ratio(arms: ArmsOfSeed) -> float | None:
+def ratio(arms: RunsOfSeed) -> float | None:
     """A over B."""
     return quotient(of("A")(arms), of("B")(arms))
 
 
-def judged(value: Callable[[ArmsOfSeed], float | None], limits: Limits, **arms: SeedFigures) -> str:
+def judged(value: Callable[[RunsOfSeed], float | None], limits: Limits, **arms: SeedFigures) -> str:
     return result_of(value, limits, **arms).verdict
 
 
 def result_of(
-    value: Callable[[ArmsOfSeed], float | None], limits: Limits, **arms: SeedFigures
+    value: Callable[[RunsOfSeed], float | None], limits: Limits, **arms: SeedFigures
 ) -> ClaimResult:
     claim = Claim("fig1.one", "", "", "", "", limits, value)
     return judge(claim, [arms], at_paper_scale=True)
@@ -108,7 +107,7 @@ def test_the_range_contains_the_statistic_of_every_larger_figure(
     delays_us: list[int], more_us: list[int], bounds: set[int], name: str
 ) -> None:
     labels = "ABC"
-    statistics: dict[str, Callable[[ArmsOfSeed], float | None]] = {
+    statistics: dict[str, Callable[[RunsOfSeed], float | None]] = {
         "least": lambda arms: over(min, [of(label)(arms) for label in labels]),
         "most": lambda arms: over(max, [of(label)(arms) for label in labels]),
         "ratio": lambda arms: quotient(over(max, [of("A")(arms), of("B")(arms)]), of("C")(arms)),

@@ -12,7 +12,7 @@ import pytest
 from schedulers import registry
 from schedulers.capability import Capability
 from schedulers.conformance import NonConformance, check_conformance
-from schedulers.greedy.base import GreedyOptions, GreedyScheduler, PlacementKind
+from schedulers.greedy.scheduler import GreedyOptions, GreedyScheduler, PlacementKind
 from schedulers.interface import (
     ClaimedPlan,
     ContractBroken,

@@ -12,11 +12,10 @@ import pytest
 from parsync.workload.checks import validate
 from schedulers import registry
 from schedulers.capability import Capability
-from schedulers.constraints import PlacementConstraints
-from schedulers.greedy.base import PlacementKind
+from schedulers.checked import PlanCheck
+from schedulers.greedy.scheduler import PlacementKind
 from schedulers.interface import PartitionRanking, PendingReason, SchedulerEnvironment
-from schedulers.optimum import BestPlacement
-from schedulers.plan_check import PlanCheck
+from schedulers.objective import BestPlacement, PlacementConstraints
 from shared_state.errors import AgoraError
 from shared_state.tasks import NOWHERE_ELSE, PreferenceCatalog
 from tests.fixtures.service_batch_runs import group, made, recorded

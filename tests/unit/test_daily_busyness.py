@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from parsync.metrics.days import DAY_US
+from parsync.metrics.run_frame import DAY_US, RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from tests.unit.record_factory import Phase
@@ -17,7 +17,9 @@ def busyness(
     """Median and deviation of all schedulers and of each, given the share of the time that each
     spends on decisions between two samples (the last one goes on)."""
     agents = len(shares)
-    metrics = RunMetrics([Phase(0, end_us, 90)], agents, partitions=1, settle_us=settle_us)
+    metrics = RunMetrics(
+        RunFrame([Phase(0, end_us, 90)], agents, partitions=1, settle_us=settle_us)
+    )
     at_us = np.arange(0, end_us, every_us)
     for agent, of_agent in enumerate(shares):
         share = np.array([of_agent[min(k, len(of_agent) - 1)] for k in range(len(at_us))])
@@ -63,5 +65,5 @@ def test_what_is_left_out_counts_for_no_day() -> None:
 
 
 def test_nothing_recorded() -> None:
-    metrics = RunMetrics([Phase(0, 1_000_000, 90)], 1, partitions=1)
+    metrics = RunMetrics(RunFrame([Phase(0, 1_000_000, 90)], 1, partitions=1))
     assert summarise(metrics).overall.others["busyness_median"] is None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parsync.metrics.days import DAY_US, PARTS
+from parsync.metrics.run_frame import DAY_US, PARTS, RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ScopeFigures, summarise
 from parsync.metrics.tables import TABLES
@@ -20,12 +20,14 @@ TENTH_US = END_US // PARTS
 def metrics_of(end_us: int, agents: int = 1, settle_us: int = 0) -> RunMetrics:
     """An empty run in which job 0 is a batch job, and job 1 a service job."""
     return RunMetrics(
-        [Phase(0, end_us, 90)],
-        agents,
-        partitions=1,
-        settle_us=settle_us,
-        job_of=np.array([0, 1]),
-        services=np.array([False, True]),
+        RunFrame(
+            [Phase(0, end_us, 90)],
+            agents,
+            partitions=1,
+            settle_us=settle_us,
+            job_of=np.array([0, 1]),
+            services=np.array([False, True]),
+        )
     )
 
 

@@ -12,11 +12,11 @@ import pytest
 from experiments.commands.replay import replay
 from parsync.core.addresses import CELL_SIDE
 from parsync.protocols.optimistic.shared_demand import DemandLedger
-from parsync.runtime.live import log_replay
+from parsync.runtime.live import replay as log_replay
 from parsync.runtime.live.plan import CELL
 from parsync.spec.arm import ArmSpec
-from schedulers.greedy.base import GreedyScheduler
-from schedulers.prices.membership import MembershipPrices
+from schedulers.greedy.scheduler import GreedyScheduler
+from schedulers.prices.kinds import MembershipPrices
 from tests.fixtures.changed import changed
 from tests.fixtures.fake_ray import FakeRay
 from tests.fixtures.hand_driven_run import write_run

@@ -16,7 +16,7 @@ import yaml
 
 from experiments.config import load_config
 from experiments.frontiers.grid import make_grid
-from experiments.reproduce.registry import PAPERS
+from experiments.papers.registry import PAPERS
 from experiments.sweeps.sweep_file import read_sweep
 from experiments.toml_text import toml_text
 from schedulers.conformance import check_conformance

@@ -26,7 +26,7 @@ from parsync.metrics.record import Record
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
-from parsync.runtime.live.cell_log import CELL_LOG
+from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.steps import Step
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmSpec, ProtocolChoice

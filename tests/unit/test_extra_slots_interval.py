@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from experiments.model_runs.run import Arrays
+from experiments.campaign.task import Arrays
 from experiments.model_runs.searches import extra_slots_interval
 
 

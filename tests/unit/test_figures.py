@@ -12,10 +12,10 @@ from experiments.figures import (
     FIGURES,
     FigureSpec,
     data,
-    delay,
     draw_all,
     draw_for_page,
     load,
+    over_time,
     quotas,
 )
 from experiments.report.page import never_stop
@@ -23,6 +23,7 @@ from experiments.run_directory import Run, read_run
 from experiments.summary_model import ArmSummary
 from parsync.metrics import histogram
 from parsync.metrics.conflicts import Outcome
+from parsync.metrics.delay import DelayMetric
 from shared_state.errors import AgoraError
 from tests.unit.run_factory import write_synthetic_run
 
@@ -87,7 +88,7 @@ def test_samples_of_many_agents_are_gathered_by_time() -> None:
 
 
 def test_lines_hold_the_recorded_delays_and_throughput(run: Run) -> None:
-    figure = delay.over_time(run)
+    figure = over_time.draw(DelayMetric.plots[0], run)
     assert figure is not None
     lines = figure.axes[0].get_lines()
     assert [line.get_label() for line in lines] == ["ParSync adaptive", "Flow"]
@@ -107,7 +108,7 @@ def test_lines_hold_the_recorded_delays_and_throughput(run: Run) -> None:
 
 
 def test_every_figure_is_one_png_and_one_svg(run: Run, tmp_path: Path) -> None:
-    drawn = draw_all(run, tmp_path, never_stop)
+    drawn = draw_all(run, tmp_path, never_stop, FIGURES)
     assert [figure.spec.name for figure in drawn] == [spec.name for spec in FIGURES]
     for figure in drawn:
         assert figure.png.read_bytes().startswith(b"\x89PNG")

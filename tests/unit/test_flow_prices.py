@@ -15,9 +15,8 @@ from schedulers import _native, registry
 from schedulers.conformance import check_conformance
 from schedulers.flow import slot_pricing
 from schedulers.flow.extraction import place_singly
-from schedulers.flow.policies.policy import AggregatorArcs, MachineLoad, PolicyError
+from schedulers.flow.policies.policy import MAX_COST, AggregatorArcs, MachineLoad, PolicyError
 from schedulers.flow.policies.quincy import Quincy
-from schedulers.flow.policy_checks import MAX_COST
 from schedulers.interface import PendingReason
 from shared_state.errors import AgoraError
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog

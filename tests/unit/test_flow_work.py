@@ -10,7 +10,7 @@ import pytest
 
 from schedulers.decision_time import PS_PER_OPERATION
 from schedulers.flow.kinds import LoadSpreadingOptions, build_load_spreading
-from schedulers.flow.work import WEIGHTS_PS, RoundWork
+from schedulers.flow.scheduler import WEIGHTS_PS, RoundWork
 from schedulers.interface import ChangeKind
 from tests.flow_world import FlowWorld, catalog_of, slot_cell, tasks_of
 from tests.unit.flow_schedulers import LOCAL, environment, quincy

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from flowsolver import FlowNetwork, IncrementalSolver, Status, certify, solve
-from flowsolver.benchmark.rounds import Rounds
+from flowsolver.benchmark.solvers import Rounds
 from flowsolver.generate import (
     GraphOptions,
     NetgenOptions,

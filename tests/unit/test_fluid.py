@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from schedulers.prices import fluid_program
+from schedulers.prices import fluid
 from schedulers.prices.fluid import (
     FluidObjective,
     FluidOptimum,
@@ -185,7 +185,7 @@ def test_dearer_tasks_get_the_slot_that_several_prefer() -> None:
 
 
 def test_a_program_of_too_many_variables_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fluid_program, "MOST_COLUMNS", 3)
+    monkeypatch.setattr(fluid, "MOST_COLUMNS", 3)
     of = problem(catalog([[0], [0]]), [1, 9], [0, 2, 2], seconds=[1, 1, 2])
     with pytest.raises(ArithmeticError, match="has 4 variables: too many"):
         solve_fluid(of, COST)

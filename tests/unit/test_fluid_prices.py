@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from schedulers.prices.fluid_prices import _Problem
+from schedulers.prices.kinds import _Problem
 from tests.fixtures.examples import examples
 from tests.price_world import PriceWorld, catalog_of
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from experiments.campaign.points import Point
 from experiments.config import load_config, validated
 from experiments.frontier_presets import default_config, small_frontier
 from experiments.frontiers.description import changed_groups, setting_text
 from experiments.frontiers.grid import make_grid, with_options
 from experiments.presets import default_arms, demo_scale
 from experiments.price_settings import prices_of_arm
-from experiments.sweeps.points import Point
 from experiments.sweeps.sweep_file import read_sweep
 from shared_state.errors import AgoraError
 from tests.fixtures.frontier_toml import frontier_config, frontier_tree

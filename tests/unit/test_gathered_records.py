@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parsync.metrics.record import Record
+from parsync.metrics.record import GatheredRecords, Record
 from parsync.metrics.tables import SCHEMAS
-from parsync.runtime.gathered_records import GatheredRecords
 from parsync.schema import Column, TableSchema
 
 TABLES = {

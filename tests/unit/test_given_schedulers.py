@@ -11,7 +11,7 @@ from experiments.resolve import resolve
 from experiments.run_options import RunOptions
 from parsync.spec.decision_times import CountedTime, ModelledTime
 from schedulers import registry
-from schedulers.from_file import registered
+from schedulers.registry import registered
 from shared_state.errors import AgoraError
 
 SOURCE = """
@@ -67,7 +67,7 @@ def test_a_package_in_the_working_directory(tmp_path, monkeypatch):
 
 
 def test_a_kind_that_is_known_already():
-    with registered(["schedulers.greedy.first_fit:SPEC"]) as kinds:
+    with registered(["schedulers.greedy.kinds:FIRST_FIT"]) as kinds:
         assert kinds == ("first_fit",)
 
 

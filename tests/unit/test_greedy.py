@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from schedulers import registry
-from schedulers.greedy.base import PlacementKind
+from schedulers.greedy.scheduler import PlacementKind
 from schedulers.interface import PartitionQuality, PartitionRanking, PendingReason
 from shared_state.transaction import PartitionDelta
 from tests.greedy_world import Greedy, catalog_of, cell_of, tasks_of

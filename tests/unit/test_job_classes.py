@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parsync.metrics.job_index import JobIndex
-from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.run_frame import JobIndex, RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from parsync.metrics.table_fold import TableFold
@@ -24,7 +23,7 @@ def figures_of(
     """The figures of attempts (job, decision_us, claims, conflicts)."""
     jobs = np.arange(len(services)) if job_of is None else np.array(job_of)
     metrics = RunMetrics(
-        [Phase(0, END_US, 90)], 1, partitions=1, job_of=jobs, services=np.array(services)
+        RunFrame([Phase(0, END_US, 90)], 1, partitions=1, job_of=jobs, services=np.array(services))
     )
     for job, decision_us, claims, conflicts in rows:
         columns = {"agent": 0, "job": job, "start_us": 5, "decision_us": decision_us, "tasks": 3}

@@ -14,10 +14,9 @@ from experiments.explain.arm_stories import ArmStories
 from experiments.explain.outcomes import Columns
 from experiments.explain.story import COMMITTED
 from parsync.metrics.tables import TABLES
-from parsync.runtime.live.cell_log import CELL_LOG
-from parsync.runtime.live.killed_run import measure_killed
+from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.plan import LiveOptions
-from parsync.runtime.live.recovery import answers
+from parsync.runtime.live.recovery import answers, measure_killed
 from parsync.runtime.records import merge_parts
 from tests.fixtures.claim_oracle import Outcome, check_claims, check_rivals, outcomes_of
 from tests.fixtures.fake_ray import FakeRay

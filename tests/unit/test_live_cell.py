@@ -24,7 +24,7 @@ from parsync.core.events import (
 from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
-from parsync.runtime.live.cell_log import CELL_LOG, Frame, read_cell_log
+from parsync.runtime.live.logs import CELL_LOG, Frame, read_cell_log
 from parsync.runtime.live.steps import STALE, Step
 from schedulers.interface import ChangeKind
 from shared_state.errors import AgoraError

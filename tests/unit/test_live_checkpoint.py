@@ -16,15 +16,14 @@ from parsync.core.events import CommitReply, CommitRequest, SyncRequest, TasksFi
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live import checkpoint as module
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
-from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.checkpoint import (
     Checkpoint,
     Checkpoints,
     read_checkpoint,
     write_checkpoint,
 )
+from parsync.runtime.live.logs import CELL_LOG, Recorder, records_log
 from parsync.runtime.live.plan import CELL, LiveOptions, RunPlan, plan_run
-from parsync.runtime.live.recorder import Recorder, records_log
 from parsync.runtime.live.steps import Step
 from shared_state.errors import AgoraError
 from shared_state.transaction import Transaction

@@ -17,10 +17,11 @@ from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.core.events import PhaseDue, SampleDue, Started
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live import coordinator_host, ports
+from parsync.runtime.live import coordinator_host
 from parsync.runtime.live.coordinator_host import CoordinatorHost
-from parsync.runtime.live.monitor import RunStatus
+from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.plan import LiveOptions, RunInputs, plan_run
+from parsync.runtime.live.ray_glue import actors as ports
 from parsync.runtime.live.steps import Step
 from tests.fixtures.live_runs import metrics_of, small_arm, small_workload
 

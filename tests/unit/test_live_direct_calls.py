@@ -12,9 +12,15 @@ from typing import Any
 
 import pytest
 
-from parsync.runtime.live import ports
-from parsync.runtime.live.direct_calls import CallListener, DirectCaller, Endpoint
-from parsync.runtime.live.steps import ActorFailed, Unavailable
+from parsync.runtime.live import calls
+from parsync.runtime.live.calls import (
+    ActorFailed,
+    CallListener,
+    DirectCaller,
+    Endpoint,
+    Unavailable,
+)
+from parsync.runtime.live.ray_glue import actors as ports
 
 IP = "127.0.0.1"
 
@@ -182,7 +188,7 @@ def test_a_lost_connection_is_made_again_to_the_process_that_takes_the_place(
     assert cell.direct == [b"one", b"two"] and cell.by_ray == []
 
 
-def reply_of(link: ports.Link, descriptor: int | None) -> bytes:
+def reply_of(link: calls.Link, descriptor: int | None) -> bytes:
     """The reply to the call that was begun, as a loop waits for it."""
     assert descriptor is not None
     while (reply := link.reply()) is None:
@@ -219,7 +225,7 @@ def test_a_reply_that_does_not_come_is_unavailable(cell: Cell) -> None:
 
 def test_a_loop_gives_a_reply_up_after_a_time(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
     held = threading.Event()
-    monkeypatch.setattr(ports, "CALL_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(calls, "CALL_TIMEOUT_S", 0.05)
     monkeypatch.setattr(cell, "_answer", lambda request: request * held.wait(10))
     link = ports.CellPort(cell).steps
     held.set()

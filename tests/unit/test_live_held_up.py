@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from parsync.runtime.live import silent_hosts
-from parsync.runtime.live.silent_hosts import SilentHosts
-from parsync.runtime.live.steps import Unavailable
+from parsync.runtime.live import liveness
+from parsync.runtime.live.calls import Unavailable
+from parsync.runtime.live.liveness import SilentActors
 from schedulers.interface import ContractBroken
 from tests.fixtures.fake_ray import FakeRay
 from tests.fixtures.live_runs import metrics_of, small_arm, small_workload
@@ -83,15 +83,16 @@ class Host:
         return next(self._says)
 
 
+def answer(said: str | None, timeout_s: float) -> str | None:
+    if said == "away":
+        raise Unavailable("process is away")
+    return said
+
+
 def test_a_run_is_held_up_by_the_calls_that_are_under_way_as_its_time_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def answer(said: str | None, timeout_s: float) -> str | None:
-        if said == "away":
-            raise Unavailable("process is away")
-        return said
-
-    monkeypatch.setattr(silent_hosts, "answer", answer)
+    monkeypatch.setattr(liveness, "answer", answer)
     hosts = {
         "slow": Host("round 3", "round 3", None),
         "busy": Host("round 8", "round 9"),
@@ -99,5 +100,24 @@ def test_a_run_is_held_up_by_the_calls_that_are_under_way_as_its_time_is_over(
         "gone": Host("away"),
         "lost": Host("round 5", "away"),
     }
-    held = SilentHosts(hosts, {}, 60.0)
+    held = SilentActors(hosts, {}, {}, 60.0)
     assert [held.held_up() for _ in range(4)] == [True, True, False, False]
+
+
+def test_a_host_whose_call_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[Any] = []
+    monkeypatch.setattr(liveness, "answer", answer)
+    monkeypatch.setattr(liveness, "kill", ended.append)
+    hosts = {"slow": Host("round 3"), "busy": Host(None), "stuck": Host("away", "away")}
+    schedulers = {"stuck": ["greedy-4", "greedy-5"]}
+    now_s = 0.0
+    actors = SilentActors(hosts, schedulers, {}, 10.0, lambda: now_s)
+    assert actors.overdue([*hosts, "source"]) == (), "they were heard of three seconds ago"
+    now_s = 7.0
+    assert actors.overdue([*hosts]) == ("round 3",)
+    assert ended == [hosts["slow"]]
+    assert [name for name in hosts if actors.was_ended(name)] == ["slow"]
+    now_s = 7.0 + liveness.GRACE_S
+    (line,) = actors.overdue(["stuck"])
+    assert line.startswith("stuck: a call of one of its schedulers (greedy-4, greedy-5) has not ")
+    assert actors.was_ended("stuck")

@@ -15,9 +15,9 @@ from parsync.core.event import Event
 from parsync.core.events import DecisionDone, SampleDue, Started
 from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
-from parsync.runtime.live.garbage import leave_out_of_collections
-from parsync.runtime.live.load_meter import LoadMeter, MeteredDecider
+from parsync.runtime.live.actor import leave_out_of_collections
+from parsync.runtime.live.loop import ActorRuntime, ignore_record
+from parsync.runtime.live.meters import LoadMeter, MeteredDecider
 from parsync.runtime.live.plan import LiveOptions, plan_run
 from tests.fixtures.live_runs import small_arm, small_workload
 

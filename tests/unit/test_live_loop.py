@@ -27,15 +27,19 @@ from parsync.core.events import (
 )
 from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.actor_runtime import LATENESS_US, ActorRuntime, ignore_record
-from parsync.runtime.live.background_steps import BackgroundSteps
-from parsync.runtime.live.load_meter import LoadMeter
-from parsync.runtime.live.loop import HostLoop, Ticks, last_step
-from parsync.runtime.live.monitor import ActorStatus, StatusMonitor
-from parsync.runtime.live.plan import plan_hosts
-from parsync.runtime.live.step_wait import StepWait, StepWaitRecorder
-from parsync.runtime.live.steps import STALE, Replaced, Step, StepClient, Unavailable
-from parsync.runtime.live.waker import Waker
+from parsync.runtime.live.calls import Unavailable, Waker
+from parsync.runtime.live.liveness import StatusMonitor
+from parsync.runtime.live.loop import (
+    LATENESS_US,
+    ActorRuntime,
+    HostLoop,
+    Ticks,
+    ignore_record,
+    last_step,
+)
+from parsync.runtime.live.meters import LoadMeter, StepWait, StepWaitRecorder
+from parsync.runtime.live.plan import ActorStatus, plan_hosts
+from parsync.runtime.live.steps import STALE, BackgroundSteps, Replaced, Step, StepClient
 from shared_state.transaction import Transaction
 from tests.fixtures.changed import changed
 from tests.fixtures.live_runs import mixed_arm, small_arm, small_workload

@@ -12,9 +12,9 @@ import pytest
 
 from parsync.metrics.summary import summarise
 from parsync.runtime.live import loop
+from parsync.runtime.live.calls import Unavailable
 from parsync.runtime.live.plan import CELL, SOURCE
-from parsync.runtime.live.restarts import Restart
-from parsync.runtime.live.steps import Unavailable
+from parsync.runtime.live.recovery import Restart
 from tests.fixtures.fake_ray import FakeRay
 from tests.fixtures.killed_actors import cell_and_tasks, check, make_run, to_the_end
 from tests.fixtures.live_runs import small_arm

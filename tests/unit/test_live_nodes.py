@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from parsync.runtime.live import nodes
-from parsync.runtime.live.nodes import ClockReading, NodeFacts, objection, room, skewed
+from parsync.runtime.live.ray_glue import nodes
+from parsync.runtime.live.ray_glue.nodes import ClockReading, NodeFacts, objection, room, skewed
 from shared_state.errors import AgoraError
 
 RUN = Path("/shared/run")

@@ -10,8 +10,8 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError, GetTimeoutErro
 
 from parsync.metrics.live import DELAY_BOUNDS_US, SchedulerLine, Snapshot
 from parsync.protocols.broken import ProtocolBroken
-from parsync.runtime.live import ports
-from parsync.runtime.live.steps import ActorFailed, Unavailable
+from parsync.runtime.live.calls import ActorFailed, Unavailable
+from parsync.runtime.live.ray_glue import actors as ports
 
 
 class Fake:

@@ -6,14 +6,14 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from parsync.runtime.live import run
-from parsync.runtime.live.monitor import ActorStatus
-from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL
-from parsync.runtime.live.ray_liveness import HEAD_S, LOOK_S, RayLiveness
+from parsync.runtime.live.liveness import HEAD_S, LOOK_S, RayLiveness, RunStatus
+from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, ActorStatus
 from parsync.runtime.live.steps import Replaced
 from parsync.workload.workload import Workload
 from tests.fixtures.fake_ray import FakeRay
@@ -115,6 +115,27 @@ def test_without_its_head_node_a_run_still_hears_its_actors(fake: FakeRay) -> No
     assert outcome.partial and outcome.restarts == ()
     assert outcome.metrics.count["committed"].sum() > 0
     assert not run.connected(), "before Ray ends this process"
+
+
+def test_why_a_run_ends_before_its_time(fake: FakeRay) -> None:
+    liveness = Cut(home=False, head=False)
+    liveness.due = lambda: True
+    status = RunStatus(400_000, None, -1, False, (), (), {})
+    run = fake.live_run
+
+    def reasons(**said: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(run._reasons_to_end(replace(status, **said), liveness))  # type: ignore
+
+    assert reasons() == () and reasons(silent=(SOURCE, WORKER_POOL)) == (), "both answer"
+    fake.lose(SOURCE)
+    assert reasons() == (), "it may have reported all that it has to"
+    assert reasons(silent=(SOURCE,)) == ("source: process is gone",)
+    assert reasons(silent=(SOURCE,), errors=("workers: disk full",)) == ("workers: disk full",)
+    assert not run._broken
+    assert reasons(errors=("workers: disk full",), broken=("greedy-0: ...",)) == ("greedy-0: ...",)
+    assert run._broken
+    liveness.head_is_gone = lambda: True
+    assert reasons(broken=("greedy-0: ...",)) == ("Ray's head node has not answered for 10 s",)
 
 
 def test_a_host_that_was_cut_off_and_is_back_does_not_end_the_run(fake: FakeRay) -> None:

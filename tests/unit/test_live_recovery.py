@@ -13,9 +13,10 @@ import pytest
 from experiments.commands import replay
 from parsync.core.addresses import is_own
 from parsync.metrics.record import Record
+from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.tables import NOT_KNOWN
-from parsync.runtime.live.recorder import Recorder, epoch_log, epoch_logs
+from parsync.runtime.live.logs import Recorder, epoch_log, epoch_logs
 from parsync.runtime.live.recovery import HostRecovery
 from parsync.runtime.records import merge_parts
 from tests.fixtures.killed_actors import (
@@ -200,7 +201,7 @@ def test_a_task_is_given_up_once_and_only_if_it_was_not_placed_afterwards(
         recorder = Recorder(
             replace(ray.live_run._plan, records_dir=None),
             host.name,
-            RunMetrics(workload.phases, 4, partitions=4),
+            RunMetrics(RunFrame(workload.phases, 4, partitions=4)),
             epoch_log(log, host.name, epoch),
         )
         columns = {"task": task, "agent": task * 0, "at_us": when, "abandoned": task * 0}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from parsync.runtime.live import shipping
+from parsync.runtime.live.ray_glue import nodes as shipping
 from tests.fixtures.installed import install
 
 ROOT = Path(__file__).parents[2]

@@ -10,6 +10,7 @@ import pytest
 from parsync.core.addresses import MASTER
 from parsync.core.codec import CORE, encode
 from parsync.core.events import SampleDue
+from parsync.runtime.live.calls import Unavailable
 from parsync.runtime.live.steps import (
     STALE,
     ActorLost,
@@ -17,7 +18,6 @@ from parsync.runtime.live.steps import (
     Step,
     StepClient,
     StepDeduplicator,
-    Unavailable,
 )
 from tests.fixtures.steps_at_once import step
 

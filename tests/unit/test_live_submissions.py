@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from parsync.core.events import TasksSubmitted
-from parsync.runtime.live.steps import Unavailable
+from parsync.runtime.live.calls import Unavailable
 from parsync.runtime.live.submissions import Acknowledgement, SubmissionReceiver, SubmissionSender
 
 TASKS = 200

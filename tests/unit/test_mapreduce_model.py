@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from schedulers.mapreduce.audit import MapReduceAudit
-from schedulers.mapreduce.jobs import NOT_MAPREDUCE, MapReduceJobs
-from schedulers.mapreduce.performance import (
+from schedulers.mapreduce.jobs import (
+    NOT_MAPREDUCE,
+    MapReduceAudit,
+    MapReduceJobs,
     predicted_us,
     useful_workers,
     whole_activities_us,
 )
-from schedulers.mapreduce.policies import MapReduceOptions, WorkerPolicy
+from schedulers.mapreduce.scheduler import MapReduceOptions, WorkerPolicy
 from shared_state.invariants import InvariantViolation
 from shared_state.tasks import Int64
 

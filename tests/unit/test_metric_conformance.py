@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from parsync.metrics import registry
-from parsync.metrics.conformance import NonConformance, check_metric
-from parsync.metrics.counters import Counters
+from parsync.metrics.conformance import check_metric
+from parsync.metrics.counters import Counters, TimeSeries
 from parsync.metrics.figures import Figures, Number
-from parsync.metrics.metric import Metric, Scope, TableColumns
+from parsync.metrics.metric import Metric, OverTime, RecordBatch, Scope, TableColumns
 from parsync.metrics.quantity import Better, Unit, quantity
-from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from schedulers.conformance import NonConformance
 from shared_state.tasks import Int64
 
 
@@ -45,6 +45,20 @@ class Mine(Metric):
 
     def figures(self, scope: Scope) -> Figures:
         return MineFigures(mine=scope.sum(self.count["mine"]))
+
+
+class OverTimeMine(Mine):
+    plots = (OverTime("Mine", "mine", "tasks", Unit.COUNT, "Mine", "Tasks."),)
+
+
+class ForgetsItsTimeline(Mine):
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        self.timeline = TimeSeries(("mine",), run.agents, run.bucket_us)
+
+    def fold(self, batch: RecordBatch) -> None:
+        super().fold(batch)
+        self.timeline.add("mine", batch["agent"], batch["submit_us"])
 
 
 class ReadsMore(Mine):
@@ -127,6 +141,11 @@ def test_a_metric_that_keeps_its_promises_passes() -> None:
         (ReadsMore, "reads column 'cost' of table 'tasks', which it does not declare"),
         (CountsBatches, "figure 'mine' is .* of all rows at once and .* row by row"),
         (ForgetsToMerge, "figure 'mine' is .* in two objects that are merged"),
+        (
+            ForgetsItsTimeline,
+            "figure 'mine over time, agent 0' is .* in two objects that are merged",
+        ),
+        (OverTimeMine, "plots: 'mine' is none of its series"),
         (Unpicklable, "pickle: "),
         (NotANumber, "figures: ValidationError: "),
         (OtherFigures, "figures: TypeError: expected MineFigures, got Figures"),

@@ -40,7 +40,7 @@ def accumulate(recorded: Recorded, part: slice = slice(None), **options: object)
         "job_of": recorded.job_of,
         **options,
     }
-    metrics = RunMetrics(WINDOWS, AGENTS, **arguments)  # type: ignore[arg-type]
+    metrics = RunMetrics(RunFrame(WINDOWS, AGENTS, **arguments))  # type: ignore[arg-type]
     for table, columns in recorded.batches[part]:
         metrics.add(table, columns)
     return metrics
@@ -173,7 +173,7 @@ def one_end(task: int, end_us: int, due: int = 0) -> dict[str, list[int]]:
 
 
 def test_a_censored_task_is_larger_than_every_quantile_below_it() -> None:
-    metrics = RunMetrics([Phase(0, 10_000_000, 90)], 1, partitions=1)
+    metrics = RunMetrics(RunFrame([Phase(0, 10_000_000, 90)], 1, partitions=1))
     for task in range(90):
         one_task(metrics, task, 1_000_000 + task, 1_000_200 + task)
     for task in range(90, 100):
@@ -187,7 +187,7 @@ def test_a_censored_task_is_larger_than_every_quantile_below_it() -> None:
 
 
 def test_quantiles_are_whole_microseconds_within_their_accuracy() -> None:
-    metrics = RunMetrics([Phase(0, 10_000_000, 90)], 1, partitions=1)
+    metrics = RunMetrics(RunFrame([Phase(0, 10_000_000, 90)], 1, partitions=1))
     delays_us = [22_501 + 7 * task for task in range(51)]
     for task, delay_us in enumerate(delays_us):
         one_task(metrics, task, 1_000_000, 1_000_000 + delay_us)
@@ -201,7 +201,9 @@ def test_quantiles_are_whole_microseconds_within_their_accuracy() -> None:
 
 
 def test_what_never_got_there_is_charged_until_the_run_was_last_seen() -> None:
-    metrics = RunMetrics([Phase(0, 10_000_000, 90)], 1, partitions=1, job_of=np.arange(100))
+    metrics = RunMetrics(
+        RunFrame([Phase(0, 10_000_000, 90)], 1, partitions=1, job_of=np.arange(100))
+    )
     for task in range(90):
         one_task(metrics, task, 1_000_000 + task, 1_000_200 + task)
     for task in range(90, 100):
@@ -220,7 +222,7 @@ def test_what_never_got_there_is_charged_until_the_run_was_last_seen() -> None:
 
 def test_a_task_in_a_thousand_may_be_missing_and_two_may_not() -> None:
     for missing, incomplete in ((1, False), (2, True)):
-        metrics = RunMetrics([Phase(0, 10_000_000, 90)], 1, partitions=1)
+        metrics = RunMetrics(RunFrame([Phase(0, 10_000_000, 90)], 1, partitions=1))
         for task in range(1000):
             one_task(metrics, task, 1_000_000, None if task < missing else 1_000_200)
         figures = summarise(metrics).overall
@@ -230,11 +232,13 @@ def test_a_task_in_a_thousand_may_be_missing_and_two_may_not() -> None:
 
 def test_services_do_not_keep_an_arm_from_finishing_its_jobs() -> None:
     metrics = RunMetrics(
-        [Phase(0, 10_000_000, 90)],
-        1,
-        partitions=1,
-        job_of=np.arange(2),
-        endless=np.array([False, True]),
+        RunFrame(
+            [Phase(0, 10_000_000, 90)],
+            1,
+            partitions=1,
+            job_of=np.arange(2),
+            endless=np.array([False, True]),
+        )
     )
     one_task(metrics, 0, 1_000_000, 1_000_200)
     one_task(metrics, 1, 1_000_000, 1_000_200)
@@ -247,7 +251,7 @@ def test_services_do_not_keep_an_arm_from_finishing_its_jobs() -> None:
 def test_what_is_due_to_end_has_not_ended_and_lengthens_no_run() -> None:
     """Two tasks end, one of them after the run; one service runs for ever. All run for what the run
     lasted, at most."""
-    metrics = RunMetrics([Phase(0, 10_000_000, 90)], 1, partitions=1, job_of=np.arange(3))
+    metrics = RunMetrics(RunFrame([Phase(0, 10_000_000, 90)], 1, partitions=1, job_of=np.arange(3)))
     for task, preferred in ((0, 1), (1, 0), (2, 0)):
         one_task(metrics, task, 1_000_000, 2_000_000, prefers=1, preferred=preferred)
     metrics.add("ends", one_end(0, 3_000_000))
@@ -264,7 +268,7 @@ def test_what_is_due_to_end_has_not_ended_and_lengthens_no_run() -> None:
 
 def test_what_is_submitted_at_the_start_has_figures_of_its_own_if_no_window_holds_it() -> None:
     for settle_us, apart in ((100, True), (0, False)):
-        metrics = RunMetrics([Phase(0, 10_000, 90)], 1, partitions=1, settle_us=settle_us)
+        metrics = RunMetrics(RunFrame([Phase(0, 10_000, 90)], 1, partitions=1, settle_us=settle_us))
         one_task(metrics, 0, 0, 5_000)
         one_task(metrics, 1, 0, None)
         one_task(metrics, 2, 50, 60)
@@ -282,7 +286,7 @@ def test_what_is_submitted_at_the_start_has_figures_of_its_own_if_no_window_hold
 
 
 def test_without_submissions_nothing_is_called_censored() -> None:
-    metrics = RunMetrics([Phase(0, 10, 90)], 1, partitions=1)
+    metrics = RunMetrics(RunFrame([Phase(0, 10, 90)], 1, partitions=1))
     metrics.add("cell", {"at_us": [1], "running": [1], "machines_up": [1], "used_permille": [500]})
     figures = summarise(metrics).overall
     assert figures.censored is None
@@ -293,7 +297,7 @@ def test_a_delay_belongs_to_the_phase_of_its_submission_and_throughput_to_that_o
     None
 ):
     metrics = RunMetrics(
-        [Phase(0, 1000, 50), Phase(1000, 2000, 95)], 1, partitions=1, settle_us=100
+        RunFrame([Phase(0, 1000, 50), Phase(1000, 2000, 95)], 1, partitions=1, settle_us=100)
     )
     one_task(metrics, 0, 900, 1500)
     one_task(metrics, 1, 1050, 1060)  # within what is left out of the second phase
@@ -304,13 +308,13 @@ def test_a_delay_belongs_to_the_phase_of_its_submission_and_throughput_to_that_o
 
 
 def test_an_empty_run_has_figures_but_no_nan() -> None:
-    figures = summarise(RunMetrics([Phase(0, 10, 0)], 2, partitions=3))
+    figures = summarise(RunMetrics(RunFrame([Phase(0, 10, 0)], 2, partitions=3)))
     text = json.dumps(figures.model_dump(mode="json"), allow_nan=False)
     assert json.loads(text)["overall"]["conflict_rate"] is None
 
 
 def test_an_agent_that_was_restarted_counts_its_busy_time_anew() -> None:
-    metrics = RunMetrics([Phase(0, 1000, 90)], 1, partitions=1)
+    metrics = RunMetrics(RunFrame([Phase(0, 1000, 90)], 1, partitions=1))
     busy_us = [0, 80, 160, 30, 90]  # restarted after the third sample: begins at 0
     zero = np.zeros(5, np.int64)
     metrics.add(
@@ -332,7 +336,7 @@ def test_an_agent_that_was_restarted_counts_its_busy_time_anew() -> None:
 
 
 def test_the_snapshot_covers_the_time_since_the_last_one() -> None:
-    metrics = RunMetrics([Phase(0, 10_000_000, 90)], 2, partitions=1)
+    metrics = RunMetrics(RunFrame([Phase(0, 10_000_000, 90)], 2, partitions=1))
     one_task(metrics, 0, 100_000, 150_000)
     metrics.add(
         "agents",
@@ -402,13 +406,13 @@ def test_arguments_that_make_no_sense_are_refused(
     phases: list[Phase], options: dict[str, object], says: str
 ) -> None:
     with pytest.raises(ValueError, match=says):
-        RunMetrics(phases, 2, partitions=1, **options)  # type: ignore[arg-type]
+        RunMetrics(RunFrame(phases, 2, partitions=1, **options))  # type: ignore[arg-type]
 
 
 def test_parts_of_different_runs_do_not_merge() -> None:
     one, other = (
-        RunMetrics([Phase(0, 10, 0)], 2, partitions=3),
-        RunMetrics([Phase(0, 20, 0)], 2, partitions=3),
+        RunMetrics(RunFrame([Phase(0, 10, 0)], 2, partitions=3)),
+        RunMetrics(RunFrame([Phase(0, 20, 0)], 2, partitions=3)),
     )
     with pytest.raises(ValueError, match="same run"):
         one.merge(other)

@@ -7,7 +7,7 @@ from enum import IntEnum
 import pytest
 
 from schedulers import _native as schedulers_native
-from schedulers.greedy.base import PlacementKind
+from schedulers.greedy.scheduler import PlacementKind
 from schedulers.interface import PartitionQuality, PartitionRanking
 from shared_state import _native as state_native
 from shared_state.cell import MAX_CAPACITY, MAX_DIMENSIONS, MAX_OVERCOMMIT_PERMILLE

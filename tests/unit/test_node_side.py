@@ -25,6 +25,7 @@ from parsync.core.events import (
 )
 from parsync.core.workers import WorkerPool
 from parsync.metrics.record import Record
+from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from parsync.protocols.base import BaseNodeSide
@@ -163,7 +164,9 @@ def test_tasks_wait_at_their_machine_for_their_turn(
     assert set(last.values()) == {0}
     assert max(queued for _, queued in rows(records, "agents", "agent", "queued")) > 0
 
-    metrics = RunMetrics(workload.phases, spec.agents, partitions=2, job_of=workload.tasks.job)
+    metrics = RunMetrics(
+        RunFrame(workload.phases, spec.agents, partitions=2, job_of=workload.tasks.job)
+    )
     for record in records:
         metrics.add(record.table, record.columns)
     metrics.flush()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from schedulers import registry
 from schedulers.capability import Capability
-from schedulers.greedy.base import GreedyScheduler
+from schedulers.greedy.scheduler import GreedyScheduler
 from schedulers.interface import (
     ChangeKind,
     PartitionRanking,

@@ -18,6 +18,7 @@ from experiments.workloads.input_data import (
     input_catalog,
     place_replicas,
 )
+from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import quantities, summarise
 from shared_state.random import Stream, stream_key
@@ -57,7 +58,10 @@ def cell(score: list[int], slots: list[int]) -> CellSpec:
 def test_figures_are_ratios_of_sums_over_first_commits_and_survive_merging_and_pickling() -> None:
     value = SlotScore.of_cell(cell([100, 300], [3, 1]))
     assert value.mean == 150
-    parts = [RunMetrics([Phase(0, 1000, 50)], 1, partitions=1, values=[value]) for _ in range(2)]
+    parts = [
+        RunMetrics(RunFrame([Phase(0, 1000, 50)], 1, partitions=1, values=[value]))
+        for _ in range(2)
+    ]
     zero = {
         name: [0, 0]
         for name in (
@@ -91,7 +95,7 @@ def test_figures_are_ratios_of_sums_over_first_commits_and_survive_merging_and_p
 def test_actors_get_the_values_and_hand_back_their_sums_alone() -> None:
     """Every actor of a live run gets a pickled copy of empty metrics, and sends its own back."""
     value = SlotScore.of_cell(cell([100, 300], [3, 1]))
-    empty = RunMetrics([Phase(0, 1000, 50)], 1, partitions=1, values=[value])
+    empty = RunMetrics(RunFrame([Phase(0, 1000, 50)], 1, partitions=1, values=[value]))
     part = pickle.loads(pickle.dumps(copy.deepcopy(empty)))
     assert len(part.run.values) == 1
     part.close()

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from schedulers.capability import Capability
+from schedulers.checked import PlanCheck
 from schedulers.interface import ChangeKind, PendingReason, Plan, TaskChanges
-from schedulers.own_allocations import MERGE_AT, OwnAllocations
-from schedulers.plan_check import PlanCheck
+from schedulers.running_tasks import MERGE_AT, OwnAllocations
 from shared_state.partition import Partitioning
 from shared_state.tasks import NO_GANG, CellSpec, TaskBatch
 from shared_state.transaction import PartitionDelta

@@ -10,7 +10,6 @@ from experiments.cell_watch import Watched
 from experiments.config import RunConfig, load_config, validated
 from experiments.predictions import calibrated_on, prediction_points, predictions_of
 from experiments.running import ArmRun, make_metrics, make_workload
-from experiments.sweeps.work import PointFailed, figures_of
 from parsync.runtime.calibration import MeasuredTimes
 from tests.fixtures.small_run import SMALL_RUN
 from tests.unit.test_validity import change, rows
@@ -57,8 +56,7 @@ def test_predictions_are_runs_in_virtual_time_with_those_times(config: RunConfig
     assert [table.step_us for table in tables if table is not None] == [(900,), (800,)]
     figures = {}
     for point in points:
-        result = figures_of(point)
-        assert not isinstance(result, PointFailed), result
+        result = point.measure(None).figures
         figures[point.arm.name] = result
     found = predictions_of(config, runs, figures)
     assert found["ParSync"].calibrated_on == ["Flow"]

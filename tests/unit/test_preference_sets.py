@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from experiments.report.page import verdict_page
 from experiments.report.verdict import Row, verdict
 from experiments.summary import build_summary
-from parsync.metrics import preference_sets
-from parsync.metrics.preference_sets import LEAST_TASKS, PreferenceSetFigures, PreferenceSetMetric
-from parsync.metrics.run_frame import Group, TaskPreferences
+from parsync.metrics import quality
+from parsync.metrics.quality import LEAST_TASKS, PreferenceSetFigures, PreferenceSetMetric
+from parsync.metrics.run_frame import Group, RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ScopeFigures, summarise
 from shared_state.tasks import Int64
@@ -97,7 +97,7 @@ def made(seed: int, tasks: int, sets: int) -> Made:
 
 def recorded(run: Made, part: slice = slice(None), **options: Any) -> RunMetrics:
     arguments = {"job_of": run.job_of, "preferences": run.preferences, **options}
-    metrics = RunMetrics(WINDOWS, AGENTS, partitions=1, settle_us=SETTLE, **arguments)
+    metrics = RunMetrics(RunFrame(WINDOWS, AGENTS, partitions=1, settle_us=SETTLE, **arguments))
     for table, columns in run.batches[part]:
         metrics.add(table, columns)
     return metrics
@@ -113,7 +113,7 @@ def check(figures: ScopeFigures, run: Made, agents: Sequence[int], windows: Sequ
     shares = {
         of_set: sum(its) / len(its)
         for of_set, its in hits.items()
-        if len(its) >= preference_sets.LEAST_TASKS
+        if len(its) >= quality.LEAST_TASKS
     }
     assert figures.preference_sets == len(hits)
     assert figures.preference_sets_counted == len(shares)
@@ -133,7 +133,7 @@ def test_every_scope_agrees_with_a_recomputation_task_by_task(
     seed: int, tasks: int, sets: int, least: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(preference_sets, "LEAST_TASKS", least)
+        patch.setattr(quality, "LEAST_TASKS", least)
         run = made(seed, tasks, sets)
         figures = summarise(recorded(run, groups=[Group("one", (1,)), Group("other", (0,))]))
         check(figures.overall, run, (0, 1), WHOLE)
@@ -148,7 +148,7 @@ def test_every_scope_agrees_with_a_recomputation_task_by_task(
 @given(st.integers(0, 1 << 30), st.integers(2, 4))
 def test_parts_of_several_actors_add_up(seed: int, parts: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(preference_sets, "LEAST_TASKS", 3)
+        patch.setattr(quality, "LEAST_TASKS", 3)
         run = made(seed, 80, 3)
         merged, *others = (recorded(run, slice(start, None, parts)) for start in range(parts))
         for other in others:
@@ -162,11 +162,13 @@ def shares(sizes: dict[int, tuple[int, int]]) -> PreferenceSetFigures:
     hit = np.concatenate([np.arange(whole) < part for part, whole in sizes.values()])
     n = len(preference)
     metrics = RunMetrics(
-        [Phase(0, 1000, 50)],
-        1,
-        partitions=1,
-        job_of=np.zeros(n, np.int64),
-        preferences=TaskPreferences(preference.astype(np.int32), np.zeros(n, np.int64)),
+        RunFrame(
+            [Phase(0, 1000, 50)],
+            1,
+            partitions=1,
+            job_of=np.zeros(n, np.int64),
+            preferences=TaskPreferences(preference.astype(np.int32), np.zeros(n, np.int64)),
+        )
     )
     zeros = np.zeros(n, np.int64)
     metrics.add(

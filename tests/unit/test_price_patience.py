@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from schedulers import registry
-from schedulers.greedy.patience import PatientScheduler
-from schedulers.greedy.price_patience import LONGEST_US, PatienceByPrice
+from schedulers.greedy.patience import LONGEST_US, PatienceByPrice, PatientScheduler
 from schedulers.interface import PartitionRanking, PendingReason, PlanContext, SchedulerEnvironment
 from schedulers.prices.options import PriceScope
 from shared_state.errors import AgoraError

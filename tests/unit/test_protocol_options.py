@@ -18,7 +18,7 @@ from experiments.commands.run import app
 from experiments.config import load_config
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import ArmFile, read_arm, write_arm
-from parsync.runtime.live.log_replay import replay
+from parsync.runtime.live.replay import replay
 from parsync.runtime.run_directory import ARM_FILE
 from parsync.spec.arm import ArmSpec
 from shared_state.errors import AgoraError

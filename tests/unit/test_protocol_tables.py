@@ -24,17 +24,17 @@ from parsync.core.effects import Effect
 from parsync.metrics import registry as metrics
 from parsync.metrics.conformance import check_metric
 from parsync.metrics.record import Record
+from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.tables import SCHEMAS, measured_tables, wrong_tables
 from parsync.protocols import registry
 from parsync.protocols.registry import tables_of
 from parsync.runtime.assembly_files import write_assembly
-from parsync.runtime.live.log_replay import replay
+from parsync.runtime.live.logs import Recorder, records_log
+from parsync.runtime.live.logs import read_records as read_log
 from parsync.runtime.live.plan import CELL, RunPlan
-from parsync.runtime.live.recorder import Recorder, records_log
-from parsync.runtime.live.recorder import read_records as read_log
-from parsync.runtime.records import merge_parts
-from parsync.runtime.records_reader import read_records, record_files
+from parsync.runtime.live.replay import replay
+from parsync.runtime.records import merge_parts, read_records, record_files
 from parsync.schema import Column, TableSchema
 from shared_state.errors import AgoraError
 from tests.fixtures.fake_ray import FakeRay
@@ -289,7 +289,9 @@ def test_a_live_actor_keeps_the_rows_over_a_restart(site: Path, tmp_path: Path) 
     log = records_log(tmp_path, "cell")
 
     def recorder() -> Recorder:
-        return Recorder(plan, "cell", RunMetrics(PHASES, 2, partitions=2, tables=tables), log)
+        return Recorder(
+            plan, "cell", RunMetrics(RunFrame(PHASES, 2, partitions=2), tables=tables), log
+        )
 
     def draws(*at_us: int) -> Record:
         n = len(at_us)
@@ -317,7 +319,7 @@ def test_a_live_run_keeps_and_replays_them_though_its_cell_is_killed(
     arm = config.spec(seed=1, heartbeat_us=1000, sample_us=100_000, live=True)
     workload = small_workload(machines=60)
     tables = tables_of(arm.protocol_kinds)
-    make = partial(RunMetrics, workload.phases, arm.agents, partitions=4, tables=tables)
+    make = partial(RunMetrics, RunFrame(workload.phases, arm.agents, partitions=4), tables=tables)
     ray = FakeRay(monkeypatch, tmp_path, arm, workload, make)
     write_assembly(tmp_path / "log", arm, workload)
     ray.pass_time(500_000)

@@ -4,14 +4,15 @@ where its workers look for modules."""
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from parsync.runtime.live import cluster
 from parsync.runtime.live.plan import LiveOptions
+from parsync.runtime.live.ray_glue import cluster, internals
 from parsync.runtime.live.run import _absolute
 from shared_state.errors import AgoraError
 
@@ -75,7 +76,7 @@ def test_ray_gets_a_second_attempt_whatever_it_raises(
 
 def test_workers_look_where_the_driver_does() -> None:
     """Ray puts each folder before the others, in the order given, and adds none of its own."""
-    config = cluster._DriversPath(["/first", "/second"])
+    config = internals.DriversPath(["/first", "/second"])
     path = [*sys.path]
     for folder in config._py_driver_sys_path:
         path.insert(0, folder)
@@ -91,3 +92,11 @@ def test_actors_get_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert options.records_dir == tmp_path / "run"
     assert options.workload_dir == tmp_path / "run" / "workload"
     assert _absolute(LiveOptions(Path("log"))).records_dir is None
+
+
+def test_what_ray_does_not_document_is_used_in_one_file() -> None:
+    """A release of Ray may change it: internals.py says what happens then."""
+    undocumented = re.compile(r"\bray(\._\w+|\.core\.generated)")
+    folder = Path(internals.__file__).parents[1]
+    uses = [path for path in folder.rglob("*.py") if undocumented.search(path.read_text())]
+    assert uses == [Path(internals.__file__)]

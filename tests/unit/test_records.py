@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parsync.metrics.tables import TABLES
-from parsync.runtime.records import RecordSink, merge_parts
-from parsync.runtime.records_reader import read_records, record_files
+from parsync.runtime.records import RecordSink, merge_parts, read_records, record_files
 from parsync.schema import Column, TableSchema
 from shared_state.errors import AgoraError
 from tests.unit.record_factory import Recorded, random_records

@@ -148,7 +148,7 @@ def test_an_unknown_option_is_named_and_the_known_ones_listed():
         ("no_such_module_anywhere:SPEC", "cannot load no_such_module_anywhere:SPEC"),
         ("broken_package:NO_SPEC", "cannot load broken_package:NO_SPEC"),
         ("broken_package:NUMBER", "not a SchedulerSpec of that kind"),
-        ("schedulers.greedy.random:SPEC", "not a SchedulerSpec of that kind"),
+        ("schedulers.greedy.kinds:RANDOM", "not a SchedulerSpec of that kind"),
         ("broken_package:NO_OPTIONS", "field options: expected a BaseModel, got a type"),
         ("broken_package:NO_BUILD", "field build: expected a callable, got a NoneType"),
         ("broken_package:NO_CLOCK", "field default_decision: expected a DecisionClock, got a int"),

@@ -16,42 +16,43 @@ from experiments.model_files import read_model
 from experiments.model_runs.rounds import RoundsRun
 from experiments.model_runs.run import ModelRun
 from experiments.model_runs.searches import SearchRun
-from experiments.model_runs.simulations import SimulationRun
-from experiments.model_runs.whole_run import whole_run
+from experiments.model_runs.simulations import SimulationRun, whole_run
 from experiments.model_runs.workload_counts import WorkloadRun
-from experiments.reproduce import controls, execution
-from experiments.reproduce.beyond_slots import beyond_slots
-from experiments.reproduce.beyond_the_paper import beyond_the_paper
-from experiments.reproduce.claims import Claim, Limits, Verdict, judge
-from experiments.reproduce.figure import (
+from experiments.papers import execution
+from experiments.papers.beyond import beyond_slots, beyond_the_paper
+from experiments.papers.claims import Claim, Limits, Verdict, judge
+from experiments.papers.figure import (
     FigureRun,
-    ModelFigure,
-    ModelResults,
     Paper,
     PaperFigure,
     ReproduceScale,
     Results,
     Series,
 )
-from experiments.reproduce.model_settings import default_settings
-from experiments.reproduce.page import CLAIMS, PAGE, Reproduction, show
-from experiments.reproduce.platform_runs import PlatformRuns
-from experiments.reproduce.registry import PAPERS, PARSYNC, paper_of
-from experiments.reproduce.section6_plots import binned, preferred_share, throughput, waiting
-from experiments.reproduce.section6_runs import arms, arms_of_scale
-from experiments.reproduce.section6_tables import JCT_S, JSD_S, STET_S
+from experiments.papers.page import CLAIMS, PAGE, Reproduction, show
+from experiments.papers.parsync import controls
+from experiments.papers.parsync.arms import arms, arms_of_scale
+from experiments.papers.parsync.model_settings import default_settings
+from experiments.papers.parsync.tables import JCT_S, JSD_S, STET_S
+from experiments.papers.platform_runs import PlatformRuns
+from experiments.papers.registry import PAPERS, PARSYNC, paper_of
+from experiments.papers.time_plots import binned, preferred_share, throughput, waiting
 from experiments.summary_model import SeedFigures
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.synthetic_options import SyntheticOptions
-from parsync.metrics.conflict_causes import ConflictCauses
+from parsync.metrics.conflicts import ConflictCauses
 from parsync.model.slot_results import ConflictsAndScores
 from parsync.model.slot_settings import Phase, SchedulerGroup
 from parsync.spec.decision_times import ModelledTime
 from shared_state.errors import AgoraError
 from tests.unit.slot_cells import small_settings
 
-EVERY = [figure for figure in PARSYNC.figures if isinstance(figure, PaperFigure)]
-MODELS = [figure for figure in PARSYNC.figures if isinstance(figure, ModelFigure)]
+MODELS = [
+    figure
+    for figure in PARSYNC.figures
+    if isinstance(figure.runs(ReproduceScale.SMOKE)[0], ModelRun)
+]
+EVERY = [figure for figure in PARSYNC.figures if figure not in MODELS]
 TINY = {"machines": 60, "phase_s": 6.0, "preference_groups": 4, "preferred_fraction": 0.2}
 
 
@@ -136,11 +137,11 @@ def arrays_of(run: ModelRun) -> dict[str, NDArray[Any]]:
 @pytest.mark.parametrize("figure", MODELS, ids=lambda figure: figure.id)
 @pytest.mark.parametrize("scale", ReproduceScale)
 def test_a_figure_of_a_model_has_all_that_its_claims_and_its_drawing_need(
-    figure: ModelFigure, scale: ReproduceScale, tmp_path: Path
+    figure: PaperFigure, scale: ReproduceScale, tmp_path: Path
 ) -> None:
     runs = figure.runs(scale)
     assert len({run.label for run in runs}) == len(runs)
-    results = ModelResults(runs, ({run.label: arrays_of(run) for run in runs},) * 2, {})
+    results = Results(runs, ({run.label: arrays_of(run) for run in runs},) * 2, {})
     claims = [judge(claim, results.seeds, True) for claim in figure.claims]
     assert all(claim.id.startswith(f"{figure.id}.") for claim in claims)
     beyond = beyond_slots(results)
@@ -158,7 +159,7 @@ def test_beyond_a_search_are_the_figures_of_its_answer() -> None:
     runs = figure.runs(ReproduceScale.SMOKE)[:2]
     without = {**arrays_of(runs[1]), **whole_run(None)}
     seed = {runs[0].label: arrays_of(runs[0]), runs[1].label: without}
-    table = beyond_slots(ModelResults(runs, (seed,), {}))
+    table = beyond_slots(Results(runs, (seed,), {}))
     assert table is not None
     known, unknown = table.rows
     assert known[1:] == ("50 %", "25 %", "50 %", "25 %", "12.5 %", "10.50", "\u2013")
@@ -424,7 +425,7 @@ def test_a_series_that_is_missing_or_torn_is_made_again(
 def test_arms_that_two_figures_share_run_once(tmp_path: Path) -> None:
     runs = [run for figure in EVERY for run in figure.runs(ReproduceScale.SMOKE)]
     work = PlatformRuns(tmp_path).missing(runs, (1,))
-    keys = [one.point.key() for one in work]
+    keys = [one.key() for one in work]
     assert len(set(keys)) == len(keys) < len(runs)
 
 

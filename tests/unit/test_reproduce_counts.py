@@ -5,9 +5,15 @@ import numpy as np
 import pytest
 
 from experiments.model_runs.workload_counts import counts
-from experiments.reproduce.figure import ReproduceScale
-from experiments.reproduce.figure1 import short_share
-from experiments.reproduce.section51 import SETTINGS, conflict_rate, delay_share, growth, runs
+from experiments.papers.figure import ReproduceScale
+from experiments.papers.parsync.models import (
+    SETTINGS,
+    conflict_rate,
+    delay_share,
+    growth,
+    short_share,
+)
+from experiments.papers.parsync.models import section51_runs as runs
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.protocols.optimistic.choices import SyncMode

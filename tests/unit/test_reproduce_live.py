@@ -10,21 +10,23 @@ from typing import Any
 
 import pytest
 
+from experiments.campaign import pool
+from experiments.campaign.progress import ProgressReport
 from experiments.config import RunConfig
 from experiments.model_files import read_model
-from experiments.reproduce import execution, live_runs, platform_runs
-from experiments.reproduce.claims import Claim, Limits
-from experiments.reproduce.figure import FigureRun, PaperFigure, ReproduceScale, Results
-from experiments.reproduce.live_claims import beside_virtual_time, judge_live
-from experiments.reproduce.live_runs import LiveEvidence
-from experiments.reproduce.page import CLAIMS, PAGE, Reproduction
-from experiments.reproduce.registry import PAPERS, PARSYNC
-from experiments.reproduce.section6_live import FIGURES, SETTING
-from experiments.reproduce.section6_runs import LATENCY, QUALITY, arms
+from experiments.papers import execution, live_runs
+from experiments.papers.beyond import beside_virtual_time
+from experiments.papers.claims import Claim, Limits, judge_live
+from experiments.papers.figure import FigureRun, PaperFigure, ReproduceScale, Results
+from experiments.papers.live_runs import LiveEvidence
+from experiments.papers.page import CLAIMS, PAGE, Reproduction
+from experiments.papers.parsync.arms import LATENCY, QUALITY, arms
+from experiments.papers.parsync.section6 import LIVE as FIGURES
+from experiments.papers.parsync.section6 import SETTING
+from experiments.papers.registry import PAPERS, PARSYNC
 from experiments.restarts import Restart
 from experiments.running import ArmRun, ArmRunner, run_arm_virtual, seed_figures
 from experiments.summary_model import SeedFigures
-from experiments.sweeps.progress import ProgressReport
 from experiments.workload_config import WorkloadConfig
 from parsync.metrics.validity import Cause, Disturbance, Validity
 
@@ -165,7 +167,7 @@ class FakeRay:
         return self.evidence.get(arm, VALID)
 
 
-def here(function: Any, items: Any, check: Any) -> Iterator[tuple[int, Any]]:
+def here(function: Any, items: Any, check: Any, processes: Any) -> Iterator[tuple[int, Any]]:
     """local_map without processes, which take seconds to start."""
     yield from enumerate(map(function, items))
 
@@ -175,7 +177,7 @@ def fake_ray(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
     """In place of Ray. Fig. 7 live, on a tiny cell, is all that the paper has."""
     small = replace(FIGURES[2], runs=lambda scale: tuple(map(shrunk, FIGURES[2].runs(scale))))
     monkeypatch.setitem(PAPERS, "parsync", replace(PARSYNC, figures=(small,)))
-    monkeypatch.setattr(platform_runs, "local_map", here)
+    monkeypatch.setattr(pool, "local_map", here)
     return FakeRay(monkeypatch)
 
 

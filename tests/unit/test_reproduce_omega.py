@@ -8,10 +8,18 @@ from typing import Any
 
 import pytest
 
-from experiments.reproduce import omega_statistics as statistic
-from experiments.reproduce.claims import ArmsOfSeed, judge
-from experiments.reproduce.figure import FigureRun, PaperFigure, ReproduceScale, Results
-from experiments.reproduce.omega_runs import (
+from experiments.campaign.points import Point
+from experiments.papers import statistics as statistic
+from experiments.papers.claims import RunsOfSeed, judge
+from experiments.papers.figure import FigureRun, PaperFigure, ReproduceScale, Results
+from experiments.papers.omega.figures import (
+    BATCH_WAIT,
+    FIGURES,
+    service_share,
+    wasted_part,
+    without_conflicts,
+)
+from experiments.papers.omega.runs import (
     ALL,
     BATCH,
     COARSE_GANG,
@@ -28,17 +36,15 @@ from experiments.reproduce.omega_runs import (
     conflicts_cell,
     scaling_cell,
 )
-from experiments.reproduce.page import Reproduction, show, write_page
-from experiments.reproduce.platform_runs import PlatformRuns, Work, run_one
-from experiments.reproduce.registry import OMEGA, paper_of
+from experiments.papers.page import Reproduction, show, write_page
+from experiments.papers.platform_runs import PlatformRuns
+from experiments.papers.registry import OMEGA, paper_of
 from experiments.summary_model import SeedFigures
-from experiments.sweeps.points import Point
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.service_batch import ServiceBatchOptions
 from parsync.spec.decision_times import ModelledTime
 from shared_state.errors import AgoraError
 
-FIGURES = [figure for figure in OMEGA.figures if isinstance(figure, PaperFigure)]
 TINY = {"machines": 60, "duration_s": 200.0, "initial_fill_percent": 0}
 END_S = TINY["duration_s"]
 
@@ -57,9 +63,7 @@ def arms() -> dict[str, SeedFigures]:
     found = {}
     for name, run in {ALL: of.single_path(0.1), BATCH: of.shared(0.1)}.items():
         small = shrunk(run)
-        measured = run_one(Work(Point(small.config, small.arm, 1), None))
-        assert isinstance(measured, SeedFigures)
-        found[name] = measured
+        found[name] = Point(small.config, small.arm, 1).measure(None).figures
     return found
 
 
@@ -106,7 +110,7 @@ def test_the_runs_of_a_figure_differ_and_keep_no_series(
     assert len({run.label for run in runs}) == len(runs)
     work = PlatformRuns(tmp_path).missing(runs, (1,))
     assert len(work) == len(runs), "each run is another one"
-    assert all(one.series is None for one in work)
+    assert not any(one.keeps for one in work)
 
 
 def test_the_cell_is_the_simulators_example_with_60_percent_taken() -> None:
@@ -154,7 +158,7 @@ def test_each_way_to_commit_is_that_of_both_schedulers() -> None:
     }
 
 
-def lines(arms: dict[str, SeedFigures], **values: float) -> ArmsOfSeed:
+def lines(arms: dict[str, SeedFigures], **values: float) -> RunsOfSeed:
     """Runs whose wait of batch jobs has these values."""
     return {
         name: with_figures(arms[BATCH], {"job_wait_batch_mean_us": value})
@@ -164,7 +168,7 @@ def lines(arms: dict[str, SeedFigures], **values: float) -> ArmsOfSeed:
 
 def test_ratios_of_waits(arms: dict[str, SeedFigures]) -> None:
     found = lines(arms, a=2.0, b=6.0, c=1.0, zero=0.0)
-    wait = statistic.BATCH_WAIT
+    wait = BATCH_WAIT
     assert statistic.ratio(wait, "b", "a")(found) == 3
     assert statistic.ratio(wait, "b", "zero")(found) is None
     assert statistic.less(wait, "b", "zero")(found) == 6
@@ -183,7 +187,7 @@ def test_ratios_of_waits(arms: dict[str, SeedFigures]) -> None:
 
 def test_a_line_with_an_offset_grows_tenfold_above_it(arms: dict[str, SeedFigures]) -> None:
     found = lines(arms, base=50.0, low=50.0 + 3, high=50.0 + 30)
-    assert statistic.growth_above(statistic.BATCH_WAIT, "high", "low", "base")(found) == 10
+    assert statistic.growth_above(BATCH_WAIT, "high", "low", "base")(found) == 10
 
 
 @pytest.mark.parametrize(
@@ -201,22 +205,22 @@ def test_where_a_level_is_reached(
 ) -> None:
     found = lines(arms, **dict(zip("abcd", values, strict=True)))
     points = list(zip((1.0, 2.0, 4.0, 8.0), "abcd", strict=True))
-    reached = statistic.crossing(statistic.BATCH_WAIT, points, 0.9)(found)
+    reached = statistic.crossing(BATCH_WAIT, points, 0.9)(found)
     assert reached == (None if expected is None else pytest.approx(expected))
 
 
 def test_busyness_without_conflicts_counts_each_job_once(arms: dict[str, SeedFigures]) -> None:
     figures = with_figures(arms[BATCH], {"jobs": 4, "submitted": 100}, SERVICE)
     expected = (4 * 10 + 100 * 0.005) / END_S
-    assert statistic.without_conflicts(10.0)(figures) == pytest.approx(expected)
+    assert without_conflicts(10.0)(figures) == pytest.approx(expected)
 
 
 def test_decision_time_of_service_jobs_has_two_parts(arms: dict[str, SeedFigures]) -> None:
     shares = {"service_useful_share": 0.3, "service_wasted_share": 0.1}
     figures = with_figures(arms[BATCH], shares)
-    assert statistic.service_share(figures) == pytest.approx(0.4)
-    assert statistic.wasted_part(figures) == pytest.approx(0.25)
-    assert statistic.wasted_part(with_figures(figures, dict.fromkeys(shares, None))) is None
+    assert service_share(figures) == pytest.approx(0.4)
+    assert wasted_part(figures) == pytest.approx(0.25)
+    assert wasted_part(with_figures(figures, dict.fromkeys(shares, None))) is None
 
 
 def test_a_lower_bound_stands_for_a_wait_that_is_not_known(arms: dict[str, SeedFigures]) -> None:
@@ -224,10 +228,10 @@ def test_a_lower_bound_stands_for_a_wait_that_is_not_known(arms: dict[str, SeedF
     figures = with_figures(arms[BATCH], {key: 2.0})
     overall = figures.overall.model_copy(update={"at_least": {key: 9.0}})
     bound = figures.model_copy(update={"overall": overall})
-    assert statistic.BATCH_WAIT(bound) == 9
+    assert BATCH_WAIT(bound) == 9
 
 
-def verdicts(figure_id: str, found: ArmsOfSeed, at_paper_scale: bool = True) -> dict[str, str]:
+def verdicts(figure_id: str, found: RunsOfSeed, at_paper_scale: bool = True) -> dict[str, str]:
     """The verdicts on a figure's claims, by their names."""
     (figure,) = OMEGA.chosen([figure_id])
     assert isinstance(figure, PaperFigure)
@@ -237,7 +241,7 @@ def verdicts(figure_id: str, found: ArmsOfSeed, at_paper_scale: bool = True) -> 
     }
 
 
-def commits(arms: dict[str, SeedFigures], *values: tuple[float, float]) -> ArmsOfSeed:
+def commits(arms: dict[str, SeedFigures], *values: tuple[float, float]) -> RunsOfSeed:
     """The runs of Fig. 14 at t_job = 10 s, by conflict fraction and busyness."""
     ways = (FINE_INCREMENTAL, FINE_GANG, COARSE_INCREMENTAL, COARSE_GANG)
     return {

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.model_runs.run import Arrays
-from experiments.reproduce import omega_mapreduce_statistics as statistic
-from experiments.reproduce.claims import judge
-from experiments.reproduce.figure import MapReduceFigure, MapReduceResults, ReproduceScale
-from experiments.reproduce.omega_mapreduce_runs import (
+from experiments.campaign.task import Arrays
+from experiments.papers.claims import judge
+from experiments.papers.figure import PaperFigure, ReproduceScale, Results
+from experiments.papers.omega import mapreduce as statistic
+from experiments.papers.omega.mapreduce import (
     BUSY,
     CELLS,
+    FIGURES,
     GLOBAL_CAP,
     LIGHT,
     MAX_PARALLELISM,
@@ -25,12 +26,10 @@ from experiments.reproduce.omega_mapreduce_runs import (
     cells,
     mapreduce_runs,
 )
-from experiments.reproduce.page import show
-from experiments.reproduce.platform_runs import PlatformRuns
-from experiments.reproduce.registry import OMEGA
+from experiments.papers.page import show
+from experiments.papers.platform_runs import PlatformRuns
 from experiments.results.mapreduce import NOT_FINISHED
 
-FIGURES = [figure for figure in OMEGA.figures if isinstance(figure, MapReduceFigure)]
 BEFORE_US = np.full(10, 60_000_000)
 STEADY = (690, 710) * 10
 VARIED = (500, 900) * 10
@@ -139,9 +138,9 @@ def test_the_time_in_which_a_cell_fills_up_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)
-def test_a_figure_is_drawn_with_its_numbers(figure: MapReduceFigure, tmp_path: Path) -> None:
+def test_a_figure_is_drawn_with_its_numbers(figure: PaperFigure, tmp_path: Path) -> None:
     seeds = (runs(AS_IN_THE_PAPER), runs({}))
-    results = MapReduceResults(mapreduce_runs(ReproduceScale.SMOKE), seeds, {})
+    results = Results(mapreduce_runs(ReproduceScale.SMOKE), seeds, {})
     claims = [judge(claim, results.seeds, True) for claim in figure.claims]
     assert all(claim.id.startswith(f"{figure.id}.") for claim in claims)
     shown = show(figure, results, claims, tmp_path)
@@ -175,6 +174,6 @@ def test_the_figures_share_their_runs_and_keep_jobs_under_every_seed(
     needed = [run for figure in FIGURES for run in figure.runs(scale)]
     work = PlatformRuns(tmp_path).missing(needed, (1, 2))
     assert len(work) == 2 * len(CELLS) * len(POLICIES)
-    assert all(one.series is None and one.mapreduce is not None for one in work)
+    assert all(set(one.keeps) == {"mapreduce"} for one in work)
     policies = {run.arm.groups[-1].options["policy"] for run in needed}
     assert policies == {"requested", "max_parallelism", "global_cap", "relative_job_size"}

@@ -17,11 +17,12 @@ from parsync.core.effects import Effect, Send, SetTimer
 from parsync.core.event import Event, Priority
 from parsync.core.events import CommitReply, CommitRequest, Started, SyncRequest
 from parsync.metrics.record import Record
+from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.actor_runtime import ignore_record
 from parsync.runtime.live.cell import CellRuntime, hosts_of
-from parsync.runtime.live.handled_log import handled_logs, read_handled
+from parsync.runtime.live.logs import handled_logs, read_handled
+from parsync.runtime.live.loop import ignore_record
 from parsync.runtime.live.steps import Step
 from shared_state.transaction import Transaction
 from tests.fixtures.fake_ray import FakeRay
@@ -116,7 +117,7 @@ def test_every_process_of_a_host_starts_its_agents_with_a_greater_epoch(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     workload, arm = small_workload(machines=60), small_arm()
-    metrics = partial(RunMetrics, workload.phases, arm.agents, partitions=arm.partitions)
+    metrics = partial(RunMetrics, RunFrame(workload.phases, arm.agents, partitions=arm.partitions))
     ray = FakeRay(monkeypatch, tmp_path, arm, workload, metrics)
     host = ray.live_run._plan.hosts[0]
     for until_us in (100_000, 200_000, 300_000):

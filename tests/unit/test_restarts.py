@@ -9,13 +9,14 @@ from typing import cast
 import pytest
 from rich.console import Console
 
+from experiments.arm_runners import Job, run_and_show
+from experiments.campaign.progress import ProgressReport
 from experiments.cell_watch import Watched
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
 from experiments.restarts import Restart, count, sentence
 from experiments.running import ArmRun
-from experiments.stages import Job, run_and_show
-from experiments.sweeps.progress import ProgressReport
+from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.spec.arm import ArmConfig
 from tests.fixtures.live_runs import small_workload
@@ -43,7 +44,7 @@ def test_each_is_told_as_its_arm_ends(tmp_path: Path) -> None:
     arm = cast(ArmConfig, SimpleNamespace(name="[ParSync]", groups=[group]))
     config = cast(RunConfig, SimpleNamespace(arms=[arm], seed=1))
     workload = small_workload()
-    metrics = RunMetrics(workload.phases, 1, partitions=1)
+    metrics = RunMetrics(RunFrame(workload.phases, 1, partitions=1))
 
     def run_arm(*_: object) -> ArmRun:
         return ArmRun(arm, metrics, "", {}, "", 3.0, Watched(), restarts=[BACK, GONE])

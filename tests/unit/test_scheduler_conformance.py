@@ -9,7 +9,7 @@ import pytest
 
 from schedulers import registry
 from schedulers.conformance import NonConformance, check_conformance
-from schedulers.greedy.base import GreedyOptions, GreedyScheduler, PlacementKind
+from schedulers.greedy.scheduler import GreedyOptions, GreedyScheduler, PlacementKind
 from schedulers.interface import PendingReason
 from schedulers.registry import SchedulerSpec
 

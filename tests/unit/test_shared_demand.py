@@ -21,13 +21,14 @@ from parsync.spec.decision_times import ModelledTime
 from schedulers import registry as schedulers
 from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
+from schedulers.conformance import NonConformance
 from schedulers.decision_time import PRICE_MACHINE_NS, Counted, Measured, Modelled
 from schedulers.interface import ContractBroken, SchedulerEnvironment
 from schedulers.prices import registry
-from schedulers.prices.conformance import NonConformance, check_estimator
+from schedulers.prices.conformance import check_estimator
 from schedulers.prices.interface import DemandCounts
-from schedulers.prices.membership import MembershipPrices
-from schedulers.prices.offered_demand import KEEP_ALL, kept_on_average
+from schedulers.prices.kinds import MembershipPrices
+from schedulers.prices.periodic import KEEP_ALL, kept_on_average
 from schedulers.prices.registry import SlotPriceSpec
 from shared_state.errors import AgoraError
 from shared_state.packing import pack_columns

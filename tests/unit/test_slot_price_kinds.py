@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from pydantic import BaseModel, ConfigDict
 
+from schedulers.conformance import NonConformance
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices import registry
-from schedulers.prices.conformance import NonConformance, check_estimator
+from schedulers.prices.conformance import check_estimator
 from schedulers.prices.interface import SlotPrices
 from schedulers.prices.options import PriceOptions
 from schedulers.prices.registry import SlotPriceSpec

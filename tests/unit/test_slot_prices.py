@@ -7,7 +7,7 @@ import pytest
 
 from schedulers import _native
 from schedulers.prices import registry
-from schedulers.prices.offered_demand import KEEP_ALL, kept
+from schedulers.prices.periodic import KEEP_ALL, kept
 from shared_state.errors import AgoraError
 from tests.price_world import PriceWorld
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from parsync.metrics.load import FEWEST_SAMPLES, StationarityFigures, trend
+from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.metrics.stationarity import FEWEST_SAMPLES, StationarityFigures, trend
 from parsync.metrics.summary import summarise
 from parsync.workload.workload import Phase
 
@@ -82,7 +83,7 @@ def phases_of(
     """The figures of two phases of SAMPLES samples each, of two agents with half the queue each."""
     length_us = SAMPLES * SAMPLE_US
     phases = [Phase(0, length_us, 50), Phase(length_us, 2 * length_us, 90)]
-    metrics = RunMetrics(phases, 2, partitions=1)
+    metrics = RunMetrics(RunFrame(phases, 2, partitions=1))
     at_us = np.arange(2 * SAMPLES, dtype=np.int64) * SAMPLE_US
     n = len(at_us)
     cell = {

@@ -16,6 +16,7 @@ from experiments.run_directory import read_run, read_summary, write_run
 from experiments.summary import BASELINE, ArmResult, RunFacts, build_summary, paired, slugs
 from experiments.summary_model import KeptSeed, RunSummary
 from parsync.metrics.regret import DecisionRegret, Regret
+from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import quantities, series, summarise
 from shared_state.errors import AgoraError
@@ -27,7 +28,7 @@ FACTS = RunFacts(3, "0.1.0", "virtual", 0, {"seed": 3})
 
 def bare_arm(name: str, digest: str = "d", seeds: dict[int, float] | None = None) -> ArmResult:
     """An arm in which nothing happened, except that its seeds had given mean delays."""
-    metrics = RunMetrics(PHASES, 2, partitions=2)
+    metrics = RunMetrics(RunFrame(PHASES, 2, partitions=2))
     figures = summarise(metrics)
     return ArmResult(
         name=name,

@@ -11,8 +11,14 @@ import pytest
 from experiments.config import load_config
 from experiments.price_settings import prices_of_arm
 from experiments.sweeps.execution import SweepOptions
-from experiments.sweeps.labels import assignments, parameter_labels, plain_value
-from experiments.sweeps.sweep_file import MOST_COMBINATIONS, Sweep, read_sweep
+from experiments.sweeps.sweep_file import (
+    MOST_COMBINATIONS,
+    Sweep,
+    assignments,
+    parameter_labels,
+    plain_value,
+    read_sweep,
+)
 from experiments.toml_text import toml_path, toml_text, toml_value
 from shared_state.errors import AgoraError
 from tests.fixtures.run_toml import arm_toml, workload_toml

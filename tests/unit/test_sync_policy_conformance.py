@@ -16,7 +16,7 @@ from parsync.protocols.optimistic.sync.checked import (
     SyncPolicyBroken,
     make_checked_policy,
 )
-from parsync.protocols.optimistic.sync.conformance import NonConformance, check_sync_policy
+from parsync.protocols.optimistic.sync.conformance import check_sync_policy
 from parsync.protocols.optimistic.sync.policy import (
     PeriodicSync,
     SyncContext,
@@ -26,6 +26,7 @@ from parsync.protocols.optimistic.sync.policy import (
 )
 from parsync.protocols.optimistic.sync.registry import SyncPolicySpec
 from parsync.protocols.optimistic.sync.schedule import SyncSchedule
+from schedulers.conformance import NonConformance
 from shared_state.errors import AgoraError
 from shared_state.random import Stream
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from parsync.core.addresses import ARRIVALS, MASTER, WORKERS
-from parsync.metrics.record import Record
-from parsync.metrics.record_buffer import Table
+from parsync.metrics.record import Record, Table
 from parsync.metrics.tables import ACTORS, TABLES
 from parsync.metrics.validity import Cause, Validity, validity
-from parsync.runtime.live.load_meter import LoadMeter, p95
+from parsync.runtime.live.meters import LoadMeter, p95
 
 SECONDS = 60
 NAMES = {0: "schedulers-0", 1: "schedulers-1"}

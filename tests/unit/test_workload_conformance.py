@@ -12,12 +12,13 @@ from pydantic import BaseModel, ConfigDict, field_serializer
 
 from experiments.workloads import registry
 from experiments.workloads.building import arriving_tasks, equal_machines, machines_of_types
-from experiments.workloads.conformance import NonConformance, check_workload
+from experiments.workloads.conformance import check_workload
 from experiments.workloads.groups import group_catalog
 from experiments.workloads.input_data import InputLocality
 from experiments.workloads.registry import Outline, WorkloadSpec
 from parsync.workload.checks import validate
 from parsync.workload.workload import InitialPlacement, Workload
+from schedulers.conformance import NonConformance
 from shared_state.errors import AgoraError
 from tests.unit.test_workload_golden import trace
 

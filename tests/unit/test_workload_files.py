@@ -21,8 +21,12 @@ from experiments.workloads.service_batch import SPEC as SERVICE_BATCH
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.runtime.json_files import digest_of
-from parsync.runtime.workload_files import WORKLOAD_FILE, workload_digest, write_workload
-from parsync.runtime.workload_reader import read_workload
+from parsync.runtime.workload_files import (
+    WORKLOAD_FILE,
+    read_workload,
+    workload_digest,
+    write_workload,
+)
 from parsync.workload.workload import InitialPlacement, Workload
 from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning

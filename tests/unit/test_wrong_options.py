@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments.extra_slots_points import points_of
-from experiments.frontier import FrontierOptions, start
+from experiments.extra_slots import points_of
 from experiments.frontier_presets import default_config
+from experiments.frontiers.execution import FrontierOptions, start
 from experiments.killed_runs import in_progress
 from experiments.option_values import numbers_of
-from experiments.reproduce.figure import ReproduceScale
+from experiments.papers.figure import ReproduceScale
 from experiments.run_directory import read_summary
 from experiments.toml_text import toml_text
 from shared_state.errors import AgoraError

@@ -36,7 +36,7 @@ from schedulers.interface import (
     SchedulerEnvironment,
     TaskChanges,
 )
-from schedulers.mapreduce.policies import WorkerPolicy
+from schedulers.mapreduce.scheduler import WorkerPolicy
 from schedulers.prices import registry as price_kinds
 from schedulers.running_tasks import RunningTasks
 from shared_state.cell import Cell

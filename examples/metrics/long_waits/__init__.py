@@ -1,11 +1,12 @@
 """How many placed tasks waited for longer than a tenth of a second."""
 
-from parsync.metrics.counters import Counters
+from parsync.metrics.counters import Counters, TimeSeries
 from parsync.metrics.figures import Figures, Number
-from parsync.metrics.metric import Metric, ratio
+from parsync.metrics.metric import Metric, OverTime, ratio
 from parsync.metrics.quantity import Better, Unit, quantity
 
 LIMIT_US = 100_000
+COUNTED = ("placed", "waited_long")
 
 
 class LongWaitFigures(Figures):
@@ -24,20 +25,24 @@ class LongWaits(Metric):
     description = "How many placed tasks waited for longer than a tenth of a second."
     figures_model = LongWaitFigures
     reads = {"tasks": ("agent", "submit_us", "commit_us", "first")}
+    plots = [  # figures of the report
+        OverTime("Long waits over time", "waited_long", "placed", Unit.SHARE, "Waited long",
+                 "Tasks submitted at each moment that waited for longer than 0.1 s."),
+    ]  # fmt: skip
 
     def __init__(self, run):
         super().__init__(run)
-        self.count = Counters(("placed", "waited_long"), run)
+        self.count = Counters(COUNTED, run)
+        self.timeline = TimeSeries(COUNTED, run.agents, run.bucket_us)
 
     def fold(self, batch):
         firsts = batch.first_commits
-        agent, window = firsts["agent"], firsts.slot("submit_us")
-        waited_long = firsts["commit_us"] - firsts["submit_us"] > LIMIT_US
-        self.count.add("placed", agent, window)
-        self.count.add("waited_long", agent[waited_long], window[waited_long])
-
-    def merge(self, other):
-        self.count.merge(other.count)
+        for name, rows in (
+            ("placed", firsts),
+            ("waited_long", firsts.where(firsts["commit_us"] - firsts["submit_us"] > LIMIT_US)),
+        ):
+            self.count.add(name, rows["agent"], rows.slot("submit_us"))
+            self.timeline.add(name, rows["agent"], rows["submit_us"])
 
     def live(self):  # a column of the terminal's table while a run lasts
         counts = (self.count["waited_long"], self.count["placed"])

@@ -1,7 +1,7 @@
 // Incremental cost scaling: phases of cost scaling whose work depends on the changes only.
 //
-// Definitions as in scaled_prices.hpp and push_relabel.hpp. Settled: all prices are whole, rc >= 0
-// on all residual half-edges, and no node has an excess or deficit. Then the flow is optimal.
+// Definitions as in ScaledPrices and PushRelabel. Settled: all prices are whole, rc >= 0 on all
+// residual half-edges, and no node has an excess or deficit. Then the flow is optimal.
 //
 // Invariant. Between runs every residual half-edge has rc >= -eps, except for those at arcs and
 // nodes listed as changed; nodes with an excess or deficit are listed by the graph. Prices of nodes
@@ -14,12 +14,11 @@
 // - cancels deficits along tight forward half-edges with flow, against a node with excess or a
 //   sink, whose deficit the next new source will fill (efficient task removal,
 //   deficit_cancelling.hpp);
-// - runs phases as push_relabel.hpp does, for eps = K / 8, then an eighth of it, and so on. A phase
+// - runs phases as PushRelabel does, for eps = K / 8, then an eighth of it, and so on. A phase
 //   saturates half-edges with rc < 0, at moved nodes only, since there are none elsewhere. It
-//   discharges deficits (reverse_discharge.hpp) until only sinks have any, then active nodes; both
-//   visit only such nodes and what they reach. If deficits are far from excesses, as in an
-//   oversubscribed cell, there is one global update (global_update.hpp) before active nodes are
-//   discharged;
+//   discharges deficits (ReverseDischarge) until only sinks have any, then active nodes; both visit
+//   only such nodes and what they reach. If deficits are far from excesses, as in an oversubscribed
+//   cell, there is one global update (GlobalUpdate) before active nodes are discharged;
 // - after each phase makes prices whole (ScaledPrices::round_to_whole). If that succeeds, the run
 //   is complete.
 //
@@ -32,7 +31,7 @@
 // next run continues with them, unless there were changes, when eps starts again. Making prices
 // whole ignores budgets; a global update that is stopped is repeated.
 //
-// Infeasibility is proven as in push_relabel.hpp.
+// Infeasibility is proven as in PushRelabel.
 //
 // References. Goldberg and Tarjan (1990); Gog et al., Firmament, OSDI 2016, sections 5.2, 5.3.2,
 // 6.2. Departures: the paper starts from eps as large as the largest cost change and touches all
@@ -40,16 +39,428 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <limits>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
-#include "cost_scaling/active_queue.hpp"
-#include "cost_scaling/discharge.hpp"
-#include "cost_scaling/global_update.hpp"
-#include "cost_scaling/scaled_prices.hpp"
-#include "cost_scaling/reverse_discharge.hpp"
+#include "cost_scaling/scaling_steps.hpp"
+#include "graph/dynamic_graph.hpp"
 
 namespace flowsolver {
+
+// Prices of scaled costs beside a dynamic graph (dynamic_graph.hpp), with a record of which prices
+// moved.
+//
+// Definitions. Costs are multiplied by K, a power of two above the number of nodes; P are prices of
+// scaled costs; rc = K cost - P[tail] + P[head]. A price is whole if K divides it.
+//
+// Invariant. Prices of nodes that have not moved are whole.
+//
+// Method. A phase of cost scaling uses the same interface as that of ScaledGraph, and calls `touch`
+// for every node whose price it is about to change. `round_to_whole` makes the moved prices whole
+// again:
+// - It rounds to the nearest multiple of K, except for the position of the border between down and
+//   up: at r, a residue mod K that no price has, near K / 2. P := K floor((P + K - 1 - r) / K).
+//   Whole prices do not change.
+// - If rc >= -1 on all residual half-edges, rounding gives rc >= 0 whatever r is: P[u] <= P[v] + K
+//   cost + 1, and adding 1 to P[v] + K - 1 - r does not pass a multiple of K.
+// - Otherwise the rounded prices are refined: starting at the moved nodes, prices fall to what
+//   their residual half-edges require, first in first out (refine_prices). The number of half-edges
+//   scanned is limited; beyond the limit, all prices are restored.
+//
+// Complexity. `round_to_whole`: O(half-edges at moved nodes), and at the nodes that are lowered.
+template <class V>
+class ScaledPrices {
+ public:
+  using Graph = DynamicGraph<V>;
+  using Price = std::int64_t;
+  using HalfEdge = typename Graph::HalfEdge;
+  using Node = ScaledNode<Price>;
+
+  explicit ScaledPrices(Graph& graph) : graph_(graph) {}
+
+  // Sets whole prices of all nodes. Those that differ from before count as repriced.
+  void assign(std::span<const std::int64_t> price, const Control& control) {
+    const std::size_t n = graph_.num_nodes(), known = node_.size();
+    const int unit_shift_before = unit_shift_;
+    std::vector<std::int64_t> before(known);
+    for (std::size_t v = 0; v < known; ++v) before[v] = node_[v].price >> unit_shift_before;
+    const auto furthest = static_cast<std::int64_t>(largest_magnitude(price));
+    unit_shift_ = std::bit_width(n) + 1;
+    // If prices do not fit with this K, they are only stored.
+    if (furthest > kMaxScaledPrice<Price> >> unit_shift_) unit_shift_ = 0;
+    furthest_ = furthest << unit_shift_;
+    moved_.clear();
+    node_.resize(n);
+    flags_.resize(n, 0);
+    for_each_until_cancelled(n, control, [&](std::size_t v) {
+      node_[v] = {price[v] << unit_shift_, graph_.end(static_cast<NodeId>(v)), Node::kFar};
+      if (v >= known || (flags_[v] & kMoved) != 0 || before[v] != price[v])
+        note_repriced(static_cast<NodeId>(v));
+      flags_[v] &= static_cast<std::uint8_t>(~kMoved);
+    });
+  }
+
+  // Sets the prices price(v) of some nodes; all others' are whole. False if one does not fit; then
+  // call `assign`.
+  template <class PriceOf>
+  bool assign_some(std::span<const NodeId> nodes, const PriceOf& price) {
+    const std::int64_t most = unit_shift_ == 0 ? kInfinity : kMaxScaledPrice<Price> >> unit_shift_;
+    for (NodeId v : nodes) {
+      const std::int64_t whole = price(v);
+      if (whole > most || whole < -most) return false;
+      node_[v].price = whole << unit_shift_;
+      furthest_ = std::max(furthest_, node_[v].price < 0 ? -node_[v].price : node_[v].price);
+      flags_[v] &= static_cast<std::uint8_t>(~kMoved);
+      forget_current(v);
+      note_repriced(v);
+    }
+    moved_.clear();
+    return true;
+  }
+
+  // Adds nodes; K grows with their number.
+  void grow() {
+    const NodeId known = static_cast<NodeId>(node_.size()), n = graph_.num_nodes();
+    if (n > known) {
+      flags_.resize(n, 0);
+      node_.resize(n);
+      for (NodeId v = known; v < n; ++v) node_[v] = {0, graph_.end(v), Node::kFar};
+    }
+    if (unit_shift_ == 0 || std::int64_t{n} + 2 < scale()) return;
+    constexpr int kMore = 2;
+    if (furthest_ > kMaxScaledPrice<Price> >> kMore) {  // then fits() is false
+      furthest_ = kInfinity;
+      return;
+    }
+    unit_shift_ += kMore;
+    shift_ += kMore;
+    furthest_ <<= kMore;
+    for (Node& node : node_) node.price *= std::int64_t{1} << kMore;
+  }
+
+  // Whether a phase that starts from these prices stays within 64 bits.
+  bool fits(std::int64_t largest_cost) const {
+    if (unit_shift_ == 0 || furthest_ > kMaxScaledPrice<Price>) return false;
+    const __int128 longest = static_cast<__int128>(largest_cost) << unit_shift_;
+    if (longest > kMaxScaledPrice<Price>) return false;
+    return phase_fits<Price>(furthest_, graph_.num_nodes(), scale(), largest_cost, scale());
+  }
+
+  std::int64_t whole(NodeId v) const { return node_[v].price >> unit_shift_; }
+  int unit_shift() const { return unit_shift_; }
+
+  // The interface for phases.
+  Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
+  Node& node(NodeId v) { return node_[v]; }
+  const Node& node(NodeId v) const { return node_[v]; }
+  std::uint32_t open(NodeId v) const { return graph_.begin(v); }
+  void set_shift(int shift) { shift_ = shift; }
+  int shift() const { return shift_; }
+  Price eps() const { return Price{1} << shift_; }
+  Price scale() const { return Price{1} << unit_shift_; }
+  Price reduced_cost(const HalfEdge& edge, Price price_here) const {
+    return static_cast<Price>(edge.cost) * scale() - price_here + node_[edge.to].price;
+  }
+  void push(NodeId u, std::uint32_t e, std::int64_t amount) { graph_.push(u, e, amount); }
+  void touch(NodeId v) {
+    if ((flags_[v] & kMoved) != 0) return;
+    flags_[v] |= kMoved;
+    moved_.push_back(v);
+  }
+  static constexpr bool knows_reverse_residual() { return true; }
+  static Status mark_reverse_residual(CancellationChecker&, Stats&) { return Status::kOptimal; }
+  bool has_reverse_residual(std::uint32_t e) const { return graph_.has_reverse_residual(e); }
+
+  // Nodes whose prices may not be whole.
+  const std::vector<NodeId>& moved() const { return moved_; }
+  // Updates the bound of all prices after some moved.
+  void note_range() {
+    for (NodeId v : moved_)
+      furthest_ = std::max(furthest_, node_[v].price < 0 ? -node_[v].price : node_[v].price);
+  }
+  // Makes the moved prices whole. Done: no node counts as moved any more. Not done, or stopped:
+  // nothing has changed. `is_exact`: rc >= -1 holds.
+  RefineResult round_to_whole(bool is_exact, CancellationChecker& checker, Stats& stats) {
+    const Price border = free_residue();
+    previous_prices_.clear();
+    for (NodeId v : moved_) {
+      previous_prices_.push_back({v, node_[v].price});
+      node_[v].price = (node_[v].price + scale() - 1 - border) >> unit_shift_ << unit_shift_;
+    }
+    const RefineResult refined =
+        is_exact ? RefineResult{Status::kOptimal, true} : refine(checker, stats);
+    for (NodeId v : lowered_) flags_[v] &= static_cast<std::uint8_t>(~kQueued);
+    lowered_.clear();
+    if (!refined.done) {
+      restore_prices();
+      return refined;
+    }
+    note_range();
+    for (NodeId v : moved_) {
+      flags_[v] &= static_cast<std::uint8_t>(~kMoved);
+      forget_current(v);
+      note_repriced(v);
+    }
+    moved_.clear();
+    return refined;
+  }
+
+  // The node's block has changed or moved. Between phases no half-edge is admissible, so the
+  // current arc is the end of the block, and an aggregator need not be scanned before its first
+  // relabel.
+  void forget_current(NodeId v) { node_[v].current = graph_.end(v); }
+  // The same during a phase, when any half-edge may be admissible.
+  void rewind_current(NodeId v) { node_[v].current = graph_.begin(v); }
+
+  const std::vector<NodeId>& repriced() const { return repriced_; }
+  void begin_round() {
+    for (NodeId v : repriced_) flags_[v] &= static_cast<std::uint8_t>(~kRepriced);
+    repriced_.clear();
+  }
+
+ private:
+  static constexpr std::uint8_t kMoved = 1, kRepriced = 2, kQueued = 4;
+  static constexpr std::int64_t kMaxScansFactor = 8;  // times the half-edges at moved nodes
+  // plus kFewScans, plus 1 / kMaxScansShare of all half-edges
+  static constexpr std::int64_t kFewScans = 4096, kMaxScansShare = 16;
+
+  struct PreviousPrice {
+    NodeId node;
+    Price price;
+  };
+
+  void note_repriced(NodeId v) {
+    if ((flags_[v] & kRepriced) != 0) return;
+    flags_[v] |= kRepriced;
+    repriced_.push_back(v);
+  }
+  // The first residue from K / 2 on that no price has; all prices that have not moved have residue
+  // 0.
+  Price free_residue() const {
+    const Price unit = scale();
+    std::vector<std::uint8_t> taken(moved_.size() + 2, 0);
+    const auto take = [&](Price residue) {
+      const auto place = static_cast<std::size_t>((residue - unit / 2) & (unit - 1));
+      if (place < taken.size()) taken[place] = 1;
+    };
+    take(0);
+    for (NodeId v : moved_) take(node_[v].price & (unit - 1));
+    return (unit / 2 + (std::find(taken.begin(), taken.end(), 0) - taken.begin())) & (unit - 1);
+  }
+
+  void lower(NodeId v, Price price) {
+    if ((flags_[v] & kMoved) == 0) {
+      previous_prices_.push_back({v, node_[v].price});
+      touch(v);
+    }
+    node_[v].price = price;
+    if ((flags_[v] & kQueued) != 0) return;
+    flags_[v] |= kQueued;
+    lowered_.push_back(v);
+  }
+
+  RefineResult refine(CancellationChecker& checker, Stats& stats) {
+    const std::size_t rounded = moved_.size();
+    std::int64_t max_scans =
+        kFewScans + static_cast<std::int64_t>(graph_.edges.size()) / kMaxScansShare;
+    for (std::size_t k = 0; k < rounded; ++k) {
+      const NodeId v = moved_[k];
+      Price least = node_[v].price;
+      const std::int64_t scanned = graph_.end(v) - graph_.begin(v);
+      for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
+        const HalfEdge& edge = graph_.edges[e];
+        if (edge.residual > 0)
+          least = std::min(least, static_cast<Price>(edge.cost) * scale() + node_[edge.to].price);
+      }
+      stats.scanned += scanned;
+      stats.repaired += least < node_[v].price;
+      max_scans += kMaxScansFactor * scanned;
+      lower(v, least);
+      if (const Status status = checker.step(stats, scanned + 1); status != Status::kOptimal)
+        return {status};
+    }
+    for (std::size_t k = 0; k < lowered_.size(); ++k) {  // grows meanwhile
+      const NodeId v = lowered_[k];
+      flags_[v] &= static_cast<std::uint8_t>(~kQueued);
+      const Price price_v = node_[v].price;
+      const std::int64_t scanned = graph_.end(v) - graph_.begin(v);
+      for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
+        if (!graph_.has_reverse_residual(e)) continue;
+        const HalfEdge& edge = graph_.edges[e];  // v -> u, whose partner is u -> v
+        const Price price = price_v - static_cast<Price>(edge.cost) * scale();
+        if (price >= node_[edge.to].price) continue;
+        lower(edge.to, price);
+        ++stats.repaired;
+      }
+      stats.scanned += scanned;
+      if (const Status status = checker.step(stats, scanned + 1); status != Status::kOptimal)
+        return {status};
+      if ((max_scans -= scanned) < 0) return {};
+    }
+    return {Status::kOptimal, true};
+  }
+
+  void restore_prices() {
+    for (const PreviousPrice& before : previous_prices_) node_[before.node].price = before.price;
+  }
+
+  Graph& graph_;
+  int unit_shift_ = 0;  // K = 2^unit_shift_
+  int shift_ = 0;
+  LargeArray<Node> node_;
+  std::vector<std::uint8_t> flags_;  // per node
+  std::vector<NodeId> moved_, repriced_;
+  Price furthest_ = 0;                          // the magnitude of all prices is at most this
+  std::vector<PreviousPrice> previous_prices_;  // during round_to_whole
+  std::vector<NodeId> lowered_;
+};
+
+// Discharges nodes with a deficit: push-relabel in the reverse direction.
+//
+// Definitions as in Discharge. A deficit is discharged by pulling units to it over admissible
+// half-edges, rc < 0. The nodes they come from then have a deficit, unless they had an excess.
+// Deficits of sinks are left alone.
+//
+// Why. A removed task leaves a deficit on a full machine that other tasks wait for. If only active
+// nodes were discharged, one of them would have to find it. Discharged from its own end, the
+// machine gets cheaper until the first task that gains by moving there does so, and so on, up to a
+// machine with free slots or a waiting task. The work is that of the change.
+//
+// Invariant. eps-optimality: a node is lowered only when none of its half-edges in is admissible,
+// by the least reduced cost of those plus eps, so that rc >= -eps on all of them; half-edges out
+// only get more expensive. A node with more than kWide half-edges is lowered by eps as soon as a
+// half-edge is found that this makes admissible; if another one were admissible already, it would
+// end below -eps. So each node has a current half-edge before which none of its half-edges in is
+// admissible; only lowering the node makes one so.
+//
+// In the end, half-edges that became admissible are entered into the current arcs of their tails
+// (Discharge), which rely on the same property.
+//
+// Termination. As when discharging active nodes, with sinks in the place of deficits. This is only
+// a preparation for that, and ends after a given number of scans, or when no half-edge leads to a
+// node.
+//
+// Reference. Bertsekas, Castanon, Tsaknakis, Reverse auction and the solution of inequality
+// constrained assignment problems, SIAM J. Optimization 3 (1993).
+template <class View>
+class ReverseDischarge {
+ public:
+  using Price = typename View::Price;
+
+  ReverseDischarge(View& view, ActiveQueue& queue, CancellationChecker& checker, Stats& stats)
+      : view_(view), graph_(view.graph()), queue_(queue), checker_(checker), stats_(stats) {}
+
+  // Called once. The nodes to discharge are in the queue; it is empty in the end. `is_sink(v)`:
+  // whether to leave the deficit of v alone. `on_excess_changed(v)`: v has got or lost an excess or
+  // deficit. `resumed`: some half-edges may be admissible already. kCancelled or kBudget when
+  // stopped.
+  template <class IsSink, class OnExcessChanged>
+  Status run(std::int64_t max_scans, bool resumed, const IsSink& is_sink,
+             const OnExcessChanged& on_excess_changed) {
+    const std::int64_t last_scan = stats_.scanned + max_scans;
+    Status status = Status::kOptimal;
+    while (!queue_.empty() && status == Status::kOptimal && stats_.scanned < last_scan) {
+      const NodeId w = queue_.pop();
+      const auto [place, first_time] =
+          current_.try_emplace(w, resumed ? graph_.begin(w) : graph_.end(w));
+      if (first_time) discharged_.push_back(w);
+      std::uint32_t& current = place->second;
+      while (graph_.excess[w] < 0 && status == Status::kOptimal && stats_.scanned < last_scan) {
+        const std::int64_t scanned = stats_.scanned;
+        find_admissible(w, current);
+        if (current < graph_.end(w)) {
+          search_from_root(w, current, is_sink, on_excess_changed);
+        } else if (!lower(w, current)) {
+          break;
+        }
+        status = checker_.step(stats_, stats_.scanned - scanned);
+      }
+    }
+    queue_.clear();
+    for (NodeId w : discharged_) {  // also if it was stopped
+      renew_current_arcs(w);
+      const Status checked = checker_.step(stats_, graph_.end(w) - graph_.begin(w));
+      if (status == Status::kOptimal) status = checked;
+    }
+    return status;
+  }
+
+ private:
+  static constexpr std::uint32_t kWide = 64;
+
+  // The reduced cost of the partner of e, which leads to w.
+  Price reduced_cost_in(NodeId w, std::uint32_t e) const {
+    const auto& edge = graph_.edges[e];
+    return view_.node(w).price - view_.node(edge.to).price -
+           static_cast<Price>(edge.cost) * view_.scale();
+  }
+
+  // Advances `current` to the first admissible half-edge, or to end(w).
+  void find_admissible(NodeId w, std::uint32_t& current) {
+    const std::uint32_t begin = current, last = graph_.end(w);
+    while (current < last &&
+           (!view_.has_reverse_residual(current) || reduced_cost_in(w, current) >= 0)) {
+      ++current;
+    }
+    stats_.scanned += current - begin + 1;
+  }
+
+  template <class IsSink, class OnExcessChanged>
+  void search_from_root(NodeId w, std::uint32_t e, const IsSink& is_sink,
+                        const OnExcessChanged& on_excess_changed) {
+    const auto& edge = graph_.edges[e];
+    const NodeId u = edge.to;
+    const std::int64_t most = graph_.edges[edge.partner].residual;
+    view_.push(u, edge.partner, std::min(most, -graph_.excess[w]));
+    ++stats_.pushes;
+    on_excess_changed(u);
+    if (graph_.excess[u] < 0 && !is_sink(u)) queue_.push(u);
+  }
+
+  // Lowers w, none of whose half-edges in is admissible. False: none has residual capacity, or
+  // prices leave the range.
+  bool lower(NodeId w, std::uint32_t& current) {
+    const std::uint32_t first = graph_.begin(w), last = graph_.end(w);
+    const Price eps = view_.eps(), enough = last - first > kWide ? eps : 0;
+    Price least = std::numeric_limits<Price>::max();
+    if (view_.node(w).price < -2 * kMaxScaledPrice<Price>) return false;
+    std::uint32_t e = first;
+    for (; e < last && least >= enough; ++e) {
+      if (view_.has_reverse_residual(e)) least = std::min(least, reduced_cost_in(w, e));
+    }
+    stats_.scanned += e - first;
+    if (least == std::numeric_limits<Price>::max()) return false;
+    const bool by_eps = least < enough;
+    view_.touch(w);
+    view_.node(w).price -= (by_eps ? 0 : least) + eps;
+    ++stats_.relabels;
+    current = by_eps ? e - 1 : first;
+    return true;
+  }
+
+  void renew_current_arcs(NodeId w) {
+    for (std::uint32_t e = graph_.begin(w); e < graph_.end(w); ++e) {
+      if (!view_.has_reverse_residual(e) || reduced_cost_in(w, e) >= 0) continue;
+      const auto& edge = graph_.edges[e];
+      std::uint32_t& current = view_.node(edge.to).current;
+      current = std::min(current, edge.partner);
+    }
+    stats_.scanned += graph_.end(w) - graph_.begin(w);
+  }
+
+  View& view_;
+  typename View::Graph& graph_;
+  ActiveQueue& queue_;
+  CancellationChecker& checker_;
+  Stats& stats_;
+  std::vector<NodeId> discharged_;
+  std::unordered_map<NodeId, std::uint32_t> current_;  // of the discharged nodes
+};
 
 template <class V>
 class LocalScaling {
@@ -84,14 +495,61 @@ class LocalScaling {
     for (NodeId v = 0; v < graph_.num_nodes(); ++v) note_block(v);
   }
   // Flow and prices were replaced by another answer: no phase is unfinished.
-  void forget();
+  void forget() {
+    is_phase_unfinished_ = false;
+    changed_arcs_.clear();
+    changed_nodes_.clear();
+    new_nodes_.clear();
+    changed_ = all_changed_ = false;
+  }
 
   std::size_t num_changes() const {
     return changed_arcs_.size() + changed_nodes_.size() + graph_.unbalanced().size();
   }
 
   // Precondition: prices().fits(largest_cost).
-  Outcome run(std::int64_t largest_cost, const Control& control, Stats& stats);
+  Outcome run(std::int64_t largest_cost, const Control& control, Stats& stats) {
+    const CancellationOnly cancellation_only(control);
+    CancellationChecker cancellation_only_checker(cancellation_only);
+    const NodeId n = graph_.num_nodes();
+    queue_.resize(n);
+    seen_.resize(n, 0);
+    give_up_at_ = scans_from(stats);
+    if (!is_phase_unfinished_ || changed_ || all_changed_)
+      prices_.set_shift(first_shift(largest_cost));
+    if (const Status status = restore_eps_optimality(cancellation_only_checker, stats);
+        status != Status::kOptimal)
+      return {status};
+    changed_ = false;
+    graph_.drop_balanced();
+    cancel_deficits(stats);
+    graph_.drop_balanced();
+    for (bool succeeded = is_phase_unfinished_;; succeeded = false) {
+      is_phase_unfinished_ = true;
+      if (!graph_.unbalanced().empty()) {
+        const Phase phase = run_phase(succeeded, control, stats);
+        if (phase.status != Status::kOptimal) return {phase.status};
+        if (!phase.succeeded()) return {Status::kOptimal, true};
+      }
+      const RefineResult refined =
+          prices_.round_to_whole(prices_.shift() == 0, cancellation_only_checker, stats);
+      if (refined.status != Status::kOptimal) return {refined.status};
+      if (refined.done) {
+        is_phase_unfinished_ = false;
+        return {};
+      }
+      if (!prices_.fits(largest_cost) || stats.scanned > give_up_at_)
+        return {Status::kOptimal, true};
+      changed_ = true;  // in case the loop below is stopped
+      prices_.set_shift(std::max(0, prices_.shift() - kShiftPerPhase));
+      for (NodeId v : prices_.moved()) {
+        saturate_around(v, stats);
+        prices_.forget_current(v);
+        cancellation_only_checker.step_until_cancelled(stats, graph_.end(v) - graph_.begin(v) + 1);
+      }
+      changed_ = false;
+    }
+  }
 
  private:
   using Price = std::int64_t;
@@ -108,15 +566,184 @@ class LocalScaling {
   std::int64_t scans_from(const Stats& stats) const {
     return stats.scanned + kFewScans + static_cast<std::int64_t>(graph_.edges.size());
   }
-  int first_shift(std::int64_t largest_cost) const;
-  void price_new(NodeId v);
-  void saturate_if_admissible(NodeId u, std::uint32_t e, Stats& stats);
-  void saturate_around(NodeId v, Stats& stats);
-  Status restore_eps_optimality(CancellationChecker& checker, Stats& stats);
+  int first_shift(std::int64_t largest_cost) const {
+    const int unit_shift = prices_.unit_shift();
+    const int max_shift =
+        largest_cost == 0
+            ? 0
+            : unit_shift + std::bit_width(static_cast<std::uint64_t>(largest_cost)) - 1;
+    return std::max({0, unit_shift - kFinerThanUnit, max_shift - kMaxFirstShiftBelow});
+  }
+
+  void price_new(NodeId v) {
+    Price least = kInfinity;
+    for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
+      const auto& edge = graph_.edges[e];
+      if (edge.residual > 0)
+        least = std::min(least, edge.cost * prices_.scale() + prices_.node(edge.to).price);
+    }
+    prices_.touch(v);
+    prices_.node(v).price = least == kInfinity ? 0 : least;
+  }
+
+  void saturate_if_admissible(NodeId u, std::uint32_t e, Stats& stats) {
+    const auto& edge = graph_.edges[e];
+    if (edge.residual == 0 || prices_.reduced_cost(edge, prices_.node(u).price) >= 0) return;
+    graph_.push(u, e, edge.residual);
+    graph_.note_unbalanced(u);
+    graph_.note_unbalanced(edge.to);
+    ++stats.repaired;
+  }
+
+  void saturate_around(NodeId v, Stats& stats) {
+    for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
+      saturate_if_admissible(v, e, stats);
+      if (graph_.has_reverse_residual(e))
+        saturate_if_admissible(graph_.edges[e].to, graph_.edges[e].partner, stats);
+    }
+    stats.scanned += graph_.end(v) - graph_.begin(v);
+  }
+
+  Status restore_eps_optimality(CancellationChecker& checker, Stats& stats) {
+    // twice, because the cheapest path of a new node may lead over another one
+    for (int round = 0; round < 2; ++round) {
+      for (NodeId v : new_nodes_) price_new(v);
+    }
+    new_nodes_.clear();
+    for (ArcId arc : changed_arcs_) {
+      const std::uint32_t there = graph_.position[arc];
+      if (there == kNone) continue;
+      const NodeId head = graph_.edges[there].to;
+      const std::uint32_t back = graph_.edges[there].partner;
+      saturate_if_admissible(graph_.edges[back].to, there, stats);
+      saturate_if_admissible(head, back, stats);
+      ++stats.scanned;
+    }
+    changed_arcs_.clear();
+    if (all_changed_) {
+      for (NodeId v = 0; v < graph_.num_nodes(); ++v) note_node(v);
+      all_changed_ = false;
+    }
+    while (!changed_nodes_.empty()) {
+      const NodeId v = changed_nodes_.back();
+      saturate_around(v, stats);
+      changed_nodes_.pop_back();
+      const Status status = checker.step(stats, graph_.end(v) - graph_.begin(v) + 1);
+      if (status != Status::kOptimal) return status;
+    }
+    return Status::kOptimal;
+  }
+
   bool is_sink(NodeId v) const { return network_.supply[v] < 0; }
-  void cancel_deficits(Stats& stats);
-  bool find_flow_path(NodeId v, std::int64_t& steps);
-  Phase run_phase(bool succeeded, const Control& control, Stats& stats);
+  void cancel_deficits(Stats& stats) {
+    const std::vector<NodeId> nodes = graph_.unbalanced();
+    std::int64_t steps = kMaxDrainedMore + kMaxDrained * static_cast<std::int64_t>(nodes.size());
+    const std::int64_t steps_before = steps;
+    for (NodeId v : nodes) {
+      // bounded: by the steps of all paths, which find_flow_path counts down
+      while (graph_.excess[v] < 0 && !is_sink(v) && find_flow_path(v, steps)) {
+        const NodeId end = graph_.edges[path_.back()].to;
+        std::int64_t amount = -graph_.excess[v];
+        if (!is_sink(end)) amount = std::min(amount, graph_.excess[end]);
+        for (std::uint32_t e : path_)
+          amount = std::min<std::int64_t>(amount, graph_.edges[graph_.edges[e].partner].residual);
+        for (std::uint32_t e : path_) {
+          graph_.push(graph_.edges[e].to, graph_.edges[e].partner, amount);
+          seen_[graph_.edges[e].to] = 0;  // other paths may pass there
+        }
+        seen_[v] = 0;
+        graph_.note_unbalanced(end);
+        stats.pushes += static_cast<std::int64_t>(path_.size());
+        ++stats.augmentations;
+      }
+    }
+    for (NodeId v : seen_nodes_) seen_[v] = 0;
+    seen_nodes_.clear();
+    stats.scanned += steps_before - steps;
+  }
+
+  // Finds a path to a node with excess or a sink, in `path_`. A node from which the search turned
+  // back leads to none and stays marked.
+  bool find_flow_path(NodeId v, std::int64_t& steps) {
+    const auto mark_seen = [this](NodeId u) {
+      seen_[u] = 1;
+      seen_nodes_.push_back(u);
+    };
+    path_.clear();
+    mark_seen(v);
+    NodeId tip = v;
+    std::uint32_t e = graph_.begin(tip);
+    for (; steps > 0; --steps) {
+      if (e == graph_.middle(tip)) {
+        if (path_.empty()) return false;
+        e = path_.back() + 1;
+        tip = graph_.edges[graph_.edges[path_.back()].partner].to;
+        path_.pop_back();
+        continue;
+      }
+      const auto& edge = graph_.edges[e];
+      if (seen_[edge.to] != 0 || !graph_.has_reverse_residual(e) ||
+          prices_.reduced_cost(edge, prices_.node(tip).price) != 0) {
+        ++e;
+        continue;
+      }
+      path_.push_back(e);
+      tip = edge.to;
+      if (graph_.excess[tip] > 0 || is_sink(tip)) return true;
+      mark_seen(tip);
+      e = graph_.begin(tip);
+    }
+    return false;
+  }
+
+  Phase run_phase(bool succeeded, const Control& control, Stats& stats) {
+    CancellationChecker checker(control);
+    Phase phase;
+    ++stats.phases;
+    const auto is_open_deficit = [this](NodeId v) { return graph_.excess[v] < 0 && !is_sink(v); };
+    for (NodeId v : graph_.unbalanced()) {
+      if (is_open_deficit(v)) queue_.push(v);
+    }
+    const std::int64_t max_scans =
+        kFewScans + static_cast<std::int64_t>(graph_.edges.size()) / kReversedShare;
+    const auto on_excess_changed = [this](NodeId v) { graph_.note_unbalanced(v); };
+    phase.status =
+        ReverseDischarge<ScaledPrices<V>>(prices_, queue_, checker, stats)
+            .run(max_scans, succeeded, [this](NodeId v) { return is_sink(v); }, on_excess_changed);
+    if (phase.succeeded()) {
+      std::size_t active = 0;
+      std::vector<NodeId> deficits;
+      for (NodeId v : graph_.unbalanced()) {
+        if (graph_.excess[v] > 0) {
+          queue_.push(v);
+          ++active;
+        } else if (graph_.excess[v] < 0) {
+          deficits.push_back(v);
+        }
+      }
+      // The remaining deficits are far from excesses: prices must change by much, which one global
+      // update does.
+      if (std::any_of(deficits.begin(), deficits.end(), is_open_deficit)) {
+        GlobalUpdate<ScaledPrices<V>> global_update(prices_, stats);
+        std::uint32_t distance = 0;
+        phase.status = global_update.run(deficits, active, checker, distance);
+        phase.out_of_range =
+            static_cast<Price>(distance) << prices_.shift() > kMaxScaledPrice<Price>;
+        give_up_at_ = scans_from(stats);
+      }
+      if (phase.succeeded()) {
+        Discharge<ScaledPrices<V>> discharge(prices_, queue_, checker, stats);
+        discharge.set_next_update(give_up_at_);
+        phase =
+            discharge.run(active, [](std::size_t) { return Phase{Status::kOptimal, true, false}; });
+      }
+      queue_.for_each([this](NodeId v) { graph_.note_unbalanced(v); });
+      queue_.clear();
+    }
+    graph_.drop_balanced();
+    prices_.note_range();
+    return phase;
+  }
 
   Graph& graph_;
   const Network& network_;
@@ -133,245 +760,5 @@ class LocalScaling {
   std::vector<NodeId> seen_nodes_;
   std::vector<std::uint32_t> path_;
 };
-
-template <class V>
-void LocalScaling<V>::forget() {
-  is_phase_unfinished_ = false;
-  changed_arcs_.clear();
-  changed_nodes_.clear();
-  new_nodes_.clear();
-  changed_ = all_changed_ = false;
-}
-
-template <class V>
-int LocalScaling<V>::first_shift(std::int64_t largest_cost) const {
-  const int unit_shift = prices_.unit_shift();
-  const int max_shift =
-      largest_cost == 0 ? 0
-                        : unit_shift + std::bit_width(static_cast<std::uint64_t>(largest_cost)) - 1;
-  return std::max({0, unit_shift - kFinerThanUnit, max_shift - kMaxFirstShiftBelow});
-}
-
-template <class V>
-void LocalScaling<V>::price_new(NodeId v) {
-  Price least = kInfinity;
-  for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
-    const auto& edge = graph_.edges[e];
-    if (edge.residual > 0)
-      least = std::min(least, edge.cost * prices_.scale() + prices_.node(edge.to).price);
-  }
-  prices_.touch(v);
-  prices_.node(v).price = least == kInfinity ? 0 : least;
-}
-
-template <class V>
-void LocalScaling<V>::saturate_if_admissible(NodeId u, std::uint32_t e, Stats& stats) {
-  const auto& edge = graph_.edges[e];
-  if (edge.residual == 0 || prices_.reduced_cost(edge, prices_.node(u).price) >= 0) return;
-  graph_.push(u, e, edge.residual);
-  graph_.note_unbalanced(u);
-  graph_.note_unbalanced(edge.to);
-  ++stats.repaired;
-}
-
-template <class V>
-void LocalScaling<V>::saturate_around(NodeId v, Stats& stats) {
-  for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
-    saturate_if_admissible(v, e, stats);
-    if (graph_.has_reverse_residual(e))
-      saturate_if_admissible(graph_.edges[e].to, graph_.edges[e].partner, stats);
-  }
-  stats.scanned += graph_.end(v) - graph_.begin(v);
-}
-
-template <class V>
-Status LocalScaling<V>::restore_eps_optimality(CancellationChecker& checker, Stats& stats) {
-  // twice, because the cheapest path of a new node may lead over another one
-  for (int round = 0; round < 2; ++round) {
-    for (NodeId v : new_nodes_) price_new(v);
-  }
-  new_nodes_.clear();
-  for (ArcId arc : changed_arcs_) {
-    const std::uint32_t there = graph_.position[arc];
-    if (there == kNone) continue;
-    const NodeId head = graph_.edges[there].to;
-    const std::uint32_t back = graph_.edges[there].partner;
-    saturate_if_admissible(graph_.edges[back].to, there, stats);
-    saturate_if_admissible(head, back, stats);
-    ++stats.scanned;
-  }
-  changed_arcs_.clear();
-  if (all_changed_) {
-    for (NodeId v = 0; v < graph_.num_nodes(); ++v) note_node(v);
-    all_changed_ = false;
-  }
-  while (!changed_nodes_.empty()) {
-    const NodeId v = changed_nodes_.back();
-    saturate_around(v, stats);
-    changed_nodes_.pop_back();
-    const Status status = checker.step(stats, graph_.end(v) - graph_.begin(v) + 1);
-    if (status != Status::kOptimal) return status;
-  }
-  return Status::kOptimal;
-}
-
-// Finds a path to a node with excess or a sink, in `path_`. A node from which the search turned
-// back leads to none and stays marked.
-template <class V>
-bool LocalScaling<V>::find_flow_path(NodeId v, std::int64_t& steps) {
-  const auto mark_seen = [this](NodeId u) {
-    seen_[u] = 1;
-    seen_nodes_.push_back(u);
-  };
-  path_.clear();
-  mark_seen(v);
-  NodeId tip = v;
-  std::uint32_t e = graph_.begin(tip);
-  for (; steps > 0; --steps) {
-    if (e == graph_.middle(tip)) {
-      if (path_.empty()) return false;
-      e = path_.back() + 1;
-      tip = graph_.edges[graph_.edges[path_.back()].partner].to;
-      path_.pop_back();
-      continue;
-    }
-    const auto& edge = graph_.edges[e];
-    if (seen_[edge.to] != 0 || !graph_.has_reverse_residual(e) ||
-        prices_.reduced_cost(edge, prices_.node(tip).price) != 0) {
-      ++e;
-      continue;
-    }
-    path_.push_back(e);
-    tip = edge.to;
-    if (graph_.excess[tip] > 0 || is_sink(tip)) return true;
-    mark_seen(tip);
-    e = graph_.begin(tip);
-  }
-  return false;
-}
-
-template <class V>
-void LocalScaling<V>::cancel_deficits(Stats& stats) {
-  const std::vector<NodeId> nodes = graph_.unbalanced();
-  std::int64_t steps = kMaxDrainedMore + kMaxDrained * static_cast<std::int64_t>(nodes.size());
-  const std::int64_t steps_before = steps;
-  for (NodeId v : nodes) {
-    // bounded: by the steps of all paths, which find_flow_path counts down
-    while (graph_.excess[v] < 0 && !is_sink(v) && find_flow_path(v, steps)) {
-      const NodeId end = graph_.edges[path_.back()].to;
-      std::int64_t amount = -graph_.excess[v];
-      if (!is_sink(end)) amount = std::min(amount, graph_.excess[end]);
-      for (std::uint32_t e : path_)
-        amount = std::min<std::int64_t>(amount, graph_.edges[graph_.edges[e].partner].residual);
-      for (std::uint32_t e : path_) {
-        graph_.push(graph_.edges[e].to, graph_.edges[e].partner, amount);
-        seen_[graph_.edges[e].to] = 0;  // other paths may pass there
-      }
-      seen_[v] = 0;
-      graph_.note_unbalanced(end);
-      stats.pushes += static_cast<std::int64_t>(path_.size());
-      ++stats.augmentations;
-    }
-  }
-  for (NodeId v : seen_nodes_) seen_[v] = 0;
-  seen_nodes_.clear();
-  stats.scanned += steps_before - steps;
-}
-
-template <class V>
-Phase LocalScaling<V>::run_phase(bool succeeded, const Control& control, Stats& stats) {
-  CancellationChecker checker(control);
-  Phase phase;
-  ++stats.phases;
-  const auto is_open_deficit = [this](NodeId v) { return graph_.excess[v] < 0 && !is_sink(v); };
-  for (NodeId v : graph_.unbalanced()) {
-    if (is_open_deficit(v)) queue_.push(v);
-  }
-  const std::int64_t max_scans =
-      kFewScans + static_cast<std::int64_t>(graph_.edges.size()) / kReversedShare;
-  const auto on_excess_changed = [this](NodeId v) { graph_.note_unbalanced(v); };
-  phase.status =
-      ReverseDischarge<ScaledPrices<V>>(prices_, queue_, checker, stats)
-          .run(max_scans, succeeded, [this](NodeId v) { return is_sink(v); }, on_excess_changed);
-  if (phase.succeeded()) {
-    std::size_t active = 0;
-    std::vector<NodeId> deficits;
-    for (NodeId v : graph_.unbalanced()) {
-      if (graph_.excess[v] > 0) {
-        queue_.push(v);
-        ++active;
-      } else if (graph_.excess[v] < 0) {
-        deficits.push_back(v);
-      }
-    }
-    // The remaining deficits are far from excesses: prices must change by much, which one global
-    // update does.
-    if (std::any_of(deficits.begin(), deficits.end(), is_open_deficit)) {
-      GlobalUpdate<ScaledPrices<V>> global_update(prices_, stats);
-      std::uint32_t distance = 0;
-      phase.status = global_update.run(deficits, active, checker, distance);
-      phase.out_of_range = static_cast<Price>(distance) << prices_.shift() > kMaxScaledPrice<Price>;
-      give_up_at_ = scans_from(stats);
-    }
-    if (phase.succeeded()) {
-      Discharge<ScaledPrices<V>> discharge(prices_, queue_, checker, stats);
-      discharge.set_next_update(give_up_at_);
-      phase =
-          discharge.run(active, [](std::size_t) { return Phase{Status::kOptimal, true, false}; });
-    }
-    queue_.for_each([this](NodeId v) { graph_.note_unbalanced(v); });
-    queue_.clear();
-  }
-  graph_.drop_balanced();
-  prices_.note_range();
-  return phase;
-}
-
-template <class V>
-typename LocalScaling<V>::Outcome LocalScaling<V>::run(std::int64_t largest_cost,
-                                                       const Control& control, Stats& stats) {
-  Control cancellation_only;
-  cancellation_only.poll(
-      [&control](const Stats& counted) { return control.check(counted) == Status::kCancelled; },
-      {});
-  CancellationChecker cancellation_only_checker(cancellation_only);
-  const NodeId n = graph_.num_nodes();
-  queue_.resize(n);
-  seen_.resize(n, 0);
-  give_up_at_ = scans_from(stats);
-  if (!is_phase_unfinished_ || changed_ || all_changed_)
-    prices_.set_shift(first_shift(largest_cost));
-  if (const Status status = restore_eps_optimality(cancellation_only_checker, stats);
-      status != Status::kOptimal)
-    return {status};
-  changed_ = false;
-  graph_.drop_balanced();
-  cancel_deficits(stats);
-  graph_.drop_balanced();
-  for (bool succeeded = is_phase_unfinished_;; succeeded = false) {
-    is_phase_unfinished_ = true;
-    if (!graph_.unbalanced().empty()) {
-      const Phase phase = run_phase(succeeded, control, stats);
-      if (phase.status != Status::kOptimal) return {phase.status};
-      if (!phase.succeeded()) return {Status::kOptimal, true};
-    }
-    const RefineResult refined =
-        prices_.round_to_whole(prices_.shift() == 0, cancellation_only_checker, stats);
-    if (refined.status != Status::kOptimal) return {refined.status};
-    if (refined.done) {
-      is_phase_unfinished_ = false;
-      return {};
-    }
-    if (!prices_.fits(largest_cost) || stats.scanned > give_up_at_) return {Status::kOptimal, true};
-    changed_ = true;  // in case the loop below is stopped
-    prices_.set_shift(std::max(0, prices_.shift() - kShiftPerPhase));
-    for (NodeId v : prices_.moved()) {
-      saturate_around(v, stats);
-      prices_.forget_current(v);
-      cancellation_only_checker.step_until_cancelled(stats, graph_.end(v) - graph_.begin(v) + 1);
-    }
-    changed_ = false;
-  }
-}
 
 }  // namespace flowsolver

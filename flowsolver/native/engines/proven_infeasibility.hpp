@@ -2,13 +2,13 @@
 // algorithm found it.
 //
 // A method that ends with kInfeasible has found no path for some excess. Then a cut is searched for
-// in the residual graph of its pseudoflow (cut_search.hpp); the search finds one if there is any.
-// If there is none, the method was wrong. This is counted in Stats::disproved, and the method
-// solves the network again from scratch. If it is wrong again, cycle cancelling solves it, which
-// finds a feasible flow first.
+// in the residual graph of its pseudoflow; the search finds one if there is any. If there is none,
+// the method was wrong. This is counted in Stats::disproved, and the method solves the network
+// again from scratch. If it is wrong again, cycle cancelling solves it, which finds a feasible flow
+// first.
 //
 // All answers pass through here: those from scratch, those of racers before they count as answers
-// (racer_threads.hpp), and those of engines.
+// (race.hpp), and those of engines.
 #pragma once
 
 #include <memory>

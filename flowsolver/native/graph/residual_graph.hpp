@@ -80,7 +80,7 @@ class ResidualGraph {
   using Value = V;
   using Edge = HalfEdge<Value>;
   static constexpr bool kHasUnitSources =
-      false;  // all nodes are nodes of the graph (compare unit_source_graph.hpp)
+      false;  // all nodes are nodes of the graph (compare initial_assignment.cpp)
 
   // From arrays, in O(n + m): a Network, or a PackedNetwork<Value>. `flow`: empty for none.
   // `spare`: leave room in the blocks of nodes that have arcs in. Arcs with alive[a] == 0 are left

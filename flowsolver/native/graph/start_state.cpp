@@ -64,4 +64,98 @@ std::vector<std::int64_t> relative_to_root(std::span<const std::int64_t> price, 
   return relative;
 }
 
+namespace {
+
+struct Worth {
+  std::int64_t price;
+  std::int64_t supply;
+};
+
+// The price above which there are sources for just `room` units: selection by weight, O(n).
+std::int64_t clearing_price(std::vector<Worth>& worths, std::int64_t room,
+                            CancellationChecker& checker) {
+  auto first = worths.begin(), last = worths.end();
+  while (first != last) {
+    checker.step_until_cancelled({}, last - first);
+    const auto middle = first + (last - first) / 2;
+    std::nth_element(first, middle, last,
+                     [](const Worth& a, const Worth& b) { return a.price > b.price; });
+    std::int64_t dearer = 0;
+    for (auto worth = first; worth != middle; ++worth) dearer += worth->supply;
+    if (dearer >= room) {
+      last = middle;
+    } else if (dearer + middle->supply >= room) {
+      return std::max<std::int64_t>(0, middle->price);
+    } else {
+      room -= dearer + middle->supply;
+      first = middle + 1;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+PriceEstimate estimate_price(const Network& network, NodeId root, const Control& control) {
+  const std::size_t n = network.num_nodes(), m = network.num_arcs();
+  std::vector<std::int64_t> to_root(n, 0);
+  std::vector<std::uint8_t> is_reached(n, 0), is_source(n, 0), from_others(n, 0);
+  for_each_until_cancelled(m, control, [&](std::size_t a) {
+    is_reached[network.head[a]] |= network.capacity[a] > 0;
+    if (network.head[a] == root) to_root[network.tail[a]] += network.capacity[a];
+  });
+  std::int64_t supply = 0;
+  for (NodeId v = 0; v < n; ++v) {
+    is_source[v] = network.supply[v] > 0 && is_reached[v] == 0;
+    if (is_source[v]) supply += network.supply[v];
+  }
+  // A node without supply that no arc reaches (a removed task) leads nowhere.
+  for_each_until_cancelled(m, control, [&](std::size_t a) {
+    from_others[network.head[a]] |= is_reached[network.tail[a]] & (network.capacity[a] > 0);
+  });
+  // Nearly always the capacity that arcs lead to suffices.
+  std::int64_t shared_room = 0;
+  for (NodeId v = 0; v < n; ++v) {
+    if (!is_source[v] && from_others[v] != 0) shared_room += to_root[v];
+  }
+  if (supply <= shared_room) return {};
+  std::vector<std::int64_t> in(n, 0);
+  for_each_until_cancelled(m, control,
+                           [&](std::size_t a) { in[network.head[a]] += network.capacity[a]; });
+  const auto is_bypass = [&](NodeId v) {
+    return to_root[v] >= in[v] - in[v] / 2 && in[v] > 0 && !from_others[v];
+  };
+  std::int64_t room = 0;
+  for (NodeId v = 0; v < n; ++v) {
+    if (!is_source[v] && !is_bypass(v)) room += to_root[v];
+  }
+  if (supply <= room) return {};
+
+  std::vector<std::int64_t> bypass(n, kInfinity), inside(n, kInfinity);
+  for_each_until_cancelled(m, control, [&](std::size_t a) {
+    const NodeId u = network.tail[a], v = network.head[a];
+    if (!is_source[u] || network.capacity[a] == 0) return;
+    std::int64_t& best = v == root || is_bypass(v) ? bypass[u] : inside[u];
+    best = std::min(best, network.cost[a]);
+  });
+  std::vector<Worth> worths;
+  for (NodeId v = 0; v < n; ++v) {
+    if (!is_source[v] || inside[v] == kInfinity) continue;
+    if (bypass[v] == kInfinity) {
+      room -= network.supply[v];  // uses capacity at any price
+    } else {
+      worths.push_back({bypass[v] - inside[v], network.supply[v]});
+    }
+  }
+  PriceEstimate estimate;
+  if (room <= 0) return estimate;
+  CancellationChecker checker(control);
+  estimate.price = clearing_price(worths, room, checker);
+  if (estimate.price == 0) return estimate;
+  for (NodeId v = 0; v < n; ++v) {
+    if (is_reached[v] != 0 && v != root && !is_bypass(v)) estimate.nodes.push_back(v);
+  }
+  return estimate;
+}
+
 }  // namespace flowsolver

@@ -1,17 +1,405 @@
+// The parts of incremental successive shortest paths, in order: the engine for any network, the
+// engine of a first solve that was stopped, and the choice between these, unit sources
+// (unit_source_engine.hpp) and cost scaling.
 #include "shortest_path/incremental_ssp.hpp"
 
+#include <algorithm>
+#include <array>
+#include <memory>
 #include <utility>
 
-#include "unit_source/unit_source_engine.hpp"
-#include "unit_source/initial_assignment.hpp"
 #include "cost_scaling/cost_scaling.hpp"
+#include "engine.hpp"
+#include "engines/warm_start.hpp"
+#include "graph/residual_graph.hpp"
 #include "graph/start_state.hpp"
-#include "shortest_path/first_solve_engine.hpp"
-#include "shortest_path/ssp_engine.hpp"
+#include "shortest_path/local_engine.hpp"
+#include "shortest_path/path_search.hpp"
+#include "unit_source/initial_assignment.hpp"
+#include "unit_source/unit_source_engine.hpp"
 
 namespace flowsolver {
 
 namespace {
+
+// The engine for any network: residual graph, prices, imbalances, and what must be repaired at the
+// next resolve. Values are 32 or 64 bits wide.
+template <class Value>
+class SspEngine final : public LocalEngine<Value> {
+ public:
+  SspEngine(const EngineStart& start, bool has_spare_room, std::int64_t max_scans,
+            const Control& control)
+      : LocalEngine<Value>(ResidualGraph<Value>(start.network, start.flow, start.alive, start.root,
+                                                has_spare_room, control),
+                           start.network),
+        max_scans_(max_scans) {
+    CancellationChecker checker(control);
+    const Network& network = start.network;
+    const bool cold = start.flow.empty() && start.price.empty();
+    for (NodeId v = 0; v < network.num_nodes(); ++v) {
+      checker.step_until_cancelled({});
+      if (!start.price.empty()) graph_.nodes[v].price = start.price[v];
+      if (network.supply[v] != 0) shift_imbalance(v, network.supply[v]);
+    }
+    graph_.nodes[start.root].price = 0;
+    if (cold) this->estimate_prices(control);
+    for (ArcId a = 0; a < network.num_arcs(); ++a) {
+      checker.step_until_cancelled({});
+      if (!start.alive.empty() && start.alive[a] == 0) continue;
+      if (!start.flow.empty() && start.flow[a] != 0) {
+        shift_imbalance(network.tail[a], -start.flow[a]);
+        shift_imbalance(network.head[a], start.flow[a]);
+        cost_ += static_cast<__int128>(network.cost[a]) * start.flow[a];
+      }
+      // Only arcs that violate the invariant. In a cold start, sources get the price of their best
+      // arc first.
+      const std::int64_t rc = network.cost[a] - graph_.nodes[network.tail[a]].price +
+                              graph_.nodes[network.head[a]].price;
+      const std::int64_t used = start.flow.empty() ? 0 : start.flow[a];
+      if ((rc < 0 && used < network.capacity[a]) || (rc > 0 && used > 0)) {
+        mark_dirty(a);
+      }
+    }
+    if (cold) {
+      for (NodeId v = 0; v < network.num_nodes(); ++v) {
+        if (network.supply[v] > 0 && v != start.root && (graph_.nodes[v].flags & kInterior) == 0) {
+          graph_.nodes[v].flags |= kNewNode;
+          new_nodes_.push_back(v);
+        }
+      }
+    }
+  }
+
+  void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override {
+    for (NodeId v : nodes) this->append_arcs(v, arcs);
+  }
+
+  Status run(const Control& control, Stats& stats) override {
+    PriceRepair<Value>(*this, this->network_, repriced_, stats).run(new_nodes_, dirty_);
+    move_deficits_along_flow();
+    hint_at_deficits();
+    forward_.set_control(control);
+    backward_.set_control(control);
+    last_scan_ = max_scans_ == kInfinity ? kInfinity : stats.scanned + max_scans_;
+    Status status;
+    try {
+      std::vector<NodeId> sources = unbalanced_nodes<true>();
+      status = route_imbalances<true>(sources, control, stats);
+      if (status == Status::kOptimal) {
+        sources = unbalanced_nodes<false>();
+        status = route_imbalances<false>(sources, control, stats);
+      }
+    } catch (const Stopped& stopped) {
+      status = stopped.status;
+      forward_.clear_dead(graph_);
+      backward_.clear_dead(graph_);
+    }
+    this->drop_balanced();
+    return status;
+  }
+
+ private:
+  using LocalEngine<Value>::graph_;
+  using LocalEngine<Value>::cost_;
+  using LocalEngine<Value>::unbalanced_;
+  using LocalEngine<Value>::new_nodes_;
+  using LocalEngine<Value>::dirty_;
+  using LocalEngine<Value>::repriced_;
+  using LocalEngine<Value>::kCancelCheckInterval;
+  using LocalEngine<Value>::kFarShare;
+  using LocalEngine<Value>::kFewLeft;
+  using LocalEngine<Value>::mark_dirty;
+  using LocalEngine<Value>::needs_flow;
+  using Pseudoflow<Value>::shift_imbalance;
+
+  template <bool kForward>
+  Status route_imbalances(std::vector<NodeId>& sources, const Control& control, Stats& stats) {
+    auto& paths = search<kForward>();
+    std::int64_t until_check = 0;
+    const std::int64_t before = stats.operations();
+    const auto half_edges = static_cast<std::int64_t>(graph_.edges.size());
+    const std::int64_t far_scan = half_edges / kFarShare;
+    std::int64_t far_budget = half_edges;
+    for (std::size_t k = 0; k < sources.size(); ++k) {
+      const NodeId source = sources[k];
+      while (needs_flow(source, kForward)) {
+        if (until_check-- == 0) {
+          if (const Status status = check(control, stats); status != Status::kOptimal)
+            return status;
+          until_check = kCancelCheckInterval;
+        }
+        const std::int64_t scanned_before = stats.scanned;
+        const Target target = paths.run(graph_, std::array{source}, kInfinity, repriced_, stats);
+        if (!target.found()) return this->report_no_path(source, kForward);
+        augment<kForward>(target, stats);
+        const std::int64_t scanned = stats.scanned - scanned_before;
+        if (scanned > far_scan) {
+          far_budget -= scanned;
+          until_check = 0;
+        }
+        if (far_budget < 0 && sources.size() - k > kFewLeft) {
+          sources.erase(sources.begin(), sources.begin() + static_cast<std::ptrdiff_t>(k));
+          return route_in_phases<kForward>(sources, control, stats);
+        }
+      }
+      const Status status = this->report(control, stats, before, k + 1, sources.size());
+      if (status != Status::kOptimal) return status;
+    }
+    return Status::kOptimal;
+  }
+
+  template <bool kForward>
+  Status route_in_phases(std::vector<NodeId>& sources, const Control& control, Stats& stats) {
+    auto& paths = search<kForward>();
+    const std::int64_t before = stats.operations();
+    std::size_t all = 0;
+    std::int64_t until_check = kCancelCheckInterval;
+    while (true) {
+      std::erase_if(sources, [this](NodeId v) { return !needs_flow(v, kForward); });
+      if (sources.empty()) return Status::kOptimal;
+      all = std::max(all, sources.size());
+      Status status = check(control, stats);
+      if (status == Status::kOptimal)
+        status = control.report_progress(stats, before, all - sources.size(), sources.size());
+      if (status != Status::kOptimal) return status;
+      ++stats.phases;
+      const Target nearest = paths.run(graph_, sources, kInfinity, repriced_, stats);
+      if (!nearest.found()) return this->report_no_path(sources.front(), kForward);
+      augment<kForward>(nearest, stats);
+      // All paths of length zero, as in Dinic's blocking flows: what cannot reach a target now
+      // cannot before prices change.
+      paths.relabel(graph_, stats);
+      for (NodeId source : sources) {
+        while (status == Status::kOptimal && needs_flow(source, kForward) &&
+               paths.reaches_target(graph_.nodes[source])) {
+          if (until_check-- == 0) {
+            status = check(control, stats);
+            until_check = kCancelCheckInterval;
+          }
+          const Target target = paths.run(graph_, std::array{source}, 0, repriced_, stats);
+          if (!target.found()) {
+            paths.mark_settled_dead(graph_);
+            break;
+          }
+          augment<kForward>(target, stats);
+        }
+      }
+      paths.clear_dead(graph_);
+      if (status != Status::kOptimal) return status;
+    }
+  }
+
+  template <bool kForward>
+  void augment(const Target& target, Stats& stats) {
+    ++stats.augmentations;
+    auto& nodes = graph_.nodes;
+    std::int64_t amount = this->template room_at<kForward>(target);
+    NodeId source = target.node;
+    while (nodes[source].parent != kNone) {  // bounded: by the length of a path
+      const auto& edge = graph_.edges[nodes[source].parent];
+      amount = std::min<std::int64_t>(amount, kForward ? edge.residual : edge.reverse_residual);
+      source = graph_.owner(nodes[source].parent);
+    }
+    amount = std::min(amount, kForward ? nodes[source].imbalance : -nodes[source].imbalance);
+    for (NodeId v = target.node; v != source;) {  // bounded: by the length of a path
+      const std::uint32_t index = nodes[v].parent;
+      const NodeId u = graph_.owner(index);
+      if constexpr (kForward) {
+        this->move_flow(u, index, static_cast<Value>(amount));
+      } else {
+        this->move_flow(v, graph_.position[graph_.edges[index].id ^ 1], static_cast<Value>(amount));
+      }
+      if ((nodes[u].flags & kInterior) != 0) nodes[u].current = index;
+      v = u;
+    }
+    const std::int64_t sent = kForward ? amount : -amount;
+    shift_imbalance(source, -sent);
+    this->end_flow_at(target, sent);
+  }
+
+  template <bool kForward>
+  PathSearch<ResidualGraph<Value>, kForward>& search() {
+    if constexpr (kForward) {
+      return forward_;
+    } else {
+      return backward_;
+    }
+  }
+  // The check between two searches.
+  Status check(const Control& control, const Stats& stats) const {
+    return stats.scanned > last_scan_ ? Status::kBudget : control.check(stats);
+  }
+  template <bool kForward>
+  std::vector<NodeId> unbalanced_nodes() const {
+    std::vector<NodeId> nodes;
+    for (NodeId v : unbalanced_) {
+      if (needs_flow(v, kForward)) nodes.push_back(v);
+    }
+    return nodes;
+  }
+
+  static constexpr std::size_t kMaxMovesPerNode = 4;  // per node
+  // Moves a deficit that a removed task left at an aggregator along flow with rc = 0 to where
+  // capacity was freed (X -> rack -> machine). A backward search would find that only after
+  // scanning all arcs into the aggregator.
+  void move_deficits_along_flow() {
+    constexpr std::uint32_t kLook = 600;
+    // Limited, because a deficit could circulate on a cycle of flow.
+    std::size_t left = kMaxMovesPerNode * (graph_.nodes.size() + unbalanced_.size());
+    for (std::size_t k = 0; k < unbalanced_.size(); ++k) {  // grows meanwhile
+      NodeId v = unbalanced_[k];
+      // bounded: by `left`
+      while (graph_.nodes[v].imbalance < 0 && v != graph_.root() &&
+             (graph_.nodes[v].flags & kInterior) != 0 && left > 0) {
+        --left;
+        const Node<Value>& node = graph_.nodes[v];
+        std::uint32_t found = kNone;
+        const std::uint32_t end = node.begin + std::min(node.residual_degree, kLook);
+        for (std::uint32_t i = node.begin; i < end && found == kNone; ++i) {
+          const auto& edge = graph_.edges[i];
+          if (graph_.is_forward(edge) && edge.reverse_residual > 0 && edge.to != v &&
+              edge.cost - node.price + graph_.nodes[edge.to].price == 0) {
+            found = i;
+          }
+        }
+        if (found == kNone) break;
+        const auto edge = graph_.edges[found];
+        const std::int64_t amount = std::min<std::int64_t>(-node.imbalance, edge.reverse_residual);
+        this->add_flow(edge.id >> 1, v, edge.to, -amount);
+      }
+    }
+  }
+
+  void hint_at_deficits() {
+    for (NodeId v : unbalanced_) {
+      if (needs_flow(v, false))
+        hint_at_deficit(graph_, v,
+                        [](const Node<Value>& node) { return (node.flags & kInterior) != 0; });
+    }
+  }
+
+  PathSearch<ResidualGraph<Value>, true> forward_;
+  PathSearch<ResidualGraph<Value>, false> backward_;
+  const std::int64_t max_scans_;
+  std::int64_t last_scan_ = kInfinity;  // the run ends when it has scanned so much
+};
+
+// `has_spare_room`: leave room for changes. A run whose searches have scanned more than `max_scans`
+// half-edges ends with kBudget.
+std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool has_spare_room,
+                                        std::int64_t max_scans, const Control& control) {
+  if (fits_narrow(start.network, control)) {
+    return std::make_unique<SspEngine<std::int32_t>>(start, has_spare_room, max_scans, control);
+  }
+  return std::make_unique<SspEngine<std::int64_t>>(start, has_spare_room, max_scans, control);
+}
+
+// The engine of a first solve that was stopped at a budget, until that solve is complete
+// (incremental_ssp.hpp, "Start").
+//
+// Method. It continues where the solve was stopped. If that was in shortest paths, they continue
+// with the operation limit of a first solve, and cost scaling from zero takes over beyond it. If
+// cost scaling had taken over already, it continues from its own flow and prices. So the total work
+// is at most a few times that of a solve without a budget. When the network is solved, the engine
+// for later rounds is made from the answer, and all calls are passed on to it.
+//
+// Termination. Cost scaling need not make progress in resolves whose budgets are shorter than its
+// phases. After kMaxScalingRuns runs that were stopped in it, shortest paths continue from its flow
+// and prices for good: each augmentation is lasting progress.
+class FirstSolveEngine final : public ForwardingEngine {
+ public:
+  using MakeEngine = std::unique_ptr<Engine> (*)(const EngineStart& start, const Control& control);
+
+  // `start`: the state in which the solve was stopped. `scaling`: whether cost scaling had taken
+  // over. `fallback_operations`: after so many, cost scaling takes over. `make`: makes the engine
+  // for later rounds; throws Stopped.
+  FirstSolveEngine(const EngineStart& start, bool scaling, std::int64_t fallback_operations,
+                   MakeEngine make, const Control& control)
+      : network_(start.network),
+        alive_(start.alive),
+        root_(start.root),
+        fallback_operations_(fallback_operations),
+        make_(make),
+        scaling_(scaling) {
+    if (scaling) {
+      set_inner(std::make_unique<WarmStartEngine>(solve_cost_scaling, start));
+    } else {
+      set_inner(make_(start, control));
+    }
+  }
+
+  Status run(const Control& control, Stats& stats) override {
+    if (is_final_) return inner().run(control, stats);
+    if (!scaling_) {
+      const Status status = run_until_fallback(control, stats);
+      is_final_ = status == Status::kOptimal;
+      if (status != Status::kBudget) return status;
+      if (const Status checked = control.check(stats); checked != Status::kOptimal) return checked;
+      set_inner(std::make_unique<WarmStartEngine>(solve_cost_scaling,
+                                                  EngineStart{network_, alive_, root_, {}, {}}));
+      scaling_ = true;
+    }
+    return run_scaling(control, stats);
+  }
+
+  bool keeps_progress() const override { return !scaling_; }
+  // Not before the final engine is in place: what an earlier one touched is lost with it.
+  bool local() const override { return is_final_ && inner().local(); }
+
+ private:
+  static constexpr int kMaxScalingRuns = 2;
+
+  // kBudget: at the budget, or at the operation limit of the fallback.
+  Status run_until_fallback(const Control& control, Stats& stats) {
+    Control limited;
+    limited.limit_operations(stats.operations() + fallback_operations_);
+    limited.poll(
+        [&control](const Stats& counted) { return control.check(counted) != Status::kOptimal; },
+        {});
+    const Status status = inner().run(limited, stats);
+    if (status != Status::kCancelled) return status;
+    return control.check(stats) == Status::kBudget ? Status::kBudget : Status::kCancelled;
+  }
+
+  Status run_scaling(const Control& control, Stats& stats) {
+    Stats counted;
+    const Status status = inner().run(Control(control, stats), counted);
+    stats.add(counted);
+    const bool last_try = status == Status::kBudget && ++scaling_runs_ >= kMaxScalingRuns;
+    if (status != Status::kOptimal && !last_try) return status;
+    try {
+      switch_to_final_engine(control, stats);
+    } catch (const Stopped& stopped) {
+      return stopped.status;
+    }
+    return last_try ? status : inner().run(control, stats);
+  }
+
+  // The final engine starts from the flow and prices that cost scaling reached.
+  void switch_to_final_engine(const Control& control, Stats& stats) {
+    std::vector<std::int64_t> flow(network_.num_arcs(), 0), price(network_.num_nodes(), 0);
+    for_each_until_cancelled(flow.size(), control, [&](std::size_t a) {
+      if (alive_[a] != 0) flow[a] = inner().flow(static_cast<ArcId>(a), network_.tail[a]);
+    });
+    for_each_until_cancelled(price.size(), control, [&](std::size_t v) {
+      price[v] = inner().price(static_cast<NodeId>(v));
+    });
+    price = relative_to_root(start_prices(network_, {{}, price}), root_);
+    set_inner(make_({network_, alive_, root_, flow, price}, control));
+    ++stats.rebuilds;
+    scaling_ = false;
+    is_final_ = true;
+  }
+
+  const Network& network_;
+  const std::vector<std::uint8_t>& alive_;
+  const NodeId root_;
+  const std::int64_t fallback_operations_;
+  const MakeEngine make_;
+  bool scaling_;  // the inner engine is cost scaling's, not one of make_
+  int scaling_runs_ = 0;
+  bool is_final_ = false;  // the inner engine stays
+};
 
 // How often searches may scan every half-edge before cost scaling takes over, which then scans each
 // a hundred times or more.

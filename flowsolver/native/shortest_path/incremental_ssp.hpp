@@ -33,7 +33,7 @@
 // Start. From scratch, and at the first resolve, sources of one unit are assigned first by a method
 // that needs no labels for them (initial_assignment.hpp); the rest is done here. From zero prices,
 // an oversubscribed network would raise the price of all capacity once per source too many, so it
-// starts from an estimate of the clearing price (price_estimate.hpp).
+// starts from an estimate of the clearing price (start_state.hpp).
 //
 // Fallback. Shortest paths are slow from scratch on general networks with thousands of sources and
 // on network-aware cells, whose searches visit thousands of nodes each. Counted work shows it: once
@@ -41,11 +41,12 @@
 // (cost_scaling.hpp) solves the network from zero instead, and an engine begins with its flow and
 // prices. The work lost is a few hundredths of what cost scaling takes on general networks, a tenth
 // on network-aware ones. Later rounds, and solves from a start, stay with shortest paths. A first
-// resolve that is stopped at a budget continues in the same way (first_solve_engine.hpp).
+// resolve that is stopped at a budget continues in the same way (FirstSolveEngine in the source
+// file).
 //
 // Engines. If most arcs belong to unit sources, these are not nodes of the graph
 // (unit_source_engine.hpp; keys and their invariant: unit_sources.hpp; uniform changes of prices:
-// uniform_price_increase.hpp). ssp_engine.hpp handles any network.
+// UniformPriceIncrease). SspEngine in the source file handles any network.
 //
 // References. Ahuja, Magnanti, Orlin, Network Flows (1993), sections 9.7 (successive shortest
 // paths), 9.8 (primal-dual) and 9.11 (sensitivity analysis: the changes above); Gog et al.,

@@ -20,14 +20,186 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "control.hpp"
 #include "graph/residual_graph.hpp"
-#include "shortest_path/hop_labels.hpp"
 
 namespace flowsolver {
+
+// Nodes waiting at the distance being settled, in buckets by hops; last in first out within a
+// bucket.
+class HopBuckets {
+ public:
+  static constexpr unsigned kLevels = 64;
+  void clear() {
+    // bounded: by the bits of occupied_
+    for (; occupied_ != 0; occupied_ &= occupied_ - 1)
+      buckets_[std::countr_zero(occupied_)].clear();
+  }
+  void push(NodeId v, unsigned hops) {
+    const unsigned level = std::min(hops, kLevels - 1);
+    buckets_[level].push_back(v);
+    occupied_ |= std::uint64_t{1} << level;
+  }
+  bool empty() const { return occupied_ == 0; }
+  NodeId pop() {
+    const int level = std::countr_zero(occupied_);
+    const NodeId v = buckets_[level].back();
+    buckets_[level].pop_back();
+    if (buckets_[level].empty()) occupied_ &= ~(std::uint64_t{1} << level);
+    return v;
+  }
+
+ private:
+  std::vector<NodeId> buckets_[kLevels];
+  std::uint64_t occupied_ = 0;
+};
+
+// Hops: the estimated number of zero-rc half-edges from a node to a target of a search.
+//
+// A search learns hops: each node that it settles gets one more than the least of the nodes it
+// leads to at distance zero. Hops order nodes at equal distance, where any estimate is allowed.
+// Here they are computed for many nodes at once, by breadth-first search backward from the targets,
+// when the learned ones have become useless or must be exact.
+template <class Graph, bool kForward>
+class HopLabels {
+ public:
+  using Value = typename Graph::Value;
+  static constexpr unsigned kFar = HopBuckets::kLevels - 2;
+
+  // Computes the hops of all nodes. O(n + m). check() is called regularly.
+  template <class Check>
+  void relabel(Graph& graph, Stats& stats, Check check);
+  // The same for the nodes around some targets, until `most` of them are labelled; all other
+  // `nodes` get kFar. `stamp`: of a search that has not labelled any node.
+  void label_near_targets(Graph& graph, std::span<const NodeId> nodes,
+                          std::span<const NodeId> targets, std::size_t most, std::uint32_t stamp,
+                          Stats& stats);
+  // After `relabel`: whether a target can be reached at distance 0.
+  static bool reaches_target(const Node<Value>& node) {
+    return has_target_arc(node) || node.hops[kForward] < kUnreached;
+  }
+
+  // Whether the node is a target, or its arc to the root is tight and leads to one.
+  static bool has_target_arc(const Node<Value>& node) {
+    if (kForward ? node.imbalance < 0 : node.imbalance > 0) return true;
+    return (kForward ? node.root_residual > 0 : node.root_flow > 0) && node.root_cost == node.price;
+  }
+
+ private:
+  static constexpr std::uint8_t kUnreached = 255;
+
+  template <class Known, class Visit>
+  void for_each_tight_predecessor(Graph& graph, NodeId v, Stats& stats, Known known, Visit visit);
+
+  std::vector<NodeId> reached_;
+};
+
+// Calls visit(u) for the nodes u from which a search reaches v at distance zero. Nodes with
+// `known(u)` may be skipped.
+template <class Graph, bool kForward>
+template <class Known, class Visit>
+void HopLabels<Graph, kForward>::for_each_tight_predecessor(Graph& graph, NodeId v, Stats& stats,
+                                                            Known known, Visit visit) {
+  const Node<Value>& node = graph.nodes[v];
+  const std::int64_t price = node.price;
+  const std::uint32_t end = node.begin + (kForward ? node.degree : node.residual_degree);
+  for (std::uint32_t i = node.begin; i < end; ++i) {
+    const auto& edge = graph.edges[i];
+    if (known(edge.to)) continue;
+    if ((kForward ? edge.reverse_residual : edge.residual) == 0) continue;
+    if (edge.cost - price + graph.nodes[edge.to].price != 0) continue;
+    visit(edge.to);
+  }
+  stats.scanned += end - node.begin;
+  if constexpr (Graph::kHasUnitSources) {
+    if constexpr (kForward) {
+      graph.visit_incoming(
+          v, [price] { return 1 - price; },
+          [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
+            ++stats.scanned;
+            if (lead != kNone && known(lead)) return bound;
+            const std::uint32_t now = graph.current_arc(graph.source_of(arc));
+            if (now == kNone) return bound;
+            const auto& present = graph.source_arcs[now];
+            const std::int64_t key = std::int64_t{graph.source_arcs[arc].cost} - present.cost -
+                                     graph.nodes[present.head].price;
+            if (key + price == 0 && !known(present.head)) visit(present.head);
+            return key;
+          });
+    } else {
+      graph.visit_assigned(
+          v, [price] { return price + 1; },
+          [&](std::uint32_t source, std::int64_t, NodeId) {
+            const auto [first, last] = graph.arcs_of(source);
+            const std::uint32_t now = graph.current_arc(source);
+            std::int64_t nearest = kInfinity;
+            for (std::uint32_t i = first; i < last; ++i) {
+              if (i == now) continue;
+              const auto& arc = graph.source_arcs[i];
+              const std::int64_t key = std::int64_t{arc.cost} + graph.nodes[arc.head].price -
+                                       graph.source_arcs[now].cost;
+              nearest = std::min(nearest, key);
+              if (key == price && !known(arc.head)) visit(arc.head);
+            }
+            stats.scanned += last - first;
+            return nearest;
+          });
+    }
+  }
+}
+
+template <class Graph, bool kForward>
+template <class Check>
+void HopLabels<Graph, kForward>::relabel(Graph& graph, Stats& stats, Check check) {
+  reached_.clear();
+  for (NodeId v = 0; v < graph.num_nodes(); ++v) {
+    Node<Value>& node = graph.nodes[v];
+    const bool target = v == graph.root() || has_target_arc(node);
+    node.hops[kForward] = target ? 0 : kUnreached;
+    if (target) reached_.push_back(v);
+  }
+  for (std::size_t next = 0; next < reached_.size(); ++next) {
+    const auto hops = static_cast<std::uint8_t>(
+        std::min<unsigned>(graph.nodes[reached_[next]].hops[kForward] + 1U, kUnreached - 1));
+    for_each_tight_predecessor(
+        graph, reached_[next], stats,
+        [&](NodeId v) { return graph.nodes[v].hops[kForward] != kUnreached; },
+        [&](NodeId v) {
+          graph.nodes[v].hops[kForward] = hops;
+          reached_.push_back(v);
+        });
+    check();
+  }
+}
+
+template <class Graph, bool kForward>
+void HopLabels<Graph, kForward>::label_near_targets(Graph& graph, std::span<const NodeId> nodes,
+                                                    std::span<const NodeId> targets,
+                                                    std::size_t most, std::uint32_t stamp,
+                                                    Stats& stats) {
+  for (NodeId v : nodes) graph.nodes[v].hops[kForward] = kFar;
+  reached_.clear();
+  const auto mark = [&](NodeId v, unsigned hops) {
+    Node<Value>& node = graph.nodes[v];
+    node.stamp = stamp;
+    node.distance = 0;
+    node.hops[kForward] = static_cast<std::uint8_t>(std::min(hops, kFar));
+    reached_.push_back(v);
+  };
+  for (NodeId v : targets) mark(v, 0);
+  most += reached_.size();
+  for (std::size_t next = 0; next < reached_.size() && reached_.size() < most; ++next) {
+    const unsigned hops = graph.nodes[reached_[next]].hops[kForward] + 1U;
+    for_each_tight_predecessor(
+        graph, reached_[next], stats, [&](NodeId v) { return graph.nodes[v].stamp == stamp; },
+        [&](NodeId v) { mark(v, hops); });
+  }
+}
 
 struct Target {
   NodeId node = kNone;
@@ -53,14 +225,39 @@ class PathSearch {
   // prices, and appends to `repriced` the nodes whose price moved for the first time in this round.
   // Leaves parents for following the path back from the target.
   Target run(Graph& graph, std::span<const NodeId> sources, std::int64_t limit,
-             std::vector<NodeId>& repriced, Stats& stats);
+             std::vector<NodeId>& repriced, Stats& stats) {
+    restart(graph);
+    ++stats.searches;
+    if constexpr (kForward) {
+      if (sources.size() == 1 && (graph.nodes[sources[0]].flags & kInterior) == 0 &&
+          find_adjacent_target(graph, sources[0], stats)) {
+        return target_;
+      }
+    }
+    bound_ = limit == kInfinity ? kInfinity : limit + 1;
+    for (NodeId source : sources) {
+      label_seed(graph, source, 0, kNone);
+      if (bound_ == 0) break;
+    }
+    settle_until_target(graph, stats);
+    return update_prices(graph, repriced);
+  }
 
   // The same from several nodes at their distances. The parent of a seed says where its path comes
   // from.
   Target run_from(Graph& graph, std::span<const Seed> seeds, std::int64_t limit,
-                  std::vector<NodeId>& repriced, Stats& stats);
+                  std::vector<NodeId>& repriced, Stats& stats) {
+    restart(graph);
+    ++stats.searches;
+    bound_ = limit == kInfinity ? kInfinity : limit + 1;
+    for (const Seed& seed : seeds) {
+      if (seed.distance < bound_) label_seed(graph, seed.node, seed.distance, seed.parent);
+    }
+    settle_until_target(graph, stats);
+    return update_prices(graph, repriced);
+  }
 
-  // See hop_labels.hpp.
+  // See HopLabels.
   void relabel(Graph& graph, Stats& stats) {
     labels_.relabel(graph, stats, [&] { check(stats); });
   }
@@ -96,8 +293,17 @@ class PathSearch {
 
   // Marks the nodes that the last search settled without finding a target as dead, until
   // `clear_dead`.
-  void mark_settled_dead(Graph& graph);
-  void clear_dead(Graph& graph);
+  void mark_settled_dead(Graph& graph) {
+    for (NodeId v : settled_) {
+      graph.nodes[v].flags |= kDead;
+      dead_.push_back(v);
+    }
+  }
+
+  void clear_dead(Graph& graph) {
+    for (NodeId v : dead_) graph.nodes[v].flags &= static_cast<std::uint8_t>(~kDead);
+    dead_.clear();
+  }
 
  private:
   static constexpr int kChainLimit = 8;
@@ -118,21 +324,262 @@ class PathSearch {
     if (const Status status = control_->check(stats); status != Status::kOptimal)
       throw Stopped{status};
   }
-  void restart(Graph& graph);
-  bool find_adjacent_target(Graph& graph, NodeId source, Stats& stats);
-  bool label(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent);
-  bool test_target(const Graph& graph, const Node<Value>& node, NodeId v, std::int64_t distance);
-  void follow_current_arcs(Graph& graph, NodeId v, std::int64_t distance);
-  void enqueue(const Node<Value>& node, NodeId v);
-  void scan(Graph& graph, NodeId u, Stats& stats);
-  void scan_edge(Graph& graph, std::uint32_t index, std::int64_t base, unsigned& hops);
+  void restart(Graph& graph) {
+    // The two directions share the nodes' stamps: one uses odd stamps, the other even ones.
+    if (stamp_ >= kNone - 4) {
+      for (Node<Value>& node : graph.nodes) node.stamp = 0;
+      stamp_ = 0;
+    }
+    stamp_ = stamp_ == 0 ? (kForward ? 1 : 2) : stamp_ + 2;
+    ties_.clear();
+    heap_.clear();
+    settled_.clear();
+    current_ = 0;
+    settled_at_shorter_ = 0;
+    target_ = Target{};
+    gave_up_ = false;
+  }
+
+  // Most sources are adjacent to a target: then no search is needed.
+  bool find_adjacent_target(Graph& graph, NodeId source, Stats& stats) {
+    Node<Value>& from = graph.nodes[source];
+    from.parent = kNone;
+    for (std::uint32_t index = from.begin; index < from.begin + from.residual_degree; ++index) {
+      const auto& edge = graph.edges[index];
+      Node<Value>& node = graph.nodes[edge.to];
+      ++stats.scanned;
+      if (edge.cost - from.price + node.price != 0 || edge.to == graph.root() ||
+          !has_target_arc(node))
+        continue;
+      node.parent = index;
+      target_ = {edge.to, node.imbalance >= 0, 0};
+      return true;
+    }
+    return false;
+  }
+
+  // Returns whether v must be settled later.
+  bool label(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent) {
+    Node<Value>& node = graph.nodes[v];
+    if ((node.stamp == stamp_ && node.distance <= distance) || (node.flags & kDead) != 0)
+      return false;
+    node.stamp = stamp_;
+    node.distance = distance;
+    node.parent = parent;
+    node.settled = false;
+    if (test_target(graph, node, v, distance)) return false;
+    if constexpr (kForward || !Graph::kHasUnitSources) {
+      if (distance < bound_ && (node.flags & kInterior) != 0)
+        follow_current_arcs(graph, v, distance);
+    }
+    return distance < bound_;
+  }
+
+  // Whether v is a target itself. If its arc to the root leads to one, that is recorded too.
+  bool test_target(const Graph& graph, const Node<Value>& node, NodeId v, std::int64_t distance) {
+    if (v == graph.root() || (kForward ? node.imbalance < 0 : node.imbalance > 0)) {
+      bound_ = distance;
+      target_ = {v, false, distance};
+      return true;
+    }
+    if (kForward ? node.root_residual > 0 : node.root_flow > 0) {
+      const std::int64_t there =
+          distance + (kForward ? node.root_cost - node.price : node.price - node.root_cost);
+      if (there < bound_) {
+        bound_ = there;
+        target_ = {v, true, there};
+      }
+    }
+    return false;
+  }
+
+  void follow_current_arcs(Graph& graph, NodeId v, std::int64_t distance) {
+    for (int step = 0; step < kChainLimit; ++step) {
+      const Node<Value>& from = graph.nodes[v];
+      if (from.current < from.begin ||
+          from.current >= from.begin + (kForward ? from.residual_degree : from.degree))
+        return;
+      const auto& edge = graph.edges[from.current];
+      if (!kForward && edge.reverse_residual == 0) return;
+      Node<Value>& node = graph.nodes[edge.to];
+      if (edge.cost - from.price + node.price != 0) return;
+      if ((node.stamp == stamp_ && node.distance <= distance) || (node.flags & kDead) != 0) return;
+      node.stamp = stamp_;
+      node.distance = distance;
+      node.parent = from.current;
+      node.settled = false;
+      v = edge.to;
+      if (test_target(graph, node, v, distance)) return;
+      if (distance >= bound_) return;
+      chain_.push_back(v);
+    }
+  }
+
+  void enqueue(const Node<Value>& node, NodeId v) {
+    if (node.distance == current_) {
+      ties_.push(v, node.hops[kForward]);
+    } else {
+      heap_.push_back({node.distance, v});
+      std::push_heap(heap_.begin(), heap_.end());
+    }
+  }
+
+  void scan(Graph& graph, NodeId u, Stats& stats) {
+    Node<Value>& node = graph.nodes[u];
+    const std::uint32_t begin = node.begin;
+    const std::uint32_t end = begin + (kForward ? node.residual_degree : node.degree);
+    const std::int64_t base = kForward ? current_ - node.price : current_ + node.price;
+    unsigned hops = HopLabels<Graph, kForward>::kFar;
+    // Starts at the current arc and wraps around to it.
+    std::uint32_t start = begin;
+    if constexpr (kForward) {
+      if ((node.flags & kInterior) != 0 && node.current > begin && node.current < end)
+        start = node.current;
+    }
+    std::uint32_t index = start;
+    for (; index < end && bound_ > current_; ++index) scan_edge(graph, index, base, hops);
+    stats.scanned += index - start;
+    if (bound_ > current_) {
+      for (index = begin; index < start && bound_ > current_; ++index)
+        scan_edge(graph, index, base, hops);
+      stats.scanned += index - begin;
+    }
+    if constexpr (Graph::kHasUnitSources) {
+      if (bound_ > current_) scan_assigned(graph, u, base, hops, stats);
+    }
+    node.hops[kForward] = static_cast<std::uint8_t>(hops + 1);
+  }
+
+  void scan_edge(Graph& graph, std::uint32_t index, std::int64_t base, unsigned& hops) {
+    const auto& edge = graph.edges[index];
+    if constexpr (!kForward) {
+      if (edge.reverse_residual <= 0) return;
+    }
+    const std::int64_t step = edge.cost + graph.nodes[edge.to].price;
+    relabel_and_enqueue(graph, edge.to, kForward ? base + step : base - step, index, hops);
+  }
+
+  // Labels v if this path of length `distance` is shorter, and enqueues it.
   void relabel_and_enqueue(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent,
-                           unsigned& hops);
-  void scan_assigned(Graph& graph, NodeId u, std::int64_t base, unsigned& hops, Stats& stats);
-  void enqueue_chain(const Graph& graph);
-  void label_seed(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent);
-  void settle_until_target(Graph& graph, Stats& stats);
-  Target update_prices(Graph& graph, std::vector<NodeId>& repriced);
+                           unsigned& hops) {
+    const Node<Value>& node = graph.nodes[v];
+    if (distance == current_)
+      hops = std::min<unsigned>(hops, has_target_arc(node) ? 0 : node.hops[kForward]);
+    if (distance >= bound_) return;
+    if (label(graph, v, distance, parent)) enqueue(node, v);
+    enqueue_chain(graph);
+  }
+
+  // Forward: the sources assigned to u can move to their other heads. Backward: the sources with an
+  // arc to u can move to u.
+  void scan_assigned(Graph& graph, NodeId u, std::int64_t base, unsigned& hops, Stats& stats) {
+    const auto limit = [this, base] {
+      if (bound_ <= current_) return -kInfinity;
+      return bound_ == kInfinity ? kInfinity : bound_ - base;
+    };
+    if constexpr (kForward) {
+      graph.visit_assigned(u, limit, [&](std::uint32_t source, std::int64_t, NodeId) {
+        const auto [begin, end] = graph.arcs_of(source);
+        const std::uint32_t now = graph.current_arc(source);
+        const std::int64_t before = base - graph.source_arcs[now].cost;
+        std::int64_t nearest = kInfinity;
+        for (std::uint32_t i = begin; i < end; ++i) {
+          if (i == now) continue;
+          const auto& arc = graph.source_arcs[i];
+          const std::int64_t distance = before + arc.cost + graph.nodes[arc.head].price;
+          nearest = std::min(nearest, distance);
+          relabel_and_enqueue(graph, arc.head, distance, Graph::parent_of_move(source, i), hops);
+        }
+        stats.scanned += end - begin;
+        check(stats);
+        return nearest == kInfinity ? kInfinity : nearest - base;
+      });
+    } else {
+      graph.visit_incoming(u, limit, [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
+        ++stats.scanned;
+        check(stats);
+        // Most lead to nodes that the search has labelled: they need not be read. The bound may be
+        // infinite.
+        if (lead != kNone) {
+          const Node<Value>& there = graph.nodes[lead];
+          if (there.stamp == stamp_ && there.distance - base <= bound) {
+            if (there.distance == current_) hops = std::min<unsigned>(hops, there.hops[kForward]);
+            return bound;
+          }
+        }
+        const auto& present = graph.source_arcs[graph.current_arc(graph.source_of(arc))];
+        const std::int64_t key = std::int64_t{graph.source_arcs[arc].cost} - present.cost -
+                                 graph.nodes[present.head].price;
+        relabel_and_enqueue(graph, present.head, base + key, Graph::encode_parent(arc), hops);
+        return key;
+      });
+    }
+  }
+
+  void enqueue_chain(const Graph& graph) {
+    for (NodeId v : chain_) {
+      if (graph.nodes[v].distance < bound_) enqueue(graph.nodes[v], v);
+    }
+    chain_.clear();
+  }
+
+  void label_seed(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent) {
+    if (label(graph, v, distance, parent)) enqueue(graph.nodes[v], v);
+    enqueue_chain(graph);
+  }
+
+  void settle_until_target(Graph& graph, Stats& stats) {
+    while (bound_ > current_) {
+      NodeId u;
+      if (!ties_.empty()) {
+        u = ties_.pop();
+      } else {
+        if (heap_.empty()) break;
+        std::pop_heap(heap_.begin(), heap_.end());
+        const HeapEntry next = heap_.back();
+        heap_.pop_back();
+        if (graph.nodes[next.node].settled || graph.nodes[next.node].distance != next.distance)
+          continue;
+        if (next.distance >= bound_) break;
+        current_ = next.distance;
+        settled_at_shorter_ = settled_.size();
+        u = next.node;
+      }
+      Node<Value>& node = graph.nodes[u];
+      if (node.settled || node.distance != current_) continue;
+      if (settled_.size() - settled_at_shorter_ == settle_limit_) {
+        gave_up_ = true;
+        target_ = Target{};
+        return;
+      }
+      node.settled = true;
+      settled_.push_back(u);
+      ++stats.settled;
+      scan(graph, u, stats);
+      check(stats);
+    }
+  }
+
+  // Updates prices and returns the target.
+  Target update_prices(Graph& graph, std::vector<NodeId>& repriced) {
+    const std::int64_t relabel_and_enqueue = gave_up_          ? current_
+                                             : target_.found() ? target_.distance
+                                                               : 0;
+    if (relabel_and_enqueue == 0) return target_;
+    for (NodeId v : settled_) {
+      Node<Value>& node = graph.nodes[v];
+      if (node.distance >= relabel_and_enqueue) continue;
+      const std::int64_t change = relabel_and_enqueue - node.distance;
+      node.price += kForward ? change : -change;
+      if ((node.flags & kTouched) == 0) {
+        node.flags |= kTouched;
+        repriced.push_back(v);
+      }
+    }
+    if constexpr (Graph::kHasUnitSources)
+      graph.prices_moved(settled_, relabel_and_enqueue, kForward);
+    return target_;
+  }
 
   const Control* control_ = nullptr;
   std::int64_t checked_at_ = 0;  // stats.scanned at the last check
@@ -149,152 +596,4 @@ class PathSearch {
   std::vector<NodeId> settled_, chain_, dead_;
 };
 
-template <class Graph, bool kForward>
-void PathSearch<Graph, kForward>::restart(Graph& graph) {
-  // The two directions share the nodes' stamps: one uses odd stamps, the other even ones.
-  if (stamp_ >= kNone - 4) {
-    for (Node<Value>& node : graph.nodes) node.stamp = 0;
-    stamp_ = 0;
-  }
-  stamp_ = stamp_ == 0 ? (kForward ? 1 : 2) : stamp_ + 2;
-  ties_.clear();
-  heap_.clear();
-  settled_.clear();
-  current_ = 0;
-  settled_at_shorter_ = 0;
-  target_ = Target{};
-  gave_up_ = false;
-}
-
-// Updates prices and returns the target.
-template <class Graph, bool kForward>
-Target PathSearch<Graph, kForward>::update_prices(Graph& graph, std::vector<NodeId>& repriced) {
-  const std::int64_t relabel_and_enqueue = gave_up_          ? current_
-                                           : target_.found() ? target_.distance
-                                                             : 0;
-  if (relabel_and_enqueue == 0) return target_;
-  for (NodeId v : settled_) {
-    Node<Value>& node = graph.nodes[v];
-    if (node.distance >= relabel_and_enqueue) continue;
-    const std::int64_t change = relabel_and_enqueue - node.distance;
-    node.price += kForward ? change : -change;
-    if ((node.flags & kTouched) == 0) {
-      node.flags |= kTouched;
-      repriced.push_back(v);
-    }
-  }
-  if constexpr (Graph::kHasUnitSources) graph.prices_moved(settled_, relabel_and_enqueue, kForward);
-  return target_;
-}
-
-// Most sources are adjacent to a target: then no search is needed.
-template <class Graph, bool kForward>
-bool PathSearch<Graph, kForward>::find_adjacent_target(Graph& graph, NodeId source, Stats& stats) {
-  Node<Value>& from = graph.nodes[source];
-  from.parent = kNone;
-  for (std::uint32_t index = from.begin; index < from.begin + from.residual_degree; ++index) {
-    const auto& edge = graph.edges[index];
-    Node<Value>& node = graph.nodes[edge.to];
-    ++stats.scanned;
-    if (edge.cost - from.price + node.price != 0 || edge.to == graph.root() ||
-        !has_target_arc(node))
-      continue;
-    node.parent = index;
-    target_ = {edge.to, node.imbalance >= 0, 0};
-    return true;
-  }
-  return false;
-}
-
-template <class Graph, bool kForward>
-Target PathSearch<Graph, kForward>::run(Graph& graph, std::span<const NodeId> sources,
-                                        std::int64_t limit, std::vector<NodeId>& repriced,
-                                        Stats& stats) {
-  restart(graph);
-  ++stats.searches;
-  if constexpr (kForward) {
-    if (sources.size() == 1 && (graph.nodes[sources[0]].flags & kInterior) == 0 &&
-        find_adjacent_target(graph, sources[0], stats)) {
-      return target_;
-    }
-  }
-  bound_ = limit == kInfinity ? kInfinity : limit + 1;
-  for (NodeId source : sources) {
-    label_seed(graph, source, 0, kNone);
-    if (bound_ == 0) break;
-  }
-  settle_until_target(graph, stats);
-  return update_prices(graph, repriced);
-}
-
-template <class Graph, bool kForward>
-Target PathSearch<Graph, kForward>::run_from(Graph& graph, std::span<const Seed> seeds,
-                                             std::int64_t limit, std::vector<NodeId>& repriced,
-                                             Stats& stats) {
-  restart(graph);
-  ++stats.searches;
-  bound_ = limit == kInfinity ? kInfinity : limit + 1;
-  for (const Seed& seed : seeds) {
-    if (seed.distance < bound_) label_seed(graph, seed.node, seed.distance, seed.parent);
-  }
-  settle_until_target(graph, stats);
-  return update_prices(graph, repriced);
-}
-
-template <class Graph, bool kForward>
-void PathSearch<Graph, kForward>::label_seed(Graph& graph, NodeId v, std::int64_t distance,
-                                             std::uint32_t parent) {
-  if (label(graph, v, distance, parent)) enqueue(graph.nodes[v], v);
-  enqueue_chain(graph);
-}
-
-template <class Graph, bool kForward>
-void PathSearch<Graph, kForward>::settle_until_target(Graph& graph, Stats& stats) {
-  while (bound_ > current_) {
-    NodeId u;
-    if (!ties_.empty()) {
-      u = ties_.pop();
-    } else {
-      if (heap_.empty()) break;
-      std::pop_heap(heap_.begin(), heap_.end());
-      const HeapEntry next = heap_.back();
-      heap_.pop_back();
-      if (graph.nodes[next.node].settled || graph.nodes[next.node].distance != next.distance)
-        continue;
-      if (next.distance >= bound_) break;
-      current_ = next.distance;
-      settled_at_shorter_ = settled_.size();
-      u = next.node;
-    }
-    Node<Value>& node = graph.nodes[u];
-    if (node.settled || node.distance != current_) continue;
-    if (settled_.size() - settled_at_shorter_ == settle_limit_) {
-      gave_up_ = true;
-      target_ = Target{};
-      return;
-    }
-    node.settled = true;
-    settled_.push_back(u);
-    ++stats.settled;
-    scan(graph, u, stats);
-    check(stats);
-  }
-}
-
-template <class Graph, bool kForward>
-void PathSearch<Graph, kForward>::mark_settled_dead(Graph& graph) {
-  for (NodeId v : settled_) {
-    graph.nodes[v].flags |= kDead;
-    dead_.push_back(v);
-  }
-}
-
-template <class Graph, bool kForward>
-void PathSearch<Graph, kForward>::clear_dead(Graph& graph) {
-  for (NodeId v : dead_) graph.nodes[v].flags &= static_cast<std::uint8_t>(~kDead);
-  dead_.clear();
-}
-
 }  // namespace flowsolver
-
-#include "shortest_path/path_scan.hpp"

@@ -13,10 +13,10 @@
 // of sources that could leave for a target, only those are found for which that costs little. The
 // search ends at the first node of F, which is at distance D, or gives up when that is far. Then
 // all prices rise (fall) by min(d, D): those of nodes nearer than D by their distance, all others
-// by D. Ties within the cell are not searched.
-// A source being assigned may have seeds farther away, at a distance delta > 0 and not in F. Labels
-// below D are exact when the search ends. If delta + d < D for one of them, the path over F is not
-// the shortest, and the search gives up before any price was changed.
+// by D. Ties within the cell are not searched. A source being assigned may have seeds farther away,
+// at a distance delta > 0 and not in F. Labels below D are exact when the search ends. If delta + d
+// < D for one of them, the path over F is not the shortest, and the search gives up before any
+// price was changed.
 //
 // Result. The part of the path beyond F is written into the labels of the first search, so that the
 // path can be followed back from the target as usual. All scanned nodes store their hops, so that
@@ -36,9 +36,9 @@
 #include <span>
 #include <vector>
 
-#include "unit_source/unit_sources.hpp"
 #include "control.hpp"
 #include "shortest_path/path_search.hpp"
+#include "unit_source/unit_sources.hpp"
 
 namespace flowsolver {
 

@@ -1,17 +1,408 @@
+// The parts of the initial assignment, in order: the network split into core and unit sources, its
+// residual graph, lowering an estimated price, and the assignment.
 #include "unit_source/initial_assignment.hpp"
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <utility>
+#include <vector>
 
-#include "unit_source/unit_source_graph.hpp"
-#include "unit_source/uniform_price_decrease.hpp"
-#include "graph/price_estimate.hpp"
+#include "control.hpp"
+#include "graph/residual_graph.hpp"
 #include "graph/start_state.hpp"
 #include "shortest_path/path_search.hpp"
+#include "unit_source/keyed_lists.hpp"
 
 namespace flowsolver {
 
 namespace {
+
+// The residual graph of a network whose unit sources are not nodes of the graph (for a solve from
+// scratch).
+//
+// A unit source is a node with supply 1 and no arcs in: a task. All its flow is one unit on one
+// arc. So it needs no price, no label and no half-edges: it is assigned to the head of that arc.
+// Through it, the head has a residual arc to every other head w of the source, of cost cost(w) -
+// cost(current arc). The nodes that remain, the core (machines and aggregators), are a tenth of a
+// scheduling graph and stay in the cache. The sources' arcs are read in order of their tails.
+//
+// The price of a source follows: cost(current arc) + p[head] satisfies the optimality conditions of
+// all its arcs if those residual arcs have rc >= 0.
+
+// The network split into the core and the unit sources. Arcs of unit sources without capacity are
+// left out.
+template <class V>
+struct SplitNetwork {
+  struct SourceArc {
+    NodeId head;  // core node
+    V cost;
+  };
+
+  // Throws Stopped when cancelled.
+  SplitNetwork(const Network& network, NodeId network_root, const Control& control) {
+    const std::size_t n = network.num_nodes(), m = network.num_arcs();
+    std::vector<std::uint8_t> is_core(n, 0);
+    for_each_until_cancelled(
+        m, control,
+        [&, core = is_core.data(), to = network.head.data()](std::size_t a) { core[to[a]] = 1; });
+    is_core[network_root] = 1;
+    std::size_t nodes = 0;
+    for_each_until_cancelled(n, control,
+                             [&](std::size_t v) { nodes += is_core[v] |= network.supply[v] != 1; });
+    const std::size_t sources = n - nodes;
+    source_node.resize(sources);
+    core_node.resize(nodes);
+    core.supply.resize(nodes);
+    constexpr std::uint32_t kIsSource = std::uint32_t{1} << 31;
+    std::vector<std::uint32_t> number(n);  // of a core node; of a source, kIsSource + its number
+    std::uint32_t next_source = 0, next_core = 0;
+    for (NodeId v = 0; v < n; ++v) {
+      if (is_core[v] == 0) {
+        number[v] = kIsSource + next_source;
+        source_node[next_source++] = v;
+      } else {
+        number[v] = next_core;
+        core_node[next_core] = v;
+        core.supply[next_core++] = network.supply[v];
+      }
+    }
+    root = number[network_root];
+
+    std::size_t core_arcs = 0;
+    NodeId last = 0;
+    bool in_order = true;  // whether the sources' arcs are sorted by tail
+    for_each_until_cancelled(m, control, [&](std::size_t a) {
+      const NodeId tail = network.tail[a];
+      const bool of_core = is_core[tail] != 0;
+      core_arcs += of_core;
+      in_order &= of_core | (tail >= last);
+      last = of_core ? last : tail;
+    });
+    begin.assign(sources + 1, 0);
+    arcs.resize(m - core_arcs);
+    arc_id.resize(m - core_arcs);
+    core_arc.resize(core_arcs);
+    core.tail.resize(core_arcs);
+    core.head.resize(core_arcs);
+    core.capacity.resize(core_arcs);
+    core.cost.resize(core_arcs);
+    reached.assign(nodes, 0);
+    std::size_t at_core = 0;
+    std::uint32_t at = 0;
+    // `place(source)`: index of the next arc of the source.
+    const auto distribute_arcs = [&](auto place) {
+      for_each_until_cancelled(m, control, [&](std::size_t a) {
+        const std::uint32_t tail = number[network.tail[a]], head = number[network.head[a]];
+        const std::int64_t capacity = network.capacity[a];
+        const auto cost = static_cast<V>(network.cost[a]);
+        if ((tail & kIsSource) == 0) {
+          core_arc[at_core] = static_cast<ArcId>(a);
+          core.tail[at_core] = tail;
+          core.head[at_core] = head;
+          core.capacity[at_core] = static_cast<V>(capacity);
+          core.cost[at_core++] = cost;
+        } else if (capacity > 0) {
+          const std::uint32_t to = place(tail & ~kIsSource);
+          arcs[to] = {head, cost};
+          arc_id[to] = static_cast<ArcId>(a);
+          ++at;
+        }
+        reached[head] |= capacity > 0;
+      });
+    };
+    if (in_order) {
+      distribute_arcs([&](std::uint32_t source) {
+        begin[source + 1] = at + 1;
+        return at;
+      });
+      // sources without arcs
+      for (std::size_t s = 0; s < sources; ++s) begin[s + 1] = std::max(begin[s], begin[s + 1]);
+    } else {
+      for_each_until_cancelled(m, control, [&](std::size_t a) {
+        const std::uint32_t tail = number[network.tail[a]];
+        if ((tail & kIsSource) != 0 && network.capacity[a] > 0) ++begin[(tail & ~kIsSource) + 1];
+      });
+      for (std::size_t s = 0; s < sources; ++s) begin[s + 1] += begin[s];
+      std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
+      distribute_arcs([&](std::uint32_t source) { return next[source]++; });
+    }
+    arcs.resize(at);
+    arc_id.resize(at);
+  }
+
+  PackedNetwork<V> core;          // the network without the unit sources
+  std::vector<NodeId> core_node;  // node of the network, per core node
+  LargeArray<ArcId> core_arc;
+  std::vector<std::uint8_t> reached;  // per core node: whether arcs with capacity lead to it
+  NodeId root = kNone;                // core node
+  std::vector<NodeId> source_node;    // the unit sources, ascending
+  std::vector<std::uint32_t> begin;   // arcs of source s: [begin[s], begin[s + 1])
+  LargeArray<SourceArc> arcs;
+  LargeArray<ArcId> arc_id;  // arc of the network, per entry of `arcs`
+};
+
+template <class V>
+class UnitSourceGraph : public ResidualGraph<V> {
+ public:
+  static constexpr bool kHasUnitSources = true;
+  using SourceArc = typename SplitNetwork<V>::SourceArc;
+
+  // Moves the sources' arcs out of `split`.
+  UnitSourceGraph(SplitNetwork<V>& split, std::span<const std::int64_t> flow,
+                  const Control& control)
+      : ResidualGraph<V>(split.core, flow, {}, split.root, false, control),
+        assigned(split.core_node.size(), split.source_node.size()),
+        source_arcs(std::move(split.arcs)),
+        begin_(std::move(split.begin)),
+        current_(split.source_node.size(), kNone) {
+    for (NodeId v : split.core.tail) this->nodes[v].flags |= kInterior;
+    assigned.reserve(0, 0, 2 * num_sources());  // blocks have spare room
+  }
+
+  std::size_t num_sources() const { return current_.size(); }
+  std::pair<std::uint32_t, std::uint32_t> arcs_of(std::uint32_t source) const {
+    return {begin_[source], begin_[source + 1]};
+  }
+  // kNone: not assigned yet
+  std::uint32_t current_arc(std::uint32_t source) const { return current_[source]; }
+
+  // Prefetches what assigning the source will read first.
+  void prefetch_assignment(std::uint32_t source) const {
+    if (begin_[source] == begin_[source + 1]) return;
+    const NodeId head = source_arcs[begin_[source]].head;
+    __builtin_prefetch(&this->nodes[head], 1);
+    assigned.prefetch(head);
+  }
+
+  // The `parent` of a label is the half-edge over which a path came to the node, or a source: then
+  // the top bit is set, and the rest is the source (forward search) or its arc (backward search).
+  static std::uint32_t parent_of_move(std::uint32_t source, std::uint32_t) {
+    return encode_parent(source);
+  }
+  static std::uint32_t encode_parent(std::uint32_t source_or_arc) {
+    return source_or_arc | kSourceBit;
+  }
+  static bool is_source(std::uint32_t parent) { return (parent & kSourceBit) != 0; }
+  static std::uint32_t decode_parent(std::uint32_t parent) { return parent & ~kSourceBit; }
+
+  // Assigns the source to v, over its cheapest arc there. `key`: see `assigned`.
+  void assign(std::uint32_t source, NodeId v) {
+    const auto [begin, end] = arcs_of(source);
+    std::uint32_t chosen = kNone;
+    std::int64_t other = kInfinity;  // the best of the other arcs
+    const auto cost_through = [this](std::uint32_t i) {
+      return source_arcs[i].cost + this->nodes[source_arcs[i].head].price;
+    };
+    for (std::uint32_t i = begin; i < end; ++i) {
+      if (source_arcs[i].head == v &&
+          (chosen == kNone || source_arcs[i].cost < source_arcs[chosen].cost)) {
+        if (chosen != kNone) other = std::min(other, cost_through(chosen));
+        chosen = i;
+      } else {
+        other = std::min(other, cost_through(i));
+      }
+    }
+    assign(source, chosen, other == kInfinity ? kInfinity : other - source_arcs[chosen].cost);
+  }
+
+  void assign(std::uint32_t source, std::uint32_t arc, std::int64_t key) {
+    if (current_[source] != kNone) assigned.remove(source_arcs[current_[source]].head, source);
+    current_[source] = arc;
+    assigned.add(source_arcs[arc].head, source, key);
+  }
+
+  // Removes the source from its arc. Returns the node it was assigned to.
+  NodeId unassign(std::uint32_t source) {
+    const NodeId v = source_arcs[current_[source]].head;
+    assigned.remove(v, source);
+    current_[source] = kNone;
+    return v;
+  }
+
+  // For backward searches: the arcs into v whose source is assigned elsewhere, keyed by a lower
+  // bound on (cost of the arc - cost of the source's current arc - price of the current head).
+  // throws Stopped when cancelled
+  void prepare_backward(const Control& control) {
+    CancellationChecker checker(control);
+    const std::size_t n = this->nodes.size(), m = source_arcs.size();
+    in_begin_.assign(n + 1, 0);
+    for (const SourceArc& arc : source_arcs) {
+      checker.step_until_cancelled({});
+      ++in_begin_[arc.head + 1];
+    }
+    for (std::size_t v = 0; v < n; ++v) in_begin_[v + 1] += in_begin_[v];
+    std::vector<std::uint32_t> next(in_begin_.begin(), in_begin_.end() - 1);
+    in_arcs_.resize(m);
+    arc_source_.resize(m);
+    for (std::uint32_t source = 0; source < num_sources(); ++source) {
+      checker.step_until_cancelled({}, begin_[source + 1] - begin_[source] + 1);
+      for (std::uint32_t i = begin_[source]; i < begin_[source + 1]; ++i) {
+        in_arcs_[next[source_arcs[i].head]++] = i;
+        arc_source_[i] = source;
+      }
+    }
+    incoming_ = KeyedLists<std::int64_t>(n, m);
+    has_incoming_.assign(n, 0);
+  }
+
+  KeyedLists<std::int64_t>& incoming_at(NodeId v) {
+    if (has_incoming_[v] == 0) {
+      has_incoming_[v] = 1;
+      incoming_.make_room(v, in_begin_[v + 1] - in_begin_[v]);
+      for (std::uint32_t k = in_begin_[v]; k < in_begin_[v + 1]; ++k) {
+        const std::uint32_t arc = in_arcs_[k];
+        if (current_[arc_source_[arc]] != arc) incoming_.add(v, arc, incoming_key(arc));
+      }
+    }
+    return incoming_;
+  }
+
+  std::uint32_t source_of(std::uint32_t arc) const { return arc_source_[arc]; }
+
+  // For searches: see KeyedLists::visit. Keys stay valid, because prices only rise before
+  // `prepare_backward` and only fall after it.
+  template <class Limit, class Evaluate>
+  void visit_assigned(NodeId v, Limit limit, Evaluate evaluate) {
+    assigned.visit(v, limit, evaluate);
+  }
+  template <class Limit, class Evaluate>
+  void visit_incoming(NodeId v, Limit limit, Evaluate evaluate) {
+    incoming_at(v).visit(v, limit, evaluate);
+  }
+  void prices_moved(std::span<const NodeId>, std::int64_t, bool) {}
+  // the arc's source leaves its current arc for this one
+  void reassign_backward(std::uint32_t arc) {
+    const std::uint32_t source = arc_source_[arc], before = current_[source];
+    const NodeId from = source_arcs[before].head, to = source_arcs[arc].head;
+    if (has_incoming_[to] != 0) incoming_.remove(to, arc);
+    current_[source] = arc;
+    if (has_incoming_[from] != 0) incoming_.add(from, before, incoming_key(before));
+  }
+
+  // For forward searches: the sources assigned to v, keyed by a lower bound on (cost of the best
+  // other arc + price of its head - cost of the current arc). Valid while prices only rise.
+  KeyedLists<V> assigned;
+  LargeArray<SourceArc> source_arcs;
+
+ private:
+  static constexpr std::uint32_t kSourceBit = std::uint32_t{1} << 31;
+
+  // The key of the arc in `incoming_`.
+  std::int64_t incoming_key(std::uint32_t arc) const {
+    const SourceArc& present = source_arcs[current_[arc_source_[arc]]];
+    return std::int64_t{source_arcs[arc].cost} - present.cost - this->nodes[present.head].price;
+  }
+
+  std::vector<std::uint32_t> begin_, current_;
+  // Arcs by head, for backward searches.
+  std::vector<std::uint32_t> in_begin_;
+  LargeArray<std::uint32_t> in_arcs_, arc_source_;
+  KeyedLists<std::int64_t> incoming_;
+  std::vector<std::uint8_t> has_incoming_;  // nodes whose list was made
+};
+
+// Lowers an estimated price of capacity that was too high. Such a price leaves deficits: capacity
+// that no source uses at that price.
+//
+// All priced nodes get cheaper by the same amount, chosen so that as many sources on bypasses as
+// there are deficits would rather use the capacity. Those are unassigned, to be assigned again.
+// Arcs between priced nodes keep their reduced cost. So rc >= 0 is preserved on every residual arc
+// as long as the amount is at most
+//   rc of every residual arc from an unpriced node to a priced one, the root's included, and
+//   the gain from its bypass of every source that cannot be unassigned.
+//
+// Filling the deficits by backward searches instead would change the same prices, a little at a
+// time and all of them each time.
+template <class Value>
+class UniformPriceDecrease {
+ public:
+  using Graph = UnitSourceGraph<Value>;
+
+  UniformPriceDecrease(Graph& graph, std::vector<std::uint8_t> is_priced)
+      : graph_(graph), priced_(std::move(is_priced)) {}
+
+  bool is_priced(NodeId v) const { return priced_[v] != 0; }
+
+  // Lowers prices for `deficits` units. Returns the unassigned sources, ascending; empty: nothing
+  // more can be gained.
+  const std::vector<std::uint32_t>& lower(std::int64_t deficits) {
+    freed_.clear();
+    choices_.clear();
+    std::int64_t amount = kInfinity;
+    for (NodeId v = 0; v < graph_.num_nodes(); ++v) amount = std::min(amount, max_decrease_at(v));
+    if (choices_.empty()) return freed_;
+    const auto rank =
+        static_cast<std::size_t>(std::min(deficits, static_cast<std::int64_t>(choices_.size()))) -
+        1;
+    std::nth_element(choices_.begin(), choices_.begin() + static_cast<std::ptrdiff_t>(rank),
+                     choices_.end());
+    amount = std::min(amount, choices_[rank].first);
+    if (amount < 0) return freed_;
+    for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
+      if (priced_[v] != 0) graph_.nodes[v].price -= amount;
+    }
+    graph_.assigned.shift_keys(-amount);
+    for (std::size_t i = 0; i <= rank; ++i) {
+      if (choices_[i].first <= amount) freed_.push_back(choices_[i].second);
+    }
+    std::sort(freed_.begin(), freed_.end());
+    for (std::uint32_t source : freed_) unassign(source);
+    return freed_;
+  }
+
+ private:
+  // The most that prices may fall because of v. Records the sources that could be unassigned from
+  // v.
+  std::int64_t max_decrease_at(NodeId v) {
+    const Node<Value>& node = graph_.nodes[v];
+    if (priced_[v] != 0) return node.root_flow > 0 ? node.price - node.root_cost : kInfinity;
+    std::int64_t amount = kInfinity;
+    for (std::uint32_t i = node.begin; i < node.begin + node.residual_degree; ++i) {
+      const auto& edge = graph_.edges[i];
+      if (priced_[edge.to] != 0)
+        amount = std::min(amount, edge.cost - node.price + graph_.nodes[edge.to].price);
+    }
+    const bool is_releasable = v == graph_.root() || (node.root_cost == node.price &&
+                                                      std::int64_t{node.root_flow} >=
+                                                          std::int64_t{graph_.assigned.size(v)});
+    graph_.assigned.for_each(v, [&](std::uint32_t source) {
+      const std::int64_t advantage = advantage_of_present_arc(source);
+      if (advantage == kInfinity) return;
+      if (is_releasable) {
+        choices_.emplace_back(advantage, source);
+      } else {
+        amount = std::min(amount, advantage);
+      }
+    });
+    return amount;
+  }
+
+  // The gain of the source's current arc over its best arc to a priced node.
+  std::int64_t advantage_of_present_arc(std::uint32_t source) const {
+    const auto [begin, end] = graph_.arcs_of(source);
+    std::int64_t best = kInfinity;
+    for (std::uint32_t i = begin; i < end; ++i) {
+      const auto& arc = graph_.source_arcs[i];
+      if (priced_[arc.head] != 0) best = std::min(best, arc.cost + graph_.nodes[arc.head].price);
+    }
+    if (best == kInfinity) return kInfinity;
+    const auto& present = graph_.source_arcs[graph_.current_arc(source)];
+    return best - present.cost - graph_.nodes[present.head].price;
+  }
+
+  void unassign(std::uint32_t source) {
+    const NodeId v = graph_.unassign(source);
+    if (v == graph_.root()) return;
+    --graph_.nodes[v].root_flow;
+    ++graph_.nodes[v].root_residual;
+  }
+
+  Graph& graph_;
+  std::vector<std::uint8_t> priced_;                             // by node
+  std::vector<std::pair<std::int64_t, std::uint32_t>> choices_;  // (advantage, source)
+  std::vector<std::uint32_t> freed_;
+};
 
 template <class Value>
 class AssignmentBuilder {
@@ -311,7 +702,7 @@ class AssignmentBuilder {
 };
 
 // Whether the capacity that arcs lead to suffices for all supply. Then there is nothing to estimate
-// (price_estimate.hpp). Nearly always so.
+// (start_state.hpp). Nearly always so.
 template <class Value>
 bool has_room(const SplitNetwork<Value>& split) {
   const PackedNetwork<Value>& core = split.core;

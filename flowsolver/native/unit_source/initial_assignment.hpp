@@ -3,13 +3,12 @@
 //
 // Definitions. Signs are network.hpp's. A unit source has supply 1 and no arcs in; all other nodes
 // are the core. An assigned source belongs to the head of the one arc that has its unit
-// (unit_source_graph.hpp). The state is a pseudoflow with 0 <= x <= capacity and prices p of the
-// core.
+// (SplitNetwork). The state is a pseudoflow with 0 <= x <= capacity and prices p of the core.
 //
 // Invariant. rc >= 0 on every residual arc of the core and for every change of an assigned source
 // from its arc to another one:
 //   cost(other) + p[its head] - cost(current) - p[current head] >= 0.
-// At the start no source is assigned, core prices are those of the estimate (price_estimate.hpp) or
+// At the start no source is assigned, core prices are those of the estimate (start_state.hpp) or
 // 0, and every core arc with rc < 0 is full, with the imbalances that follow from it.
 //
 // Method. The unit of a source goes to the nearest node with a deficit or with residual capacity to
@@ -18,8 +17,8 @@
 // cheapest arc has capacity.
 //
 // If deficits remain (the estimated price was too high), all prices are lowered together as long as
-// that helps (uniform_price_decrease.hpp). Then the deficits are filled by backward searches, from
-// the root.
+// that helps (UniformPriceDecrease). Then the deficits are filled by backward searches, from the
+// root.
 //
 // Result. All flows and all prices (a source's is cost + p[head] of its arc). If no imbalance is
 // left, this is the optimum. At a budget, the same for what was assigned, so that less is left to

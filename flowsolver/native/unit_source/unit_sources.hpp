@@ -2,7 +2,7 @@
 // all other nodes.
 //
 // A unit source is a node with supply 1, no arcs in, and arcs out of capacity >= 1: a task. It is
-// not a node of the graph; unit_source_graph.hpp, where the sources are fixed, says why. While
+// not a node of the graph; initial_assignment.cpp, where the sources are fixed, says why. While
 // assigned, it belongs to the head of the arc that has its unit, and stands for residual arcs from
 // there to its other heads. Its price is implied: cost(current arc) + p[head].
 //
@@ -27,9 +27,9 @@
 #include <utility>
 #include <vector>
 
-#include "unit_source/keyed_lists.hpp"
 #include "control.hpp"
 #include "graph/residual_graph.hpp"
+#include "unit_source/keyed_lists.hpp"
 
 namespace flowsolver {
 

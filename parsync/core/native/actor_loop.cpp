@@ -5,7 +5,7 @@
 
 #include "bound_event.hpp"
 #include "effect_interpreter.hpp"
-#include "journal_frames.hpp"
+#include "log_frames.hpp"
 
 namespace nb = nanobind;
 

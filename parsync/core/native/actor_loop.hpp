@@ -1,5 +1,5 @@
 // The participants of one actor of a live run, and the loop that hands them what is due: messages,
-// timers and decisions (parsync/runtime/live/actor_runtime.py says when, and why).
+// timers and decisions (parsync/runtime/live/loop.py says when, and why).
 //
 //   deliver() -> inbox --+
 //                timers -+-> handle -> log -> carry out -> timers, outgoing, Python
@@ -25,7 +25,7 @@
 #include "bound_participant.hpp"
 #include "event.hpp"
 #include "event_heap.hpp"
-#include "handled_frames.hpp"
+#include "log_frames.hpp"
 #include "step_waits.hpp"
 
 namespace agora {

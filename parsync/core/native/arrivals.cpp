@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "addresses.hpp"
+#include "event.hpp"
 
 namespace agora {
 

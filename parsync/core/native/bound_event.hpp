@@ -11,8 +11,7 @@
 #include <utility>
 
 #include "event.hpp"
-#include "event_decoder.hpp"
-#include "event_encoder.hpp"
+#include "event_codec.hpp"
 #include "shared_state/native/bound_fields.hpp"
 
 namespace agora {

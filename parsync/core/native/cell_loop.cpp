@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "addresses.hpp"
+#include "event.hpp"
 #include "bound_event.hpp"
 #include "effect_interpreter.hpp"
 #include "events.hpp"

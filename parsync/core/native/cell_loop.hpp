@@ -1,5 +1,5 @@
 // The participants beside the cell, and the loop that hands them the messages of a step and the
-// timers that have come (parsync/runtime/live/cell_side.py says in which order, and why).
+// timers that have come (parsync/runtime/live/cell.py says in which order, and why).
 //
 //   timers, messages of a step -> inbox -> handle -> carry out -> inbox, timers, other processes
 #pragma once

@@ -1,6 +1,4 @@
-// What native participants ask for, carried out under every runtime. A runtime's clock and
-// transport are its own. What is Python's business, such as records and refusals, is done by
-// parsync/runtime/effects.py, which also carries out the effects of Python participants.
+// Calls of Python from loops that make many.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,9 +9,28 @@
 
 #include "bound_participant.hpp"
 #include "participant.hpp"
-#include "python_calls.hpp"
 
 namespace agora {
+
+// Calls `callable` with these arguments.
+template <class... Arguments>
+nanobind::object call(nanobind::handle callable, const Arguments&... arguments) {
+  PyObject* const columns[] = {nullptr, arguments.ptr()...};
+  PyObject* result = PyObject_Vectorcall(
+      callable.ptr(), columns + 1, sizeof...(Arguments) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  if (!result) throw nanobind::python_error();
+  return nanobind::steal(result);
+}
+
+inline nanobind::object number(int64_t value) {
+  PyObject* result = PyLong_FromLongLong(value);
+  if (!result) throw nanobind::python_error();
+  return nanobind::steal(result);
+}
+
+// What native participants ask for, carried out under every runtime. A runtime's clock and
+// transport are its own. What is Python's business, such as records and refusals, is done by
+// parsync/runtime/effects.py, which also carries out the effects of Python participants.
 
 // Carries out, in order, what the participant at `sender` asked for at now_us.
 //

@@ -1,5 +1,5 @@
-// The digests of effects in the logs of live runs: of an actor's events (handled_log.py) and of the
-// cell's steps (cell_log.py).
+// The digests of effects in the logs of live runs: of an actor's events and of the cell's
+// steps (parsync/runtime/live/logs.py).
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,7 +10,7 @@
 
 #include "blake2b.hpp"
 #include "bound_participant.hpp"
-#include "encoder.hpp"
+#include "python_codec.hpp"
 
 namespace agora {
 

@@ -2,7 +2,7 @@
 // batch of tasks, never a single one. It is identified by its protocol ("core" for events that
 // every protocol shares) and its number there; both are part of the log's format.
 //
-// A native event is a struct that lists its fields, from which its encoding (event_encoder.hpp) and
+// A native event is a struct that lists its fields, from which its encoding (event_codec.hpp) and
 // its Python class (bound_event.hpp) are made:
 //
 //   struct LockRequest final : EventOf<LockRequest> {
@@ -75,5 +75,12 @@ class Event {
 };
 
 using EventPtr = std::shared_ptr<const Event>;
+
+// The addresses of participants (parsync/core/addresses.py): agents have 0, 1, ..., and all other
+// participants have negative addresses.
+
+constexpr int64_t kMaster = -1;
+constexpr int64_t kWorkers = -2;
+constexpr int64_t kArrivals = -4;
 
 }  // namespace agora

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "event.hpp"
-#include "event_encoder.hpp"
+#include "event_codec.hpp"
 #include "shared_state/native/field.hpp"
 #include "shared_state/native/shared_column.hpp"
 #include "shared_state/native/transaction.hpp"
@@ -471,5 +471,17 @@ Attributes:
                       Field{"task", &RunningReply::task}, Field{"machine", &RunningReply::machine}};
   }
 };
+
+inline void SyncReply::encode_for_log(EventEncoder&, std::string& out) const {
+  msgpack::put_array_head(out, 2);
+  msgpack::put_integer(out, epoch);
+  msgpack::put_array_head(out, deltas.size());
+  for (const PartitionDeltaPtr& delta : deltas) {
+    msgpack::put_array_head(out, 3);
+    msgpack::put_integer(out, delta->partition);
+    msgpack::put_integer(out, delta->from_version);
+    msgpack::put_integer(out, delta->to_version);
+  }
+}
 
 }  // namespace agora

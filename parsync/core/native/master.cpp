@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "addresses.hpp"
+#include "event.hpp"
 #include "shared_state/native/random.hpp"
 
 namespace agora {

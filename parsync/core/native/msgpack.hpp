@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -102,5 +103,156 @@ void insert_head(std::string& out, size_t start, PutHead put_head_of) {
   put_head_of(head, out.size() - start);
   out.insert(start, head);
 }
+
+}  // namespace agora::msgpack
+
+// Reads msgpack that anybody may have written: what is no such value is a std::invalid_argument.
+namespace agora::msgpack {
+
+enum class Kind : uint8_t {
+  Nil,
+  Bool,
+  Integer,
+  Unsigned,  // beyond int64
+  Float,
+  String,
+  Bytes,
+  Array,
+  Map,
+  Extension
+};
+
+// The head of a value: its kind, and what the kind says is there.
+struct Head {
+  Kind kind;
+  int64_t integer = 0;     // Bool, Integer; the code of an extension
+  uint64_t size = 0;       // Unsigned: the number; Float: its bits; else its parts, or its bytes
+  std::string_view bytes;  // String, Bytes, Extension
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : left_(bytes) {}
+
+  bool at_end() const { return left_.empty(); }
+  // What has not been read.
+  std::string_view left() const { return left_; }
+
+  // Takes a value off; of an array or a map the head only. These have no more parts than there are
+  // bytes left.
+  Head next() {
+    const uint8_t code = byte();
+    if (code < 0x80) return {Kind::Integer, code, 0, {}};
+    if (code >= 0xe0) return {Kind::Integer, static_cast<int8_t>(code), 0, {}};
+    if (code < 0x90) return parts(Kind::Map, code & 0x0f);
+    if (code < 0xa0) return parts(Kind::Array, code & 0x0f);
+    if (code < 0xc0) return text(Kind::String, code & 0x1f);
+    switch (code) {
+      case 0xc0:
+        return {Kind::Nil, 0, 0, {}};
+      case 0xc2:
+      case 0xc3:
+        return {Kind::Bool, code & 1, 0, {}};
+      case 0xc4:
+      case 0xc5:
+      case 0xc6:
+        return text(Kind::Bytes, number(1 << (code - 0xc4)));
+      case 0xc7:
+      case 0xc8:
+      case 0xc9:
+        return extension(number(1 << (code - 0xc7)));
+      case 0xca: {
+        const auto bits = static_cast<uint32_t>(number(4));
+        return {Kind::Float, 0, bits_of(bits), {}};
+      }
+      case 0xcb:
+        return {Kind::Float, 0, number(8), {}};
+      case 0xcc:
+      case 0xcd:
+      case 0xce:
+      case 0xcf: {
+        const uint64_t value = number(1 << (code - 0xcc));
+        if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+          return {Kind::Unsigned, 0, value, {}};
+        return {Kind::Integer, static_cast<int64_t>(value), 0, {}};
+      }
+      case 0xd0:
+        return {Kind::Integer, static_cast<int8_t>(number(1)), 0, {}};
+      case 0xd1:
+        return {Kind::Integer, static_cast<int16_t>(number(2)), 0, {}};
+      case 0xd2:
+        return {Kind::Integer, static_cast<int32_t>(number(4)), 0, {}};
+      case 0xd3:
+        return {Kind::Integer, static_cast<int64_t>(number(8)), 0, {}};
+      case 0xd4:
+      case 0xd5:
+      case 0xd6:
+      case 0xd7:
+      case 0xd8:
+        return extension(size_t{1} << (code - 0xd4));
+      case 0xd9:
+      case 0xda:
+      case 0xdb:
+        return text(Kind::String, number(1 << (code - 0xd9)));
+      case 0xdc:
+      case 0xdd:
+        return parts(Kind::Array, number(2 << (code - 0xdc)));
+      case 0xde:
+      case 0xdf:
+        return parts(Kind::Map, number(2 << (code - 0xde)));
+      default:
+        throw std::invalid_argument("msgpack: no value");
+    }
+  }
+
+  // A value that must be of this kind. `what` names it in the error.
+  Head expect(Kind kind, const char* what) {
+    const Head head = next();
+    if (head.kind != kind) refuse(what);
+    return head;
+  }
+  int64_t integer(const char* what) { return expect(Kind::Integer, what).integer; }
+  std::string_view bytes(const char* what) { return expect(Kind::Bytes, what).bytes; }
+  size_t array(const char* what) { return expect(Kind::Array, what).size; }
+
+  [[noreturn]] static void refuse(const char* what) {
+    throw std::invalid_argument(std::string("msgpack: expected ") + what);
+  }
+
+ private:
+  uint8_t byte() {
+    if (left_.empty()) throw std::invalid_argument("msgpack: the bytes are cut off");
+    const auto value = static_cast<uint8_t>(left_.front());
+    left_.remove_prefix(1);
+    return value;
+  }
+  uint64_t number(int bytes) {
+    uint64_t value = 0;
+    for (int i = 0; i < bytes; ++i) value = value << 8 | byte();
+    return value;
+  }
+  std::string_view take(uint64_t size) {
+    if (size > left_.size()) throw std::invalid_argument("msgpack: the bytes are cut off");
+    const std::string_view taken = left_.substr(0, size);
+    left_.remove_prefix(size);
+    return taken;
+  }
+  Head text(Kind kind, uint64_t size) { return {kind, 0, size, take(size)}; }
+  Head extension(uint64_t size) {
+    const auto code = static_cast<int8_t>(byte());
+    return {Kind::Extension, code, size, take(size)};
+  }
+  Head parts(Kind kind, uint64_t size) const {
+    if (size * (kind == Kind::Map ? 2 : 1) > left_.size())
+      throw std::invalid_argument("msgpack: the bytes are cut off");
+    return {kind, 0, size, {}};
+  }
+  // The bits of the same number in 64.
+  static uint64_t bits_of(uint32_t single) {
+    return std::bit_cast<uint64_t>(static_cast<double>(std::bit_cast<float>(single)));
+  }
+
+  std::string_view left_;
+};
 
 }  // namespace agora::msgpack

@@ -1,5 +1,5 @@
 // How long the tasks of a scheduler host wait for the live runtime and not for a decision: sums for
-// parsync/runtime/live/step_wait.py, which says what they mean.
+// parsync/runtime/live/meters.py, which says what they mean.
 #pragma once
 
 #include <algorithm>

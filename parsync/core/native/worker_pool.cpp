@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "addresses.hpp"
+#include "event.hpp"
 #include "schedulers/native/change_kind.hpp"
 
 namespace agora {

@@ -9,7 +9,6 @@
 #include <memory>
 #include <string>
 
-#include "histogram.hpp"
 #include "shared_state/native/column.hpp"
 #include "shared_state/native/new_array.hpp"
 #include "table_fold.hpp"

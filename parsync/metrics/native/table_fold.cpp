@@ -5,8 +5,6 @@
 #include <limits>
 #include <stdexcept>
 
-#include "histogram.hpp"
-
 namespace agora {
 
 namespace {

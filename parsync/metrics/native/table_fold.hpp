@@ -17,17 +17,87 @@
 // through the rows in their order, so sums of floats do not depend on the block's length.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "windows.hpp"
-
 namespace agora {
+
+// Integer histograms with logarithmic buckets; parsync/metrics/histogram.py has what is made of
+// them.
+//
+// A value v >= 0 falls into a bucket of width 1 while v < 256, and above that into one of 128 equal
+// buckets per power of two. (The layout is that of HdrHistogram by Gil Tene.) Only shifts are used,
+// so equal values share a bucket on every machine.
+constexpr int kSubBits = 7;
+constexpr int64_t kLargestValue = int64_t{1} << 40;  // larger values share the last bucket
+
+// The bucket of a value; negative values count as 0.
+constexpr int64_t bucket_of(int64_t value) {
+  const auto bounded = static_cast<uint64_t>(std::clamp<int64_t>(value, 0, kLargestValue));
+  const int shift = std::max(static_cast<int>(std::bit_width(bounded)) - (kSubBits + 1), 0);
+  return (int64_t{shift} << kSubBits) + static_cast<int64_t>(bounded >> shift);
+}
+
+constexpr int64_t kBuckets = bucket_of(kLargestValue) + 1;
+
+// The windows in which the figures of a run count; parsync/metrics/run_frame.py has their meaning.
+class Windows {
+ public:
+  // edges: begin and end of each window, ascending; a window does not hold its end.
+  explicit Windows(std::span<const int64_t> edges) : edges_(edges.begin(), edges.end()) {
+    if (edges_.size() % 2 != 0 || !std::ranges::is_sorted(edges_))
+      throw std::invalid_argument("windows: expected a begin and an end of each, ascending");
+  }
+
+  int64_t outside() const { return static_cast<int64_t>(edges_.size() / 2); }
+  int64_t start() const { return outside() + 1; }
+
+  // The slot of each time: the number of the window that holds it; else start() up to time 0, and
+  // outside() after it. Rows that follow each other are mostly within one stretch between two
+  // edges.
+  void slots_of(const int64_t* at_us, size_t count, int64_t* slot) const {
+    Stretch now = stretch_of(count ? at_us[0] : 0);
+    for (size_t i = 0; i < count; ++i) {
+      if (at_us[i] < now.from_us || at_us[i] > now.last_us) now = stretch_of(at_us[i]);
+      slot[i] = now.slot;
+    }
+  }
+
+ private:
+  struct Stretch {
+    int64_t from_us, last_us;  // both within it
+    int64_t slot;
+  };
+
+  Stretch stretch_of(int64_t at_us) const {
+    constexpr auto kNever = std::numeric_limits<int64_t>::max();
+    constexpr auto kAlways = std::numeric_limits<int64_t>::min();
+    const auto next = std::ranges::upper_bound(edges_, at_us);
+    const auto place = next - edges_.begin();
+    Stretch found{place ? *(next - 1) : kAlways, next == edges_.end() ? kNever : *next - 1, 0};
+    if (place % 2 == 1) {
+      found.slot = place / 2;
+    } else if (at_us <= 0) {
+      found.slot = start();
+      found.last_us = std::min<int64_t>(found.last_us, 0);
+    } else {
+      found.slot = outside();
+      found.from_us = std::max<int64_t>(found.from_us, 1);
+    }
+    return found;
+  }
+
+  std::vector<int64_t> edges_;
+};
 
 // The values of one column of a batch, integers of `bytes` each; stride: bytes from one to the
 // next.

@@ -1,5 +1,7 @@
-// Python's access to the optimistic agent. Its Python class (optimistic/agent.py) chooses its
-// parts. Those that only some agents have are Python's, and are called here.
+// Python's access to the optimistic agent and its protocol's events. The agent's Python class
+// (optimistic/agent.py) chooses its parts. Those that only some agents have are Python's, and are
+// called here.
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 
@@ -9,16 +11,24 @@
 #include <utility>
 #include <vector>
 
-#include "bound_agent_view.hpp"
+#include "bound_parts.hpp"
 #include "bound_pending_queue.hpp"
-#include "bound_round_planner.hpp"
-#include "bound_sorting_out.hpp"
-#include "bound_strategies.hpp"
-#include "bound_sync_policy.hpp"
 #include "optimistic_agent.hpp"
+#include "optimistic_events.hpp"
+#include "parsync/core/native/bound_event.hpp"
 #include "parsync/core/native/bound_participant.hpp"
 
 namespace nb = nanobind;
+
+void bind_optimistic_events(nb::module_& module) {
+  using namespace agora::optimistic;
+  const nb::object base =
+      nb::module_::import_("parsync.protocols.optimistic.event").attr("OptimisticEvent");
+  const auto bind = [&]<class... Events>() { (agora::bind_event<Events>(module, base), ...); };
+  bind.
+  operator()<SyncDue, RequeueDue, RetryDue, RoundDue, DemandReport, DemandRequest, DemandReply>();
+}
+
 using namespace agora;
 
 namespace {

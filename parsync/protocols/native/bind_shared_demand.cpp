@@ -1,5 +1,5 @@
-// The sums of the demand that schedulers share (parsync/protocols/optimistic/shared_demand.py): tasks
-// counted by preference set.
+// The sums of the demand that schedulers share (parsync/protocols/optimistic/shared_demand.py):
+// tasks counted by preference set.
 #include <nanobind/nanobind.h>
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "bound_sync_policy.hpp"
+#include "bound_parts.hpp"
 #include "optimistic_events.hpp"
 #include "parsync/core/native/bound_participant.hpp"
 #include "shared_state/native/column.hpp"

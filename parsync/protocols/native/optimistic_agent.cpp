@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "parsync/core/native/addresses.hpp"
+#include "parsync/core/native/event.hpp"
 #include "schedulers/native/change_kind.hpp"
 #include "shared_state/native/cell.hpp"
 

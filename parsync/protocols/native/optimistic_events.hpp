@@ -8,7 +8,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "parsync/core/native/event_encoder.hpp"
+#include "parsync/core/native/event_codec.hpp"
 #include "shared_state/native/field.hpp"
 #include "shared_state/native/shared_column.hpp"
 

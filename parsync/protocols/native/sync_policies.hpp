@@ -1,3 +1,54 @@
+// Which partitions an agent refreshes, and when: the contract of a sync policy, as described in
+// parsync/protocols/optimistic/sync/policy.py, and the built-in ones. Those of users are Python's
+// (bound_parts.hpp).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "shared_state/native/shared_column.hpp"
+
+namespace agora {
+
+// What an agent has seen since its last periodic synchronisation. Vectors are by partition.
+struct SyncFeedback {
+  int64_t now_us;
+  std::vector<int64_t> claims;         // whose outcome it learned
+  std::vector<int64_t> conflicts;      // those of them that were rejected as conflicts
+  std::vector<int64_t> rows_changed;   // machines that had changed when a partition was refreshed
+  int64_t delay_us;                    // the moving average of its scheduling delay
+  int64_t queued;                      // tasks that wait with it
+  std::vector<int64_t> used_permille;  // how much of the first resource is in use
+};
+
+class SyncPolicy {
+ public:
+  SyncPolicy() = default;
+  virtual ~SyncPolicy() = default;
+  SyncPolicy(const SyncPolicy&) = delete;
+  SyncPolicy& operator=(const SyncPolicy&) = delete;
+
+  // Whether the agent also refreshes everything before each decision round.
+  virtual bool at_every_attempt() const = 0;
+  // How long an agent that found no room waits before it looks again, at least 1; none: its
+  // periodic synchronisations wake it.
+  virtual std::optional<int64_t> retry_us() const = 0;
+  // Whether observe() is to be called.
+  virtual bool wants_feedback() const = 0;
+
+  // When the k-th synchronisation is due, later than the one before it; none: there are no more.
+  virtual std::optional<int64_t> due_us(int64_t k) = 0;
+  // The partitions that it refreshes, each once, in the order of refreshing.
+  virtual SharedColumn<int32_t> partitions(int64_t k) = 0;
+  // The number of the last synchronisation that is due by now_us; none: only asking for each tells.
+  virtual std::optional<int64_t> latest(int64_t now_us) = 0;
+
+  // Called when a synchronisation is due, before it is asked for; once for all that are due
+  // together.
+  virtual void observe(const SyncFeedback& feedback) = 0;
+};
+
 // The built-in sync policies. Their Python makers (parsync/protocols/optimistic/sync/built_in.py)
 // check that the gap and the partitions suit them, and give them their names.
 //
@@ -9,14 +60,6 @@
 // How stale views are on average under each: parsync/model/staleness.py. Times are computed from k,
 // never accumulated, so that integer division loses nothing over a run; for times of more than 64
 // bits, due_us() and latest() throw std::overflow_error.
-#pragma once
-
-#include <cstdint>
-#include <optional>
-
-#include "sync_policy.hpp"
-
-namespace agora {
 
 // What a policy is made for: the agent `index` of the `agents` (N) of its sync set, with the gap G
 // and the number of partitions P. G leaves a microsecond for each agent and partition.

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "parsync/core/native/participant.hpp"
-#include "sync_policy.hpp"
+#include "sync_policies.hpp"
 
 namespace agora {
 

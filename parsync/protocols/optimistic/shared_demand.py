@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
-from parsync.metrics.measurements import Measurements
-from parsync.metrics.record import Record
+from parsync.metrics.record import Measurements, Record
 from parsync.metrics.tables import Tables
 from parsync.protocols import _native
 from parsync.protocols._native import DemandReply, DemandReport, DemandRequest

@@ -1,48 +1,99 @@
-"""What the actors around the cell have in common (actors.py)."""
+"""What the actors of a run have in common.
+
+Actors are plain classes, which Ray makes actors of (ray_glue/actors.py). They find each other by
+name. They are built from the run's RunInputs, whose handle the coordinator keeps, so that killed
+actors can be built again.
+"""
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.actor_runtime import ActorRuntime
-from parsync.runtime.live.background_steps import BackgroundSteps
-from parsync.runtime.live.clock import LiveClock
-from parsync.runtime.live.cluster import member
-from parsync.runtime.live.garbage import leave_out_of_collections
-from parsync.runtime.live.handled_log import HandledLog, handled_log
-from parsync.runtime.live.load_meter import LoadMeter
-from parsync.runtime.live.loop import LoopThread, last_step, run_loop
-from parsync.runtime.live.monitor import ActorStatus
+import numpy as np
+
+from parsync.runtime.live.calls import ActorFailed, Unavailable, Waker
+from parsync.runtime.live.logs import HandledLog, Recorder, epoch_log, handled_log
+from parsync.runtime.live.loop import ActorRuntime, LiveClock, LoopThread, last_step, run_loop
+from parsync.runtime.live.meters import LoadMeter
 from parsync.runtime.live.plan import (
     CELL,
     COORDINATOR_NAME,
+    ActorStatus,
+    Finished,
+    RunInputs,
     RunPlan,
+    actor_title,
 )
-from parsync.runtime.live.ports import CellPort, Reporter
-from parsync.runtime.live.status import StatusLine
-from parsync.runtime.live.steps import (
-    ActorFailed,
-    ActorLost,
-    Replaced,
-    StepClient,
-    Steps,
-    Unavailable,
-)
-from parsync.runtime.live.waker import Waker
+from parsync.runtime.live.ray_glue.actors import CellPort, Reporter, member, shared_by
+from parsync.runtime.live.steps import ActorLost, BackgroundSteps, Replaced, StepClient, Steps
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 
+STATUS_US = 2_000_000  # between two lines in an actor's log
 REPORT_US = 500_000
 # when there is nothing left to do, everyone waits for the reports that say so
 DRAIN_REPORT_US = 100_000
 JOIN_S = 15.0
+
+
+class StatusLine:
+    """The line that shows people which actor it is, and what it is doing.
+
+    Ray asks an actor for its `repr` once, when it is made, and always shows that: it says who the
+    actor is. What it is doing is the answer of its method `status`, and the last line of its log,
+    which the dashboard's Actors page shows.
+    """
+
+    def __init__(self, name: str, arm: str) -> None:
+        self._title = actor_title(name, arm)
+        self._next_us = 0
+
+    def __str__(self) -> str:
+        return self._title
+
+    def status(self, now_us: int, finished: bool, doing: str) -> str:
+        """The status in one line.
+
+        Args:
+            now_us: Run time, negative before the run begins.
+        """
+        at = f"{now_us / 1e6:.1f} s into the run" if now_us >= 0 else "before the run"
+        return f"{self._title}, {'finished' if finished else at}: {doing}"
+
+    def log(self, now_us: int, status: str) -> None:
+        """Print the status, unless the last line is fresh."""
+        if now_us >= self._next_us:
+            self._next_us = now_us + STATUS_US
+            print(status, flush=True)
+
+
+def leave_out_of_collections() -> None:
+    """Leave every object that exists now out of future garbage collections.
+
+    Called once a process is built. A full collection looks at all objects, most of which belong to
+    imported modules and stay as long as the process: it would hold up the loop for tens of
+    milliseconds.
+    """
+    gc.collect()
+    gc.freeze()
+    atexit.register(gc.unfreeze)  # at its end a process frees them all
+
+
+def run_inputs(plan: RunPlan) -> RunInputs:
+    """What an actor of the run is built from; it ends for good if the run is over."""
+    inputs: RunInputs = shared_by(member(plan.namespace, COORDINATOR_NAME))
+    return inputs
 
 
 def error_line(error: BaseException) -> str:
@@ -50,36 +101,69 @@ def error_line(error: BaseException) -> str:
     return str(error) if isinstance(error, AgoraError) else f"{type(error).__name__}: {error}"
 
 
+Asked = ParamSpec("Asked")
+AnActor = TypeVar("AnActor")
+
+
+def once(
+    finish: Callable[Concatenate[AnActor, Asked], Finished],
+) -> Callable[Concatenate[AnActor, Asked], Finished]:
+    """Make an actor's `finish` idempotent: a second call, after an answer that was lost, returns
+    the same."""
+
+    @wraps(finish)
+    def finish_once(actor: Any, *args: Asked.args, **kwargs: Asked.kwargs) -> Finished:
+        if "_handed_over" not in vars(actor):
+            actor._handed_over = finish(actor, *args, **kwargs)
+        handed_over: Finished = actor._handed_over
+        return handed_over
+
+    return cast("Callable[Concatenate[AnActor, Asked], Finished]", finish_once)
+
+
 class Actor(ABC):
-    """The base class of actors with participants.
+    """The base class of the actors around the cell: scheduler hosts, worker pool, workload source.
 
     An actor has a name, a clock whose time 0 the cell knows, a log, a thread that runs its loop,
-    and reports to the coordinator. Ray's thread takes calls meanwhile.
+    measurements, and reports to the coordinator. Ray's thread takes calls meanwhile.
 
     Args:
         name: Unique in the run.
+        host: Its id in steps and measurements: of a scheduler host its number, else the address of
+            its participant.
         plan: Of the run.
-        assembly: Of the arm.
+        inputs: What it is built from.
         agent_names: Of the agents that it hosts, by address.
+        keeps_records: Whether its measurements are also logged, because it is restarted after a
+            crash.
     """
 
     _runtime: ActorRuntime
-    _steps: StepClient
-    _load: LoadMeter
 
     def __init__(
-        self, name: str, plan: RunPlan, assembly: Assembly, agent_names: dict[int, str]
+        self,
+        name: str,
+        host: int,
+        plan: RunPlan,
+        inputs: RunInputs,
+        agent_names: Mapping[int, str] = MappingProxyType({}),
+        keeps_records: bool = False,
     ) -> None:
         self.name = name
         self._status_line = StatusLine(name, plan.arm)
         self._finished = False
         self.epoch = time.time_ns() // 1000  # greater after each restart
         self._clock = LiveClock()
-        log = handled_log(Path(plan.journal_dir), name, self.epoch)
+        assembly, directory = inputs.assembly, Path(plan.journal_dir)
+        log = handled_log(directory, name, self.epoch)
         self._log = HandledLog(assembly.codec, log, assembly.tables)
         self._cell = CellPort(member(plan.namespace, CELL))
         coordinator = member(plan.namespace, COORDINATOR_NAME)
         self._reporter = Reporter(coordinator, name, plan.arm, agent_names)
+        records = epoch_log(directory, name, self.epoch) if keeps_records else None
+        self._recorder = Recorder(plan, name, inputs.make_metrics(), records)
+        self._load = LoadMeter(host, self._recorder)
+        self._steps = StepClient(assembly.codec, host, self.epoch, self._cell.step)
         self._end_us = plan.end_us
         self._last_report_us = LiveClock.BEFORE_US
         self._thread: LoopThread | None = None
@@ -151,12 +235,6 @@ class Actor(ABC):
             self._reporter(self._report())
             self._status_line.log(now_us, self.status())
 
-    def _end(self) -> None:
-        """Close the log: the run is over."""
-        self._log.close()
-        self._finished = True
-        print(self.status(), flush=True)
-
     def _stop(self) -> str | None:
         """End the loop. Returns why it had ended early; None if it had not."""
         if self._thread is None:
@@ -175,3 +253,16 @@ class Actor(ABC):
         except (ActorFailed, ActorLost, ContractBroken) as error:
             return str(error)
         return None
+
+    def _close(self, error: str | None) -> Finished:
+        """Close what the actor writes, and return what every actor hands over.
+
+        Args:
+            error: Why its loop ended early; None if it did not.
+        """
+        self._recorder.close()
+        self._log.close()
+        self._finished = True
+        print(self.status(), flush=True)
+        round_trip_us = np.array(self._steps.round_trip_us, np.int64)
+        return Finished(self._recorder.metrics, round_trip_us, self._steps.repeats, 0, error)

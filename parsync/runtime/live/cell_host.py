@@ -9,21 +9,28 @@ from pathlib import Path
 import numpy as np
 
 from parsync.core.addresses import MASTER
-from parsync.runtime.live.actor import REPORT_US
+from parsync.runtime.live.actor import (
+    REPORT_US,
+    StatusLine,
+    leave_out_of_collections,
+    once,
+    run_inputs,
+)
+from parsync.runtime.live.calls import CallListener, Endpoint, listen
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
-from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.checkpoint import Checkpoints
-from parsync.runtime.live.clock import LiveClock
-from parsync.runtime.live.cluster import member, node_ip, shared_by
-from parsync.runtime.live.direct_calls import CallListener, Endpoint, listen
-from parsync.runtime.live.finished import DueEnds, Finished, once
-from parsync.runtime.live.garbage import leave_out_of_collections
-from parsync.runtime.live.load_meter import LoadMeter
-from parsync.runtime.live.monitor import ActorStatus
-from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, RunInputs, RunPlan
-from parsync.runtime.live.ports import Reporter
-from parsync.runtime.live.recorder import Recorder, records_log
-from parsync.runtime.live.status import StatusLine
+from parsync.runtime.live.logs import CELL_LOG, Recorder, records_log
+from parsync.runtime.live.loop import LiveClock
+from parsync.runtime.live.meters import LoadMeter
+from parsync.runtime.live.plan import (
+    CELL,
+    COORDINATOR_NAME,
+    ActorStatus,
+    DueEnds,
+    Finished,
+    RunPlan,
+)
+from parsync.runtime.live.ray_glue.actors import Reporter, member, node_ip
 from shared_state.errors import AgoraError
 
 
@@ -38,7 +45,7 @@ class CellHost:
     """
 
     def __init__(self, plan: RunPlan) -> None:
-        inputs: RunInputs = shared_by(member(plan.namespace, COORDINATOR_NAME))
+        inputs = run_inputs(plan)
         assembly = inputs.assembly
         self._clock = LiveClock()
         self._lock = threading.Lock()

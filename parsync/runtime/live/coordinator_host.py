@@ -11,27 +11,31 @@ from pathlib import Path
 from typing import Any
 
 from parsync.core.addresses import COORDINATOR
-from parsync.runtime.live.actor import JOIN_S, error_line
-from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
-from parsync.runtime.live.background_steps import BackgroundSteps
-from parsync.runtime.live.clock import LiveClock
-from parsync.runtime.live.cluster import member, share, shared
-from parsync.runtime.live.handled_log import HandledLog, handled_log
-from parsync.runtime.live.load_meter import LoadMeter
-from parsync.runtime.live.loop import HostLoop, LoopThread, Ticks, run_loop
-from parsync.runtime.live.monitor import ActorStatus, RunStatus, StatusMonitor
+from parsync.runtime.live.actor import JOIN_S, StatusLine, error_line
+from parsync.runtime.live.calls import Waker
+from parsync.runtime.live.liveness import RunStatus, StatusMonitor
+from parsync.runtime.live.logs import HandledLog, handled_log
+from parsync.runtime.live.loop import (
+    ActorRuntime,
+    HostLoop,
+    LiveClock,
+    LoopThread,
+    Ticks,
+    ignore_record,
+    run_loop,
+)
+from parsync.runtime.live.meters import LoadMeter
 from parsync.runtime.live.plan import (
     CELL,
     COORDINATOR_NAME,
     SOURCE,
     WORKER_POOL,
+    ActorStatus,
     RunInputs,
     RunPlan,
 )
-from parsync.runtime.live.ports import CellPort
-from parsync.runtime.live.status import StatusLine
-from parsync.runtime.live.steps import StepClient, Steps
-from parsync.runtime.live.waker import Waker
+from parsync.runtime.live.ray_glue.actors import CellPort, member, share, shared
+from parsync.runtime.live.steps import BackgroundSteps, StepClient, Steps
 from schedulers.interface import ContractBroken
 
 

@@ -1,19 +1,25 @@
-"""What a live run consists of: its options, and which host holds which agents."""
+"""What a live run consists of: its options, which host holds which agents, and what its actors are
+given, report and hand over."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from parsync.metrics.live import Snapshot
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.timing import COORDINATOR_TICK_US
+from parsync.runtime.calibration import NO_TIMES, MeasuredTimes
+from parsync.runtime.live.meters import NO_WAIT, StepWait
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from parsync.spec.arm import ArmSpec
 from schedulers.capability import Capability
+
+# The coordinator's tick, unless schedulers wait for it.
+COORDINATOR_TICK_US = 100_000
 
 CELL = "cell"
 WORKER_POOL = "workers"
@@ -161,3 +167,74 @@ def plan_run(namespace: str, assembly: Assembly, options: LiveOptions) -> RunPla
         fsync=options.fsync,
         checkpoint_bytes=options.checkpoint_bytes,
     )
+
+
+def actor_title(name: str, arm: str) -> str:
+    """Which actor it is, for people: one line, whatever the arm's name is, because it goes into the
+    title of a process."""
+    return f"{name} (arm {' '.join(arm.split())})"
+
+
+@dataclass(frozen=True, slots=True)
+class ActorStatus:
+    """What an actor reports to the coordinator a few times per second.
+
+    Attributes:
+        at_us: Run time.
+        epoch: Of the actor.
+        queued: Tasks that its agents have not placed; of the source: that no host has taken yet.
+        settled: As far as the actor knows, it has nothing left to do.
+        snapshot: Of its measurements; None if it has none for the live line.
+        error: Why its loop ended early.
+        host_epochs: The epochs of the hosts, as the source knows them.
+        broken: Which of its schedulers broke its contract, and how.
+    """
+
+    at_us: int
+    epoch: int
+    queued: int
+    settled: bool
+    snapshot: Snapshot | None
+    error: str | None = None
+    host_epochs: Mapping[int, int] = field(default_factory=dict)
+    broken: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DueEnds:
+    """The tasks that still run at the end of a run: allocation int64[n], and the time at which each
+    would have ended, end_us int64[n]."""
+
+    allocation: np.ndarray
+    end_us: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What an actor hands over at the end of a run.
+
+    Attributes:
+        metrics: Of the actor's last epoch; of the cell: of all its epochs.
+        round_trip_us: Of its steps, int64[steps].
+        repeats: Attempts at steps that failed.
+        recovered: The cell: steps before its last restart. The source: tasks submitted again.
+        error: Why its loop ended early.
+        due_ends: The worker pool's tasks that still run.
+        replayed: The cell: those of `recovered` that no checkpoint held.
+        notes: Lines for the user.
+        waited: What the runtime added to the delays of its agents' tasks, in the last epoch.
+        broken: Whether a scheduler that broke its contract ended the loop.
+        times: What a calibration is made of.
+    """
+
+    metrics: RunMetrics
+    round_trip_us: np.ndarray
+    repeats: int
+    recovered: int
+    error: str | None
+    due_ends: DueEnds | None = None
+    replayed: int = 0
+    notes: tuple[str, ...] = ()
+    waited: StepWait = NO_WAIT
+    broken: bool = False
+    times: MeasuredTimes = NO_TIMES

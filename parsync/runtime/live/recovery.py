@@ -1,4 +1,5 @@
-"""The measurements of killed actors, computed again from the logs of their run.
+"""The measurements of a whole run: those that actors handed over, and those that are computed from
+the logs because an actor was restarted, lost, or killed with the whole run.
 
 A scheduler host writes its measurements to a log at each tick. What its agents gathered after the
 last flush is lost with the process: up to a sample interval and a tick. But the claims went to the
@@ -12,39 +13,229 @@ decided; and, of the last sample interval of each epoch, decision time, syncs an
 
 The submissions of a lost workload source follow from the workload and from how far the source had
 come. The measurements of a lost cell are made by its replay.
+
+Where all processes were killed (measure_killed), no actor handed anything over, and a Parquet file
+that was not closed cannot be read. The cell's log is complete up to its last step; each actor's own
+logs reach up to its last flush, at most a tick before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from parsync.core.addresses import is_own
+from parsync.core.addresses import ARRIVALS, COORDINATOR, WORKERS, is_own
 from parsync.core.effects import Send
+from parsync.core.event import Event
 from parsync.core.events import (
     ArrivalsDue,
     CommitReply,
     CommitRequest,
+    TasksCancelled,
+    TasksStarted,
     TasksSubmitted,
 )
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
+from parsync.runtime.event_logs import log_end
 from parsync.runtime.live.cell import CellRuntime, hosts_of, replay_frame
-from parsync.runtime.live.cell_events import replay_master
-from parsync.runtime.live.cell_log import CELL_LOG, Frame, read_cell_log
-from parsync.runtime.live.finished import DueEnds
-from parsync.runtime.live.handled_log import handled_logs, read_handled
-from parsync.runtime.live.plan import SOURCE, HostPlan
-from parsync.runtime.live.recorder import Batch, epoch_logs, read_records
-from parsync.runtime.live.steps import Step
+from parsync.runtime.live.logs import (
+    CELL_LOG,
+    Batch,
+    Frame,
+    epoch_logs,
+    frame_at_us,
+    handled_logs,
+    handled_times_us,
+    read_cell_log,
+    read_handled,
+    read_records,
+)
+from parsync.runtime.live.plan import (
+    CELL,
+    COORDINATOR_NAME,
+    SOURCE,
+    WORKER_POOL,
+    DueEnds,
+    Finished,
+    HostPlan,
+    LiveOptions,
+    RunPlan,
+    plan_run,
+)
+from parsync.runtime.live.replay import replay_master
+from parsync.runtime.live.steps import Step, head_of
 from parsync.runtime.records import RecordSink, remove_parts
 from shared_state.errors import AgoraError
 from shared_state.transaction import CommitResult, Transaction
+
+SOURCE_NOTE = (
+    f"{SOURCE}: its submissions are counted up to the last one recorded by itself, a scheduler "
+    "host or the cell"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The measurements of a run.
+
+    Attributes:
+        metrics: Of all actors.
+        restarts: Of any actor.
+        notes: What the figures lack because of restarts and losses, or were computed from.
+        errors: Why they are incomplete: logs that cannot be read, Parquet that cannot be written.
+        recovered: The actors whose measurements were computed from the logs.
+    """
+
+    metrics: RunMetrics
+    restarts: tuple[Restart, ...]
+    notes: tuple[str, ...]
+    errors: tuple[str, ...] = ()
+    recovered: tuple[str, ...] = ()
+
+
+def complete(
+    plan: RunPlan,
+    assembly: Assembly,
+    finished: Mapping[str, Finished | None],
+    lost: Collection[str],
+    ended_us: int,
+    make_metrics: Callable[[], RunMetrics],
+) -> Completed:
+    """Complete the measurements that actors handed over.
+
+    Args:
+        plan: Of the run.
+        assembly: Of the arm.
+        finished: By actor: what it handed over; None if it could not. It writes no more.
+        lost: The actors that were gone at the end of the run.
+        ended_us: When that was.
+        make_metrics: Creates empty accumulators.
+    """
+    directory = Path(plan.journal_dir)
+    hosts = [
+        host
+        for host in plan.hosts
+        if finished[host.name] is None or len(epoch_logs(directory, host.name)) > 1
+    ]
+    anew = {host.name for host in hosts}
+    metrics = make_metrics()
+    for name, one in finished.items():
+        if one is not None and name not in anew:
+            metrics.merge(one.metrics)
+    cell, workers = finished[CELL], finished[WORKER_POOL]
+    if not hosts and not lost and cell is not None and cell.recovered == 0:
+        return Completed(metrics, (), ())
+    records_dir = None if plan.records_dir is None else Path(plan.records_dir)
+    due_ends: DueEnds | None = None if workers is None else workers.due_ends
+    errors: list[str] = []
+    try:
+        recovery = HostRecovery(directory, assembly, hosts)
+        parts = {host.name: recovery.batches(host) for host in hosts}
+        if finished[SOURCE] is None:
+            parts[SOURCE] = source_batches(directory, assembly)
+        if cell is None:
+            parts[CELL] = cell_batches(directory, assembly, due_ends, ended_us)
+        for part, batches in parts.items():
+            stored, failures = store(batches, part, records_dir, make_metrics)
+            metrics.merge(stored)
+            anew.discard(part)
+            errors += failures
+        notes = [_note(host, recovery, assembly.arm.sample_us) for host in hosts]
+        if finished[SOURCE] is None:
+            notes.append(SOURCE_NOTE)
+        found = restarts(directory, lost)
+        return Completed(metrics, found, tuple(notes), tuple(errors), tuple(sorted(parts)))
+    except AgoraError as error:  # a log that cannot be read
+        for name in sorted(anew):
+            handed_over = finished[name]
+            if handed_over is not None:
+                metrics.merge(handed_over.metrics)
+        return Completed(metrics, (), (), (*errors, str(error)))
+
+
+def _note(host: HostPlan, recovery: HostRecovery, sample_us: int) -> str:
+    transactions, claims = recovery.transactions[host.name], recovery.claims[host.name]
+    return (
+        f"{host.name}: {transactions:,} transactions ({claims:,} claims) that it left no record of "
+        "are counted from the cell's log, at the cell's times; its decision time, syncs and queue "
+        f"length of the last {sample_us / 1e6:g} s before it was lost, decisions that it had not "
+        "sent, and its step waits before the restart are not known"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class KilledRun:
+    """What is known of a killed run.
+
+    Attributes:
+        metrics: Of all actors.
+        ended_us: Run time of the cell's last step.
+        digest: Of the cell's log.
+        restarts: Of actors before that.
+        notes: What the figures lack, or were computed from.
+    """
+
+    metrics: RunMetrics
+    ended_us: int
+    digest: str
+    restarts: tuple[Restart, ...]
+    notes: tuple[str, ...]
+
+
+def measure_killed(
+    assembly: Assembly, options: LiveOptions, make_metrics: Callable[[], RunMetrics]
+) -> KilledRun:
+    """Compute the measurements of a killed run.
+
+    Args:
+        assembly: Of the arm.
+        options: As run_live had them; without records_dir no Parquet is written.
+        make_metrics: Creates empty accumulators.
+
+    Raises:
+        AgoraError: A log is missing or cannot be read; the message names it.
+    """
+    log = options.journal_dir / CELL_LOG
+    end = log_end(log, frame_at_us)
+    worker_pool = Finished(
+        make_metrics(), np.zeros(0, np.int64), 0, 0, None, _due_ends(log, assembly)
+    )
+    plan = plan_run("", assembly, options)
+    finished: dict[str, Finished | None] = {host.name: None for host in plan.hosts}
+    finished |= {SOURCE: None, CELL: None, WORKER_POOL: worker_pool}
+    completed = complete(plan, assembly, finished, (), end.last_us, make_metrics)
+    if completed.errors:
+        raise AgoraError(completed.errors[0])
+    return KilledRun(
+        completed.metrics, end.last_us, end.digest, completed.restarts, completed.notes
+    )
+
+
+def _due_ends(log: Path, assembly: Assembly) -> DueEnds:
+    """When each task that the cell started is due to end.
+
+    The worker pool knows the durations, but its own log may lack the last messages to it. So a new
+    pool handles what a replayed master sends. Tasks whose end was reported are among these, too;
+    MasterCore.record_due_ends leaves them out.
+    """
+    workers, master = assembly.workers(), assembly.master()
+
+    def on_outgoing(at_us: int, to: int, event: Event) -> None:
+        if to == WORKERS and isinstance(event, TasksStarted | TasksCancelled):
+            workers.execute(event)
+
+    cell_side = assembly.cell_side(master.cell)
+    for _ in replay_master(assembly.codec, log, master, cell_side, on_outgoing=on_outgoing):
+        pass
+    end_us, allocation, _ = workers.due_ends()
+    return DueEnds(allocation, end_us)
+
 
 OF_OTHERS = -2  # no host's epoch
 
@@ -263,26 +454,17 @@ def cell_batches(
         yield record.table, record.columns
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """What store() did.
-
-    Attributes:
-        metrics: What the batches add up to.
-        errors: Why they are not all in Parquet.
-    """
-
-    metrics: RunMetrics
-    errors: tuple[str, ...]
-
-
 def store(
     batches: Iterable[Batch],
     part: str,
     records_dir: Path | None,
     make_metrics: Callable[[], RunMetrics],
-) -> Stored:
-    """Add up batches, and write them to Parquet in place of what `part` left there."""
+) -> tuple[RunMetrics, list[str]]:
+    """Add up batches, and write them to Parquet in place of what `part` left there.
+
+    Returns:
+        What the batches add up to, and why they are not all in Parquet.
+    """
     metrics = make_metrics()
     errors: list[str] = []
     sink = None
@@ -302,4 +484,78 @@ def store(
             sink.abandon() if errors else sink.close()
         except AgoraError as error:
             errors.append(str(error))
-    return Stored(metrics, tuple(errors))
+    return metrics, errors
+
+
+_OTHERS = {WORKERS: WORKER_POOL, ARRIVALS: SOURCE, COORDINATOR: COORDINATOR_NAME}
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A restart of an actor.
+
+    Attributes:
+        actor: Its name.
+        at_us: Run time of the last event that is known of the process that ended.
+        away_us: From then until the first step of its next epoch; of the cell: until its next
+            epoch began. None if the run ended before.
+    """
+
+    actor: str
+    at_us: int
+    away_us: int | None
+
+
+def restarts(directory: Path, lost: Collection[str]) -> tuple[Restart, ...]:
+    """Every restart of a run, in order of time.
+
+    Two restarts between two steps of a host count as one. A restart before its first step is at 0.
+
+    Args:
+        directory: Of the run's logs.
+        lost: Actors that were gone at the end of the run.
+
+    Raises:
+        AgoraError: As read_cell_log.
+    """
+    frames = read_cell_log(directory / CELL_LOG)
+    names = _OTHERS | {host: name for host, name, _ in next(frames)[2]}
+    found: list[Restart] = []
+    last_us: dict[int, int] = {}
+    epoch_of: dict[int, int] = {}
+    now_us = 0
+    for frame in frames:
+        if frame[0] == Frame.EPOCH:
+            if frame[1] > 0:
+                found.append(Restart(CELL, now_us, max(0, frame[2] - now_us)))
+            now_us = frame[2]
+            continue
+        now_us = frame[1]
+        host, epoch, _ = head_of(frame[2])
+        if host not in epoch_of:
+            epoch_of[host] = _first_epoch(directory, names[host], epoch)
+        if epoch_of[host] != epoch:
+            before_us = last_us.get(host, 0)
+            found.append(Restart(names[host], before_us, max(0, now_us - before_us)))
+            epoch_of[host] = epoch
+        last_us[host] = now_us
+    heard_us = {names[host]: at_us for host, at_us in last_us.items()} | {CELL: now_us}
+    for name in lost:
+        at_us = max(heard_us.get(name, 0), _last_handled_us(directory, name))
+        found.append(Restart(name, at_us, None))
+    return tuple(sorted(found, key=lambda restart: (restart.at_us, restart.actor)))
+
+
+def _first_epoch(directory: Path, name: str, stepped: int) -> int:
+    """The actor's first epoch.
+
+    Args:
+        stepped: The first epoch from which the cell had a step.
+    """
+    return min((epoch for epoch, _ in handled_logs(directory, name)), default=stepped)
+
+
+def _last_handled_us(directory: Path, name: str) -> int:
+    """When an actor handled the last event that it has on record."""
+    logs = (path for _, path in handled_logs(directory, name))
+    return max((at_us for path in logs for at_us in handled_times_us(path)), default=0)

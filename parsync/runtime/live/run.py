@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,39 +16,30 @@ from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.calibration import MeasuredTimes
-from parsync.runtime.live.actors import SchedulerHost, WorkerHost, WorkloadSource
+from parsync.runtime.live.calls import ActorFailed, Unavailable
 from parsync.runtime.live.cell_host import CellHost
-from parsync.runtime.live.cell_log import CELL_LOG
-from parsync.runtime.live.cluster import (
-    NAMESPACE,
-    RunActors,
-    connect,
-    connected,
-    disconnect,
-    last_log_line,
-)
-from parsync.runtime.live.completion import complete
 from parsync.runtime.live.coordinator_host import CoordinatorHost
-from parsync.runtime.live.finished import Finished
-from parsync.runtime.live.log_ends import write_log_ends
-from parsync.runtime.live.monitor import RunStatus
-from parsync.runtime.live.nodes import check_nodes
+from parsync.runtime.live.liveness import HEAD_S, RayLiveness, RunStatus, SilentActors
+from parsync.runtime.live.logs import CELL_LOG, remove_records, write_log_ends
+from parsync.runtime.live.meters import NO_WAIT, StepWait
 from parsync.runtime.live.plan import (
     CELL,
     COORDINATOR_NAME,
     SOURCE,
     WORKER_POOL,
+    Finished,
     LiveOptions,
     RunInputs,
     plan_run,
 )
-from parsync.runtime.live.ports import ActorDied, answer
-from parsync.runtime.live.ray_liveness import HEAD_S, RayLiveness
-from parsync.runtime.live.recorder import remove_records
-from parsync.runtime.live.restarts import Restart
-from parsync.runtime.live.silent_hosts import SilentHosts
-from parsync.runtime.live.step_wait import NO_WAIT, StepWait
-from parsync.runtime.live.steps import ActorFailed, ActorLost, Unavailable
+from parsync.runtime.live.ray_glue.actors import NAMESPACE, ActorDied, RunActors, answer
+from parsync.runtime.live.ray_glue.cluster import connect, connected, disconnect
+from parsync.runtime.live.ray_glue.internals import last_log_line
+from parsync.runtime.live.ray_glue.nodes import check_nodes, home_and_head
+from parsync.runtime.live.recovery import Restart, complete
+from parsync.runtime.live.scheduler_host import SchedulerHost
+from parsync.runtime.live.steps import ActorLost
+from parsync.runtime.live.workload_hosts import WorkerHost, WorkloadSource
 from parsync.spec.arm import ArmSpec
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
@@ -75,7 +66,7 @@ class LiveOutcome:
         interrupted: By Ctrl-C.
         notes: Lines for the user.
         metrics: Of all actors, completed from the logs where one was restarted or lost
-            (completion.py).
+            (recovery.py).
         journal_dir: Where the logs are.
         records_dir: Where the Parquet parts are; None if there are none.
         tick_us: The time between a host's regular steps.
@@ -219,15 +210,16 @@ class _LiveRun:
         self._interrupted = False
         self._finish_by_s = math.inf  # without its head node Ray ends this process before long
         self._broken = False
-        self._silent = SilentHosts(
+        self._silent = SilentActors(
             self._hosts,
             {host.name: [*map(assembly.arm.agent_name, host.agents)] for host in plan.hosts},
+            {WORKER_POOL: self._workers, SOURCE: self._source},
             options.plan_limit_s,
         )
 
     def run(self, drain_us: int, on_status: Callable[[RunStatus], None]) -> LiveOutcome:
         self._start()
-        liveness = RayLiveness.of_this_process()
+        liveness = RayLiveness(*home_and_head())
         status = RunStatus(0, None, -1, False, (), (), {})
         partial = False
         try:
@@ -235,23 +227,9 @@ class _LiveRun:
                 time.sleep(POLL_S if status.at_us < self._end_us else DRAIN_POLL_S)
                 status = answer(self._coordinator.run_status.remote())
                 on_status(status)
-                gone = self._cut_off(liveness) if liveness.due() else None
-                if gone is not None:
-                    self._notes.append(gone)
-                    partial = True
-                    break
-                broken = status.broken or self._silent.overdue(status.silent)
-                if broken:
-                    self._notes += broken
-                    self._broken = partial = True
-                    break
-                if status.errors:
-                    self._notes += status.errors
-                    partial = True
-                    break
-                lost = self._lost_for_good(status)
-                if lost is not None:
-                    self._notes.append(f"{lost}: process is gone")
+                reasons = self._reasons_to_end(status, liveness)
+                if reasons:
+                    self._notes += reasons
                     partial = True
                     break
                 if status.at_us >= self._end_us and status.quiet:
@@ -267,27 +245,6 @@ class _LiveRun:
             self._notes.append(self._cut_off(liveness) or f"{COORDINATOR_NAME}: {error}")
             partial = True
         return self._finish(status, partial)
-
-    def _cut_off(self, liveness: RayLiveness) -> str | None:
-        """Why the run must end whatever its actors do; None if it need not."""
-        if not connected() or liveness.home_is_gone():
-            disconnect()
-            return f"{CELL}, {WORKER_POOL}, {SOURCE} and {COORDINATOR_NAME}: their node is gone"
-        if liveness.head_is_gone():
-            self._finish_by_s = min(self._finish_by_s, time.monotonic() + HEADLESS_S)
-            return f"Ray's head node has not answered for {HEAD_S:g} s"
-        return None
-
-    def _lost_for_good(self, status: RunStatus) -> str | None:
-        """The worker pool or the source, if it is silent and does not answer (a cell that is away
-        keeps their loops waiting, not them)."""
-        for name, actor in ((WORKER_POOL, self._workers), (SOURCE, self._source)):
-            if name in status.silent:
-                try:
-                    answer(actor.ready.remote())
-                except Unavailable:
-                    return name
-        return None
 
     def _start(self) -> None:
         everyone = {
@@ -325,6 +282,30 @@ class _LiveRun:
             time.sleep(BACK_S)
             first = call()
 
+    def _reasons_to_end(self, status: RunStatus, liveness: RayLiveness) -> Sequence[str]:
+        """Why the run cannot go on, a line each; empty if it can."""
+        gone = self._cut_off(liveness) if liveness.due() else None
+        if gone is not None:
+            return (gone,)
+        broken = status.broken or self._silent.overdue(status.silent)
+        if broken:
+            self._broken = True
+            return broken
+        if status.errors:
+            return status.errors
+        lost = self._silent.lost(status.silent)
+        return () if lost is None else (f"{lost}: process is gone",)
+
+    def _cut_off(self, liveness: RayLiveness) -> str | None:
+        """Why the run must end whatever its actors do; None if it need not."""
+        if not connected() or liveness.home_is_gone():
+            disconnect()
+            return f"{CELL}, {WORKER_POOL}, {SOURCE} and {COORDINATOR_NAME}: their node is gone"
+        if liveness.head_is_gone():
+            self._finish_by_s = min(self._finish_by_s, time.monotonic() + HEADLESS_S)
+            return f"Ray's head node has not answered for {HEAD_S:g} s"
+        return None
+
     def _finish(self, status: RunStatus, partial: bool) -> LiveOutcome:
         """Let every actor hand over. Coordinator and source come first and the cell last, so that
         each can still step."""
@@ -332,7 +313,7 @@ class _LiveRun:
         if phases_ended is not None:
             self._notes.append(phases_ended)
         finished: dict[str, Finished | None] = {SOURCE: self._finish_one(SOURCE, self._source)}
-        hosts = {n: host for n, host in self._hosts.items() if not self._silent.was_ended(host)}
+        hosts = {n: host for n, host in self._hosts.items() if not self._silent.was_ended(n)}
         # All at once: each may be in the middle of a scheduler's call.
         calls = {n: host.finish.remote() for n, host in hosts.items()} if connected() else {}
         for name, host in self._hosts.items():

@@ -4,6 +4,9 @@ A host has one step outstanding, numbered 1, 2, ... in its epoch. A host whose c
 know whether the cell handled the step. It repeats the same bytes until an answer comes, and the
 cell answers a repeated number with the reply that it has kept. Every restart of a host begins an
 epoch with a greater number. Steps of an earlier epoch that are still under way are ignored.
+
+A loop that waited for each answer would deliver no decision meanwhile: a step takes a millisecond
+or two, and a busy host steps every few milliseconds. So its steps are BackgroundSteps.
 """
 
 from __future__ import annotations
@@ -17,13 +20,12 @@ import msgpack
 
 from parsync.core.codec import Codec, decode
 from parsync.core.event import Event
+from parsync.runtime.live.calls import BackgroundCalls, Link, Unavailable, Waker
 from shared_state.errors import AgoraError
 
+Messages = list[tuple[int, Event]]  # each with the address of its receiver
+
 STALE = b""  # the reply to a step that an earlier epoch, or an earlier attempt, left behind
-
-
-class Unavailable(Exception):
-    """A call failed: it may or may not have been carried out. Its actor is expected back."""
 
 
 class ActorLost(AgoraError):
@@ -32,10 +34,6 @@ class ActorLost(AgoraError):
 
 class Replaced(ActorLost):
     """Another process has taken the place of this one, which was thought dead and is not."""
-
-
-class ActorFailed(AgoraError):
-    """An actor raised an exception: a full disk, or a bug."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +99,7 @@ class Steps(Protocol):
         """Begin a step that hands these messages to the cell. None is under way."""
         ...
 
-    def received(self) -> list[tuple[int, Event]] | None:
+    def received(self) -> Messages | None:
         """What the step under way brought; None while it has no answer. Errors as
         StepClient's carry_out() and messages()."""
         ...
@@ -174,7 +172,7 @@ class StepClient:
                     ) from error
                 time.sleep(self._pause_s)
 
-    def messages(self, reply: bytes) -> list[tuple[int, Event]]:
+    def messages(self, reply: bytes) -> Messages:
         """What the reply to the step begun last brings.
 
         Returns:
@@ -188,6 +186,60 @@ class StepClient:
         if reply == STALE:
             raise Replaced(f"host {self._host}: a later epoch of it has taken its place")
         return [(address, self._codec.decode(event)) for address, event in decode(reply)]
+
+
+class BackgroundSteps:
+    """Carries out the steps of one actor, one at a time.
+
+    Args:
+        client: Makes the steps, and carries out those that the connection does not.
+        link: To the cell.
+        wake: Woken when an answer is there.
+    """
+
+    def __init__(self, client: StepClient, link: Link, wake: Waker) -> None:
+        self._client = client
+        self._calls = BackgroundCalls(link, client.carry_out, wake, client.lost)
+        self._under_way = False
+
+    @property
+    def number(self) -> int:
+        """The number of the last step."""
+        return self._client.number
+
+    def begin(self, messages: Iterable[tuple[int, Event]]) -> None:
+        """As Steps.begin."""
+        assert not self._under_way
+        self._under_way = True
+        self._calls.begin(self._client.request(messages))
+
+    def received(self) -> Messages | None:
+        """As Steps.received."""
+        if not self._under_way:
+            return None
+        try:
+            reply = self._calls.reply()
+        except BaseException:
+            self._under_way = False
+            raise
+        return None if reply is None else self._take(reply)
+
+    def last(self, messages: Iterable[tuple[int, Event]], give_up_s: float) -> Messages:
+        """Wait for the step under way, if there is one, and for one more. Returns what both
+        brought. Errors as StepClient's carry_out() and messages().
+
+        Args:
+            messages: Those of the last step.
+            give_up_s: How long a step is repeated.
+        """
+        self._client.give_up_s = give_up_s
+        earlier = self._take(self._calls.wait()) if self._under_way else []
+        self.begin(messages)
+        return earlier + self._take(self._calls.wait())
+
+    def _take(self, reply: bytes) -> Messages:
+        self._under_way = False
+        return self._client.messages(reply)
 
 
 class StepDeduplicator:

@@ -20,7 +20,8 @@ import numpy as np
 from parsync.core.codec import decode, encode
 from parsync.core.event import Event
 from parsync.core.events import TasksSubmitted
-from parsync.runtime.live.steps import Steps, Unavailable
+from parsync.runtime.live.calls import Unavailable
+from parsync.runtime.live.steps import Steps
 
 NO_EPOCH = -1
 NO_SUBMISSIONS = encode(())

@@ -12,11 +12,11 @@ from parsync.core.events import TasksCancelled, TasksFinished, TasksStarted, Tas
 from parsync.core.master import MasterCore
 from parsync.core.participant import Agent, Participant
 from parsync.core.workers import WorkerPool
+from parsync.metrics.record import GatheredRecords
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.effects import RecordListener
-from parsync.runtime.gathered_records import GatheredRecords
 from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
 from parsync.runtime.virtual.runtime import VirtualRuntime
 from parsync.runtime.virtual.stepped import SteppedRuntime

@@ -14,14 +14,12 @@ from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.events import DecisionDone, SampleDue, Started, SyncReply, SyncRequest
 from parsync.core.participant import Decider, Participant
-from parsync.metrics.measurements import Measurements
-from parsync.metrics.record import Record
+from parsync.metrics.record import Measurements, Record
 from parsync.protocols.broken import ProtocolBroken
 from parsync.protocols.optimistic.events import SyncDue
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.effects import DecisionInterpreter, RecordListener
-from parsync.runtime.protocol_faults import ProtocolPart, blame
-from parsync.runtime.virtual.last_records import hand_out_last_records
+from parsync.runtime.protocol_faults import ProtocolPart, blame, hand_out_last_records
 
 Handler = Callable[[int, Event], list[Effect]]
 # What goes on whether or not anything happens in the cell.

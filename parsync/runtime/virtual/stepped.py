@@ -27,10 +27,9 @@ from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.calibration import Calibration, Draws
 from parsync.runtime.effects import RecordListener
-from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
-from parsync.runtime.live.cell_side import CellSideLoop, HandledListener
-from parsync.runtime.live.load_meter import LoadMeter
-from parsync.runtime.live.loop import HostLoop, Ticks
+from parsync.runtime.live.cell import CellSideLoop, HandledListener
+from parsync.runtime.live.loop import WAKE_US, ActorRuntime, HostLoop, Ticks, ignore_record
+from parsync.runtime.live.meters import LoadMeter
 from parsync.runtime.live.plan import LiveOptions, plan_run
 from parsync.runtime.live.steps import Steps
 from parsync.runtime.live.submissions import (
@@ -39,8 +38,7 @@ from parsync.runtime.live.submissions import (
     SubmissionSender,
     SubmittingSteps,
 )
-from parsync.runtime.live.timing import WAKE_US
-from parsync.runtime.virtual.last_records import hand_out_last_records
+from parsync.runtime.protocol_faults import hand_out_last_records
 from schedulers.decision_time import ClockClass
 
 Messages = list[tuple[int, Event]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from schedulers.flow.arrays import listed_arcs, ranges
+from schedulers import _native
 from schedulers.flow.policies.policy import (
     AggregatorArcs,
     MachineLoad,
@@ -183,7 +183,7 @@ class Quincy(Policy):
     def _to_preferred_machines(self, row: Int64, preference: Int64) -> TaskArcs:
         catalog = self._catalog
         return TaskArcs(
-            *listed_arcs(
+            *_native.listed_arcs(
                 catalog.machine_offsets, self._machine, catalog.machine_cost, row, preference
             )
         )
@@ -191,7 +191,7 @@ class Quincy(Policy):
     def _to_preferred_racks(self, row: Int64, preference: Int64) -> TaskArcs:
         catalog = self._catalog
         return TaskArcs(
-            *listed_arcs(
+            *_native.listed_arcs(
                 catalog.rack_offsets, self._listed_rack, catalog.rack_cost, row, preference
             )
         )
@@ -212,6 +212,6 @@ class Quincy(Policy):
 
     def _rack_to_machines(self, rack: Int64) -> AggregatorArcs:
         begin, size = self._rack_begin[rack], self._rack_begin[rack + 1] - self._rack_begin[rack]
-        machine = ranges(begin, size)
+        machine: Int64 = _native.ranges(begin, size)
         zero = np.zeros(len(machine), np.int64)
         return AggregatorArcs(1 + np.repeat(rack, size), machine, zero, zero)

@@ -3,14 +3,13 @@ that names the policy and the rule, instead of an error far from its cause."""
 
 from __future__ import annotations
 
-import traceback
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 from parsync.protocols import _native
 from parsync.protocols.optimistic.sync.policy import PeriodicSync, SyncFeedback, SyncPolicy
+from schedulers.entry_points import raised
 from schedulers.interface import ContractBroken
 from shared_state.tasks import Int32
 
@@ -141,7 +140,7 @@ class CheckedSyncPolicy:
         """Raise SyncPolicyBroken for what the policy raised, unless that is want of memory."""
         if isinstance(error, MemoryError):
             raise error
-        raise self._broken(k, _raised(error)) from error
+        raise self._broken(k, raised(error, self._policy)) from error
 
     def _broken(self, k: int, rule: str) -> SyncPolicyBroken:
         return SyncPolicyBroken(self._scheduler, self._kind, k, rule)
@@ -155,14 +154,6 @@ def make_checked_policy(
     if isinstance(policy, _native.SyncPolicy):
         return policy
     return CheckedSyncPolicy(policy, kind, scheduler, partitions)
-
-
-def _raised(error: BaseException) -> str:
-    """The exception of a policy's method, with the file and line that it comes from."""
-    frames = traceback.extract_tb(error.__traceback__)
-    places = [frame for frame in frames if frame.filename != __file__]
-    place = f" ({Path(places[-1].filename).name}, line {places[-1].lineno})" if places else ""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}{place}"
 
 
 def _described(value: Any) -> str:

@@ -35,6 +35,8 @@ from parsync.protocols.optimistic.sync.policy import (
     SyncPolicy,
 )
 from parsync.protocols.optimistic.sync.registry import SyncPolicySpec
+from schedulers.conformance import NonConformance, move_global_draws
+from schedulers.entry_points import raised
 from shared_state.errors import AgoraError
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import Int32, Int64
@@ -49,10 +51,6 @@ HISTORIES = ("everywhere", "in one partition", "nowhere")  # where the conflicts
 LATE_GAPS = 2  # how late late timers are, at most
 
 Answers = list[tuple[int, int, tuple[int, ...]]]  # k, due_us(k), partitions(k)
-
-
-class NonConformance(AssertionError):
-    """A sync policy broke a rule; the message says which, and in which context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +136,14 @@ def _suits(spec: SyncPolicySpec, options: BaseModel, context: SyncContext) -> bo
         )
         return False
     except Exception as error:
-        case.require(False, f"make: expected an AgoraError, got {type(error).__name__}: {error}")
+        case.require(False, f"make: expected an AgoraError, got {raised(error, spec.make)}")
     return True
 
 
 def _check(case: _Case, refresh_gaps: int) -> None:
     periods_us = PERIODS * refresh_gaps * case.context.gap_us
     answers = _ask(case, periods_us, asks_twice=False)
-    np.random.seed(np.random.randint(1 << 30))  # noqa: NPY002 (what no policy may rest on)
+    move_global_draws()
     for index in range(case.context.agents):  # what other agents do must not matter
         other = SyncContext(
             case.context.gap_us, case.context.partitions, index, case.context.agents, stream=index

@@ -1,0 +1,459 @@
+"""The figures of Omega's sections 4 and 5 (Schwarzkopf et al., EuroSys 2013): what their claims are
+judged by, and how they are drawn (figures.toml). Fig. 7 needs Mesos' offers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from experiments.papers import plots
+from experiments.papers.chapter import Chapter
+from experiments.papers.claims import Value
+from experiments.papers.figure import Results
+from experiments.papers.omega.runs import (
+    ALL,
+    BATCH,
+    COARSE_GANG,
+    COARSE_INCREMENTAL,
+    COMMITS,
+    FINE_GANG,
+    FINE_INCREMENTAL,
+    LOADS,
+    MULTI,
+    RATES,
+    RATES_OF_MANY,
+    SCHEDULERS,
+    SERVICE,
+    SHARED,
+    SINGLE,
+    SLOW_TASKS,
+    SPLIT,
+    T_JOBS_OF_CONFLICTS_S,
+    T_JOBS_S,
+    T_TASK_S,
+    architecture_runs,
+    at_load,
+    at_rate,
+    at_t_job,
+    commit_runs,
+    interference_runs,
+    rate_runs,
+    scheduler_runs,
+    split_runs,
+)
+from experiments.papers.plots import Line, Panel
+from experiments.papers.statistics import (
+    US_PER_S,
+    Points,
+    Reader,
+    crossing,
+    furthest_from_one,
+    growth_above,
+    growths,
+    least,
+    less,
+    most,
+    of,
+    of_s,
+    over,
+    overall,
+    quotient,
+    quotient_of,
+    ratio,
+)
+from experiments.summary_model import SeedFigures
+from parsync.metrics.quantity import counted
+
+CHAPTER = Chapter(Path(__file__).with_suffix(".toml"))
+SLO_S = 30.0  # "a common production service level objective", section 4
+HIGH_RATE = 8  # the highest at which every cell keeps up
+SATURATED = 0.9  # busyness
+ONE, THREE = SPLIT
+# the largest t_job of Fig. 13 at which the schedulers keep up
+KEEPS_UP = {ONE: 0.7, THREE: 2.0}
+
+BATCH_WAIT, SERVICE_WAIT = (overall(f"job_wait_{name}_mean_us") for name in (BATCH, SERVICE))
+ALL_BUSY, BATCH_BUSY = (overall("busyness_median", group) for group in (ALL, BATCH))
+BATCH_CONFLICTS, SERVICE_CONFLICTS = (
+    overall(f"{name}_conflict_fraction") for name in (BATCH, SERVICE)
+)
+DAILY_BATCH_CONFLICTS, DAILY_SERVICE_CONFLICTS = (
+    overall(f"{name}_conflict_fraction_median") for name in (BATCH, SERVICE)
+)
+
+
+def service_share(run: SeedFigures) -> float | None:
+    """The share of the time that was spent on attempts of service jobs, with and without
+    conflicts."""
+    parts = [run.overall.value(f"service_{part}_share") for part in ("useful", "wasted")]
+    return over(sum, parts)
+
+
+def wasted_part(run: SeedFigures) -> float | None:
+    """The part of the time spent on attempts of service jobs that went into attempts with a
+    conflict."""
+    return quotient(run.overall.value("service_wasted_share"), service_share(run))
+
+
+def without_conflicts(t_job_s: float) -> Reader:
+    """The share of the time that the service scheduler would spend if no attempt had to be
+    repeated: Fig. 12c's approximation.
+
+    Args:
+        t_job_s: Of service jobs.
+    """
+
+    def read(run: SeedFigures) -> float | None:
+        (service,) = (one.overall for one in run.groups if one.name == SERVICE)
+        if service.jobs is None or service.submitted is None:
+            return None
+        decided_s = service.jobs * t_job_s + service.submitted * T_TASK_S
+        return decided_s / sum((phase.end_us - phase.start_us) / 1e6 for phase in run.phases)
+
+    return read
+
+
+def given_up(run: SeedFigures) -> float:
+    """Tasks that were given up."""
+    return run.totals.abandoned
+
+
+# What the panels of the figures have in common
+
+_NAMES = {ALL: "One scheduler for both", BATCH: "Batch", SERVICE: "Service"}
+_CLASSES = (BATCH, SERVICE)
+_LOOKS = {ALL: 2, BATCH: 0, SERVICE: 1}
+_ARCHITECTURES = (SINGLE, MULTI, SHARED)
+
+
+def _over_t_job(label: str, t_jobs_s: Sequence[float] = T_JOBS_S) -> Points:
+    return [(t_job_s * US_PER_S, at_t_job(label, t_job_s)) for t_job_s in t_jobs_s]
+
+
+def _over_rate(schedulers: int, rates: Sequence[int]) -> Points:
+    return [(rate, at_rate(schedulers, rate)) for rate in rates]
+
+
+def _over_load(schedulers: int) -> Points:
+    return [(load, at_load(schedulers, load)) for load in LOADS]
+
+
+def _batch_schedulers(count: int) -> str:
+    return counted(count, "batch scheduler")
+
+
+def _wait(name: str, points: Points, of_class: str, look: int) -> Line:
+    """The mean wait of the jobs of a class."""
+    key = f"job_wait_{of_class}_mean_us"
+
+    def is_bound(run: SeedFigures) -> bool:
+        return run.overall.is_bound(key)
+
+    return Line(name, points, overall(key), look, is_bound=is_bound)
+
+
+def _daily(name: str, points: Points, key: str, group: str | None, look: int) -> Line:
+    """The median of daily values, with their deviation."""
+    read, deviation = (overall(f"{key}_{part}", group) for part in ("median", "mad"))
+    return Line(name, points, read, look, deviation=deviation)
+
+
+def _waits(title: str, x_label: str, lines: Sequence[Line], x_axis: plots.Axis) -> Panel:
+    """Mean waits, and the SLO."""
+    return Panel(
+        title,
+        x_label,
+        "Mean job wait time",
+        lines,
+        x_axis,
+        plots.durations_y,
+        level=SLO_S * US_PER_S,
+        level_name="SLO",
+    )
+
+
+def _class_waits(title: str, x_label: str, points: Points, x_axis: plots.Axis) -> Panel:
+    """The mean waits of both classes."""
+    lines = [_wait(_NAMES[name], points, name, _LOOKS[name]) for name in _CLASSES]
+    return _waits(title, x_label, lines, x_axis)
+
+
+def _busyness(title: str, x_label: str, lines: Sequence[Line], x_axis: plots.Axis) -> Panel:
+    return Panel(title, x_label, "Busyness", lines, x_axis, plots.shares_y)
+
+
+def _group_busyness(points: Points, groups: Sequence[str] = _CLASSES) -> list[Line]:
+    """The daily busyness of groups of schedulers."""
+    return [_daily(_NAMES[group], points, "busyness", group, _LOOKS[group]) for group in groups]
+
+
+def _conflicts(
+    title: str, x_label: str, lines: Sequence[Line], x_axis: plots.Axis, y_axis: plots.Axis
+) -> Panel:
+    return Panel(title, x_label, "Conflict fraction", lines, x_axis, y_axis)
+
+
+# Figs. 5 and 6: three architectures
+
+
+def _t_job_of(label: str) -> str:
+    return "t_job" if label == SINGLE else "t_job(service)"
+
+
+def _draw_fig5(results: Results) -> Figure:
+    """The wait of jobs over t_job, a panel for each architecture."""
+    panels = [
+        _class_waits(label, _t_job_of(label), _over_t_job(label), plots.durations_x)
+        for label in _ARCHITECTURES
+    ]
+    return plots.draw(results, panels, same_y=True)
+
+
+def _draw_fig6(results: Results) -> Figure:
+    """The busyness of schedulers over t_job, a panel for each architecture."""
+    panels = [
+        _busyness(
+            label,
+            _t_job_of(label),
+            _group_busyness(_over_t_job(label), _CLASSES if label == SHARED else (ALL,)),
+            plots.durations_x,
+        )
+        for label in _ARCHITECTURES
+    ]
+    return plots.draw(results, panels, same_y=True)
+
+
+def _single_to_multi(read: Reader) -> Value:
+    """The least ratio of the two at t_job = 1 and 10 s."""
+    return least([ratio(read, at_t_job(SINGLE, one), at_t_job(MULTI, one)) for one in (1.0, 10.0)])
+
+
+_FIG5 = CHAPTER.figure(
+    "fig5",
+    architecture_runs,
+    {
+        "single_path_tracks": furthest_from_one(
+            [
+                ratio(SERVICE_WAIT, at_t_job(SINGLE, one), at_t_job(SINGLE, one), BATCH_WAIT)
+                for one in (0.1, 1.0)
+            ]
+        ),
+        "multi_path_lower": _single_to_multi(BATCH_WAIT),
+        "multi_path_blocks": ratio(BATCH_WAIT, at_t_job(MULTI, 10.0), at_t_job(MULTI, 0.1)),
+        "shared_state_independent": furthest_from_one(
+            [
+                ratio(BATCH_WAIT, at_t_job(SHARED, one), at_t_job(SHARED, T_JOBS_S[0]))
+                for one in T_JOBS_S[1:]
+            ]
+        ),
+        "shared_state_comparable": most(
+            [
+                ratio(wait, at_t_job(SHARED, one), at_t_job(MULTI, one))
+                for wait in (BATCH_WAIT, SERVICE_WAIT)
+                for one in T_JOBS_S
+                if one <= 10
+            ]
+        ),
+        "shared_state_places_all": most([of(given_up, at_t_job(SHARED, one)) for one in T_JOBS_S]),
+    },
+    _draw_fig5,
+)
+_FIG6 = CHAPTER.figure(
+    "fig6",
+    architecture_runs,
+    {
+        "single_path_linear": growth_above(
+            ALL_BUSY, at_t_job(SINGLE, 1.0), at_t_job(SINGLE, 0.1), at_t_job(SINGLE, 0.001)
+        ),
+        "single_path_saturates": of(ALL_BUSY, at_t_job(SINGLE, 100.0)),
+        "multi_path_lower": _single_to_multi(ALL_BUSY),
+        "shared_state_few_conflicts": most(
+            [of(wasted_part, at_t_job(SHARED, one)) for one in T_JOBS_S if one <= 1]
+        ),
+    },
+    _draw_fig6,
+)
+
+
+# Figs. 8 and 9: more batch jobs, and more schedulers for them
+
+
+def _draw_fig8(results: Results) -> Figure:
+    """Wait and busyness over the rate of batch jobs."""
+    points = _over_rate(1, RATES)
+    x_label, x_axis = "Rate of batch jobs", plots.times_x(RATES)
+    panels = [
+        _class_waits("Job wait time", x_label, points, x_axis),
+        _busyness("Scheduler busyness", x_label, _group_busyness(points), x_axis),
+    ]
+    return plots.draw(results, panels)
+
+
+def _draw_fig9(results: Results) -> Figure:
+    """Conflicts and busyness over the rate of batch jobs, a line for each number of schedulers."""
+    x_label, x_axis = "Rate of batch jobs", plots.times_x(RATES_OF_MANY)
+
+    def lines(key: str, group: str | None) -> list[Line]:
+        return [
+            _daily(_batch_schedulers(count), _over_rate(count, RATES_OF_MANY), key, group, look)
+            for look, count in enumerate(SCHEDULERS)
+        ]
+
+    conflicts, busyness = lines(f"{BATCH}_conflict_fraction", None), lines("busyness", BATCH)
+    panels = [
+        _conflicts("Conflicts of batch jobs", x_label, conflicts, x_axis, plots.from_zero_y),
+        _busyness("Busyness of each batch scheduler", x_label, busyness, x_axis),
+    ]
+    return plots.draw(results, panels)
+
+
+_RISING = [at_rate(1, rate) for rate in RATES if rate <= HIGH_RATE]
+_BASE, _HIGH = at_rate(1, 1), at_rate(1, HIGH_RATE)
+_FIG8 = CHAPTER.figure(
+    "fig8",
+    rate_runs,
+    {
+        "batch_wait_grows": least(growths(BATCH_WAIT, _RISING)),
+        "batch_busyness_grows": least(growths(BATCH_BUSY, _RISING)),
+        "service_wait_grows": ratio(SERVICE_WAIT, _HIGH, _BASE),
+        "service_busyness_grows": ratio(service_share, _HIGH, _BASE),
+        "service_conflicts_grow": less(SERVICE_CONFLICTS, _HIGH, _BASE),
+        "saturation": crossing(BATCH_BUSY, _over_rate(1, RATES), SATURATED),
+    },
+    _draw_fig8,
+    high=HIGH_RATE,
+    saturated=SATURATED,
+)
+_MORE_SCHEDULERS = [at_rate(count, HIGH_RATE) for count in SCHEDULERS]
+_FIG9 = CHAPTER.figure(
+    "fig9",
+    scheduler_runs,
+    {
+        "conflicts_grow": ratio(DAILY_BATCH_CONFLICTS, _MORE_SCHEDULERS[-1], _MORE_SCHEDULERS[1]),
+        "busyness_falls": most(growths(BATCH_BUSY, _MORE_SCHEDULERS)),
+        "service_well_served": of_s(SERVICE_WAIT, _MORE_SCHEDULERS[-1]),
+    },
+    _draw_fig9,
+    high=HIGH_RATE,
+)
+
+
+# Figs. 12 to 14: interference, more schedulers, and ways to commit
+
+
+def _at_most_one(read: Reader) -> Reader:
+    """A share of the time that cannot exceed all of it."""
+    return lambda run: over(lambda known: min(*known, 1.0), [read(run)])
+
+
+def _draw_fig12(results: Results) -> Figure:
+    """Wait, conflicts and busyness over t_job(service), and the busyness without conflicts."""
+    points = _over_t_job(FINE_INCREMENTAL)
+    x_label, x_axis = "t_job(service)", plots.durations_x
+    ideal: list[Reader] = [_at_most_one(without_conflicts(t_job_s)) for t_job_s in T_JOBS_S]
+    conflicts = [
+        _daily(_NAMES[name], points, f"{name}_conflict_fraction", None, _LOOKS[name])
+        for name in _CLASSES
+    ]
+    busyness = [
+        *_group_busyness(points),
+        Line("Service, no conflicts", points, ideal, 3, dotted=True),
+    ]
+    panels = [
+        _class_waits("Job wait time", x_label, points, x_axis),
+        _conflicts("Conflicts", x_label, conflicts, x_axis, plots.from_zero_y),
+        _busyness("Scheduler busyness", x_label, busyness, x_axis),
+    ]
+    return plots.draw(results, panels)
+
+
+def _draw_fig13(results: Results) -> Figure:
+    """Busyness and wait over t_job of batch jobs, with one batch scheduler and with three."""
+    x_label, x_axis = "t_job(batch) / time between batch jobs", plots.from_zero_x
+    lines = [(_batch_schedulers(count), _over_load(count)) for count in SPLIT]
+    busyness = [
+        _daily(name, points, "busyness", BATCH, look) for look, (name, points) in enumerate(lines)
+    ]
+    waits = [_wait(name, points, BATCH, look) for look, (name, points) in enumerate(lines)]
+    panels = [
+        _busyness("Busyness of each batch scheduler", x_label, busyness, x_axis),
+        _waits("Wait of batch jobs", x_label, waits, x_axis),
+    ]
+    return plots.draw(results, panels)
+
+
+def _draw_fig14(results: Results) -> Figure:
+    """Busyness and conflicts over t_job of service jobs, a line for each way to commit."""
+    x_label, x_axis = "t_job(service)", plots.durations_x
+
+    def lines(read: Reader) -> list[Line]:
+        return [
+            Line(commits, _over_t_job(commits, T_JOBS_OF_CONFLICTS_S), read, look)
+            for look, commits in enumerate(COMMITS)
+        ]
+
+    conflicts = lines(SERVICE_CONFLICTS)
+    panels = [
+        _busyness("Busyness of the service scheduler", x_label, lines(service_share), x_axis),
+        _conflicts("Conflicts of service jobs", x_label, conflicts, x_axis, plots.logarithmic_y),
+    ]
+    return plots.draw(results, panels)
+
+
+_FINE_1_S, _FINE_10_S = (at_t_job(FINE_INCREMENTAL, one) for one in (1.0, 10.0))
+_GANG, _COARSE, _BOTH = (
+    at_t_job(one, 10.0) for one in (FINE_GANG, COARSE_INCREMENTAL, COARSE_GANG)
+)
+_FIG12 = CHAPTER.figure(
+    "fig12",
+    interference_runs,
+    {
+        "conflicts_grow": ratio(SERVICE_CONFLICTS, _FINE_10_S, _FINE_1_S),
+        "above_one": of(DAILY_SERVICE_CONFLICTS, _FINE_10_S),
+        "busier_than_without": ratio(
+            service_share, _FINE_10_S, _FINE_10_S, without_conflicts(10.0)
+        ),
+        "slow_tasks": of(DAILY_SERVICE_CONFLICTS, SLOW_TASKS),
+    },
+    _draw_fig12,
+)
+_FIG13 = CHAPTER.figure(
+    "fig13",
+    split_runs,
+    {
+        "three_times": quotient_of(
+            crossing(BATCH_BUSY, _over_load(THREE), SATURATED),
+            crossing(BATCH_BUSY, _over_load(ONE), SATURATED),
+        ),
+        "conflicts_low": most(
+            [of(BATCH_CONFLICTS, at_load(THREE, one)) for one in LOADS if one <= KEEPS_UP[THREE]]
+        ),
+        "within_slo": most(
+            [
+                of_s(wait, at_load(schedulers, load))
+                for wait in (BATCH_WAIT, SERVICE_WAIT)
+                for schedulers, load in KEEPS_UP.items()
+            ]
+        ),
+    },
+    _draw_fig13,
+    saturated=SATURATED,
+)
+_FIG14 = CHAPTER.figure(
+    "fig14",
+    commit_runs,
+    {
+        "more_conflicts": least(
+            [ratio(SERVICE_CONFLICTS, other, _FINE_10_S) for other in (_GANG, _COARSE, _BOTH)]
+        ),
+        "all_or_nothing_conflicts": ratio(SERVICE_CONFLICTS, _GANG, _FINE_10_S),
+        "all_or_nothing_busyness": ratio(service_share, _GANG, _FINE_10_S),
+        "coarse_conflicts": ratio(SERVICE_CONFLICTS, _COARSE, _FINE_10_S),
+        "coarse_busyness": ratio(service_share, _COARSE, _FINE_10_S),
+    },
+    _draw_fig14,
+)
+
+FIGURES = (_FIG5, _FIG6, _FIG8, _FIG9, _FIG12, _FIG13, _FIG14)

@@ -1,0 +1,29 @@
+"""The papers whose figures can be reproduced, chapter by chapter."""
+
+from __future__ import annotations
+
+from experiments.papers.figure import Paper
+from experiments.papers.omega import figures, mapreduce
+from experiments.papers.parsync import controls, models, section6, tables
+from shared_state.errors import AgoraError
+
+PARSYNC = Paper(
+    "parsync",
+    "ParSync",
+    "These runs have a tenth of the paper’s cell, and most have shorter phases.",
+    (*models.FIGURES, *section6.FIGURES, *tables.FIGURES, *section6.LIVE, *controls.FIGURES),
+)
+OMEGA = Paper(
+    "omega",
+    "Omega",
+    "These runs have cells of up to 1,000 machines, and one or two hours in place of days.",
+    (*figures.FIGURES, *mapreduce.FIGURES),
+)
+PAPERS: dict[str, Paper] = {paper.id: paper for paper in (PARSYNC, OMEGA)}
+
+
+def paper_of(name: str) -> Paper:
+    """The paper of an id. AgoraError if there is none."""
+    if name not in PAPERS:
+        raise AgoraError(f"PAPER {name!r}: expected one of {', '.join(PAPERS)}")
+    return PAPERS[name]

@@ -1,1 +1,0 @@
-"""The graphs of flowsolver.generate, one module per policy."""

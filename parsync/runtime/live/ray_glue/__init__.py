@@ -1,0 +1,1 @@
+"""Ray as the live runtime uses it. Only modules of this folder import Ray."""

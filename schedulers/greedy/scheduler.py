@@ -1,0 +1,370 @@
+"""The scheduler of the greedy kinds: each task in turn goes to the machine that its kind prefers,
+found by one native kernel (native/placer.hpp). It evicts nothing, and has no memory between plans;
+tasks that wait for preferred machines are those of patience.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from operator import mul
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ConfigDict, Field, model_validator
+
+from schedulers import _native
+from schedulers.decision_time import PS_PER_OPERATION, Modelled
+from schedulers.interface import (
+    NO_REASON,
+    NONE,
+    ClaimedPlan,
+    Plan,
+    PlanContext,
+    SchedulerEnvironment,
+    TaskChanges,
+)
+from schedulers.objective import native_catalog
+from schedulers.prices import registry
+from schedulers.prices.interface import SharesDemand, SlotPriceEstimator, SlotPrices
+from schedulers.prices.options import PriceMode, PriceOptions, PriceScope
+from shared_state.tasks import Int32, Int64, TaskBatch
+from shared_state.view import ClusterView
+
+# ParSync section 4.3: 0.25 ms per task.
+DECISION = Modelled(job_us=0, task_ns=250_000, partition_ns=0)
+# Counted work: picoseconds per plan, per task, per row looked at and per row ranked. Predicted over
+# true time of 432 cases (six kinds, three rankings, cells of 2,000 to 100,000 machines): median
+# 1.0, 10 % below 0.8, 10 % above 1.3; of load spreading median 0.87, 10 % below 0.77.
+# tests/benchmarks/calibrate_greedy_work.py makes the fit again.
+WEIGHTS_PS = (8_000_000, 61_000, 1_030, 20_500)
+# By slot prices, with the refresh of what is kept by price: of 360 cases (all kinds but weighted
+# sampling) median 1.0, 10 % below 0.8, 10 % above 1.2. With the weights above it was 0.7.
+PRICED_WEIGHTS_PS = (9_800_000, 149_000, 1_630, 18_900)
+NONE_OF_THEM: NDArray[np.bool_] = np.zeros(0, np.bool_)
+NO_STATS: Mapping[str, int] = MappingProxyType({})
+
+
+class PlacementKind(IntEnum):
+    """Which row of a pool a task gets (values as in native/placer.hpp)."""
+
+    RANDOM = 0
+    RANDOMIZED_FIRST_FIT = 1
+    FIRST_FIT = 2
+    BEST_FIT = 3
+    LOAD_SPREADING = 4
+    WEIGHTED_SAMPLING = 5
+
+
+class GreedyOptions(PriceOptions):
+    """Options of the greedy kinds. Strategy, retries and decision time are the agent's.
+
+    Attributes:
+        patience_s: How long after its submission a task waits for one of its preferred machines
+            before it takes any other (delay scheduling: Zaharia et al., EuroSys 2010). A task
+            whose preferences list no machine never waits so.
+        patience_by_price: Whether a task waits so while slot prices make it worth it
+            (patience.PatienceByPrice), but no longer than patience_s if that is given.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    patience_s: float = Field(0.0, ge=0, le=1e6)
+    patience_by_price: bool = False
+
+    @model_validator(mode="after")
+    def _knows_prices(self) -> Self:
+        if self.patience_by_price and self.prices == registry.NONE:
+            raise ValueError("patience_by_price: needs prices")
+        return self
+
+    @property
+    def patience_us(self) -> int:
+        return round(self.patience_s * 1e6)
+
+
+class Placement(NamedTuple):
+    """What the kernel found for n tasks.
+
+    Attributes:
+        machine: int32[n], -1 where left waiting.
+        searches: Searches for a task's place.
+        looked_at: Rows looked at.
+        ranked: Rows put in order, and moved in it.
+        partitions_scanned: As in Plan.
+    """
+
+    machine: Int32
+    searches: int
+    looked_at: int
+    ranked: int
+    partitions_scanned: int
+
+
+class GreedyScheduler:
+    """Places each task of a batch, in order, on the machine that ranking and kind prefer in the
+    view as the tasks before it left it.
+
+    Tasks of a gang are placed together or not at all. `work` counts what the last plan did: plans
+    (1), tasks, rows looked at, rows ranked.
+
+    Attributes:
+        shared_demand: What learns demand in it, if it shares demand (SharingScheduler).
+        learning: The counted work of the last plan's prices, in units of PS_PER_OPERATION.
+        priced_machines: For how many machines prices were made anew for the last plan.
+
+    Args:
+        kind: Which row of a pool a task gets.
+        environment: Where the scheduler lives.
+        preferred_first: Whether every task that can have a preferred machine gets one before the
+            others are placed.
+    """
+
+    work: tuple[int, int, int, int]
+
+    def __init__(
+        self, kind: PlacementKind, environment: SchedulerEnvironment, preferred_first: bool = False
+    ) -> None:
+        self._kind = int(kind)
+        self._preferred_first = preferred_first
+        self._estimator: SlotPriceEstimator | None = None
+        self._prices: SlotPrices | None = None  # of the last plan
+        self._rows: Any = None  # the rows of its view by price (native/priced_rows.hpp)
+        self.shared_demand: SharesDemand | None = None
+        self.learning = self.priced_machines = 0
+        self._catalog = native_catalog(environment.catalog, environment.cell)
+        self._table: TaskBatch | None = None
+        self._columns: _NativeTasks | None = None  # of that table
+        self._planner: NativePlanner | None = None  # of its tasks
+        self._weights_ps = WEIGHTS_PS
+
+    def place_by(
+        self,
+        options: PriceOptions,
+        estimator: SlotPriceEstimator,
+        shared_demand: SharesDemand | None = None,
+    ) -> None:
+        """Place by the prices of an estimator from now on.
+
+        Args:
+            options: How prices enter a decision.
+            estimator: Gives them.
+            shared_demand: What learns demand in it, if it shares demand.
+        """
+        self._estimator = estimator
+        self._rows = _native.PricedRows(
+            self._catalog,
+            options.price_mode is PriceMode.PAID,
+            options.price_weight_permille,
+            options.price_scope is PriceScope.ELSEWHERE,
+        )
+        self._weights_ps, self._planner = PRICED_WEIGHTS_PS, None
+        self.shared_demand = shared_demand
+
+    def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
+        prices = self.learn(tasks.task, tasks.preference, tasks.request, view, context)
+        found = self.place(
+            view, tasks.request, tasks.preference, tasks.gang, context, prices=prices
+        )
+        operations = self._operations(len(tasks), found.searches, found.looked_at, found.ranked)
+        return Plan.from_machines(
+            tasks,
+            found.machine,
+            operations=operations,
+            partitions_scanned=found.partitions_scanned,
+            priced_machines=self.priced_machines,
+        )
+
+    def plan_and_claim(
+        self, table: TaskBatch, task: Int64, view: ClusterView, context: PlanContext
+    ) -> ClaimedPlan:
+        """Plan and claim in one native call (ClaimingScheduler)."""
+        planner = self.planner(table)
+        prices = None
+        if self._estimator is not None:
+            assert self._columns is not None, "planner() makes them"
+            preference, request = self._columns.columns_of(task)
+            prices = self.learn(task, preference, request, view, context)
+        found, self.work = planner.plan_and_claim(
+            view,
+            task,
+            context.partition_order,
+            int(context.ranking),
+            int(context.quality),
+            context.stream,
+            prices,
+        )
+        return claimed_plan(found, task, self.learning, self.priced_machines)
+
+    def planner(self, table: TaskBatch) -> NativePlanner:
+        """What plans tasks of a table in native code. Shares the table's arrays."""
+        if table is not self._table or self._planner is None:
+            self._table = table
+            self._columns = _native.TaskColumns(table.request, table.preference, table.gang)
+            self._planner = _native.GreedyPlanner(
+                self._catalog, self._columns, self._kind, self._preferred_first, self._weights_ps
+            )
+        assert self._planner is not None
+        return self._planner
+
+    @property
+    def plans_natively(self) -> bool:
+        """Whether planner() alone plans as plan_and_claim() does: nothing is learned in Python."""
+        return type(self) is GreedyScheduler and self._estimator is None
+
+    def learn(
+        self,
+        task: Int64,
+        preference: Int32,
+        request: Int64,
+        view: ClusterView,
+        context: PlanContext,
+    ) -> object:
+        """Tell the estimator of prices which tasks a plan is about.
+
+        Args:
+            task: int64[n], ids of the tasks offered.
+            preference: int32[n].
+            request: int64[n, R].
+            view: As it stands.
+            context: Of the plan.
+
+        Returns:
+            The prices for the plan, as place() takes them; None if the scheduler knows none.
+
+        Raises:
+            ValueError: The estimator's prices are not as its contract says.
+        """
+        if self._estimator is None:
+            return None
+        if len(task):
+            self._estimator.offered(task, preference, request)
+        prices = self._estimator.update(view, context.now_us)
+        self.learning = self._estimator.operations
+        self.priced_machines = len(prices.price) if self.learning else 0
+        if prices is not self._prices:
+            self._rows.set_prices(prices.price, prices.slots, prices.unit)
+            self._prices = prices
+        return self._rows
+
+    def known_prices(self, view: ClusterView) -> tuple[SlotPrices, int]:
+        """The prices of the last plan, and the lowest of an open machine in the view. For a
+        scheduler that places by prices."""
+        assert self._prices is not None
+        return self._prices, self._rows.lowest_price(view)
+
+    def place(
+        self,
+        view: ClusterView,
+        request: Int64,
+        preference: Int32,
+        gang: Int64,
+        context: PlanContext,
+        waits: NDArray[np.bool_] = NONE_OF_THEM,
+        kept: NDArray[np.bool_] = NONE_OF_THEM,
+        prices: object = None,
+    ) -> Placement:
+        """Find places for n tasks.
+
+        Args:
+            view: As it stands. It is left unchanged.
+            request: int64[n, R].
+            preference: int32[n].
+            gang: int64[n].
+            context: Of the plan.
+            waits: bool[n], which tasks take a preferred machine or none; empty: none of them.
+            kept: bool[n], which tasks were offered before, so that the partitions that they look at
+                do not count again; empty: none of them.
+            prices: As learn() returns them.
+        """
+        return Placement(
+            *_native.place(
+                view,
+                self._catalog,
+                request,
+                preference,
+                gang,
+                context.partition_order,
+                int(context.ranking),
+                int(context.quality),
+                self._kind,
+                context.stream,
+                self._preferred_first,
+                waits,
+                kept,
+                prices,
+            )
+        )
+
+    def _operations(self, tasks: int, searches: int, looked_at: int, ranked: int) -> int:
+        """The counted work of a plan, that for its prices with it; `work` shows it until the next,
+        without prices."""
+        self.work = (1, searches if self._preferred_first else tasks, looked_at, ranked)
+        return int(sum(map(mul, self._weights_ps, self.work))) // PS_PER_OPERATION + self.learning
+
+    def observe(self, changes: TaskChanges) -> None:
+        """Ignore the changes: every plan starts from the view (Capability.IGNORES_CHANGES)."""
+
+
+class _NativeTasks(Protocol):
+    """The columns of all tasks that placing reads."""
+
+    def columns_of(self, task: Int64) -> tuple[Int32, Int64]:
+        """The preferences, int32[n], and requests, int64[n, R], of tasks int64[n]."""
+        ...
+
+
+class NativePlanner(Protocol):
+    """A greedy placer in native code (native/greedy_planner.hpp)."""
+
+    def plan_and_claim(
+        self,
+        view: ClusterView,
+        task: Int64,
+        partition_order: Int32,
+        ranking: int,
+        quality: int,
+        stream: int,
+        prices: object,
+    ) -> tuple[NativePlan, tuple[int, int, int, int]]:
+        """Place tasks, int64[n], and take their claims out of the view.
+
+        Returns:
+            The plan, and its counted work as GreedyScheduler.work shows it.
+        """
+        ...
+
+
+# A plan as native code hands it over: task, machine, request, gang, synced_us, pending and
+# pending_reason (None: none is), ticket, operations, partitions_scanned.
+NativePlan = tuple[
+    Int64, Int32, Int64, Int64, Int64, Int64 | None, NDArray[np.int8] | None, int, int, int
+]
+
+
+def claimed_plan(
+    found: NativePlan, task: Int64, learning: int = 0, priced_machines: int = 0
+) -> ClaimedPlan:
+    """The plan about tasks int64[n] that native code has made.
+
+    Args:
+        learning: The counted work of its prices, in units of PS_PER_OPERATION.
+        priced_machines: As in Plan.
+    """
+    placed, machine, request, gang, synced_us, pending, reason, ticket, operations, scanned = found
+    plan = Plan(
+        placed,
+        machine,
+        request,
+        gang,
+        NONE,
+        NONE if pending is None else pending,
+        NO_REASON if reason is None else reason,
+        operations + learning,
+        scanned,
+        NO_STATS,
+        None,
+        priced_machines,
+    )
+    return ClaimedPlan(plan, synced_us, ticket, placed is task)

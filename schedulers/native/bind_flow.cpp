@@ -1,0 +1,438 @@
+// Python's access to the graph of a flow scheduler: its tasks, what its arcs stand for, the arcs on
+// which placements pay for slots, and the way from the flow to placements that can be claimed.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+#include <optional>
+
+#include "flow_arcs.hpp"
+#include "flow_placements.hpp"
+#include "shared_state/native/column.hpp"
+#include "shared_state/native/new_array.hpp"
+#include "task_table.hpp"
+
+namespace nb = nanobind;
+
+namespace {
+
+using agora::array_of;
+using agora::Column;
+using agora::FlowArcs;
+using agora::GrowingColumn;
+using agora::int64_column;
+using agora::length_of;
+using agora::SegmentArcs;
+using agora::TaskTable;
+
+// A read-only array on a column's memory. A table that has grown since has other memory.
+template <auto Member>
+nb::object window(const TaskTable& self) {
+  const auto& column = self.*Member;
+  using Value = std::remove_cvref_t<decltype(column[0])>;
+  using Shared = std::shared_ptr<const Value[]>;
+  auto kept = std::make_unique<Shared>(column.shared());
+  const Value* const data = kept->get();
+  nb::capsule owner(kept.get(), [](void* p) noexcept { delete static_cast<Shared*>(p); });
+  kept.release();
+  const size_t shape[] = {column.rows(), column.width()};
+  const size_t axes = static_cast<const void*>(&column) == &self.request ? 2 : 1;
+  return nb::cast(nb::ndarray<nb::numpy, const Value>(data, axes, shape, owner));
+}
+
+void offer(TaskTable& self, nb::handle task, nb::handle job, nb::handle request,
+           nb::handle priority, nb::handle submit_us, nb::handle preference, nb::handle gang,
+           nb::handle task_class) {
+  const size_t n = length_of(task, "task");
+  const Column<const int64_t> ids(task, "task", n), jobs(job, "job", n),
+      asked(request, "request", n, self.dimensions()), times(submit_us, "submit_us", n),
+      gangs(gang, "gang", n);
+  const Column<const int32_t> priorities(priority, "priority", n),
+      preferences(preference, "preference", n);
+  const Column<const int8_t> classes(task_class, "task_class", n);
+  self.offer({ids.span(),
+              jobs.span(),
+              {asked.data(), n * self.dimensions()},
+              priorities.span(),
+              times.span(),
+              preferences.span(),
+              gangs.span(),
+              classes.span()});
+}
+
+void reject(TaskTable& self, nb::handle task) { self.reject(int64_column(task, "task").span()); }
+
+void run(TaskTable& self, nb::handle task, nb::handle machine, nb::handle allocation,
+         int64_t at_us) {
+  const Column<const int32_t> on(machine, "machine", length_of(machine, "machine"));
+  self.run(int64_column(task, "task").span(), on.span(),
+           int64_column(allocation, "allocation").span(), at_us);
+}
+
+void forget(TaskTable& self, nb::handle task) { self.forget(int64_column(task, "task").span()); }
+
+void set_state(TaskTable& self, nb::handle row, int state) {
+  if (state < 0 || state > static_cast<int>(agora::TaskState::kEvicting))
+    throw std::invalid_argument("state: expected a TaskState");
+  self.set_state(int64_column(row, "row").span(), static_cast<agora::TaskState>(state));
+}
+
+nb::tuple begin_update(TaskTable& self, bool preemption) {
+  const TaskTable::Changes changes = self.begin_update(preemption);
+  return nb::make_tuple(array_of(changes.removed), array_of(changes.started),
+                        array_of(changes.joining));
+}
+
+nb::tuple enter_jobs(TaskTable& self, nb::handle row, int64_t quantum_us) {
+  const TaskTable::Entered entered = self.enter_jobs(int64_column(row, "row").span(), quantum_us);
+  return nb::make_tuple(array_of(entered.first_quantum), array_of(entered.lateness));
+}
+
+void name_jobs(TaskTable& self, nb::handle node, nb::handle arc) {
+  self.jobs.name(int64_column(node, "node").span(), int64_column(arc, "arc").span());
+}
+
+nb::tuple open_jobs(const TaskTable& self) {
+  const auto open = self.jobs.open();
+  return nb::make_tuple(array_of(open.node), array_of(open.arc), array_of(open.first_quantum));
+}
+
+nb::object job_node(const TaskTable& self, nb::handle row) {
+  return array_of(self.job_nodes(int64_column(row, "row").span()));
+}
+
+void set_node(TaskTable& self, nb::handle row, nb::handle node) {
+  self.set_node(int64_column(row, "row").span(), int64_column(node, "node").span());
+}
+
+void set_running_arc(TaskTable& self, nb::handle row, nb::handle arc, nb::handle cost) {
+  self.set_running_arc(int64_column(row, "row").span(), int64_column(arc, "arc").span(),
+                       int64_column(cost, "cost").span());
+}
+
+void set_patience(TaskTable& self, nb::handle row, nb::handle arc, nb::handle ends_us) {
+  self.set_patience(int64_column(row, "row").span(), int64_column(arc, "arc").span(),
+                    int64_column(ends_us, "ends_us").span());
+}
+
+nb::object end_patience(TaskTable& self, nb::handle started, int64_t now_us) {
+  return array_of(self.end_patience(int64_column(started, "started").span(), now_us));
+}
+
+nb::object rows(const TaskTable& self, nb::handle task) {
+  return array_of(self.rows_of(int64_column(task, "task").span()));
+}
+
+nb::object still_waiting(const TaskTable& self, nb::handle task) {
+  return array_of(self.still_waiting(int64_column(task, "task").span()));
+}
+
+template <class T>
+nb::object gather(const GrowingColumn<T>& column, std::span<const int64_t> row, size_t width = 0) {
+  const agora::NewArray<T> array(row.size(), width);
+  for (size_t i = 0; i < row.size(); ++i)
+    std::copy_n(&column[row[i]], column.width(), array.data() + i * column.width());
+  return array.object();
+}
+
+// The columns of a TaskBatch of these rows.
+nb::tuple columns(const TaskTable& self, nb::handle row) {
+  const Column<const int64_t> of = int64_column(row, "row");
+  self.require_rows(of.span());
+  return nb::make_tuple(gather(self.task, of.span()), gather(self.job, of.span()),
+                        gather(self.request, of.span(), self.dimensions()),
+                        gather(self.priority, of.span()), gather(self.submit_us, of.span()),
+                        gather(self.preference, of.span()), gather(self.gang, of.span()),
+                        gather(self.task_class, of.span()));
+}
+
+bool waiting_ask_for(const TaskTable& self, nb::handle unit) {
+  return self.waiting_ask_for(int64_column(unit, "unit").span());
+}
+
+nb::object requests(const TaskTable& self, nb::handle row) {
+  const Column<const int64_t> of = int64_column(row, "row");
+  self.require_rows(of.span());
+  return gather(self.request, of.span(), self.dimensions());
+}
+
+nb::object gangs(const TaskTable& self, nb::handle row) {
+  const Column<const int64_t> of = int64_column(row, "row");
+  self.require_rows(of.span());
+  return gather(self.gang, of.span());
+}
+
+nb::tuple join(FlowArcs& self, nb::handle row, nb::handle node, nb::handle arc_task,
+               nb::handle arc_head, nb::handle arc_cost, nb::handle unscheduled_node,
+               nb::handle unscheduled_cost, nb::handle machine_node, nb::handle aggregator_node) {
+  const Column<const int64_t> rows = int64_column(row, "row"), nodes = int64_column(node, "node"),
+                              tasks = int64_column(arc_task, "arc_task"),
+                              heads = int64_column(arc_head, "arc_head"),
+                              costs = int64_column(arc_cost, "arc_cost"),
+                              waiting = int64_column(unscheduled_node, "unscheduled_node"),
+                              prices = int64_column(unscheduled_cost, "unscheduled_cost"),
+                              machines = int64_column(machine_node, "machine_node"),
+                              aggregators = int64_column(aggregator_node, "aggregator_node");
+  const FlowArcs::New added =
+      self.join({rows.span(), nodes.span(), tasks.span(), heads.span(), costs.span(),
+                 waiting.span(), prices.span(), machines.span(), aggregators.span()});
+  return nb::make_tuple(array_of(added.tail), array_of(added.head), array_of(added.cost));
+}
+
+void name_arcs(FlowArcs& self, nb::handle arc) { self.name(int64_column(arc, "arc").span()); }
+
+void add_of_tasks(FlowArcs& self, nb::handle arc, nb::handle row, nb::handle head) {
+  self.add_of_tasks(int64_column(arc, "arc").span(), int64_column(row, "row").span(),
+                    int64_column(head, "head").span());
+}
+
+void add_inner(FlowArcs& self, nb::handle arc, nb::handle inner) {
+  self.add_inner(int64_column(arc, "arc").span(), int64_column(inner, "inner").span());
+}
+
+void add_others(FlowArcs& self, nb::handle arc) {
+  self.add_others(int64_column(arc, "arc").span());
+}
+
+void take_flow(FlowArcs& self, nb::handle arc, nb::handle flow, nb::handle inner_flow) {
+  const Column<int64_t> sums(inner_flow, "inner_flow", length_of(inner_flow, "inner_flow"));
+  self.take_flow(int64_column(arc, "arc").span(), int64_column(flow, "flow").span(), sums.span());
+}
+
+nb::object next_hop(const FlowArcs& self, nb::handle row) {
+  return array_of(self.next_hop(int64_column(row, "row").span()));
+}
+
+nb::object destination(const FlowArcs& self, nb::handle row) {
+  return array_of(self.destination(int64_column(row, "row").span()));
+}
+
+nb::tuple sent(const FlowArcs& self, nb::handle row) {
+  const FlowArcs::Sent found = self.sent(int64_column(row, "row").span());
+  return nb::make_tuple(array_of(found.row), array_of(found.head));
+}
+
+nb::tuple lists(const FlowArcs& self, nb::handle row) {
+  const FlowArcs::OfTasks found = self.lists(int64_column(row, "row").span());
+  return nb::make_tuple(array_of(found.task), array_of(found.arc), array_of(found.head),
+                        array_of(found.cost));
+}
+
+nb::tuple set(SegmentArcs& self, nb::handle cost, nb::handle slots, nb::handle free,
+              nb::handle units, nb::handle row, size_t levels) {
+  const size_t machines = agora::length_of(slots, "slots");
+  const Column<const int64_t> costs(cost, "cost", machines, levels);
+  const Column<const int64_t> all(slots, "slots", machines), left(free, "free", machines),
+      unused(units, "units", machines);
+  const Column<const int64_t> rows(row, "row", agora::length_of(row, "row"));
+  agora::SegmentChanges found;
+  {
+    nb::gil_scoped_release release;
+    found = self.set(
+        {levels, {costs.data(), machines * levels}, all.span(), left.span(), unused.span()},
+        rows.span());
+  }
+  return nb::make_tuple(array_of(found.new_machine), array_of(found.new_capacity),
+                        array_of(found.new_cost), array_of(found.arc), array_of(found.capacity),
+                        array_of(found.cost));
+}
+
+void name_segments(SegmentArcs& self, nb::handle arc) {
+  self.name(Column<const int64_t>(arc, "arc", agora::length_of(arc, "arc")).span());
+}
+
+nb::object units_in(nb::handle resources, nb::handle unit, int64_t most) {
+  const size_t machines = length_of(resources, "resources"), dimensions = length_of(unit, "unit");
+  const Column<const int64_t> rows(resources, "resources", machines, dimensions),
+      one(unit, "unit", dimensions);
+  const agora::NewArray<int64_t> units(machines);
+  agora::units_in({rows.data(), machines * dimensions}, one.span(), most, units.span());
+  return units.object();
+}
+
+nb::object ranges(nb::handle begin, nb::handle size) {
+  return array_of(
+      agora::ranges(int64_column(begin, "begin").span(), int64_column(size, "size").span()));
+}
+
+nb::object listed_arcs(nb::handle offsets, nb::handle head, nb::handle cost, nb::handle row,
+                       nb::handle set) {
+  const agora::ListedArcs arcs =
+      agora::listed_arcs(int64_column(offsets, "offsets").span(), int64_column(head, "head").span(),
+                         int64_column(cost, "cost").span(), int64_column(row, "row").span(),
+                         int64_column(set, "set").span());
+  return nb::make_tuple(array_of(arcs.row), array_of(arcs.head), array_of(arcs.cost));
+}
+
+nb::object entries_of(nb::handle offsets, nb::handle order, nb::handle row) {
+  return array_of(agora::entries_of(int64_column(offsets, "offsets").span(),
+                                    int64_column(order, "order").span(),
+                                    int64_column(row, "row").span()));
+}
+
+nb::object differing(nb::handle a, nb::handle b) {
+  return array_of(agora::differing(int64_column(a, "a").span(), int64_column(b, "b").span()));
+}
+
+nb::object without_node(nb::handle head, nb::handle node) {
+  return array_of(
+      agora::without_node(int64_column(head, "head").span(), int64_column(node, "node").span()));
+}
+
+nb::object cycle_among(nb::handle tail, nb::handle head) {
+  return array_of(
+      agora::cycle_among(int64_column(tail, "tail").span(), int64_column(head, "head").span()));
+}
+
+int64_t first_outside(nb::handle column, int64_t lowest, int64_t highest) {
+  return agora::first_outside(int64_column(column, "column").span(), lowest, highest);
+}
+
+nb::tuple flow_placements(const agora::ClusterView& view, nb::handle head, nb::handle request,
+                          nb::handle arc_task, nb::handle arc_head, nb::handle arc_cost,
+                          nb::handle first, nb::handle end, nb::handle inner_head,
+                          nb::handle inner_cost, nb::handle inner_flow, nb::handle inner_capacity,
+                          nb::handle machine_room, nb::handle slot_cost, size_t slot_levels,
+                          nb::handle slots, nb::handle slots_free, nb::handle units_free,
+                          int64_t slot_beyond, bool direct_is_priced, nb::handle inner_is_priced,
+                          uint64_t stream) {
+  const size_t n = length_of(head, "head"), dimensions = view.static_state().dimensions();
+  const Column<const int64_t> heads(head, "head", n), asked(request, "request", n, dimensions),
+      arc_tasks = int64_column(arc_task, "arc_task"),
+      arc_heads = int64_column(arc_head, "arc_head"),
+      arc_costs = int64_column(arc_cost, "arc_cost"), firsts = int64_column(first, "first"),
+      ends = int64_column(end, "end"), inner_heads = int64_column(inner_head, "inner_head"),
+      inner_costs = int64_column(inner_cost, "inner_cost"),
+      inner_flows = int64_column(inner_flow, "inner_flow"),
+      capacities = int64_column(inner_capacity, "inner_capacity"),
+      room = int64_column(machine_room, "machine_room"), all = int64_column(slots, "slots"),
+      left = int64_column(slots_free, "slots_free"),
+      unused = int64_column(units_free, "units_free");
+  const size_t priced_machines = slot_levels ? length_of(slot_cost, "slot_cost") : 0;
+  const Column<const bool> inner_priced(inner_is_priced, "inner_is_priced",
+                                        length_of(inner_is_priced, "inner_is_priced"));
+  std::optional<Column<const int64_t>> costs;
+  if (slot_levels) costs.emplace(slot_cost, "slot_cost", priced_machines, slot_levels);
+  const agora::PricedSlots priced{{slot_levels,
+                                   {costs ? costs->data() : nullptr, priced_machines * slot_levels},
+                                   all.span(),
+                                   left.span(),
+                                   unused.span()},
+                                  slot_beyond,
+                                  direct_is_priced,
+                                  inner_priced.span()};
+  const agora::SolvedFlow flow{heads.span(),
+                               asked.data(),
+                               arc_tasks.span(),
+                               arc_heads.span(),
+                               arc_costs.span(),
+                               firsts.span(),
+                               ends.span(),
+                               inner_heads.span(),
+                               inner_costs.span(),
+                               inner_flows.span(),
+                               capacities.span(),
+                               room.span(),
+                               priced};
+  agora::FlowPlacements found;
+  {
+    nb::gil_scoped_release release;
+    found = agora::flow_placements(view, flow, stream);
+  }
+  return nb::make_tuple(array_of(found.solved), array_of(found.chosen));
+}
+
+nb::object fit_together(nb::handle task, nb::handle priority, nb::handle request,
+                        nb::handle machine, nb::handle free, size_t dimensions) {
+  const size_t n = length_of(task, "task"), machines = length_of(free, "free");
+  const Column<const int64_t> ids(task, "task", n), asked(request, "request", n, dimensions),
+      on(machine, "machine", n), left(free, "free", machines, dimensions);
+  const Column<const int32_t> first(priority, "priority", n);
+  const agora::NewArray<bool> fits(n);
+  agora::fit_together({ids.span(), first.span(), {asked.data(), n * dimensions}, on.span()},
+                      {left.data(), machines * dimensions}, dimensions, fits.span());
+  return fits.object();
+}
+
+nb::object in_whole_gangs(nb::handle gang, nb::handle waiting_gang) {
+  const Column<const int64_t> placed(gang, "gang", length_of(gang, "gang")),
+      waiting(waiting_gang, "waiting_gang", length_of(waiting_gang, "waiting_gang"));
+  const agora::NewArray<bool> whole(placed.size());
+  agora::in_whole_gangs(placed.span(), waiting.span(), whole.span());
+  return whole.object();
+}
+
+}  // namespace
+
+void bind_flow(nb::module_& module) {
+  nb::class_<TaskTable>(module, "TaskTable")
+      .def(nb::init<size_t>(), nb::arg("dimensions"))
+      .def("offer_columns", &offer)
+      .def("reject", &reject)
+      .def("run", &run)
+      .def("forget", &forget)
+      .def("set_state", &set_state)
+      .def("begin_update", &begin_update)
+      .def("end_update", &TaskTable::end_update)
+      .def("enter_jobs", &enter_jobs)
+      .def("name_jobs", &name_jobs)
+      .def("close_empty_jobs", [](TaskTable& self) { return array_of(self.jobs.close_empty()); })
+      .def("open_jobs", &open_jobs)
+      .def("job_node", &job_node)
+      .def("set_node", &set_node)
+      .def("set_running_arc", &set_running_arc)
+      .def("set_patience", &set_patience)
+      .def("end_patience", &end_patience)
+      .def("first_end_of_patience", &TaskTable::first_end_of_patience)
+      .def("rows", &rows)
+      .def("waiting", [](const TaskTable& self) { return array_of(self.waiting()); })
+      .def("still_waiting", &still_waiting)
+      .def("columns", &columns)
+      .def("waiting_ask_for", &waiting_ask_for)
+      .def("requests", &requests)
+      .def("gangs", &gangs)
+      .def_prop_ro("capacity", &TaskTable::rows)
+      .def_prop_ro("task", &window<&TaskTable::task>)
+      .def_prop_ro("request", &window<&TaskTable::request>)
+      .def_prop_ro("gang", &window<&TaskTable::gang>)
+      .def_prop_ro("machine", &window<&TaskTable::machine>)
+      .def_prop_ro("allocation", &window<&TaskTable::allocation>)
+      .def_prop_ro("since_us", &window<&TaskTable::since_us>)
+      .def_prop_ro("state", &window<&TaskTable::state>)
+      .def_prop_ro("node_state", &window<&TaskTable::node_state>)
+      .def_prop_ro("node", &window<&TaskTable::node>)
+      .def_prop_ro("running_arc", &window<&TaskTable::running_arc>)
+      .def_prop_ro("running_arc_cost", &window<&TaskTable::running_arc_cost>)
+      .def_prop_ro("patience_ends_us", &window<&TaskTable::patience_ends_us>);
+  nb::class_<FlowArcs>(module, "FlowArcs")
+      .def(nb::init<>())
+      .def("join", &join)
+      .def("name", &name_arcs)
+      .def("add_of_tasks", &add_of_tasks)
+      .def("add_inner", &add_inner)
+      .def("add_others", &add_others)
+      .def("take_flow", &take_flow)
+      .def("next_hop", &next_hop)
+      .def("destination", &destination)
+      .def("sent", &sent)
+      .def("lists", &lists);
+
+  nb::class_<SegmentArcs>(module, "SegmentArcs")
+      .def(nb::init<size_t>(), nb::arg("machines"))
+      .def("set", &set)
+      .def("name", &name_segments);
+
+  module.def("units_in", &units_in);
+  module.def("ranges", &ranges);
+  module.def("listed_arcs", &listed_arcs);
+  module.def("entries_of", &entries_of);
+  module.def("differing", &differing);
+  module.def("without_node", &without_node);
+  module.def("cycle_among", &cycle_among);
+  module.def("first_outside", &first_outside);
+
+  module.def("flow_placements", &flow_placements);
+
+  module.def("fit_together", &fit_together);
+  module.def("in_whole_gangs", &in_whole_gangs);
+}

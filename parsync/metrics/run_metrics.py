@@ -28,6 +28,7 @@ from parsync.metrics.run_frame import (
 )
 from parsync.metrics.table_fold import Rows, TableFold
 from parsync.metrics.tables import SCHEMAS, Tables
+from schedulers.entry_points import raised
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64
 
@@ -112,8 +113,7 @@ class RunMetrics:
         try:
             return kind(self.run)
         except Exception as error:  # of somebody else's code
-            what = f"{type(error).__name__}: {error}"
-            raise AgoraError(f"metric {kind.kind!r}: __init__: {what}") from error
+            raise AgoraError(f"metric {kind.kind!r}: __init__: {raised(error, kind)}") from error
 
     def _check_series(self) -> None:
         owner: dict[str, str] = {}
@@ -278,7 +278,7 @@ class RunMetrics:
             raise first
 
     def _failed(self, name: str, call: str, error: Exception) -> AgoraError:
-        del self.metrics[name]
-        failed = AgoraError(f"metric {name!r}: {call}: {type(error).__name__}: {error}")
+        metric = self.metrics.pop(name)
+        failed = AgoraError(f"metric {name!r}: {call}: {raised(error, metric)}")
         failed.__cause__ = error
         return failed

@@ -40,6 +40,7 @@ from parsync.metrics.quality import (
 from parsync.metrics.quantity import Quantity, quantities_of
 from parsync.metrics.regret import RegretMeans
 from parsync.metrics.run_metrics import RunMetrics
+from schedulers.entry_points import raised
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64
 
@@ -286,9 +287,7 @@ class _FigureMaker:
             try:
                 made, bounds = scope_figures(metric, scope)
             except Exception as error:
-                raise AgoraError(
-                    f"metric {name!r}: figures: {type(error).__name__}: {error}"
-                ) from error
+                raise AgoraError(f"metric {name!r}: figures: {raised(error, metric)}") from error
             own = registry.declared_in(ScopeFigures, type(metric))
             (fields if own else others).update(made)
             at_least.update(bounds)

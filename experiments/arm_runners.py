@@ -17,7 +17,6 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from experiments import restarts
-from experiments.arm_config import ArmConfig
 from experiments.campaign.loop import run_tasks
 from experiments.campaign.points import workload_cache
 from experiments.campaign.pool import Processes
@@ -30,6 +29,7 @@ from experiments.running import ArmRun, ArmRunner, run_arm_virtual
 from parsync.metrics.live import SchedulerLine, Snapshot
 from parsync.metrics.validity import Validity, validity
 from parsync.runtime.live.plan import plan_hosts
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.calibration_config import CalibrationConfig
 from experiments.model_files import read_model, write_model
-from experiments.strict_model import Strict
 from experiments.summary_model import VERSION, Version
-from parsync.runtime.calibration import MeasuredTimes
+from parsync.runtime.calibration import Calibration, MeasuredTimes
+from parsync.strict_model import Strict
 from shared_state.errors import AgoraError
 
 CALIBRATION_FILE = "calibration.json"
@@ -19,7 +18,7 @@ class KeptCalibration(Strict):
     """What calibration.json holds."""
 
     format: Version = VERSION
-    calibration: CalibrationConfig
+    calibration: Calibration
 
 
 def write_calibration(
@@ -38,11 +37,11 @@ def write_calibration(
     """
     calibration = MeasuredTimes.joined(times).calibration(hosts, tick_us)
     if calibration is not None:
-        kept = KeptCalibration(calibration=CalibrationConfig.of(calibration))
+        kept = KeptCalibration(calibration=calibration)
         write_model(directory / CALIBRATION_FILE, kept)
 
 
-def read_calibration(directory: Path) -> CalibrationConfig:
+def read_calibration(directory: Path) -> Calibration:
     """The calibration of a run directory. AgoraError naming the directory if it has none, or the
     field of its file that cannot be used."""
     path = directory / CALIBRATION_FILE

@@ -5,23 +5,20 @@ from __future__ import annotations
 
 import codecs
 import tomllib
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from experiments.arm_config import ArmConfig
-from experiments.calibration_config import CalibrationConfig
 from experiments.frontiers.description import FrontierConfig
-from experiments.strict_model import LONGEST_S, Name, Strict
 from experiments.workload_config import WorkloadConfig, refuse_former_sections
 from parsync.protocols.registry import tables_of
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.json_files import unreadable
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
+from parsync.spec.arm import ArmConfig
+from parsync.strict_model import LONGEST_S, NO_EFFECT, Name, Strict, first_error
 from parsync.workload.workload import Workload
-from schedulers.entry_points import first_problem, near_match, wrong_value
 from shared_state.errors import AgoraError
 
 LARGEST_FILE = 1 << 24
@@ -78,15 +75,11 @@ class VirtualConfig(Strict):
     """
 
     message_us: int = Field(500, ge=0, le=1_000_000)
-    calibration: CalibrationConfig | None = Field(
+    calibration: Calibration | None = Field(
         None,
         description="times that a live run measured: arms step and tick as the live runtime does,"
         " and message_us has no effect",
     )
-
-    def calibrated(self) -> Calibration | None:
-        """The calibration as the runtime takes it."""
-        return None if self.calibration is None else self.calibration.made()
 
     @property
     def measured_times(self) -> str:
@@ -97,17 +90,21 @@ class VirtualConfig(Strict):
 class RunConfig(Strict):
     """Everything a run depends on.
 
+    A run of one arm in virtual time is described by what is not marked NO_EFFECT, the arm and a
+    seed.
+
     Attributes:
         seeds: Paired seeds in virtual time for the confidence intervals (seed, seed + 1, ...).
     """
 
-    name: Name = "parsync_vs_flow"
-    runtime: Literal["virtual", "ray"] = "virtual"
-    live: LiveConfig = LiveConfig()
+    name: Annotated[Name, NO_EFFECT] = "parsync_vs_flow"
+    runtime: Annotated[Literal["virtual", "ray"], NO_EFFECT] = "virtual"
+    live: Annotated[LiveConfig, NO_EFFECT] = LiveConfig()
     virtual: VirtualConfig = VirtualConfig()
-    seed: int = Field(1, ge=0, lt=(1 << 63) - MOST_SEEDS)  # those that follow it fit int64, too
-    seeds: int = Field(10, ge=1, le=MOST_SEEDS)
-    sensitivity_seeds: int = Field(
+    # those that follow it fit int64, too
+    seed: Annotated[int, NO_EFFECT] = Field(1, ge=0, lt=(1 << 63) - MOST_SEEDS)
+    seeds: Annotated[int, NO_EFFECT] = Field(10, ge=1, le=MOST_SEEDS)
+    sensitivity_seeds: Annotated[int, NO_EFFECT] = Field(
         0,
         ge=0,
         le=MOST_SEEDS,
@@ -129,15 +126,15 @@ class RunConfig(Strict):
         description="seconds between two samples of queues, views and the cell; unset: 0.1, or more"
         " where a run would have over 16,384 samples",
     )
-    plan_limit_s: float = Field(
+    plan_limit_s: Annotated[float, NO_EFFECT] = Field(
         PLAN_LIMIT_S,
         ge=0.1,
         le=LONGEST_S,
         description="wall time in seconds after which a scheduler's call counts as never returning",
     )
     workload: WorkloadConfig
-    arms: tuple[ArmConfig, ...] = Field(min_length=1, strict=False)
-    frontier: FrontierConfig = FrontierConfig()
+    arms: Annotated[tuple[ArmConfig, ...], NO_EFFECT] = Field(min_length=1, strict=False)
+    frontier: Annotated[FrontierConfig, NO_EFFECT] = FrontierConfig()
 
     @model_validator(mode="before")
     @classmethod
@@ -162,7 +159,7 @@ class RunConfig(Strict):
         for arm in self.arms:
             if arm.quotas is not None and quota_groups is not None:
                 try:
-                    arm.quotas.spec().check_names(quota_groups)
+                    arm.quotas.check_names(quota_groups)
                 except AgoraError as error:
                     raise ValueError(f"arm '{arm.name}': {error}") from error
         self._check_live_size()
@@ -243,41 +240,6 @@ class RunConfig(Strict):
     def has_separate_live_run(self, arm: ArmConfig) -> bool:
         """Whether the arm runs live besides the run that it is compared by."""
         return self.is_live(arm) and self.compared_runtime == "virtual"
-
-
-def first_error(error: ValidationError, model: type[BaseModel] | None = None) -> str:
-    """The first of pydantic's complaints (first_problem), as `field.path: what is wrong`.
-
-    Args:
-        error: What was complained about.
-        model: The model that was validated, so that a misspelt field can be told from one that
-            there is nothing like.
-    """
-    problem = first_problem(error)
-    place = ".".join(str(part) or '""' for part in problem["loc"])
-    message = wrong_value(problem)
-    if problem["type"] == "extra_forbidden":
-        *within, name = problem["loc"]
-        known = _fields_at(model, within) if model is not None else ()
-        message = f"unknown option{near_match(str(name), known)}"
-    return f"{place}: {message}" if place else message
-
-
-def _fields_at(model: type[BaseModel], place: Sequence[str | int]) -> set[str]:
-    """The names of the fields that a value at a place in a model may have."""
-    models = {model}
-    for part in place:
-        fields = [of.model_fields[part] for of in models if part in of.model_fields]
-        if fields:  # else a position in a list, or the name of one model of several
-            models = set().union(*(_models_in(one.annotation) for one in fields))
-    return {name for of in models for name in of.model_fields}
-
-
-def _models_in(annotation: Any) -> set[type[BaseModel]]:
-    """The models that a field's type allows, in lists and unions too."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return {annotation}
-    return set().union(*(_models_in(part) for part in get_args(annotation)))
 
 
 def load_config(path: Path) -> RunConfig:

@@ -16,11 +16,11 @@ from typing import TypeVar
 
 from pydantic import Field
 
-from experiments.arm_config import ArmConfig, GroupConfig, decision_clock
-from experiments.decision_times import ModelledTime
 from experiments.workloads.registry import Outline
 from parsync.metrics.figures import Count, Figures, Number
 from parsync.metrics.quantity import duration
+from parsync.spec.arm import ArmConfig, GroupConfig, decision_clock
+from parsync.spec.decision_times import ModelledTime
 from schedulers.decision_time import ClockClass
 
 LIVE = "live"  # messages took the times that they took
@@ -301,7 +301,7 @@ def _modelled_groups(arm: ArmConfig, outline: Outline | None) -> list[_ModelledG
         found.append(
             _ModelledGroup(
                 name=group.name,
-                strategy=group.protocol.get("strategy", ""),
+                strategy=group.protocol.described.get("strategy", ""),
                 count=group.count,
                 task_us=task_us + round_us,
                 scan_us=task_us * time.scan_cost,

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from rich.console import Group
 from rich.text import Text
 
-from experiments.arm_config import decision_clock
 from experiments.arm_runners import live_validity
 from experiments.calibration import write_calibration
 from experiments.campaign.progress import ProgressReport
@@ -33,6 +32,7 @@ from experiments.summary_model import (
 )
 from experiments.version import version_text
 from parsync.metrics.summary import quantities, series, summarise
+from parsync.spec.arm import decision_clock
 
 
 class ArmResults:
@@ -207,7 +207,7 @@ def arm_result(
         runtime="ray" if live else "virtual",
         mix=[group.model_dump(mode="json", exclude_none=True) for group in arm.groups],
         sync=arm.sync,
-        strategy=arm.strategy,
+        strategy=", ".join(arm.strategies),
         decision_clock=", ".join(
             dict.fromkeys(
                 type(decision_clock(group, arm.partitions, live)).__name__ for group in arm.groups

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from experiments.arm_config import ArmConfig, GroupConfig
 from experiments.config import RunConfig
 from parsync.metrics.quantity import counted
-from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
+from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.workload.gangs import TaskGangs
 from parsync.workload.workload import Workload
 
@@ -17,12 +16,9 @@ def tears_gangs(arm: ArmConfig) -> str:
 
 
 def _tears(group: GroupConfig) -> str:
-    choice = group.protocol_choice()
-    capabilities = protocols.get(choice.kind).capabilities_of(choice.options)
-    if ProtocolCapability.COMMITS_GANGS_WHOLE in capabilities:
+    if ProtocolCapability.COMMITS_GANGS_WHOLE in group.protocol.capabilities:
         return ""
-    mode = group.protocol.get("commit_mode")
-    return f"protocol {choice.kind!r}" if mode is None else f'commit_mode = "{mode}"'
+    return group.protocol.described.get("gangs", f"protocol {group.protocol.kind!r}")
 
 
 def gangs_announced(config: RunConfig, workload: Workload) -> str:

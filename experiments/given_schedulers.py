@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from experiments.arm_config import ArmConfig, GroupConfig
-from experiments.decision_times import ModelledTime
-from experiments.presets import MOST_DIGITS, MOST_SCHEDULERS
+from experiments.presets import MOST_DIGITS, MOST_SCHEDULERS, optimistic
+from parsync.spec.arm import ArmConfig, GroupConfig
+from parsync.spec.decision_times import ModelledTime
 from schedulers.registry import registered
 from shared_state.errors import AgoraError
 
@@ -46,13 +46,14 @@ def arm_beside(kind: str, count: int, arms: Sequence[ArmConfig]) -> ArmConfig:
     for arm in arms:
         rate = _tasks_per_us(arm)
         if rate is not None:
-            gap_s = arm.groups[0].protocol["gap_s"]
+            gap_us = arm.groups[0].protocol.gap_us
+            assert gap_us is not None, "an arm with a rate has gaps"
             sync = "state_aligned" if count == 1 else "diff_block"
             group = GroupConfig(
                 name=kind,
                 kind=kind,
                 count=count,
-                protocol={"kind": "optimistic", "sync": sync, "gap_s": gap_s},
+                protocol=optimistic(sync, gap_us / 1e6),
                 decision=ModelledTime(task_us=count / rate),
             )
             return ArmConfig(name=name, partitions=max(arm.partitions, count), groups=(group,))
@@ -73,7 +74,7 @@ def _tasks_per_us(arm: ArmConfig) -> float | None:
             or decision.scan_cost
             or decision.job_us
             or decision.service is not None
-            or "gap_s" not in group.protocol
+            or group.protocol.gap_us is None
         ):
             return None
         total += group.count / decision.task_us

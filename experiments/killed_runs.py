@@ -20,7 +20,6 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from experiments.arm_config import ArmConfig
 from experiments.campaign.directories import is_locked, locked
 from experiments.cell_watch import Watched, settle_us
 from experiments.config import RunConfig, load_config
@@ -50,6 +49,7 @@ from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.recovery import measure_killed
 from parsync.runtime.records import merge_parts, read_records, record_files
 from parsync.runtime.workload_files import WORKLOAD_DIR, read_workload
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 

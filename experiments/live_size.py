@@ -22,12 +22,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
 from experiments.processors import processors
 from experiments.workloads.registry import Outline
 from parsync.runtime.live.plan import plan_hosts
 from parsync.runtime.virtual.run import run_virtual
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from experiments.arm_runners import live_validity
-from experiments.calibration_config import CalibrationConfig
 from experiments.campaign.points import Point
 from experiments.config import RunConfig
 from experiments.running import ArmRun
 from experiments.summary_model import Prediction, SeedFigures
-from parsync.runtime.calibration import MeasuredTimes
+from parsync.runtime.calibration import Calibration, MeasuredTimes
 
 
 def calibrated_on(config: RunConfig, runs: Sequence[ArmRun]) -> dict[str, list[ArmRun]]:
@@ -49,7 +48,7 @@ def prediction_points(config: RunConfig, runs: Sequence[ArmRun]) -> list[Point]:
 
 def _calibrations(
     config: RunConfig, runs: Sequence[ArmRun]
-) -> dict[str, tuple[list[ArmRun], CalibrationConfig]]:
+) -> dict[str, tuple[list[ArmRun], Calibration]]:
     """The live runs that each live arm is calibrated on, and what they measured, by its name; none
     if the configuration's virtual time is calibrated already."""
     if config.virtual.calibration is not None:
@@ -59,7 +58,7 @@ def _calibrations(
         times = MeasuredTimes.joined(run.times for run in on)
         made = times.calibration(config.live.hosts, config.live.tick_ms * 1000)
         if made is not None:
-            found[name] = on, CalibrationConfig.of(made)
+            found[name] = on, made
     return found
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from experiments.arm_config import ArmConfig, GroupConfig
-from experiments.config import first_error
-from experiments.decision_times import CountedTime, DecisionTime, ModelledTime
 from experiments.workloads.synthetic_options import SyntheticOptions, demo_options, paper_options
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.choices import StrategyKind
+from parsync.spec.arm import ArmConfig, GroupConfig, ProtocolChoice
+from parsync.spec.decision_times import CountedTime, DecisionTime, ModelledTime
+from parsync.strict_model import first_error
 from schedulers import registry
 from schedulers.capability import Capability
 from shared_state.errors import AgoraError
@@ -87,9 +87,12 @@ def paper_scale() -> Scale:
     return Scale(paper_options(), 20, 20, 0.5, 2.0, drain_s=60.0, settle_s=5.0)
 
 
-def optimistic(sync: str, gap_s: float, **options: Any) -> dict[str, Any]:
-    """A group's choice of the optimistic protocol."""
-    return {"kind": "optimistic", "sync": sync, "gap_s": gap_s, **options}
+def optimistic(sync: str, gap_s: float, **options: Any) -> ProtocolChoice:
+    """A group's choice of the optimistic protocol; without a gap, schedulers look again after that
+    time."""
+    gap = "retry_s" if sync == "every_attempt" else "gap_s"
+    table = {"kind": "optimistic", "sync": sync, gap: gap_s, **options}
+    return ProtocolChoice.model_validate(table)
 
 
 def greedy_group(

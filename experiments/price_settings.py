@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.toml_text import toml_value
+from parsync.spec.arm import ArmConfig
 from schedulers.prices.options import ONE_PERMILLE, PriceMode, PriceScope
 from schedulers.prices.registry import NONE
 
@@ -34,6 +35,11 @@ def prices_of(options: object) -> str:
     brackets = f" ({', '.join(more)})" if more else ""
     shared = "; demand shared" if options.get("share_demand") is True else ""
     return f"{kind} prices{brackets}: {mode}, {scope}{shared}"
+
+
+def prices_of_arm(arm: ArmConfig) -> str:
+    """The prices of an arm's groups of schedulers, as prices_of_groups."""
+    return prices_of_groups([group.model_dump() for group in arm.groups])
 
 
 def prices_of_groups(groups: Sequence[Mapping[str, Any]]) -> str:

@@ -6,15 +6,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from experiments.arm_config import ArmConfig
 from experiments.calibration import read_calibration
-from experiments.config import RunConfig, first_error, load_config, validated
+from experiments.config import RunConfig, load_config, validated
 from experiments.frontier_presets import small_frontier
 from experiments.frontiers.description import FrontierConfig
 from experiments.given_schedulers import arm_beside
 from experiments.presets import LIVE_ARM, Scale, default_arms, demo_scale, mix_arm, paper_scale
 from experiments.run_options import RunOptions, RuntimeName, ScaleName
 from experiments.workload_flags import changed_workload, settled, trace_workload
+from parsync.spec.arm import ArmConfig
+from parsync.strict_model import first_error
 from shared_state.errors import AgoraError
 
 # Most tasks that wait when a trace begins are placed by then. They are reported apart.

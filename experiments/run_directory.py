@@ -13,8 +13,8 @@ A run directory holds
                            its protocols, that got rows;
                            series.npz: time series and histograms the figures are drawn from
                            (parsync.metrics.summary.series); arm.json and ended.json, for a
-                           replay, with the logs of a live run in log/ (parsync.runtime.arm_file,
-                           event_logs)
+                           replay, with the logs of a live run in log/ (parsync.runtime:
+                           assembly_files, event_logs)
     seeds/<seed>.json      the figures of every arm for one paired seed, phase by phase
 
 Files ending in .partial were not finished.

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from experiments.arm_config import ArmConfig
 from experiments.cell_watch import CellWatch, Watched, settle_us
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
@@ -25,13 +24,13 @@ from parsync.metrics.run_frame import BUCKET_US, NOT_IN_JOB, Group, RunFrame, Ta
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise_run
 from parsync.protocols.registry import tables_of
-from parsync.runtime.arm_file import InVirtualTime
-from parsync.runtime.assembly_files import write_assembly
+from parsync.runtime.assembly_files import InVirtualTime, write_assembly
 from parsync.runtime.calibration import NO_TIMES, MeasuredTimes
 from parsync.runtime.event_logs import VIRTUAL_LOG, LogEnd, write_end
 from parsync.runtime.records import RecordSink, merge_parts
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.runtime.workload_files import WORKLOAD_DIR, WORKLOAD_FILE
+from parsync.spec.arm import ArmConfig
 from parsync.workload.gangs import TaskGangs
 from parsync.workload.workload import Workload
 from schedulers.interface import ContractBroken
@@ -180,13 +179,15 @@ def run_arm_virtual(
     spec = arm.spec(seed, config.heartbeat_us, config.sample_us(workload), live=False)
     drain_us = round(config.drain_s * 1e6)
     message_us = config.virtual.message_us
-    calibration = config.virtual.calibrated()
+    calibration = config.virtual.calibration
     try:
         begins = warmed_up(config, arm, workload, seed, lambda _: interruption.check())
         metrics = make_metrics(config, arm, begins)
         watch = CellWatch(config, begins, seed)
         if directory is not None:
-            virtual = InVirtualTime(drain_us, message_us, calibration)
+            virtual = InVirtualTime(
+                drain_us=drain_us, message_us=message_us, calibration=calibration
+            )
             shared = workload_folder(directory) if begins is workload else None
             write_assembly(directory, spec, begins, shared, virtual)
         outcome = run_virtual(

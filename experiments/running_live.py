@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.arm_config import ArmConfig
 from experiments.cell_watch import CellWatch, Watched, observe_log
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
@@ -28,6 +27,7 @@ from parsync.runtime.live.ray_glue.actors import RunActors
 from parsync.runtime.live.ray_glue.cluster import connect, disconnect
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.records import merge_parts
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError

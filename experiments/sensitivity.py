@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from experiments.arm_config import ArmConfig, GroupConfig
 from experiments.campaign.points import Point
 from experiments.config import RunConfig
-from experiments.decision_times import ModelledTime
 from experiments.presets import PARSYNC_SCAN_COST
 from experiments.summary_model import ChangedArm, SeedFigures, SeedSummary, Sensitivity
+from parsync.spec.arm import ArmConfig, GroupConfig
+from parsync.spec.decision_times import ModelledTime
 from schedulers import registry
 from schedulers.capability import Capability
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from rich.text import Text
 
-from experiments.arm_config import ArmConfig
 from experiments.arm_runners import Job, run_and_show, run_arms_virtual
 from experiments.campaign.expected_time import ExpectedTimes
 from experiments.campaign.points import Point, paired_points, run_points
@@ -37,6 +36,7 @@ from experiments.summary import workload_facts
 from experiments.summary_model import SeedFigures
 from experiments.version import version_text
 from parsync.metrics.quantity import counted
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 

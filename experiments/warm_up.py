@@ -12,11 +12,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
 from parsync.metrics.record import Record
-from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.virtual.run import run_virtual
+from parsync.spec.arm import ArmConfig, ArmSpec
 from parsync.workload.start import WAITS, StartState, starting_from
 from parsync.workload.workload import Workload
 from schedulers.interface import ChangeKind, ContractBroken

@@ -17,10 +17,10 @@ from pydantic import (
     model_validator,
 )
 
-from experiments.strict_model import Strict
 from experiments.workloads import registry
 from experiments.workloads.registry import ExpectedRates, Outline, WorkloadSpec
 from parsync.metrics.run_frame import PlacementValue
+from parsync.strict_model import Strict
 from parsync.workload.workload import Workload
 from schedulers.entry_points import first_problem, near_match
 from shared_state.errors import AgoraError

@@ -14,10 +14,10 @@ from pydantic.fields import FieldInfo
 
 import experiments.workloads.registry as workloads
 from experiments.config import LiveConfig
-from experiments.decision_times import ModelledTime
 from experiments.workloads.service_batch import BatchJobs, ServiceJobs
 from parsync.protocols.locking import LockingOptions
 from parsync.protocols.optimistic.options import OptimisticOptions
+from parsync.spec.decision_times import ModelledTime
 
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"
 _INTRODUCTION = """# Options

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.arm_config import ArmConfig
 from experiments.campaign.progress import time_text
 from experiments.config import SAMPLES_MAX
 from experiments.processors import processors
 from parsync.protocols.optimistic.choices import StrategyKind
 from parsync.runtime.virtual.run import REST_US
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.capability import Capability
@@ -109,7 +109,7 @@ def resting_time_s(workload: Workload) -> float:
 def _of_rounds_s(arm: ArmConfig, virtual_s: float, machines: int, jobs: int) -> float:
     """What several schedulers cost more than one, whose views are synchronised in parts, and whose
     rounds end when they are."""
-    strategies = {group.protocol.get("strategy") for group in arm.groups}
+    strategies = arm.strategies
     syncs = virtual_s * _schedulers(arm) * arm.partitions / arm.gap_s if arm.gap_s else 0.0
     round_s = PATIENT_SYNC_S if _is_set(arm, "patience_s") else 0.0
     round_s += PRICED_SYNC_S if _is_set(arm, "prices") else 0.0

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from experiments.arm_config import ArmConfig
 from experiments.campaign.expected_time import on_this_machine_s
 from experiments.campaign.loop import missing, run_tasks
 from experiments.campaign.pool import Pool, pool_at
@@ -19,24 +18,12 @@ from experiments.interruption import Interruption
 from experiments.running import figures_of_run, make_workload, seed_run
 from experiments.summary_model import SeedFigures
 from parsync.metrics.run_metrics import RunMetrics
+from parsync.spec.arm import ArmConfig
+from parsync.strict_model import deciding
 from parsync.workload.workload import Workload
 
 KEPT = "points"  # the folder of a sweep's or a frontier's results
-FORMAT = 2  # of kept figures: raised when the same configuration and seed give other figures
-
-# What a configuration has beside what decides the figures of an arm: names, other arms and seeds,
-# how arms run live, and when a scheduler's call counts as never returning.
-_WITHOUT_EFFECT = {
-    "name",
-    "runtime",
-    "live",
-    "seed",
-    "seeds",
-    "sensitivity_seeds",
-    "plan_limit_s",
-    "arms",
-    "frontier",
-}
+FORMAT = 3  # of kept figures: raised when the same configuration and seed give other figures
 
 
 @dataclass(frozen=True)
@@ -69,13 +56,13 @@ class Point(Task[SeedFigures]):
     def key(self) -> str:
         """The content hash of what decides the figures and of FORMAT.
 
-        The arm's name, other arms and the configuration's other seeds do not count, nor does the
-        version of Agora. Files that the workload reads count by size and time of change.
+        Fields that are marked NO_EFFECT do not count, nor does the version of Agora. Files that the
+        workload reads count by size and time of change.
         """
         content = {
             "format": FORMAT,
-            "config": self.config.model_dump(mode="json", exclude=_WITHOUT_EFFECT),
-            "arm": self.arm.model_dump(mode="json", exclude={"name"}),
+            "config": deciding(self.config),
+            "arm": deciding(self.arm),
             "files": self.config.workload.file_stamps,
             "seed": self.seed,
         }

@@ -31,7 +31,7 @@ from experiments.verification.figures import RunFigures, digest_only
 from experiments.verification.manifest import MANIFEST, changed_files, read_manifest
 from parsync.metrics.quantity import counted
 from parsync.runtime import command_line
-from parsync.runtime.arm_file import read_arm
+from parsync.runtime.assembly_files import read_arm
 from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, ArmEnd, LogEnd
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.replay import Replayed, replay

@@ -27,6 +27,7 @@ from experiments.frontiers.model import (
     FrontierSummary,
     pair_key,
 )
+from experiments.price_settings import prices_of_arm
 from experiments.running import make_workload
 from experiments.statistics import corrected_level, median_interval, seeds_needed
 from experiments.summary_model import SeedFigures
@@ -104,7 +105,7 @@ def build_frontier(
                 name=one.title,
                 arm=one.arm,
                 knob=one.knob,
-                prices="" if one.knob == PRICES_KNOB else grid.arm(one.arm).prices,
+                prices="" if one.knob == PRICES_KNOB else prices_of_arm(grid.arm(one.arm)),
                 basis=basis,
             )
             for one, basis in zip(grid.architectures, grid.bases, strict=True)

@@ -12,9 +12,9 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from experiments.arm_config import ArmConfig, GroupConfig
-from experiments.strict_model import LONGEST_S, Name, Strict
 from parsync.metrics.quantity import duration
+from parsync.spec.arm import ArmConfig, GroupConfig
+from parsync.strict_model import LONGEST_S, Name, Strict
 from schedulers import registry
 from schedulers.entry_points import first_problem
 
@@ -166,6 +166,23 @@ def changed_groups(
         problem = first_problem(error)
         message = problem["msg"].removeprefix("Value error, ")
         raise ValueError(f"{path} = {value!r}: {message}") from error
+
+
+def with_gap(arm: ArmConfig, gap_s: float) -> ArmConfig:
+    """The arm with another synchronisation gap in every group that has one. Raises AgoraError or
+    ValueError if one cannot have it."""
+    gap_us = round(gap_s * 1e6)
+    groups = tuple(
+        group
+        if group.protocol.gap_us is None
+        else group.model_copy(update={"protocol": group.protocol.with_gap(gap_us)})
+        for group in arm.groups
+    )
+    try:
+        changed = ArmConfig.model_validate({**dict(arm), "groups": groups})
+    except ValidationError as error:
+        raise ValueError(first_problem(error)["msg"].removeprefix("Value error, ")) from error
+    return _without_defaults(changed)
 
 
 def _without_defaults(arm: ArmConfig) -> ArmConfig:

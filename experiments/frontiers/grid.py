@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from experiments.arm_config import ArmConfig
 from experiments.campaign.points import Point
-from experiments.config import RunConfig, first_error
+from experiments.config import RunConfig
 from experiments.decision_basis import DecisionBasis, comparable, decision_basis
 from experiments.frontiers.description import (
     Architecture,
     FrontierConfig,
     Setting,
-    changed_groups,
+    with_gap,
 )
 from experiments.workload_config import WorkloadConfig
+from parsync.spec.arm import ArmConfig
+from parsync.strict_model import first_error
 from shared_state.errors import AgoraError
 
 
@@ -116,7 +117,7 @@ def make_grid(config: RunConfig) -> Grid:
                         f"frontier.architectures.{number}.knob: {one.knob} changes the clock class "
                         "or the capacity of the arm, so its points cannot be compared"
                     )
-                spots.append(Spot(number, place, value, _with_gap(arm, condition, one)))
+                spots.append(Spot(number, place, value, _with_gap(arm, condition, one, value)))
     seeds = tuple(config.seed + place for place in range(frontier.seeds))
     return Grid(config, frontier.architectures, conditions, bases, tuple(spots), seeds)
 
@@ -146,19 +147,24 @@ def _with_load(config: RunConfig, load_percent: int | None) -> RunConfig:
     return config.model_copy(update={"workload": WorkloadConfig.of(workload.kind, options)})
 
 
-def _with_gap(arm: ArmConfig, condition: Condition, architecture: Architecture) -> ArmConfig:
+def _with_gap(
+    arm: ArmConfig, condition: Condition, architecture: Architecture, value: Setting | None
+) -> ArmConfig:
     """The arm with the condition's gap in every group that has one."""
     if condition.gap_s is None:
         return arm
-    if architecture.knob == "protocol.gap_s":
+    try:
+        changed = with_gap(arm, condition.gap_s)
+        undone = architecture.arm_at(changed, value)
+    except (ValueError, AgoraError) as error:
+        raise AgoraError(f"frontier.gap_s {condition.gap_s:g}: {error}") from error
+    if [group.protocol.gap_us for group in undone.groups] != [
+        group.protocol.gap_us for group in changed.groups
+    ]:
         raise AgoraError(
             f"frontier.gap_s: has no effect on {architecture.title!r}, whose knob is the gap"
         )
-    has_gap = ["gap_s" in group.protocol for group in arm.groups]
-    try:
-        return changed_groups(arm, "protocol.gap_s", float(condition.gap_s), has_gap)
-    except ValueError as error:
-        raise AgoraError(f"frontier.gap_s {condition.gap_s:g}: {error}") from error
+    return changed
 
 
 def with_options(

@@ -37,7 +37,7 @@ from pydantic import Field, model_validator
 
 from experiments.papers.claims import Claim, Limits, Value
 from experiments.papers.figure import PaperFigure, ReproduceScale, Results, Run, Table
-from experiments.strict_model import Strict
+from parsync.strict_model import Strict
 
 Limit = float | str | None
 

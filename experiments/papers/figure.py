@@ -15,10 +15,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
 from experiments.model_runs.run import ModelRun
 from experiments.papers.claims import Claim, RunsOfSeed
+from parsync.spec.arm import ArmConfig
 from shared_state.errors import AgoraError
 
 Series = Mapping[str, NDArray[np.generic]]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from parsync.metrics.quantity import counted
+from parsync.spec.arm import kept_choice
 
 
 def cell_rules(config: Mapping[str, Any], name: str) -> list[str]:
@@ -33,9 +34,12 @@ def cell_rules(config: Mapping[str, Any], name: str) -> list[str]:
 def _limits(group: Mapping[str, Any]) -> str:
     """What each scheduler of a group limits itself to, "" if to nothing: e.g. `each scheduler
     of batch holds at most 25 % of the cell, admits at most 50 jobs at a time`."""
-    hold, jobs = group["protocol"].get("hold_max"), group["protocol"].get("jobs_max")
+    choice = kept_choice(group["protocol"])
+    if choice is None:
+        return ""
+    hold, jobs = choice.reach.limits.hold_permille, choice.reach.limits.jobs_max
     said = [
-        "" if hold is None else f"holds at most {round(hold * 100, 1):g} % of the cell",
+        "" if hold is None else f"holds at most {hold / 10:g} % of the cell",
         "" if jobs is None else f"admits at most {counted(jobs, 'job')} at a time",
     ]
     limits = ", ".join(filter(None, said))

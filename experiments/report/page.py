@@ -52,6 +52,7 @@ from experiments.workloads.registry import ATTRIBUTION
 from parsync.metrics.quantity import Quantity, counted, duration, share
 from parsync.metrics.summary import ScopeFigures, StartFigures
 from parsync.protocols.optimistic.choices import StrategyKind
+from parsync.spec.arm import kept_choice
 from shared_state.errors import AgoraError
 
 REPORT = "report.html"
@@ -288,8 +289,8 @@ def _describe(group: Settings) -> str:
     the rest is in the details below."""
     words = [str(group[name]) for name in ("count", "kind") if group.get(name) not in ("", None)]
     text = " ".join(words or [str(group.get("name", ""))]).replace("_", " ")
-    protocol = group.get("protocol")
-    strategy = protocol.get("strategy") if isinstance(protocol, dict) else None
+    choice = kept_choice(group.get("protocol"))
+    strategy = None if choice is None else choice.described.get("strategy")
     if strategy not in (None, StrategyKind.OPTIMISTIC):
         text += f", {strategy}".replace("_", " ")
     return "; ".join(part for part in (text, prices_of(group.get("options"))) if part)

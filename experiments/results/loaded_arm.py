@@ -19,11 +19,10 @@ from experiments.results.arrow import as_data_frame
 from experiments.summary_model import ArmSummary
 from parsync.metrics.quantity import counted
 from parsync.metrics.tables import Tables
-from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly_files import read_workload_of
 from parsync.runtime.parquet_schema import arrow_schema
 from parsync.runtime.records import record_files
-from parsync.runtime.run_directory import LOG
+from parsync.runtime.run_directory import ARM_FILE, LOG
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError, reading
 

@@ -8,6 +8,7 @@ from typing import Self
 from pydantic import model_validator
 
 from experiments.decision_basis import DecisionBasis, by_basis
+from experiments.price_settings import prices_of_arm
 from experiments.statistics import (
     Difference,
     Interval,
@@ -271,7 +272,7 @@ def _combination(
             ArmResult(
                 name=arm.name,
                 basis=bases[combination.number, arm.name],
-                prices=arm.prices,
+                prices=prices_of_arm(arm),
                 figures={one.key: _median(its, one) for one in quantities},
                 comparisons=[
                     ArmComparison(

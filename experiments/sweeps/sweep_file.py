@@ -35,11 +35,11 @@ from pydantic import (
     model_validator,
 )
 
-from experiments.config import RunConfig, first_error, read_toml, validated
-from experiments.strict_model import Name, Strict
+from experiments.config import RunConfig, read_toml, validated
 from experiments.sweeps.looks import Target
 from experiments.toml_text import toml_path, toml_value
 from parsync.metrics.quantity import Quantity, counted
+from parsync.strict_model import Name, Strict, first_error
 from schedulers import registry
 from schedulers.prices import registry as prices
 from schedulers.prices.options import PriceOptions
@@ -263,7 +263,7 @@ def _resolved(config: RunConfig) -> dict[str, Any]:
     tree = config.model_dump(mode="json")
     for arm, its in zip(config.arms, tree["arms"], strict=True):
         for group, table in zip(arm.groups, its["groups"], strict=True):
-            table["protocol"] = group.protocol_choice().options.model_dump(mode="json")
+            table["protocol"] = group.protocol.options.model_dump(mode="json")
             if group.kind is not None:
                 options = registry.get(group.kind).parse_options(group.options)
                 table["options"] = options.model_dump(mode="json")

@@ -32,7 +32,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from experiments.strict_model import Strict
 from experiments.workloads.building import one_unit_at_least
 from experiments.workloads.google2011_tables import (
     TRACE_START_US,
@@ -55,6 +54,7 @@ from experiments.workloads.input_data import (
 )
 from experiments.workloads.registry import WorkloadSpec
 from experiments.workloads.resampling import ResampleOptions, resampled, seeds_of_trace
+from parsync.strict_model import Strict
 from parsync.workload.checks import larger_than_every_machine
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.errors import AgoraError

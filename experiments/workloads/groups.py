@@ -18,8 +18,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from experiments.strict_model import Name, Strict
 from experiments.workloads.draws import draw_below
+from parsync.strict_model import Name, Strict
 from parsync.workload.workload import QuotaMembership
 from shared_state.random import Stream
 from shared_state.tasks import Int32, Int64, PreferenceCatalog

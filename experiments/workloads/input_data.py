@@ -23,9 +23,9 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from experiments.strict_model import Strict
 from experiments.workloads.draws import draw, draw_below, zipf_table
 from parsync.metrics.quantity import Better, Quantity, Unit
+from parsync.strict_model import Strict
 from schedulers.objective import placement_cost
 from shared_state.random import Stream
 from shared_state.tasks import Int32, Int64, PreferenceCatalog

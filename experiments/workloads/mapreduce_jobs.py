@@ -16,9 +16,9 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from experiments.strict_model import Strict
 from experiments.workloads.draws import geometric, poisson_times
 from experiments.workloads.resources import Amount, Dimension
+from parsync.strict_model import Strict
 from schedulers.mapreduce.jobs import MapReduceJobs
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import Int64

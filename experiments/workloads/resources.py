@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from experiments.strict_model import Strict
 from experiments.workloads.draws import draw, draw_below
+from parsync.strict_model import Strict
 from shared_state.cell import MAX_CAPACITY
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import Int64

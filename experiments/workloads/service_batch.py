@@ -21,7 +21,6 @@ from typing import Any, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from experiments.strict_model import Strict
 from experiments.workloads.building import equal_machines
 from experiments.workloads.draws import geometric, poisson_times
 from experiments.workloads.equilibrium import NOT_RUNNING, running_machines
@@ -29,6 +28,7 @@ from experiments.workloads.mapreduce_jobs import DrawnMapReduceJobs, MapReduceJo
 from experiments.workloads.mapreduce_jobs import draw as draw_mapreduce
 from experiments.workloads.registry import Outline, WorkloadSpec
 from experiments.workloads.resources import Amount, Dimension, MachineType, Resources, TaskShape
+from parsync.strict_model import Strict
 from parsync.workload.start import joined_tasks
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from schedulers.mapreduce.jobs import MapReduceJobs

@@ -7,10 +7,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from experiments.strict_model import Strict
 from experiments.workloads.groups import QuotaGroupJobs, check_quota_groups
 from experiments.workloads.registry import Outline
 from experiments.workloads.resources import MachineType, Resources, TaskShape
+from parsync.strict_model import Strict
 
 SLOTS_PER_MACHINE = 10
 WARM_UP_LENGTHS = 5  # mean run times

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from parsync.core.fair_shares import LARGEST_WEIGHT
+from parsync.strict_model import LONGEST_S, Name, Strict
 from parsync.workload.workload import QuotaMembership, Workload
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int32, Int64
@@ -19,66 +22,77 @@ from shared_state.tasks import Int32, Int64
 ENTIRE = 1000  # shares are kept in permille
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaGroup:
-    """A quota group.
+class QuotaGroup(Strict):
+    """A quota group. Its amounts are shares of the cell, in each resource."""
 
-    Args:
-        name: As the workload calls it.
-        minimum_permille: What it gets in any case if it wants that much.
-        maximum_permille: What it never exceeds.
-        weight: From 1 to LARGEST_WEIGHT.
-    """
+    name: Name = Field(description="as the workload calls it")
+    minimum: float = Field(
+        0, ge=0, le=1, description="what the group gets in any case if it wants that much"
+    )
+    maximum: float = Field(
+        1, gt=0, le=1, description="what the group never exceeds, even in an empty cell"
+    )
+    weight: int = Field(
+        1, ge=1, le=LARGEST_WEIGHT, description="by which the rest of the cell is divided"
+    )
 
-    name: str
-    minimum_permille: int
-    maximum_permille: int
-    weight: int
+    @property
+    def minimum_permille(self) -> int:
+        return round(self.minimum * ENTIRE)
+
+    @property
+    def maximum_permille(self) -> int:
+        return round(self.maximum * ENTIRE)
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaSpec:
-    """The quota groups of an arm.
+class QuotaSpec(Strict):
+    """The quota groups that an arm's schedulers obey; their order breaks ties."""
 
-    Args:
-        groups: At least one; their order breaks ties.
-        interval_us: From one computation of the shares to the next.
-        reclaim_after_us: How long a scheduler may hold more than its grant before it has to end
-            tasks; None: until they end by themselves.
-    """
+    interval_s: float = Field(
+        0.1,
+        ge=0.001,
+        le=60,
+        description="how often the coordinator computes the shares anew",
+    )
+    reclaim_after_s: float | None = Field(
+        None,
+        ge=0,
+        le=LONGEST_S,
+        description="a scheduler that has held more than its grant for this long ends tasks until"
+        " it no longer does; unset: no task is ended",
+    )
+    groups: tuple[QuotaGroup, ...] = Field(min_length=1, max_length=1000, strict=False)
 
-    groups: tuple[QuotaGroup, ...]
-    interval_us: int
-    reclaim_after_us: int | None = None
-
-    def check(self) -> None:
-        """Raise AgoraError naming the first field at fault."""
-        if self.interval_us < 1:
-            raise AgoraError("quotas: interval: expected 1 us or more")
-        if self.reclaim_after_us is not None and self.reclaim_after_us < 0:
-            raise AgoraError("quotas: reclaim_after: expected 0 us or more")
-        if not self.groups:
-            raise AgoraError("quotas: groups: expected at least one")
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
         names = [group.name for group in self.groups]
         if len(set(names)) < len(names):
-            raise AgoraError("quotas: two groups have the same name")
+            raise ValueError("two groups have the same name")
         for group in self.groups:
-            if not 0 <= group.minimum_permille <= group.maximum_permille <= ENTIRE:
-                raise AgoraError(
-                    f"quotas: group '{group.name}': expected 0 <= minimum <= maximum <= 1, got "
+            if group.minimum_permille > group.maximum_permille:
+                raise ValueError(
+                    f"group '{group.name}': expected 0 <= minimum <= maximum <= 1, got "
                     f"{group.minimum_permille / ENTIRE:g} and {group.maximum_permille / ENTIRE:g}"
                 )
             if not group.maximum_permille:
-                raise AgoraError(f"quotas: group '{group.name}': maximum: expected more than 0")
-            if not 1 <= group.weight <= LARGEST_WEIGHT:
-                raise AgoraError(
-                    f"quotas: group '{group.name}': weight: expected 1 to {LARGEST_WEIGHT}"
-                )
+                raise ValueError(f"group '{group.name}': maximum: expected more than 0")
         total = sum(group.minimum_permille for group in self.groups)
         if total > ENTIRE:
-            raise AgoraError(
-                f"quotas: the minimums sum to {total / ENTIRE:g} of the cell, expected at most 1"
+            raise ValueError(
+                f"the minimums sum to {total / ENTIRE:g} of the cell, expected at most 1"
             )
+        return self
+
+    @property
+    def interval_us(self) -> int:
+        """From one computation of the shares to the next."""
+        return round(self.interval_s * 1e6)
+
+    @property
+    def reclaim_after_us(self) -> int | None:
+        """How long a scheduler may hold more than its grant before it has to end tasks; None: until
+        they end by themselves."""
+        return None if self.reclaim_after_s is None else round(self.reclaim_after_s * 1e6)
 
     def check_names(self, names: Sequence[str]) -> None:
         """Raise AgoraError unless the arm knows all quota groups of a workload that has some.

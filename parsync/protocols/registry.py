@@ -63,7 +63,7 @@ def tables_of(kinds: Iterable[str]) -> Tables:
 
 def _wrong(spec: ProtocolSpec) -> str:
     """What is wrong with the fields of a spec, "" if nothing."""
-    optional = spec.cell_side, spec.node_side
+    optional = spec.cell_side, spec.node_side, spec.gap_options
     wrong = wrong_field(
         spec,
         (
@@ -76,6 +76,9 @@ def _wrong(spec: ProtocolSpec) -> str:
             ("events", isinstance(spec.events, tuple), "a tuple of event classes"),
             ("check", callable(spec.check), "a callable"),
             ("for_workload", callable(spec.for_workload), "a callable"),
+            ("describe", callable(spec.describe), "a callable"),
+            ("gap_us", callable(spec.gap_us), "a callable"),
+            ("gap_options", optional[2] is None or callable(optional[2]), "a callable or None"),
         ),
     )
     wrong = wrong or next(filter(None, (_wrong_event(spec, cls) for cls in spec.events)), "")

@@ -132,6 +132,16 @@ def always(members: tuple[Member, ...]) -> bool:
     return True
 
 
+def nothing_to_say(options: Any) -> Mapping[str, str]:
+    """Nothing, whatever the options."""
+    return {}
+
+
+def no_gap(options: Any) -> int | None:
+    """None, whatever the options."""
+    return None
+
+
 def as_given(options: Any, workload: Workload) -> Any:
     """The options as they are, whatever the workload."""
     return options
@@ -166,6 +176,14 @@ class ProtocolSpec:
         reach: What a scheduler of a group with these options may use.
         for_workload: Returns the options of a group with those filled in that depend on the
             workload where they are unset.
+        describe: What summaries, reports and estimates say of a group with these options: texts by
+            label. `sync` is how its schedulers synchronise (without it: the protocol's name),
+            `strategy` how they rank partitions, `gangs` why they may tear gangs.
+        gap_us: The synchronisation gap of a group with these options: after what time a scheduler
+            that only waits has learned anew how full the cell is. None: the protocol has no such
+            time. Phases are not shorter, and estimates of how long a run takes count by it.
+        gap_options: Returns, for the options of a group and a gap in us, those options by name that
+            give it this gap, so that a frontier can set it. None: it cannot be set.
     """
 
     kind: str
@@ -183,6 +201,9 @@ class ProtocolSpec:
     shared_options: type[BaseModel] = NoOptions
     reach: Callable[[Any], GroupReach] = whole_cell
     for_workload: Callable[[Any, Workload], Any] = as_given
+    describe: Callable[[Any], Mapping[str, str]] = nothing_to_say
+    gap_us: Callable[[Any], int | None] = no_gap
+    gap_options: Callable[[Any, int], Mapping[str, Any]] | None = None
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
         """A group's options, validated. AgoraError naming the first that is unknown or wrong."""
@@ -199,17 +220,43 @@ class ProtocolSpec:
         Raises:
             AgoraError: The protocol's function raises, or returns something else.
         """
-        try:
-            found: object = self.for_workload(options, workload)
-        except Exception as error:  # whatever somebody else's code raises
-            rule = f"for_workload raised {raised(error, self.for_workload)}"
-            raise AgoraError(f"protocol {self.kind!r}: {rule}") from error
-        if not isinstance(found, self.options):
-            expected, got = self.options.__name__, type(found).__name__
-            raise AgoraError(
-                f"protocol {self.kind!r}: for_workload: expected {expected}, got a {got}"
-            )
+        found: BaseModel = self._asked(
+            "for_workload",
+            self.options.__name__,
+            self.options,
+            self.for_workload,
+            options,
+            workload,
+        )
         return found
+
+    def description_of(self, options: Any) -> Mapping[str, str]:
+        """What is said of a group with these options. AgoraError if the protocol's function raises,
+        or returns anything but texts by label."""
+        expected = "texts by label"
+        said: dict[str, str] = self._asked("describe", expected, dict, self.describe, options)
+        if not all(isinstance(text, str) for text in (*said, *said.values())):
+            raise AgoraError(f"protocol {self.kind!r}: describe: expected {expected}, got others")
+        return said
+
+    def gap_of(self, options: Any) -> int | None:
+        """The synchronisation gap of a group with these options in us, None if it has none.
+        AgoraError if the protocol's function raises, or returns no time."""
+        expected = "a whole number of us or None"
+        found: int | None = self._asked("gap_us", expected, int | None, self.gap_us, options)
+        if found is not None and found < 0:
+            raise AgoraError(f"protocol {self.kind!r}: gap_us: expected 0 or more, got {found}")
+        return found
+
+    def with_gap(self, options: Any, gap_us: int) -> BaseModel:
+        """A group's options with another synchronisation gap. AgoraError if they cannot have it, or
+        the protocol's function raises or returns no options."""
+        if self.gap_options is None:
+            raise AgoraError(f"protocol {self.kind!r} does not let its gap be set")
+        changes = self._asked(
+            "gap_options", "options by name", dict, self.gap_options, options, gap_us
+        )
+        return self.parse_options({**options.model_dump(), **changes})
 
     def has_cell_side(self, members: tuple[Member, ...]) -> bool:
         """Whether an arm with these groups has the protocol's participant beside the master.
@@ -219,28 +266,14 @@ class ProtocolSpec:
         """
         if self.cell_side is None:
             return False
-        try:
-            uses: object = self.uses_cell_side(members)
-        except Exception as error:  # whatever somebody else's code raises
-            rule = f"uses_cell_side raised {raised(error, self.uses_cell_side)}"
-            raise AgoraError(f"protocol {self.kind!r}: {rule}") from error
-        if not isinstance(uses, bool):
-            rule = f"uses_cell_side: expected a bool, got a {type(uses).__name__}"
-            raise AgoraError(f"protocol {self.kind!r}: {rule}")
+        uses: bool = self._asked("uses_cell_side", "a bool", bool, self.uses_cell_side, members)
         return uses
 
     def reach_of(self, options: Any) -> GroupReach:
         """What a scheduler of a group with these options may use. AgoraError if the protocol's
         function raises, or returns no GroupReach."""
-        try:
-            given: object = self.reach(options)
-        except Exception as error:  # whatever somebody else's code raises
-            rule = f"reach raised {raised(error, self.reach)}"
-            raise AgoraError(f"protocol {self.kind!r}: {rule}") from error
-        if not isinstance(given, GroupReach):
-            rule = f"reach: expected a GroupReach, got a {type(given).__name__}"
-            raise AgoraError(f"protocol {self.kind!r}: {rule}")
-        return given
+        found: GroupReach = self._asked("reach", "a GroupReach", GroupReach, self.reach, options)
+        return found
 
     def capabilities_of(self, options: Any) -> Set[ProtocolCapability]:
         """What a group with these options needs of the runtimes.
@@ -251,14 +284,25 @@ class ProtocolSpec:
         """
         given: object = self.capabilities
         if callable(given):
-            try:
-                given = given(options)
-            except Exception as error:  # whatever somebody else's code raises
-                rule = f"capabilities raised {raised(error, self.capabilities)}"
-                raise AgoraError(f"protocol {self.kind!r}: {rule}") from error
+            given = self._asked("capabilities", "a set", object, given, options)
         if wrong := wrong_capabilities(given):
             raise AgoraError(f"protocol {self.kind!r}: {wrong}")
         return cast(Set[ProtocolCapability], given)
+
+    def _asked(
+        self, name: str, expected: str, kind: Any, function: Callable[..., Any], *given: Any
+    ) -> Any:
+        """What one of the protocol's functions returns. AgoraError if it raises, or returns
+        something else than it should."""
+        try:
+            found: object = function(*given)
+        except Exception as error:  # whatever somebody else's code raises
+            rule = f"{name} raised {raised(error, function)}"
+            raise AgoraError(f"protocol {self.kind!r}: {rule}") from error
+        if not isinstance(found, kind):
+            rule = f"{name}: expected {expected}, got a {type(found).__name__}"
+            raise AgoraError(f"protocol {self.kind!r}: {rule}")
+        return found
 
 
 def wrong_capabilities(given: object) -> str:

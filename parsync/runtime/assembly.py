@@ -23,8 +23,8 @@ from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.registry import tables_of
 from parsync.protocols.spec import AgentEnvironment, Environment, GroupReach
-from parsync.runtime.arm_spec import ArmSpec, GroupSpec, capabilities_of, members_of
 from parsync.runtime.protocol_faults import CheckedNodeSide, ProtocolPart, made
+from parsync.spec.arm import ArmSpec, GroupConfig
 from parsync.workload.placeability import Reach, unplaceable_units
 from parsync.workload.workload import Workload
 from schedulers import registry
@@ -102,7 +102,7 @@ class Assembly:
             self.arm.agent_name(index),
             member,
             None if group.kind is None else self.scheduler(index),
-            group.clock,
+            self.arm.clock(group),
             static_state,
             self.unplaceable(index),
         )
@@ -132,7 +132,7 @@ class Assembly:
         group, workload = self.arm.group_of(agent), self.workload
         spec = protocols.get(group.protocol.kind)
         reach = spec.reach_of(group.protocol.options)
-        places_gangs = ProtocolCapability.RUNS_SCHEDULERS in capabilities_of(group)
+        places_gangs = ProtocolCapability.RUNS_SCHEDULERS in group.protocol.capabilities
         key = (reach, places_gangs)
         if key not in self._unplaceable:
             holds = None
@@ -179,7 +179,7 @@ class Assembly:
     @property
     def eviction_priority(self) -> Int32 | None:
         """The priorities that evictions go by, as Cell takes them."""
-        by_priority = self.arm.evictions is EvictionPolicy.LOWER_PRIORITY
+        by_priority = self.arm.may_evict is EvictionPolicy.LOWER_PRIORITY
         return self.workload.tasks.priority if by_priority else None
 
     def _watchers(self) -> tuple[int, ...]:
@@ -188,7 +188,7 @@ class Assembly:
         watching = dict.fromkeys(
             CELL_SIDE - self.protocols.index(group.protocol.kind)
             for group in self.arm.groups
-            if ProtocolCapability.WATCHES_CELL in capabilities_of(group)
+            if ProtocolCapability.WATCHES_CELL in group.protocol.capabilities
         )
         return (*((WORKERS,) if has_node_sides else ()), *watching)
 
@@ -210,7 +210,7 @@ class Assembly:
 
     def _has_cell_side(self, kind: str) -> bool:
         """Whether a protocol of the arm has a participant beside the master."""
-        return protocols.get(kind).has_cell_side(members_of(self.arm, kind))
+        return protocols.get(kind).has_cell_side(self.arm.members_of(kind))
 
     @cached_property
     def addresses(self) -> frozenset[int]:
@@ -223,8 +223,8 @@ class Assembly:
         others = (MASTER, WORKERS, COORDINATOR, ARRIVALS)
         return frozenset((*range(self.arm.agents), *others, *cell_side))
 
-    def _ends_notice(self, group: GroupSpec) -> EndsNotice:
-        protocol = capabilities_of(group)
+    def _ends_notice(self, group: GroupConfig) -> EndsNotice:
+        protocol = group.protocol.capabilities
         if self.arm.quotas is not None or ProtocolCapability.WANTS_ENDS in protocol:
             return EndsNotice.AT_ONCE  # what ends makes room
         if Capability.WANTS_ENDS not in group.capabilities:
@@ -258,7 +258,7 @@ class Assembly:
         if self.workload.mapreduce is None:
             return
         for group in self.arm.groups:
-            takes = group.task_class in (None, TaskClass.MAPREDUCE)
+            takes = group.takes in (None, TaskClass.MAPREDUCE)
             if takes and Capability.ORDERS_MAPREDUCE not in group.capabilities:
                 raise AgoraError(
                     f"group '{group.name}': a scheduler of kind {group.kind!r} cannot take "
@@ -268,13 +268,13 @@ class Assembly:
     @cached_property
     def protocols(self) -> tuple[str, ...]:
         """The protocols of the arm, in the order of its groups."""
-        return self.arm.protocols
+        return self.arm.protocol_kinds
 
     def _environment(self, kind: str) -> Environment:
         workload = self.workload
         return Environment(
             self.arm.seed,
-            members_of(self.arm, kind),
+            self.arm.members_of(kind),
             workload.cell,
             self.partitioning,
             workload.catalog,
@@ -333,10 +333,8 @@ class Assembly:
     def routes(self) -> tuple[Route, ...]:
         routes: list[Route] = []
         first = 0
-        for group in self.arm.groups:
-            routes.append(
-                Route(group.name, first, group.count, group.share_permille, group.task_class)
-            )
+        for group, share in zip(self.arm.groups, self.arm.shares_permille(), strict=True):
+            routes.append(Route(group.name, first, group.count, share, group.takes))
             first += group.count
         return tuple(routes)
 

@@ -1,16 +1,22 @@
 """What a run was made of, as files: arm.json in the directory of an arm's logs, and the workload's
-tables there or in a directory above, where the arms of a run share them."""
+tables there or in a directory above, where the arms of a run share them.
+
+Together they are all that a replay needs. Schedulers and protocols are named by their registered
+kinds; no code is read from a run directory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, Literal
 
-from parsync.runtime.arm_file import ARM_FILE, FORMAT, ArmFile, InVirtualTime, read_arm, write_arm
-from parsync.runtime.arm_spec import ArmSpec
+from pydantic import Field, ValidationError
+
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.json_files import field_of, read_json
-from parsync.runtime.run_directory import LEVELS
+from parsync.runtime.calibration import Calibration
+from parsync.runtime.json_files import field_of, read_json, write_json
+from parsync.runtime.run_directory import ARM_FILE, LEVELS, OLD_FILE
 from parsync.runtime.workload_files import (
     WORKLOAD_DIR,
     WORKLOAD_FILE,
@@ -18,8 +24,37 @@ from parsync.runtime.workload_files import (
     workload_digest,
     write_workload,
 )
+from parsync.spec.arm import ArmSpec
+from parsync.strict_model import Strict, first_error
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
+
+FORMAT = 3  # of arm.json
+FORMER = 2  # which is read as well
+
+
+class InVirtualTime(Strict):
+    """How long a run in virtual time goes on past its workload's end, and how long each message is
+    under way; or, instead of that, the live runtime's times."""
+
+    drain_us: int = Field(ge=0)
+    message_us: int = Field(ge=0)
+    calibration: Calibration | None = None
+
+
+class ArmFile(Strict):
+    """What arm.json holds.
+
+    Attributes:
+        arm: The arm, its options that depend on the workload filled in.
+        workload: The digest of its workload's files.
+        virtual: None for a live run.
+    """
+
+    format: Literal[3] = 3
+    arm: ArmSpec
+    workload: str
+    virtual: InVirtualTime | None = None
 
 
 def write_assembly(
@@ -43,7 +78,92 @@ def write_assembly(
         digest = write_workload(directory / WORKLOAD_DIR, workload, [arm.partitions])
     else:
         digest = workload_digest(workload_dir)
-    write_arm(directory, ArmFile(arm.for_workload(workload), digest, virtual))
+    write_arm(directory, ArmFile(arm=arm.for_workload(workload), workload=digest, virtual=virtual))
+
+
+def write_arm(directory: Path, content: ArmFile) -> str:
+    """Into an existing directory; the digest of the file. AgoraError if it cannot be written."""
+    return write_json(directory / ARM_FILE, content.model_dump(mode="json"))
+
+
+def read_arm(directory: Path) -> ArmFile:
+    """The arm of a directory. AgoraError naming the file and field at fault, or the older version's
+    file that stands in its place."""
+    path = directory / ARM_FILE
+    if not path.exists() and (directory / OLD_FILE).exists():
+        raise AgoraError(
+            f"{directory / OLD_FILE}: this run was made by an older version of Agora; replaying it"
+            " needs the version that made it (summary.json names it)"
+        )
+    content = read_json(path, FORMAT, FORMER)
+    if content["format"] == FORMER:
+        try:
+            content = _of_former(content)
+        except (AttributeError, KeyError, TypeError, ZeroDivisionError) as error:
+            raise AgoraError(f"{path}: damaged: {type(error).__name__}: {error}") from error
+    try:
+        return ArmFile.model_validate(content)
+    except ValidationError as error:
+        raise AgoraError(f"{path}: {first_error(error, ArmFile)}") from error
+
+
+def _of_former(content: Mapping[str, Any]) -> dict[str, Any]:
+    """What format FORMER says, as this version has it: there shares, times and limits stood in the
+    units of the runtimes, beside the decision clocks."""
+    arm = dict(content["arm"])
+    arm["live"] = content["virtual"] is None
+    arm["groups"] = [_group_of_former(group, arm["partitions"]) for group in arm["groups"]]
+    arm["protocols"] = arm.pop("shared_options", {})
+    if "evictions" in arm:
+        arm["evictions"] = arm["evictions"].lower()
+    if (quotas := arm.get("quotas")) is not None:
+        after_us = quotas.get("reclaim_after_us")
+        arm["quotas"] = {
+            "interval_s": quotas["interval_us"] / 1e6,
+            "reclaim_after_s": None if after_us is None else after_us / 1e6,
+            "groups": [
+                {
+                    "name": group["name"],
+                    "minimum": group["minimum_permille"] / 1000,
+                    "maximum": group["maximum_permille"] / 1000,
+                    "weight": group["weight"],
+                }
+                for group in quotas["groups"]
+            ],
+        }
+    return {**content, "format": FORMAT, "arm": arm}
+
+
+def _group_of_former(group: Mapping[str, Any], partitions: int) -> dict[str, Any]:
+    now = dict(group)
+    now["share"] = now.pop("share_permille") / 1000
+    if now["task_class"] is not None:
+        now["task_class"] = now["task_class"].lower()
+    clock = dict(now.pop("clock"))
+    match clock.pop("clock"):
+        case "modelled":
+            now["decision"] = {"clock": "modelled", **_times_of_former(clock, partitions)}
+        case "modelled_by_class":
+            both = _times_of_former(clock["batch"], partitions)
+            slow = _times_of_former(clock["service"], partitions)
+            service = {name: slow[name] for name in ("job_us", "task_us")}
+            now["decision"] = {"clock": "modelled", **both, "service": service}
+        case "counted" | "measured" as kind:
+            now["decision"] = {"clock": kind, **clock}
+        case _:  # the kind's own
+            now["decision"] = None
+    return now
+
+
+def _times_of_former(clock: Mapping[str, Any], partitions: int) -> dict[str, Any]:
+    task_ns, partition_ns = clock["task_ns"], clock["partition_ns"]
+    return {
+        "job_us": clock["job_us"],
+        "task_us": task_ns / 1000,
+        "scan_cost": partition_ns * partitions / task_ns,
+        "charges_kept": clock["charges_kept"],
+        "price_machine_ns": clock["price_machine_ns"],
+    }
 
 
 def read_assembly(directory: Path) -> tuple[Assembly, InVirtualTime | None]:
@@ -52,7 +172,7 @@ def read_assembly(directory: Path) -> tuple[Assembly, InVirtualTime | None]:
     arm = read_arm(directory)
     workload = read_workload(_find_workload(directory, arm.workload))
     try:
-        assembly = Assembly.of(arm.spec, workload)
+        assembly = Assembly.of(arm.arm, workload)
         assembly.owners()
         assembly.check_quotas()
         assembly.check_mapreduce()
@@ -65,7 +185,7 @@ def read_workload_of(directory: Path) -> Workload:
     """The workload of an arm, whose schedulers need not be installed. AgoraError naming the file
     that is missing, damaged, or does not hold what it should."""
     path = directory / ARM_FILE
-    digest = field_of(path, read_json(path, FORMAT), "workload", str)
+    digest = field_of(path, read_json(path, FORMAT, FORMER), "workload", str)
     return read_workload(_find_workload(directory, digest))
 
 

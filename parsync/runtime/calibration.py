@@ -8,11 +8,15 @@ them with its own seed is the same on any machine.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Self
 
 import numpy as np
+from pydantic import Field, model_validator
 
+from parsync.strict_model import Strict
 from shared_state.random import Stream, stream_key
 
 ENTRIES = 256  # of a table
@@ -21,9 +25,16 @@ LONGEST_US = 10_000_000
 _DRAWN_AT_ONCE = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """The live runtime as live runs found it.
+Times = Annotated[
+    tuple[Annotated[int, Field(ge=0, le=LONGEST_US)], ...],
+    Field(min_length=1, max_length=ENTRIES, strict=False),
+]
+
+
+class Calibration(Strict):
+    """The live runtime as live runs found it: the section [virtual.calibration] of a configuration.
+
+    Times are tables of quantiles in us, ascending: one entry is as likely as another.
 
     Attributes:
         hosts: The number of scheduler processes.
@@ -34,26 +45,25 @@ class Calibration:
         lag_us: How much longer scheduler hosts slept than they asked for.
     """
 
-    hosts: int
-    tick_us: int
-    step_us: tuple[int, ...]
-    other_step_us: tuple[int, ...]
-    push_us: tuple[int, ...]
-    lag_us: tuple[int, ...]
+    hosts: int = Field(ge=1, le=MOST_HOSTS)
+    tick_us: int = Field(ge=1_000, le=LONGEST_US)
+    step_us: Times
+    other_step_us: Times
+    push_us: Times
+    lag_us: Times
 
-    def wrong(self) -> str:
-        """Which field cannot be used, and why; "" if all can."""
-        if not 1 <= self.hosts <= MOST_HOSTS:
-            return f"hosts: expected 1 to {MOST_HOSTS}, got {self.hosts}"
-        if not 1_000 <= self.tick_us <= LONGEST_US:
-            return f"tick_us: expected 1,000 to {LONGEST_US:,} us, got {self.tick_us}"
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
         for name in MeasuredTimes.__dataclass_fields__:
-            table = getattr(self, name)
-            if not 1 <= len(table) <= ENTRIES:
-                return f"{name}: expected 1 to {ENTRIES} times, got {len(table)}"
-            if not all(0 <= time_us <= LONGEST_US for time_us in table):
-                return f"{name}: expected times of 0 to {LONGEST_US:,} us"
-        return ""
+            table: tuple[int, ...] = getattr(self, name)
+            if list(table) != sorted(table):
+                raise ValueError(f"{name}: expected ascending times")
+        return self
+
+    @property
+    def digest(self) -> str:
+        """What tells these times from any others."""
+        return hashlib.blake2b(self.model_dump_json().encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +90,11 @@ class MeasuredTimes:
 
     def calibration(self, hosts: int, tick_us: int) -> Calibration | None:
         """The tables of these times; None if one of them was never measured."""
-        tables = [
-            quantile_table(getattr(self, name)) for name in MeasuredTimes.__dataclass_fields__
-        ]
-        return Calibration(hosts, tick_us, *tables) if all(tables) else None
+        tables = {
+            name: quantile_table(getattr(self, name)) for name in MeasuredTimes.__dataclass_fields__
+        }
+        every = all(tables.values())
+        return Calibration(hosts=hosts, tick_us=tick_us, **tables) if every else None
 
 
 NO_TIMES = MeasuredTimes()

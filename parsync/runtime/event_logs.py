@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.json_files import digest_of, field_of, read_bytes, read_json, write_json
+from parsync.runtime.run_directory import ARM_FILE
 from shared_state.errors import AgoraError
 from shared_state.journal import EventDigest, read_journal
 

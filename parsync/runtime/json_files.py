@@ -46,14 +46,14 @@ def to_json(content: Mapping[str, Any]) -> bytes:
     return text.encode() + b"\n"
 
 
-def read_json(path: Path, version: int) -> dict[str, Any]:
-    """The object in a file that write_json wrote with field `format` = version. AgoraError naming
-    the file, or its field."""
+def read_json(path: Path, version: int, *former: int) -> dict[str, Any]:
+    """The object in a file that write_json wrote with field `format` = version, or a former one
+    that is read as well. AgoraError naming the file, or its field."""
     try:
         content = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:
         raise AgoraError(f"{path}: not readable as JSON: {unreadable(error)}") from error
-    if not isinstance(content, dict) or content.get("format") != version:
+    if not isinstance(content, dict) or content.get("format") not in (version, *former):
         raise AgoraError(f"{path}: field format: expected {version}, as written by this version")
     return content
 

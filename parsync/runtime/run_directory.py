@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from parsync.runtime.arm_file import ARM_FILE, OLD_FILE
 from parsync.runtime.json_files import field_of, read_bytes, unreadable
 from shared_state.errors import AgoraError
 
 ARMS = "arms"
+ARM_FILE = "arm.json"
+OLD_FILE = "assembly.pickle"  # what older versions wrote, which is never read
 LOG = "log"
 SUMMARY = "summary.json"
 LEVELS = 3  # from run/arms/<arm>/log to run

@@ -9,7 +9,6 @@ thread writes it.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.steps import Step
 from shared_state.tasks import Int64
 from shared_state.transaction import Transaction
+from tests.fixtures.changed import changed
 from tests.fixtures.live_runs import small_arm
 
 AGENTS, BATCH = 20, 100
@@ -40,8 +40,8 @@ TAKING_TARGET_MS = 50
 
 def make_assembly() -> Assembly:
     workload = generate(paper_options().with_duration(2.0 * SECONDS), seed=1)
-    group = replace(small_arm().groups[0], count=AGENTS)
-    return Assembly.of(replace(small_arm(), groups=(group,), partitions=AGENTS), workload)
+    group = changed(small_arm().groups[0], count=AGENTS)
+    return Assembly.of(changed(small_arm(), groups=(group,), partitions=AGENTS), workload)
 
 
 def new_runtime(assembly: Assembly) -> CellRuntime:

@@ -17,15 +17,15 @@ from typing import Any
 
 import pytest
 
-from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
-from experiments.decision_times import DecisionTime, MeasuredTime
 from experiments.interruption import Interruption
 from experiments.presets import greedy_group, paper_scale
 from experiments.running import ArmRun, make_workload, run_arm_virtual
 from experiments.running_live import leave, prepare, run_arm_live
 from experiments.workload_config import WorkloadConfig
 from parsync.metrics.summary import summarise
+from parsync.spec.arm import ArmConfig
+from parsync.spec.decision_times import DecisionTime, MeasuredTime
 
 pytestmark = pytest.mark.ray
 SECONDS = float(os.environ.get("AGORA_LIVE_BENCH_S", "20"))

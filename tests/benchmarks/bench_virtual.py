@@ -24,16 +24,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
 from experiments.presets import greedy_group, paper_scale
 from experiments.running import make_metrics, make_workload
 from experiments.workload_config import WorkloadConfig
 from parsync.metrics.record import Record
-from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.records import RecordSink
 from parsync.runtime.virtual.run import run_virtual
+from parsync.spec.arm import ArmConfig, ArmSpec
 from parsync.workload.workload import Workload
 from tests.benchmarks.per_task_simulation import simulate
 

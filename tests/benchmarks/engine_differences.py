@@ -19,7 +19,6 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from scipy.stats import t as student
@@ -29,10 +28,11 @@ from experiments.presets import default_arms, demo_scale, paper_scale
 from experiments.running import make_workload
 from experiments.workload_config import WorkloadConfig
 from parsync.metrics.record import Record
-from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.virtual.run import run_virtual
+from parsync.spec.arm import ArmSpec
 from parsync.workload.workload import Workload
 from tests.benchmarks.bench_virtual import CASES, Case
+from tests.fixtures.changed import changed
 
 MESSAGE_US = 500
 DRAIN_US = 60_000_000
@@ -64,7 +64,7 @@ def runs(seed: int) -> Iterator[tuple[str, ArmSpec, Workload]]:
     if seed % 4 == 0:
         for name in CASES:
             case = Case.of(name, 3.0)
-            spec = replace(case.spec(), seed=seed)
+            spec = changed(case.spec(), seed=seed)
             machines = f"{paper_scale().synthetic.machines:,} machines"
             yield f"{name}, {machines}", spec, make_workload(case.config, seed)
 

@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from experiments.arm_config import ArmConfig, GroupConfig
 from experiments.config import RunConfig
 from experiments.presets import Scale, greedy_group
 from experiments.running import make_metrics, make_workload
@@ -38,6 +37,7 @@ from experiments.workload_config import WorkloadConfig
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.delay import DelayMetric
 from parsync.runtime.virtual.run import run_virtual
+from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.workload.start import starting_from
 from parsync.workload.workload import Workload
 

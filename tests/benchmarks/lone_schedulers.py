@@ -17,7 +17,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
 from experiments.presets import default_arms, demo_scale
 from experiments.running import make_metrics, make_workload
@@ -27,6 +26,7 @@ from experiments.workload_config import WorkloadConfig
 from parsync.metrics.delay import DelayMetric
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
+from parsync.spec.arm import ArmConfig
 from parsync.workload.start import starting_from
 from parsync.workload.workload import InitialPlacement, Workload
 
@@ -75,10 +75,11 @@ def alone(arm: ArmConfig) -> ArmConfig:
     the arm: under DiffSyn every G/N, and not every G, so that no task waits longer for the end of
     its round."""
     (group,) = arm.groups
-    protocol = dict(group.protocol)
-    if protocol["sync"] == "diff_block":
-        gap_s = float(protocol["gap_s"]) / group.count
-        protocol |= {"sync": "state_aligned", "gap_s": gap_s}
+    protocol = group.protocol
+    if protocol.described["sync"] == "diff_block":
+        assert protocol.gap_us is not None
+        gap_s = protocol.gap_us / 1e6 / group.count
+        protocol = protocol.changed(sync="state_aligned", gap_s=gap_s)
     lone = group.model_copy(update={"count": 1, "protocol": protocol})
     return arm.model_copy(update={"partitions": 1, "groups": (lone,)})
 

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.arm_config import ArmConfig, GroupConfig
-from experiments.decision_times import ModelledTime
+from parsync.spec.arm import ArmConfig, GroupConfig
+from parsync.spec.decision_times import ModelledTime
 from parsync.workload.placeability import Reach, unplaceable_units
 from tests.fixtures.examples import examples
 from tests.fixtures.unit_workloads import (

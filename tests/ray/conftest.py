@@ -13,9 +13,9 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 if TYPE_CHECKING:
-    from parsync.runtime.arm_spec import ArmSpec
     from parsync.runtime.live.liveness import RunStatus
     from parsync.runtime.live.run import LiveOutcome
+    from parsync.spec.arm import ArmSpec
     from parsync.workload.workload import Workload
 
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # loopback only; read when Ray is imported

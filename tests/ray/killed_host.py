@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.replay import Replayed, no_progress, replay
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.recomputed_tables import compare_tables
 from parsync.runtime.records import merge_parts
+from parsync.spec.arm import ArmSpec
 from parsync.workload.workload import Workload
 from tests.fixtures.live_runs import metrics_of
 from tests.ray.test_killed_actors import kill

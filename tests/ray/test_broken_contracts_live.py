@@ -4,7 +4,6 @@ which scheduler, round and rule."""
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from parsync.runtime.live import liveness
 from parsync.runtime.live.calls import ActorFailed
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live
+from tests.fixtures.changed import changed
 from tests.fixtures.live_runs import metrics_of, small_arm, small_workload
 from tests.fixtures.schedulers.bad_schedulers import FAULTS
 
@@ -30,7 +30,7 @@ def run(
     workload = small_workload()
     arm = small_arm("bad")
     (group,) = arm.groups
-    arm = replace(arm, groups=(replace(group, options={"fault": fault, "after": after}),))
+    arm = changed(arm, groups=(changed(group, options={"fault": fault, "after": after}),))
     options = LiveOptions(directory / "journal", directory / "records", plan_limit_s=plan_limit_s)
     return run_live(arm, workload, options, drain_us, metrics_of(workload, arm), lambda _: None)
 

@@ -16,11 +16,11 @@ import ray
 
 from experiments.commands import replay
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live
+from parsync.spec.arm import ArmSpec
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 from tests.fixtures.live_runs import metrics_of, small_arm, small_workload

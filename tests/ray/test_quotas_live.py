@@ -14,6 +14,7 @@ from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.records import merge_parts
 from parsync.workload.workload import QuotaMembership
+from tests.fixtures.changed import changed
 from tests.fixtures.live_runs import small_arm, small_workload
 from tests.ray.killed_host import run_with_killed_host
 
@@ -29,8 +30,11 @@ def test_quotas_are_obeyed_between_processes(tmp_path: Path) -> None:
         duration_us=np.minimum(workload.duration_us, 500_000),
         quotas=QuotaMembership(("free", "capped"), group),
     )
-    groups = QuotaGroup("free", 300, 1000, 1), QuotaGroup("capped", 0, MAXIMUM_PERMILLE, 1)
-    arm = replace(small_arm(), quotas=QuotaSpec(groups, 100_000))
+    groups = (
+        QuotaGroup(name="free", minimum=0.3),
+        QuotaGroup(name="capped", maximum=MAXIMUM_PERMILLE / 1000),
+    )
+    arm = changed(small_arm(), quotas=QuotaSpec(groups=groups))
     run_with_killed_host(tmp_path, arm, workload, at_us=1_200_000)
 
     assert merge_parts(tmp_path / "records", Assembly.of(arm, workload).tables) == []

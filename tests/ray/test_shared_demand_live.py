@@ -16,6 +16,7 @@ from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.replay import replay_master
 from parsync.runtime.records import merge_parts
+from tests.fixtures.changed import changed
 from tests.fixtures.live_runs import mixed_arm, small_workload
 from tests.ray.killed_host import run_with_killed_host
 
@@ -27,7 +28,7 @@ def test_demand_is_shared_between_processes(tmp_path: Path) -> None:
     workload = small_workload(phase_s=0.5, machines=60)
     workload = replace(workload, duration_us=np.minimum(workload.duration_us, 500_000))
     arm = mixed_arm()
-    arm = replace(arm, groups=tuple(replace(group, options=SHARED) for group in arm.groups))
+    arm = changed(arm, groups=tuple(changed(group, options=SHARED) for group in arm.groups))
     outcome, _ = run_with_killed_host(tmp_path, arm, workload, at_us=700_000)
 
     assembly = Assembly.of(arm, workload)

@@ -7,7 +7,6 @@ import pickle
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from experiments.config import load_config
 from experiments.run_directory import read_summary
 from parsync.protocols.broken import ProtocolBroken
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL
+from tests.fixtures.changed import changed
 from tests.fixtures.commands import exit_status
 from tests.fixtures.fake_ray import FakeRay
 from tests.fixtures.installed import install
@@ -159,7 +159,7 @@ def test_live_the_sender_alone_is_named_once_in_the_same_words(
         )
     (tmp_path / "run.toml").write_text(THREE_ARMS, encoding="utf-8")
     arm = load_config(tmp_path / "run.toml").arms[1].spec(1, 1000, 50_000, live=True)
-    arm = replace(arm, groups=(replace(arm.groups[0], share_permille=1000),))
+    arm = changed(arm, groups=(changed(arm.groups[0], share=1.0),))
     workload = small_workload(phase_s=0.3, machines=60)
     fake = FakeRay(monkeypatch, tmp_path, arm, workload, metrics_of(workload, arm))
     broken: dict[str, str] = {}

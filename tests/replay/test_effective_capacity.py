@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.arm_config import ArmConfig, GroupConfig
 from experiments.config import RunConfig
-from experiments.decision_times import CountedTime, DecisionTime, ModelledTime
 from experiments.interruption import Interruption
 from experiments.presets import Scale, demo_scale, flow_group, greedy_group
 from experiments.running import make_workload, run_arm_virtual
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.summary import summarise
+from parsync.spec.arm import ArmConfig, GroupConfig
+from parsync.spec.decision_times import CountedTime, DecisionTime, ModelledTime
 
 WORKLOAD = SyntheticOptions(
     machines=60,

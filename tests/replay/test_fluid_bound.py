@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from experiments import fluid_bound
-from experiments.arm_config import GroupConfig
 from experiments.config import ArmConfig, RunConfig
-from experiments.decision_times import CountedTime
 from experiments.fluid_bound import phase_bounds, phase_problem
 from experiments.fluid_bound_model import PhaseBound
 from experiments.frontiers.build import condition_bounds
@@ -24,6 +22,8 @@ from experiments.workloads.registry import ExpectedRates
 from experiments.workloads.resources import MachineType, TaskShape
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions, demo_options
+from parsync.spec.arm import GroupConfig
+from parsync.spec.decision_times import CountedTime
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from schedulers.prices import fluid
 from schedulers.prices.fluid import solve_fluid

@@ -33,6 +33,7 @@ from experiments.frontiers.wording import (
     within,
 )
 from experiments.interruption import Interruption
+from experiments.price_settings import prices_of_arm
 from experiments.running import make_workload
 from experiments.summary_model import SeedFigures
 from experiments.toml_text import toml_text
@@ -120,7 +121,7 @@ def test_architectures_say_which_slot_prices_they_have() -> None:
         {**prices, "values": ["none", "occupancy"]},
     ]
     grid = make_grid(validated(tree, "test"))
-    assert [spot.arm.prices for spot in grid.spots] == [
+    assert [prices_of_arm(spot.arm) for spot in grid.spots] == [
         "implied prices: tie, all",
         "",
         "",

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.arm_config import ArmConfig
 from experiments.cell_watch import settle_us
 from experiments.config import RunConfig
 from experiments.execution import start
@@ -27,6 +26,7 @@ from experiments.workloads.synthetic import generate
 from parsync.metrics.conformance import check_metric
 from parsync.metrics.jobs import GangFigures, GangMetric
 from parsync.metrics.summary import PhaseFigures, ScopeFigures, quantities, summarise
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import MachineEvents, Workload
 from shared_state.tasks import NO_GANG
 from tests.fixtures.commands import without_figures

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.decision_times import CountedTime, ModelledTime
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.record import Record
 from parsync.runtime.virtual.run import run_virtual
+from parsync.spec.decision_times import CountedTime, ModelledTime
 from parsync.workload.checks import validate
 from parsync.workload.gangs import TaskGangs
 from parsync.workload.workload import Workload

@@ -22,7 +22,6 @@ from pathlib import Path
 
 import pytest
 
-from experiments.arm_config import ArmConfig
 from experiments.presets import SHARED_PRICES
 from experiments.workloads.google2011 import Google2011Options, load
 from parsync.core.codec import CORE
@@ -32,6 +31,7 @@ from parsync.runtime.effects import RecordListener
 from parsync.runtime.live.cell import CellRuntime, hosts_of, replay_frame
 from parsync.runtime.live.logs import CELL_LOG, read_cell_log
 from parsync.runtime.virtual.run import run_virtual
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.journal import read_journal
 from tests.fixtures.feature_runs import FeatureRun, Seen, guests

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.arm_config import ArmConfig, GroupConfig
-from experiments.decision_times import ModelledTime
+from parsync.spec.arm import ArmConfig, GroupConfig
+from parsync.spec.decision_times import ModelledTime
 from tests.fixtures.unit_workloads import SECOND, Unit, run_units, unit_workload
 
 BLOCKER_S, END_S = 3, 10

@@ -20,16 +20,14 @@ from pathlib import Path
 
 import pytest
 
-from experiments.arm_config import ArmConfig
-from experiments.decision_times import MeasuredTime
 from parsync.core.codec import Codec, decode
 from parsync.core.events import DecisionDone
-from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.logs import CELL_LOG, read_handled
 from parsync.runtime.live.replay import replay
-from parsync.runtime.protocol_checks import check_protocols
+from parsync.spec.arm import ArmConfig, ArmSpec, check_protocols
+from parsync.spec.decision_times import MeasuredTime
 from parsync.workload.workload import Workload
 from shared_state.journal import read_journal
 from tests.fixtures.feature_runs import (

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from experiments.arm_config import ArmConfig
 from experiments.commands import replay
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.effects import Effect
@@ -23,15 +21,15 @@ from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.protocols.agent_quota import AgentLimit
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.protocols.pending_queue import AgentQueue
-from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster, limit_audit
-from parsync.runtime.protocol_checks import check_protocols
 from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.spec.arm import ArmConfig, ArmSpec, check_protocols
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, CellAudit
 from shared_state.tasks import Int64
+from tests.fixtures.changed import changed
 from tests.fixtures.hand_driven_run import write_run
 from tests.fixtures.live_runs import small_arm, small_workload
 from tests.fixtures.service_batch_runs import OMEGA, group, made, modelled
@@ -145,14 +143,14 @@ def test_limits_that_cannot_be_kept_are_refused() -> None:
         arm = small_arm(kind)
         (first,) = arm.groups
         options = OptimisticOptions(sync="diff_block", gap_s=0.1, **limits)
-        groups = (replace(first, protocol=replace(first.protocol, options=options)),)
-        check_protocols(replace(arm, groups=groups, quotas=quotas))
+        groups = (changed(first, protocol=changed(first.protocol, options=options)),)
+        check_protocols(changed(arm, groups=groups, quotas=quotas))
 
     check("random", hold_max=0.5, jobs_max=2)
     check("quincy", jobs_max=2)
     with pytest.raises(AgoraError, match=r"group 'quincy': hold_max: .* keeps the tasks that wait"):
         check("quincy", hold_max=0.5)
-    quotas = QuotaSpec((QuotaGroup("all", 0, 1000, 1),), 100_000)
+    quotas = QuotaSpec(groups=(QuotaGroup(name="all"),))
     for limits in ({"hold_max": 0.5}, {"jobs_max": 2}):
         with pytest.raises(AgoraError, match="with these options does not obey them"):
             check("random", quotas, **limits)
@@ -168,8 +166,8 @@ def limited_arm(**limits: Any) -> ArmSpec:
     arm = small_arm()
     (first,) = arm.groups
     options = first.protocol.options.model_copy(update=limits)
-    protocol = replace(first.protocol, options=options)
-    return replace(arm, groups=(replace(first, count=3, protocol=protocol),))
+    protocol = changed(first.protocol, options=options)
+    return changed(arm, groups=(changed(first, count=3, protocol=protocol),))
 
 
 def everything_fits(self: AgentLimit) -> None:

@@ -17,12 +17,13 @@ from parsync.core.addresses import MASTER, WORKERS
 from parsync.core.codec import decode, encode
 from parsync.protocols import registry as protocols
 from parsync.protocols.spec import NoOptions
-from parsync.runtime.arm_file import OLD_FILE
-from parsync.runtime.arm_spec import ProtocolChoice
 from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.event_logs import ENDED_FILE, write_end
 from parsync.runtime.live.logs import CELL_LOG, Frame, handled_log, log_ends
+from parsync.runtime.run_directory import OLD_FILE
+from parsync.spec.arm import ProtocolChoice
 from shared_state.journal import JournalWriter, read_journal
+from tests.fixtures.changed import changed
 from tests.fixtures.hand_driven_run import EPOCH, HEADER, NAMES, write_run
 from tests.fixtures.live_runs import mixed_arm
 from tests.fixtures.pickles import MakesAFile
@@ -65,9 +66,9 @@ def test_a_protocol_with_a_participant_beside_the_cell_replays(
     built_in = {**protocols.BUILT_IN, "lottery": "examples.protocols.lottery:SPEC"}
     monkeypatch.setattr(protocols, "_GROUP", replace(protocols._GROUP, built_in=built_in))
     arm = mixed_arm()
-    lottery = replace(arm.groups[0], name="lottery", kind=None)
-    lottery = replace(lottery, protocol=ProtocolChoice("lottery", NoOptions()))
-    write_run(tmp_path, replace(arm, groups=(lottery, arm.groups[1])))
+    lottery = changed(arm.groups[0], name="lottery", kind=None)
+    lottery = changed(lottery, protocol=ProtocolChoice(kind="lottery", options=NoOptions()))
+    write_run(tmp_path, changed(arm, groups=(lottery, arm.groups[1])))
     replayed = replay.replay(tmp_path)
     assert replayed.divergence is None and replayed.gaps == () and replayed.epochs == 2
     assembly, _ = read_assembly(tmp_path)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.arm_config import ArmConfig
 from experiments.results.mapreduce import NOT_FINISHED, run_times_us
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.participant import Participant
@@ -16,6 +15,7 @@ from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster
 from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers.interface import ChangeKind
 from schedulers.mapreduce.jobs import predicted_us, whole_activities_us

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.arm_config import ArmConfig
 from experiments.commands import replay
 from experiments.config import RunConfig, load_config
 from experiments.parsync_vs_flow import app
@@ -17,11 +16,14 @@ from experiments.running import make_workload
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.participant import Participant
 from parsync.metrics.record import Record
+from parsync.protocols.pending_queue import LoserPolicy
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster
 from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.invariants import AuditCounts, CellAudit
+from shared_state.transaction import ConflictCheck
 from tests.fixtures.commands import exit_status
 from tests.replay.test_virtual_runs import Witness
 
@@ -89,13 +91,13 @@ def workload(config: RunConfig) -> Workload:
 def test_the_example_holds_what_it_says(config: RunConfig) -> None:
     (arm,) = config.arms
     groups = {group.name: group for group in arm.groups}
-    syncs = {name: group.protocol["sync"] for name, group in groups.items()}
+    syncs = {name: group.protocol.options.sync for name, group in groups.items()}
     assert syncs["omega"] == "every_attempt"
-    assert groups["omega"].protocol["losers"] == "requeue"
-    assert groups["omega"].protocol["conflict_check"] == "sequence_number"
+    assert groups["omega"].protocol.options.losers is LoserPolicy.REQUEUE
+    assert groups["omega"].protocol.options.conflict_check is ConflictCheck.SEQUENCE_NUMBER
     assert (syncs["adaptive"], syncs["staggered"]) == ("diff_block", "state_staggered")
-    assert groups["adaptive"].protocol["strategy"] == "adaptive"
-    assert groups["adaptive"].protocol["gap_s"] != groups["staggered"].protocol["gap_s"]
+    assert groups["adaptive"].protocol.options.strategy == "adaptive"
+    assert groups["adaptive"].protocol.gap_us != groups["staggered"].protocol.gap_us
     assert {groups["quincy"].kind, groups["spreading"].kind} == {"quincy", "flow_load_spreading"}
 
 

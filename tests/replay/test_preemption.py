@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.arm_config import ArmConfig
-from experiments.quota_config import QuotaConfig, QuotaGroupConfig
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.core import events
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.effects import Effect
 from parsync.core.event import Event
+from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import read_assembly, write_assembly
 from parsync.runtime.audit import CellAuditor
 from parsync.runtime.virtual.run import run_virtual
 from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 from shared_state.invariants import CellAudit
@@ -135,9 +135,9 @@ def test_production_tasks_preempt_across_quota_groups() -> None:
     """They do so within the grant of their own group."""
     shares = [{"name": "research", "share": 0.5}, {"name": "paid", "share": 0.5}]
     options = SyntheticOptions.model_validate({**CROWDED.model_dump(), "quota_groups": shares})
-    quotas = QuotaConfig(
+    quotas = QuotaSpec(
         interval_s=0.02,
-        groups=(QuotaGroupConfig(name="research"), QuotaGroupConfig(name="paid", weight=2)),
+        groups=(QuotaGroup(name="research"), QuotaGroup(name="paid", weight=2)),
     )
     run = Run(preempting().model_copy(update={"quotas": quotas}), generate(options, 3))
     assert run.waiting == 0 and run.audit.finish().submitted > 0
@@ -155,7 +155,7 @@ def test_the_same_seed_gives_the_same_log_and_the_policy_is_kept_with_the_arm(
     assert digests[0] == digests[1]
     write_assembly(tmp_path, spec, workload, None)
     assembly, _ = read_assembly(tmp_path)
-    assert assembly.arm.evictions is EvictionPolicy.LOWER_PRIORITY
+    assert assembly.arm.may_evict is EvictionPolicy.LOWER_PRIORITY
     assert "evictions" not in arm("diff_block", group()).model_dump()
 
 

@@ -8,9 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from experiments.arm_config import ArmConfig
 from experiments.workloads.synthetic import generate
 from parsync.runtime.virtual.run import run_virtual
+from parsync.spec.arm import ArmConfig
 from schedulers.prices.options import PriceOptions
 from tests.fixtures.overloaded_cell import OPTIONS, group
 from tests.priced_world import GivenPrices

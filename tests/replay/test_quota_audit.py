@@ -18,22 +18,19 @@ from parsync.core.events import QuotaGrant
 from parsync.core.fair_shares import shares_and_limits
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.protocols.agent_quota import AgentQuota, QuotaAccount
-from parsync.runtime.arm_spec import ArmSpec
+from parsync.spec.arm import ArmSpec
 from parsync.workload.workload import QuotaMembership, Workload
 from shared_state.tasks import Int64
+from tests.fixtures.changed import changed
 from tests.fixtures.hand_driven_run import write_run
 from tests.fixtures.live_runs import small_arm, small_workload
 
-GROUPS = QuotaGroup("free", 300, 1000, 1), QuotaGroup("capped", 0, 100, 1)
+GROUPS = QuotaGroup(name="free", minimum=0.3), QuotaGroup(name="capped", maximum=0.1)
 
 
 def quota_arm() -> ArmSpec:
     arm = small_arm()
-    return replace(
-        arm,
-        groups=(replace(arm.groups[0], count=3),),
-        quotas=QuotaSpec(GROUPS, 100_000),
-    )
+    return changed(arm, groups=(changed(arm.groups[0], count=3),), quotas=QuotaSpec(groups=GROUPS))
 
 
 def quota_workload() -> Workload:

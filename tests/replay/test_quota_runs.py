@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.arm_config import ArmConfig
-from experiments.quota_config import QuotaConfig, QuotaGroupConfig
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.core import events
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
+from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import read_assembly, write_assembly
@@ -25,6 +24,7 @@ from parsync.runtime.audit import CellAuditor, quota_audit
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.virtual.run import run_virtual
 from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.invariants import CellAudit
 from shared_state.observed_cell import ObservedCell
@@ -37,12 +37,12 @@ JOBS = (
     {"name": "batch", "share": (0.6, 0.4, 0.6)},
     {"name": "search", "share": (0.3, 0.2, 0.2)},
 )
-QUOTAS = QuotaConfig(
+QUOTAS = QuotaSpec(
     interval_s=0.02,
     groups=(
-        QuotaGroupConfig(name="search", minimum=0.3),
-        QuotaGroupConfig(name="ads", maximum=0.1),
-        QuotaGroupConfig(name="batch", weight=3),
+        QuotaGroup(name="search", minimum=0.3),
+        QuotaGroup(name="ads", maximum=0.1),
+        QuotaGroup(name="batch", weight=3),
     ),
 )
 GROUPED = SyntheticOptions.model_validate(
@@ -63,7 +63,7 @@ RESOURCES = SyntheticOptions.model_validate(
 )
 
 
-def with_quotas(config: ArmConfig, quotas: QuotaConfig | None = QUOTAS) -> ArmConfig:
+def with_quotas(config: ArmConfig, quotas: QuotaSpec | None = QUOTAS) -> ArmConfig:
     return config.model_copy(update={"quotas": quotas})
 
 
@@ -241,7 +241,14 @@ def test_agents_obey_in_the_live_runtime_in_virtual_time() -> None:
     quotas = QUOTAS.model_copy(update={"interval_s": 0.1})
     spec = with_quotas(ARMS["parsync adaptive"], quotas).spec(3, 1000, 50_000, live=True)
     records: list[Record] = []
-    times = Calibration(2, 25_000, (800, 1_000, 1_200), (700,), (400, 600), (50, 100))
+    times = Calibration(
+        hosts=2,
+        tick_us=25_000,
+        step_us=(800, 1_000, 1_200),
+        other_step_us=(700,),
+        push_us=(400, 600),
+        lag_us=(50, 100),
+    )
     outcome = run_virtual(
         spec, generate(options, 3), 9_000_000, records.append, lambda _: None, calibration=times
     )
@@ -263,7 +270,7 @@ def test_production_jobs_go_first_within_their_group() -> None:
         update={"quota_groups": (options.quota_groups[0].model_copy(update={"share": 1.0}),)}
     )
     workload = generate(options, 3)
-    quotas = QuotaConfig(interval_s=0.02, groups=(QuotaGroupConfig(name="ads", maximum=0.5),))
+    quotas = QuotaSpec(interval_s=0.02, groups=(QuotaGroup(name="ads", maximum=0.5),))
     run_virtual(
         with_quotas(ARMS["parsync adaptive"], quotas).spec(3, 1000, 50_000, live=False),
         workload,
@@ -293,7 +300,7 @@ def test_the_same_seed_gives_the_same_log_and_quotas_change_nothing_else(tmp_pat
     assert list(tables) == ["quota_use"]
     write_assembly(tmp_path, with_quotas(config).spec(3, 1000, 50_000, live=False), workload, None)
     assembly, _ = read_assembly(tmp_path)
-    assert assembly.arm.quotas == QUOTAS.spec()
+    assert assembly.arm.quotas == QUOTAS
     again = assembly.workload.quotas
     assert again is not None and workload.quotas is not None
     assert again.names == workload.quotas.names
@@ -308,10 +315,10 @@ def test_reclaiming_brings_a_group_its_share_while_tasks_of_others_run(name: str
         {**GROUPED.model_dump(), "quota_groups": jobs, "load_percent": (600, 600)}
         | {"phase_s": 1.0, "mean_duration_s": 3.0, "duration_sigma": 0.3}
     )
-    groups = tuple(QuotaGroupConfig(name=job["name"]) for job in jobs)
+    groups = tuple(QuotaGroup(name=job["name"]) for job in jobs)
     held: dict[float | None, int] = {}
     for after_s in (None, 0.1):
-        quotas = QuotaConfig(interval_s=0.02, groups=groups, reclaim_after_s=after_s)
+        quotas = QuotaSpec(interval_s=0.02, groups=groups, reclaim_after_s=after_s)
         workload = generate(options, 3)
         run = Run(with_quotas(ARMS[name], quotas), workload, 0, 2_000_000)
         live = run.master.cell.allocations()
@@ -331,8 +338,8 @@ def test_reclaiming_ends_tasks_of_low_priority_before_others_of_their_group() ->
         | {"phase_s": 1.0, "mean_duration_s": 3.0, "duration_sigma": 0.3}
         | {"batch_tasks": 2, "production_permille": 300}
     )
-    groups = tuple(QuotaGroupConfig(name=job["name"]) for job in jobs)
-    quotas = QuotaConfig(interval_s=0.02, groups=groups, reclaim_after_s=0.1)
+    groups = tuple(QuotaGroup(name=job["name"]) for job in jobs)
+    quotas = QuotaSpec(interval_s=0.02, groups=groups, reclaim_after_s=0.1)
     run = Run(with_quotas(ARMS["parsync adaptive"], quotas), generate(options, 3), 0, 2_000_000)
     assert run.reclaimed > 30 and run.spared > 100
 
@@ -345,10 +352,10 @@ def test_a_group_of_small_weight_uses_what_is_idle_and_goes_first() -> None:
         | {"phase_s": 1.0, "mean_duration_s": 1.0, "duration_sigma": 0.3}
     )
     groups = (
-        QuotaGroupConfig(name="opportunistic", weight=1),
-        QuotaGroupConfig(name="paid", weight=1000),
+        QuotaGroup(name="opportunistic", weight=1),
+        QuotaGroup(name="paid", weight=1000),
     )
-    quotas = QuotaConfig(interval_s=0.02, groups=groups, reclaim_after_s=0.0)
+    quotas = QuotaSpec(interval_s=0.02, groups=groups, reclaim_after_s=0.0)
     config = with_quotas(ARMS["parsync adaptive"], quotas)
     run = Run(config, generate(options, 3), 0, 2_000_000)
     for at_us, shares in run.shares:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from experiments.arm_config import ArmConfig
 from experiments.cell_watch import observe_log
 from parsync.core import events
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
@@ -26,6 +25,7 @@ from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.steps import Step
 from parsync.runtime.virtual.run import run_virtual
 from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers.objective import UNPLACED, placement_cost
 from shared_state.cell import Cell

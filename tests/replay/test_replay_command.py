@@ -28,8 +28,9 @@ from experiments.series_files import read_arrays, write_arrays
 from experiments.verification.manifest import MANIFEST, read_manifest, write_manifest
 from parsync.core.events import QuotaGrant
 from parsync.protocols.agent_quota import AgentLimit, AgentQuota
-from parsync.runtime.arm_file import ARM_FILE, OLD_FILE, ArmFile, write_arm
+from parsync.runtime.assembly_files import ArmFile, write_arm
 from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, LogEnd, read_end, write_end
+from parsync.runtime.run_directory import ARM_FILE, OLD_FILE
 from schedulers.interface import ContractBroken
 from shared_state.transaction import Transaction
 from tests.fixtures.commands import exit_status, in_one_process, without_figures
@@ -619,14 +620,14 @@ def test_kinds_of_schedulers_come_from_packages_never_from_the_run(
         assert "run again in virtual time" in done.stdout or "another run" in done.stdout
     else:
         (line,) = done.stderr.splitlines()
-        assert "arm.json: arm.groups[0]: unknown scheduler kind 'evil'" in line
+        assert "arm.json: arm.groups.0: unknown scheduler kind 'evil'" in line
 
 
 def test_a_live_arm_that_never_ran(run: Path, replayed: Replay) -> None:
     """An arm.json of a live arm with no log beside it."""
     arm = run / "arms" / "one"
     content = json.loads((arm / ARM_FILE).read_text())
-    write_arm(arm, ArmFile(mixed_arm(), content["workload"], None))
+    write_arm(arm, ArmFile(arm=mixed_arm(), workload=content["workload"]))
     (arm / ENDED_FILE).unlink()
     (run / "summary.json").unlink()
     status, out, _ = replayed(arm)

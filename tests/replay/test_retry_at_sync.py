@@ -20,7 +20,9 @@ from experiments.commands.run import app
 from experiments.run_directory import read_summary
 from parsync.metrics.tables import Waiting
 from parsync.protocols import registry
+from parsync.spec.arm import ProtocolChoice
 from shared_state.partition import Partitioning
+from tests.fixtures.changed import changed
 from tests.fixtures.commands import exit_status
 from tests.fixtures.feature_runs import FeatureRun, Seen, failing
 from tests.fixtures.overloaded_cell import group, locking_arm
@@ -55,7 +57,7 @@ def run(protocol: dict[str, Any], kind: str, drain_us: int = 1_000_000) -> Seen:
     """What a run of four schedulers on an overloaded cell records; machines fail, and there are
     gangs."""
     workload = failing(gang_permille=200)()
-    schedulers = group(kind, 4).model_copy(update={"protocol": protocol})
+    schedulers = changed(group(kind, 4), protocol=ProtocolChoice.model_validate(protocol))
     run = FeatureRun(
         lambda: locking_arm(schedulers), lambda _: True, lambda: workload, 200, drain_us
     )
@@ -128,7 +130,9 @@ def test_tasks_that_wait_for_a_refresh_are_told_as_the_run_ends() -> None:
 
 @pytest.mark.usefixtures("example")
 def test_schedulers_that_keep_their_rejected_tasks_are_refused() -> None:
-    schedulers = group("quincy", 1).model_copy(update={"protocol": {"kind": KIND, **GAP}})
+    schedulers = group("quincy", 1).model_copy(
+        update={"protocol": ProtocolChoice.model_validate({"kind": KIND, **GAP})}
+    )
     with pytest.raises(ValidationError, match="its kind of scheduler keeps rejected tasks itself"):
         locking_arm(schedulers)
 

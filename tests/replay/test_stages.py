@@ -19,7 +19,6 @@ from experiments.arm_runners import arm_runner
 from experiments.campaign.points import Point
 from experiments.campaign.progress import ProgressReport
 from experiments.config import LiveConfig, RunConfig
-from experiments.decision_times import ModelledTime
 from experiments.execution import run
 from experiments.interruption import Interruption
 from experiments.killed_runs import finish_killed
@@ -29,6 +28,7 @@ from experiments.run_directory import read_summary
 from experiments.running import ArmRun, make_workload, run_arm_virtual
 from experiments.summary_model import KeptSeed, RunSummary
 from experiments.workload_config import WorkloadConfig
+from parsync.spec.decision_times import ModelledTime
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
 
 WORKLOAD = OPTIONS.model_copy(update={"load_percent": (60,), "phase_s": 1.0})

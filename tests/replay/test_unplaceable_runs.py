@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from experiments.arm_config import ArmConfig, GroupConfig
-from experiments.decision_times import CountedTime, ModelledTime
+from parsync.spec.arm import ArmConfig, GroupConfig
+from parsync.spec.decision_times import CountedTime, ModelledTime
 from schedulers.unplaceable import Unplaceable
 from tests.fixtures.unit_workloads import SECOND, Event, Unit, run_units, unit_workload
 

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.arm_config import ArmConfig
 from experiments.workloads.synthetic import generate
 from parsync.core import events
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
@@ -29,6 +28,7 @@ from parsync.protocols.optimistic.sync import registry as sync_policies
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers.interface import ChangeKind
 from tests.fixtures.overloaded_cell import (

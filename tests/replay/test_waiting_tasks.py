@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.arm_config import ArmConfig, GroupConfig
-from experiments.decision_times import CountedTime, ModelledTime
 from experiments.explain.arm_stories import ArmStories
 from experiments.explain.outcomes import Columns
 from parsync.metrics.tables import NOBODY, SCHEMAS, Waiting
+from parsync.spec.arm import ArmConfig, GroupConfig
+from parsync.spec.decision_times import CountedTime, ModelledTime
 from tests.fixtures.unit_workloads import SECOND, Unit, run_units, unit_workload
 
 HOUR_US = 3600 * SECOND

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from experiments import running_live
-from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
 from experiments.running import make_workload, run_arm_virtual, seed_figures
@@ -23,10 +22,10 @@ from experiments.workloads.synthetic import warm_up
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.record import Record
 from parsync.metrics.summary import PhaseFigures
-from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.live.run import LiveOutcome
 from parsync.runtime.virtual.repeat import repeat
 from parsync.runtime.virtual.run import run_virtual
+from parsync.spec.arm import ArmConfig, ArmSpec
 from parsync.workload.checks import validate
 from parsync.workload.start import WAITS, StartState, starting_from
 from parsync.workload.workload import MachineEvents, Workload

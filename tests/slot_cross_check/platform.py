@@ -16,10 +16,10 @@ from parsync.core.routing import Route, route_jobs
 from parsync.model.slot_settings import SlotSettings
 from parsync.protocols.optimistic.choices import SlotWeighting
 from parsync.protocols.optimistic.options import OptimisticOptions
-from parsync.runtime.arm_spec import ArmSpec, GroupSpec, ProtocolChoice
 from parsync.runtime.virtual.run import run_virtual
+from parsync.spec.arm import ArmSpec, GroupConfig, ProtocolChoice
+from parsync.spec.decision_times import ModelledTime
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
-from schedulers.decision_time import Modelled
 from schedulers.interface import PartitionQuality
 from shared_state.cell import Cell
 from shared_state.observed_cell import CellObserver
@@ -188,16 +188,22 @@ def _arm(settings: SlotSettings, heartbeat_us: int) -> ArmSpec:
         requeue_s=settings.requeue_s,
     )
     groups = tuple(
-        GroupSpec(
+        GroupConfig(
             name=f"scheduler {number}",
             kind="weighted_sampling",
             count=1,
-            options={},
-            protocol=ProtocolChoice("optimistic", options),
-            share_permille=share,
-            task_class=None,
-            clock=Modelled(job_us=0, task_ns=round(1e9 * group.decision_s), partition_ns=0),
+            protocol=ProtocolChoice(kind="optimistic", options=options),
+            share=share / 1000,
+            decision=ModelledTime(task_us=round(1e9 * group.decision_s) / 1000),
         )
         for number, share in enumerate(_shares_permille(group.schedulers))
     )
-    return ArmSpec("slots", groups, settings.partitions, heartbeat_us, _SAMPLE_US, settings.seed)
+    return ArmSpec(
+        name="slots",
+        groups=groups,
+        partitions=settings.partitions,
+        heartbeat_us=heartbeat_us,
+        sample_us=_SAMPLE_US,
+        seed=settings.seed,
+        live=False,
+    )

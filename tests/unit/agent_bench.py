@@ -13,7 +13,7 @@ from parsync.core.event import Event
 from parsync.core.events import CommitReply, CommitRequest, SyncReply, SyncRequest
 from parsync.protocols.optimistic.agent import OptimisticAgent
 from parsync.protocols.optimistic.events import RoundDue
-from parsync.protocols.optimistic.options import AgentPolicy, OptimisticOptions
+from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.protocols.optimistic.strategies import make_strategy
 from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.optimistic.sync.registry import make_sync_policy
@@ -34,7 +34,7 @@ OPTIONS = OptimisticOptions(
     commit_pipelining=False,
     commit_mode=CommitMode.INCREMENTAL,
 )
-POLICY = OPTIONS.policy()
+POLICY = OPTIONS
 SAMPLE_US = 100_000
 TASK_NS = 100_000
 
@@ -111,7 +111,7 @@ class Bench:
     def __init__(
         self,
         machines: int = 4,
-        policy: AgentPolicy = POLICY,
+        policy: OptimisticOptions = POLICY,
         sync: str = "state_aligned",
         strategy: str = "optimistic",
         index: int = 0,

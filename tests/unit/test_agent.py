@@ -3,8 +3,6 @@ claim, a batch or a view."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -15,6 +13,7 @@ from parsync.protocols.optimistic.events import RequeueDue, RoundDue, SyncDue
 from parsync.protocols.pending_queue import LoserPolicy
 from schedulers.interface import ChangeKind, PartitionRanking
 from shared_state.transaction import ConflictCheck
+from tests.fixtures.changed import changed as replace
 from tests.unit.agent_bench import POLICY, Bench, answer, none
 
 
@@ -120,7 +119,7 @@ def test_an_answer_under_way_does_not_wake_an_agent_whose_view_is_full() -> None
 
 
 def test_requeued_losers_rejoin_the_tail_after_the_pause() -> None:
-    bench = Bench(policy=replace(POLICY, losers=LoserPolicy.REQUEUE, requeue_us=5_000))
+    bench = Bench(policy=replace(POLICY, losers=LoserPolicy.REQUEUE, requeue_s=0.005))
     bench.rival_takes(0)
     bench.submit(100, 1, 2)
     bench.submit(110, 3)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from parsync.core.events import CommitRequest
 from parsync.protocols.optimistic.events import SyncDue
 from schedulers.capability import Capability
 from schedulers.interface import ChangeKind
+from tests.fixtures.changed import changed as replace
 from tests.unit.agent_bench import POLICY, Bench, answer
 
 GOES_ON = replace(POLICY, commit_pipelining=True)

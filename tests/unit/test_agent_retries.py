@@ -3,8 +3,6 @@ asks for, when the view changes, and not more often than min_retry_interval_us."
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -13,6 +11,7 @@ from parsync.core.events import CommitRequest, TasksEnded
 from parsync.protocols.optimistic.events import RetryDue, SyncDue
 from schedulers.capability import Capability
 from schedulers.interface import ChangeKind
+from tests.fixtures.changed import changed as replace
 from tests.unit.agent_bench import POLICY, TASK_NS, Bench, answer
 
 KEEPS = [Capability.KEEPS_PENDING]
@@ -92,7 +91,7 @@ def ended(bench: Bench, now_us: int) -> None:
 
 @pytest.mark.parametrize("interval_us", [0, 10_000])
 def test_rounds_about_waiting_tasks_only_keep_their_interval(interval_us: int) -> None:
-    policy = replace(AT_ONCE, min_retry_interval_us=interval_us)
+    policy = replace(AT_ONCE, min_retry_interval_s=interval_us / 1e6)
     bench = Bench(machines=1, partitions=1, policy=policy, capabilities=KEEPS)
     bench.scheduler.script = [[] for _ in range(9)]
     bench.submit(1_000, 1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from parsync.core import events
@@ -11,6 +9,7 @@ from parsync.core.effects import SetTimer, StartDecision
 from parsync.core.events import CommitRequest, SyncRequest
 from parsync.protocols.optimistic.events import RetryDue, SyncDue
 from schedulers.interface import ChangeKind
+from tests.fixtures.changed import changed as replace
 from tests.unit.agent_bench import POLICY, Bench
 
 

@@ -11,14 +11,21 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from experiments.arm_config import ArmConfig, GroupConfig
 from experiments.presets import default_arms, demo_scale, mix_arm, optimistic, paper_scale
-from parsync.runtime.arm_file import ARM_FILE, ArmFile, InVirtualTime, read_arm, write_arm
+from parsync.core.quotas import QuotaGroup, QuotaSpec
+from parsync.runtime.assembly_files import ArmFile, InVirtualTime, read_arm, write_arm
+from parsync.runtime.run_directory import ARM_FILE
+from parsync.spec.arm import ArmConfig, GroupConfig
+from parsync.spec.decision_times import CountedTime, MeasuredTime, ModelledTime, ServiceTime
+from parsync.strict_model import RenamedOption
 from schedulers import registry
 from schedulers.decision_time import Counted, Measured, Modelled, ModelledByClass
 from schedulers.registry import SchedulerSpec
 from shared_state.errors import AgoraError
-from tests.fixtures.live_runs import mixed_arm
+from shared_state.tasks import TaskClass
+from shared_state.transaction import EvictionPolicy
+from tests.fixtures.changed import changed
+from tests.fixtures.live_runs import mixed_arm, small_arm
 
 DEMO = demo_scale(quick=False)
 ARMS = [*default_arms(DEMO), mix_arm("latency_first=8,firmament=1", paper_scale())]
@@ -28,8 +35,8 @@ ARMS = [*default_arms(DEMO), mix_arm("latency_first=8,firmament=1", paper_scale(
 @pytest.mark.parametrize("live", [False, True])
 def test_every_arm_comes_back(arm: ArmConfig, live: bool, tmp_path: Path) -> None:
     spec = arm.spec(7, 1000, 100_000, live)
-    virtual = None if live else InVirtualTime(10_000_000, 250)
-    written = ArmFile(spec, "0" * 32, virtual)
+    virtual = None if live else InVirtualTime(drain_us=10_000_000, message_us=250)
+    written = ArmFile(arm=spec, workload="0" * 32, virtual=virtual)
     write_arm(tmp_path, written)
     assert read_arm(tmp_path) == written
 
@@ -58,8 +65,8 @@ def test_every_setting_of_a_group_comes_back(tmp_path: Path) -> None:
     other = GroupConfig(name="other", kind="random", count=1, task_class="batch", protocol=protocol)
     arm = ArmConfig(name="a", partitions=3, groups=(group, other))
     spec = arm.spec(7, 1000, 100_000, live=False)
-    write_arm(tmp_path, ArmFile(spec, "", None))
-    assert read_arm(tmp_path).spec == spec
+    write_arm(tmp_path, ArmFile(arm=spec, workload=""))
+    assert read_arm(tmp_path).arm == spec
 
 
 class Slow:
@@ -92,22 +99,89 @@ def test_the_clock_of_another_packages_kind_is_found_by_the_kind(
         "_GROUP",
         replace(registry._GROUP, built_in={"foreign": f"{__name__}:FOREIGN", **registry.BUILT_IN}),
     )
-    arm = mixed_arm()
-    group = replace(arm.groups[0], kind="foreign", clock=FOREIGN.default_decision)
-    spec = replace(arm, groups=(group,))
-    write_arm(tmp_path, ArmFile(spec, "", None))
-    assert read_arm(tmp_path).spec == spec
-    nameless = replace(arm, groups=(replace(arm.groups[0], clock=Slow()),))
-    with pytest.raises(AgoraError, match="decision clock cannot be written"):
-        write_arm(tmp_path, ArmFile(nameless, "", None))
+    group = changed(small_arm().groups[0], kind="foreign", decision=None)
+    spec = changed(small_arm(), groups=(group,))
+    write_arm(tmp_path, ArmFile(arm=spec, workload=""))
+    found = read_arm(tmp_path).arm
+    assert found == spec and found.clock(found.groups[0]) is FOREIGN.default_decision
 
 
 def test_clocks_come_back(tmp_path: Path) -> None:
-    arm = mixed_arm()
-    for clock in (Counted(7), Measured(), ModelledByClass(Modelled(1, 2, 3), Modelled(4, 5, 6))):
-        spec = replace(arm, groups=(replace(arm.groups[0], clock=clock),))
-        write_arm(tmp_path, ArmFile(spec, "", None))
-        assert read_arm(tmp_path).spec == spec
+    arm = small_arm()
+    slow = ServiceTime(job_us=4, task_us=5)
+    for decision in (
+        CountedTime(ns_per_operation=7),
+        MeasuredTime(),
+        ModelledTime(job_us=1, task_us=0.002, scan_cost=0.5, service=slow),
+    ):
+        spec = changed(arm, groups=(changed(arm.groups[0], decision=decision),))
+        write_arm(tmp_path, ArmFile(arm=spec, workload=""))
+        assert read_arm(tmp_path).arm == spec
+
+
+def test_an_arm_of_the_former_format_is_read(tmp_path: Path) -> None:
+    """Shares, times and amounts were in the units of the runtimes, and each group had its clock."""
+    modelled = {"job_us": 1, "task_ns": 2_000, "partition_ns": 500, "charges_kept": False}
+    modelled["price_machine_ns"] = 100
+    service = {**modelled, "job_us": 4, "task_ns": 8_000, "partition_ns": 2_000}
+    protocol = {"kind": "optimistic", "sync": "every_attempt", "gap_s": 0.5}
+    group = {"count": 1, "kind": "random", "options": {}, "protocol": protocol, "task_class": None}
+    clocks = {
+        "modelled": {"clock": "modelled", **modelled},
+        "by class": {"clock": "modelled_by_class", "batch": modelled, "service": service},
+        "counted": {"clock": "counted", "ns_per_operation": 7},
+        "measured": {"clock": "measured"},
+        "own": {"clock": "default", "kind": "random"},
+    }
+    groups = [
+        {**group, "name": name, "clock": clock, "share_permille": 200}
+        for name, clock in clocks.items()
+    ]
+    groups[0]["task_class"] = groups[1]["task_class"] = "BATCH"
+    groups[0]["share_permille"] = groups[1]["share_permille"] = 500
+    groups[2]["share_permille"] = 600
+    arm = {
+        "name": "a",
+        "groups": groups,
+        "partitions": 4,
+        "heartbeat_us": 1000,
+        "sample_us": 100_000,
+        "seed": 7,
+        "quotas": {
+            "groups": [
+                {"name": "b", "minimum_permille": 300, "maximum_permille": 1000, "weight": 2}
+            ],
+            "interval_us": 100_000,
+            "reclaim_after_us": 2_000_000,
+        },
+        "evictions": "LOWER_PRIORITY",
+    }
+    content = {"format": 2, "arm": arm, "workload": "w", "virtual": None}
+    (tmp_path / ARM_FILE).write_text(json.dumps(content))
+    with pytest.warns(RenamedOption, match="retry_s"):
+        found = read_arm(tmp_path)
+    read = found.arm
+    assert (found.workload, found.virtual, read.seed, read.live) == ("w", None, 7, True)
+    assert [read.clock(one) for one in read.groups] == [
+        Modelled(1, 2_000, 500),
+        ModelledByClass(Modelled(1, 2_000, 500), Modelled(4, 8_000, 2_000)),
+        Counted(7),
+        Measured(),
+        registry.get("random").default_decision,
+    ]
+    assert read.shares_permille() == (500, 500, 600, 200, 200)
+    assert [one.takes for one in read.groups] == [TaskClass.BATCH] * 2 + [None] * 3
+    assert {one.protocol.gap_us for one in read.groups} == {500_000}
+    assert read.may_evict is EvictionPolicy.LOWER_PRIORITY
+    assert read.quotas == QuotaSpec(
+        groups=(QuotaGroup(name="b", minimum=0.3, weight=2),), reclaim_after_s=2.0
+    )
+    (tmp_path / ARM_FILE).write_text(json.dumps({**content, "arm": {**arm, "groups": [1]}}))
+    with pytest.raises(AgoraError, match=r"arm\.json: damaged: TypeError"):
+        read_arm(tmp_path)
+
+
+VIRTUAL = InVirtualTime(drain_us=1, message_us=0)
 
 
 def group(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
@@ -115,61 +189,85 @@ def group(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]]
 
 
 FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
-    "format": (lambda c: c.update(format=99), "field format: expected 2"),
-    "arm": (lambda c: c.update(arm=[]), "arm: expected an object"),
-    "workload": (lambda c: c.update(workload=3), "field workload: expected a text"),
-    "virtual": (lambda c: c.update(virtual={"drain_us": 1}), "virtual.message_us: missing"),
+    "format": (lambda c: c.update(format=99), "field format: expected 3"),
+    "arm": (lambda c: c.update(arm=[]), "arm: Input should be a valid dictionary"),
+    "workload": (lambda c: c.update(workload=3), "workload: Input should be a valid string"),
+    "virtual": (lambda c: c.update(virtual={"drain_us": 1}), "virtual.message_us: Field required"),
     "drain": (
         lambda c: c.update(virtual={"drain_us": -1, "message_us": 0}),
-        "virtual: expected times of 0 or more",
+        "virtual.drain_us: Input should be greater than or equal to 0, got -1",
     ),
-    "unknown field": (lambda c: c["arm"].update(more=1), "arm.more: unknown field"),
-    "missing field": (lambda c: c["arm"].pop("seed"), "arm.seed: missing"),
-    "another type": (lambda c: c["arm"].update(seed="7"), "arm.seed: expected a whole number"),
+    "unknown field": (lambda c: c["arm"].update(more=1), "arm.more: unknown option"),
+    "missing field": (lambda c: c["arm"].pop("seed"), "arm.seed: Field required"),
+    "another type": (
+        lambda c: c["arm"].update(seed="7"),
+        "arm.seed: Input should be a valid integer",
+    ),
     "a fraction": (
         lambda c: c["arm"].update(partitions=0.5),
-        "arm.partitions: expected a whole number",
+        "arm.partitions: Input should be a valid integer",
     ),
-    "too large": (lambda c: c["arm"].update(seed=1 << 70), "arm.seed: expected a whole number"),
-    "below 0": (lambda c: c["arm"].update(seed=-1), "arm.seed: expected 0 or more"),
-    "no interval": (lambda c: c["arm"].update(sample_us=0), "arm.sample_us: expected 1 or more"),
+    "too large": (lambda c: c["arm"].update(seed=1 << 70), "arm.seed: Input should be less than"),
+    "below 0": (
+        lambda c: c["arm"].update(seed=-1),
+        "arm.seed: Input should be greater than or equal to 0",
+    ),
+    "no interval": (
+        lambda c: c["arm"].update(sample_us=0),
+        "arm.sample_us: Input should be greater than or equal to 1",
+    ),
     "sync": (
         group(lambda g: g["protocol"].update(sync="often")),
-        "arm.groups[0].protocol: protocol 'optimistic': unknown sync policy",
+        "arm.groups.0.protocol: protocol 'optimistic': unknown sync policy",
     ),
     "protocol": (
         group(lambda g: g["protocol"].update(kind="telepathy")),
-        "arm.groups[0].protocol: unknown protocol 'telepathy'; known: locking, optimistic",
+        "arm.groups.0.protocol: unknown protocol 'telepathy'; known: locking, optimistic",
     ),
-    "no kind": (group(lambda g: g.update(kind=None)), "groups[0].kind: expected a kind of"),
+    "no kind": (group(lambda g: g.update(kind=None)), "arm.groups.0: kind: missing"),
     "gap": (
         group(lambda g: g["protocol"].update(gap_s=1e-6)),
         "arm: group 'random': gap_s: expected at least",
     ),
-    "no groups": (lambda c: c["arm"].update(groups=[]), "arm.groups: expected at least one"),
-    "groups": (lambda c: c["arm"].update(groups={}), "arm.groups: expected a list"),
-    "a group": (lambda c: c["arm"].update(groups=[1]), "arm.groups[0]: expected an object"),
-    "no schedulers": (group(lambda g: g.update(count=0)), "arm.groups[0].count: expected 1"),
+    "no groups": (
+        lambda c: c["arm"].update(groups=[]),
+        "arm.groups: Tuple should have at least 1 item",
+    ),
+    "groups": (lambda c: c["arm"].update(groups={}), "arm.groups: Input should be a valid tuple"),
+    "a group": (
+        lambda c: c["arm"].update(groups=[1]),
+        "arm.groups.0: Input should be a valid dictionary",
+    ),
+    "no schedulers": (
+        group(lambda g: g.update(count=0)),
+        "arm.groups.0.count: Input should be greater than or equal to 1",
+    ),
     "too many": (group(lambda g: g.update(count=1 << 40)), "schedulers"),
     "kind": (
         group(lambda g: g.update(kind="evil")),
-        "arm.groups[0]: unknown scheduler kind 'evil'",
+        "arm.groups.0: unknown scheduler kind 'evil'",
     ),
-    "options": (group(lambda g: g.update(options=[1])), "options: expected an object"),
+    "options": (
+        group(lambda g: g.update(options=[1])),
+        "options: Input should be a valid dictionary",
+    ),
     "an option": (group(lambda g: g.update(options={"evil": 1})), "has no option 'evil'"),
     "strategy": (
         group(lambda g: g["protocol"].update(strategy="")),
-        "arm.groups[0].protocol: protocol 'optimistic', option 'strategy': Input should be",
+        "arm.groups.0.protocol: protocol 'optimistic', option 'strategy': Input should be",
     ),
     "class": (
         group(lambda g: g.update(task_class="BOTH")),
-        "arm.groups[0].task_class: expected one of BATCH, SERVICE",
+        "arm.groups.0.task_class: Input should be 'batch', 'service' or",
     ),
-    "clock": (group(lambda g: g.update(clock="now")), "clock: expected an object"),
-    "no clock": (group(lambda g: g.update(clock={})), "clock.clock: expected one of modelled"),
+    "clock": (group(lambda g: g.update(decision="now")), "arm.groups.0.decision: "),
+    "no clock": (
+        group(lambda g: g.update(decision={})),
+        "arm.groups.0.decision: Unable to extract tag",
+    ),
     "time": (
-        group(lambda g: g["clock"].update(task_ns=-1)),
-        "arm.groups[0].clock: task_ns: expected 0 or more",
+        group(lambda g: g["decision"].update(task_us=-1)),
+        "arm.groups.0.decision.modelled.task_us: Input should be greater than 0",
     ),
     "attempts": (
         group(lambda g: g["protocol"].update(attempts_max=0)),
@@ -180,7 +278,10 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_named(fault: str, tmp_path: Path) -> None:
-    write_arm(tmp_path, ArmFile(mixed_arm(), "", InVirtualTime(1, 0)))
+    write_arm(
+        tmp_path,
+        ArmFile(arm=mixed_arm(), workload="", virtual=InVirtualTime(drain_us=1, message_us=0)),
+    )
     path = tmp_path / ARM_FILE
     content = json.loads(path.read_text())
     change, says = FAULTS[fault]

@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from experiments.calibration import CALIBRATION_FILE, read_calibration, write_calibration
-from experiments.calibration_config import CalibrationConfig
 from experiments.commands.run import app
 from experiments.config import load_config, validated
 from experiments.interruption import Interruption
 from experiments.running import make_workload, run_arm_virtual
 from experiments.toml_text import toml_text
-from parsync.runtime.arm_file import read_arm
-from parsync.runtime.calibration import MeasuredTimes
+from parsync.runtime.assembly_files import read_arm
+from parsync.runtime.calibration import Calibration, MeasuredTimes
 from parsync.runtime.virtual.repeat import repeat
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
@@ -110,7 +109,7 @@ def test_a_calibrated_run_is_written_with_its_calibration_and_repeats(tmp_path: 
     )
     assert not result.stopped and result.notes["drained"]
     virtual = read_arm(directory).virtual
-    assert virtual is not None and virtual.calibration == CalibrationConfig(**PLAIN).made()
+    assert virtual is not None and virtual.calibration == Calibration(**PLAIN)
     repeated = repeat(directory, lambda now_us, end_us: None)
     assert repeated.divergence is None and repeated.gaps == ()
     plain = validated({**config.model_dump(mode="json"), "virtual": {}}, "test")

@@ -23,16 +23,16 @@ from parsync.protocols import registry
 from parsync.protocols.base import BaseAgent, BaseCellSide
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.spec import Environment, NoOptions, ProtocolSpec
-from parsync.runtime.arm_spec import ArmSpec, ProtocolChoice
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live import replay as log_replay
 from parsync.runtime.live.cell import CellRuntime
-from parsync.runtime.protocol_checks import check_protocols
 from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.spec.arm import ArmSpec, ProtocolChoice, check_protocols
 from schedulers.interface import ChangeKind
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int32, Int64
+from tests.fixtures.changed import changed
 from tests.fixtures.hand_driven_run import write_run
 from tests.fixtures.live_runs import mixed_arm, small_workload
 from tests.fixtures.overloaded_cell import failing_workload
@@ -156,9 +156,13 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
 def shares_arm() -> ArmSpec:
     """Two agents with an allocator, and a flow scheduler, which evicts nothing."""
     arm = mixed_arm()
-    protocol = ProtocolChoice(KIND, NoOptions())
-    return replace(
-        arm, groups=(replace(arm.groups[0], kind=None, protocol=protocol), arm.groups[1])
+    protocol = ProtocolChoice(kind=KIND, options=NoOptions())
+    return changed(
+        arm,
+        groups=(
+            changed(arm.groups[0], kind=None, protocol=protocol),
+            arm.groups[1],
+        ),
     )
 
 

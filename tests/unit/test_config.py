@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig, load_config, validated
 from experiments.presets import default_arms, demo_scale, mix_arm, paper_scale
 from experiments.toml_text import toml_text
+from parsync.spec.arm import ArmConfig
 from shared_state.errors import AgoraError
 from tests.fixtures.live_runs import small_workload
 
@@ -240,7 +240,7 @@ def test_losers_of_kinds_that_keep_waiting_tasks_cannot_pause(
     group |= {"kind": kind, "options": options}
     validated(tree, "test")
     group["protocol"]["losers"] = "requeue"
-    where = r"arms\.0\.groups\.0: protocol\.losers: expected 'block', got 'requeue'"
+    where = r"arms\.0: group 'quality_first': protocol\.losers: expected 'block', got 'requeue'"
     with pytest.raises(AgoraError, match=where):
         validated(tree, "test")
 
@@ -261,7 +261,7 @@ def test_limits_of_attempts_and_the_weight_of_the_average_reach_the_agents() -> 
     tree = demo_tree()
     tree["arms"][0]["groups"][0]["protocol"] |= chosen
     [group] = validated(tree, "test").arms[0].spec(1, 1000, 100_000, live=False).groups
-    policy = group.protocol.for_workload(small_workload()).options.policy()
+    policy = group.protocol.for_workload(small_workload()).options
     assert {name: getattr(policy, name) for name in chosen if name != "losers"} | {
         "losers": "requeue"
     } == chosen

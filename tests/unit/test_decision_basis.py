@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.arm_config import ArmConfig
 from experiments.config import VirtualConfig
 from experiments.decision_basis import (
     BasisKind,
@@ -16,10 +15,11 @@ from experiments.decision_basis import (
     comparable,
     decision_basis,
 )
-from experiments.decision_times import CountedTime, DecisionTime, ModelledTime
 from experiments.presets import default_arms, demo_scale, greedy_group, mix_arm
 from experiments.report.verdict import NOT_RANKED, Row, verdict
 from experiments.summary import ArmResult, build_summary
+from parsync.spec.arm import ArmConfig
+from parsync.spec.decision_times import CountedTime, DecisionTime, ModelledTime
 from tests.unit.known_quantities import QUANTITIES
 from tests.unit.run_factory import EQUAL, with_overall, workload
 from tests.unit.test_summary import FACTS, bare_arm

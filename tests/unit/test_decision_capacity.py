@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.arm_config import ArmConfig, GroupConfig
 from experiments.decision_basis import decision_capacity
-from experiments.decision_times import ModelledTime
 from experiments.presets import (
     PARSYNC_SCAN_COST,
     Scale,
@@ -19,6 +17,8 @@ from experiments.presets import (
     paper_scale,
 )
 from experiments.workloads.synthetic_options import SyntheticOptions
+from parsync.spec.arm import ArmConfig, GroupConfig
+from parsync.spec.decision_times import ModelledTime
 
 
 @pytest.mark.parametrize("scale", [demo_scale(False), paper_scale()])

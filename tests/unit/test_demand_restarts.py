@@ -4,7 +4,6 @@ scheduler that shares demand knows every task, once."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +12,12 @@ import pytest
 from experiments.commands.replay import replay
 from parsync.core.addresses import CELL_SIDE
 from parsync.protocols.optimistic.shared_demand import DemandLedger
-from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.live import replay as log_replay
 from parsync.runtime.live.plan import CELL
+from parsync.spec.arm import ArmSpec
 from schedulers.greedy.scheduler import GreedyScheduler
 from schedulers.prices.kinds import MembershipPrices
+from tests.fixtures.changed import changed
 from tests.fixtures.fake_ray import FakeRay
 from tests.fixtures.hand_driven_run import write_run
 from tests.fixtures.killed_actors import cell_and_tasks, make_run, to_the_end
@@ -30,7 +30,7 @@ GAP_US = 200_000
 def sharing(arm: ArmSpec) -> ArmSpec:
     """The arm with prices that forget nothing."""
     options = {"prices": "membership", "share_demand": True}
-    return replace(arm, groups=tuple(replace(group, options=options) for group in arm.groups))
+    return changed(arm, groups=tuple(changed(group, options=options) for group in arm.groups))
 
 
 def totals(ray: FakeRay) -> Iterator[int]:

@@ -4,7 +4,6 @@ to a SyncRequest."""
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +24,15 @@ from parsync.core.events import (
 from parsync.core.master import EndsNotice, MasterCore
 from parsync.metrics.record import Record
 from parsync.protocols.optimistic.options import OptimisticOptions
-from parsync.runtime.arm_spec import ArmSpec, ProtocolChoice
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.steps import Step
 from parsync.runtime.virtual.run import run_virtual
+from parsync.spec.arm import ArmSpec, ProtocolChoice
 from schedulers.checked import CheckedScheduler
 from schedulers.interface import ChangeKind, TaskChanges
+from tests.fixtures.changed import changed
 from tests.fixtures.live_runs import locking_arm, mixed_arm, small_arm, small_workload
 from tests.unit.test_live_cell import claim
 
@@ -158,8 +158,12 @@ def optimistic(arm: ArmSpec, **options: Any) -> ArmSpec:
     """The same with other options of the last group's protocol."""
     *others, last = arm.groups
     chosen = OptimisticOptions(sync="diff_block", gap_s=0.2, **options)
-    return replace(
-        arm, groups=(*others, replace(last, protocol=ProtocolChoice("optimistic", chosen)))
+    return changed(
+        arm,
+        groups=(
+            *others,
+            changed(last, protocol=ProtocolChoice(kind="optimistic", options=chosen)),
+        ),
     )
 
 
@@ -196,14 +200,14 @@ def test_idle_agents_learn_of_all_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         observe(self, changes)
 
     monkeypatch.setattr(CheckedScheduler, "observe", observing)
-    arm = replace(mixed_arm(), groups=(replace(mixed_arm().groups[1], share_permille=1000),))
+    arm = changed(mixed_arm(), groups=(changed(mixed_arm().groups[1], share=1.0),))
     rows: dict[str, list[Any]] = {"syncs": [], "ends": []}
 
     def keep(record: Record) -> None:
         if record.table in rows:
             rows[record.table].append(record.columns)
 
-    outcome = run_virtual(replace(arm, partitions=1), WORKLOAD, 10_000_000, keep, lambda _: None)
+    outcome = run_virtual(changed(arm, partitions=1), WORKLOAD, 10_000_000, keep, lambda _: None)
     assert outcome.drained
     synced_us = np.concatenate([columns["at_us"] for columns in rows["syncs"]])
     task = np.concatenate([columns["task"] for columns in rows["ends"]])

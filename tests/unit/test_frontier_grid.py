@@ -13,6 +13,7 @@ from experiments.frontier_presets import default_config, small_frontier
 from experiments.frontiers.description import changed_groups, setting_text
 from experiments.frontiers.grid import make_grid, with_options
 from experiments.presets import default_arms, demo_scale
+from experiments.price_settings import prices_of_arm
 from experiments.sweeps.sweep_file import read_sweep
 from shared_state.errors import AgoraError
 from tests.fixtures.frontier_toml import frontier_config, frontier_tree
@@ -30,7 +31,7 @@ def test_every_value_runs_at_every_load_and_gap_under_every_seed() -> None:
     spot = grid.spots[place]
     assert (spot.architecture, spot.condition, spot.value) == (1, 1, None)
     assert point.config.workload.options.model_dump()["load_percent"] == (50,)
-    assert point.arm.groups[0].protocol["gap_s"] == 0.1
+    assert point.arm.groups[0].protocol.options.gap_s == 0.1
     assert grid.spots[6].arm.groups[0].options == {"patience_s": 0.1}
 
 
@@ -70,7 +71,7 @@ def test_the_question_about_the_main_comparison_has_its_decision_times_and_gaps(
     for arm in asked.arms:
         [group], [same] = arm.groups, arms[named.get(arm.name, arm.name)].groups
         assert group.decision == same.decision
-        assert group.protocol["gap_s"] == same.protocol["gap_s"]
+        assert group.protocol.gap_us == same.protocol.gap_us
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def test_a_knob_may_be_an_option_of_the_prices() -> None:
     )
     tree["arms"][0]["groups"][0]["options"] = {"prices": "implied"}
     grid = make_grid(validated(tree, "file"))
-    assert [spot.arm.prices for spot in grid.spots] == [
+    assert [prices_of_arm(spot.arm) for spot in grid.spots] == [
         f"implied prices (forget_s = {forget_s}): tie, all" for forget_s in (5.0, 30.0)
     ]
     tree["frontier"]["architectures"][0]["knob"] = "options.price_opts.forget_s"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.decision_times import CountedTime, ModelledTime
 from experiments.given_schedulers import arm_beside, given_schedulers
 from experiments.presets import default_arms, demo_scale, greedy_group
 from experiments.resolve import resolve
 from experiments.run_options import RunOptions
+from parsync.spec.decision_times import CountedTime, ModelledTime
 from schedulers import registry
 from schedulers.registry import registered
 from shared_state.errors import AgoraError
@@ -118,7 +118,7 @@ def test_an_arm_can_decide_as_much_as_the_others(count):
     assert isinstance(group.decision, ModelledTime)
     assert group.count == count and arm.partitions >= count
     assert group.decision.task_us == pytest.approx(scale.equal_capacity(count).task_us)
-    assert group.protocol["gap_s"] == scale.gap_s
+    assert group.protocol.options.gap_s == scale.gap_s
 
 
 def test_without_modelled_decision_times_there_is_nothing_to_equal():

@@ -41,6 +41,7 @@ from parsync.runtime.live.meters import LoadMeter, StepWait, StepWaitRecorder
 from parsync.runtime.live.plan import ActorStatus, plan_hosts
 from parsync.runtime.live.steps import STALE, BackgroundSteps, Replaced, Step, StepClient
 from shared_state.transaction import Transaction
+from tests.fixtures.changed import changed
 from tests.fixtures.live_runs import mixed_arm, small_arm, small_workload
 from tests.fixtures.steps_at_once import StepsAtOnce
 
@@ -424,8 +425,8 @@ def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_othe
     arm = small_arm()
     protocol = arm.groups[0].protocol
     options = protocol.options.model_copy(update={"commit_pipelining": True})
-    going_on = replace(arm.groups[0], protocol=replace(protocol, options=options))
-    assembly = Assembly.of(replace(arm, groups=(going_on,)), small_workload())
+    going_on = changed(arm.groups[0], protocol=changed(protocol, options=options))
+    assembly = Assembly.of(changed(arm, groups=(going_on,)), small_workload())
     clock, master = HandClock(), assembly.master()
     handled: list[tuple[int, Event]] = []
     agent = assembly.agent(0)

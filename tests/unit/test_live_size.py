@@ -12,7 +12,6 @@ from experiments import live_size
 from experiments.campaign.points import Point
 from experiments.config import RunConfig, validated
 from experiments.decision_basis import basis_titles, comparable, decision_basis, decision_capacity
-from experiments.decision_times import ModelledTime, ServiceTime
 from experiments.finishing import slugs_of_arms
 from experiments.live_size import Need, fitted, live_need, machines_for, spare_processors
 from experiments.resolve import resolve
@@ -20,6 +19,7 @@ from experiments.run_options import RunOptions, RuntimeName
 from experiments.running import make_workload
 from experiments.toml_text import toml_text
 from experiments.workloads.inspection import offered_permille
+from parsync.spec.decision_times import ModelledTime, ServiceTime
 from shared_state.errors import AgoraError
 
 

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from experiments.arm_config import ArmConfig
-from experiments.config import first_error
 from parsync.core.events import Started, TasksSubmitted
 from parsync.protocols.locking import LocksGranted, LocksReleased
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.protocol_checks import check_protocols
+from parsync.spec.arm import ArmConfig, check_protocols
+from parsync.strict_model import first_error
 from shared_state.errors import AgoraError
 from tests.fixtures.overloaded_cell import failing_workload, locking_arm, locking_group
 from tests.fixtures.service_batch_runs import Tables, group, made, modelled, recorded

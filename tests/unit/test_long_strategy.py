@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from experiments.arm_config import ArmConfig
 from parsync.protocols.optimistic.choices import StrategyKind
 from parsync.protocols.optimistic.strategies import RoundRankings, make_strategy
+from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers.interface import PartitionRanking
 from shared_state.tasks import TaskClass
@@ -105,7 +105,7 @@ def test_schedulers_that_keep_waiting_tasks_have_one_strategy(
 def test_the_option_is_written_and_read_again() -> None:
     arm = {"name": "arm", "partitions": 8, "groups": [group("both", BY_LENGTH)]}
     [one] = ArmConfig.model_validate(arm).groups
-    assert one.protocol["long_strategy"] == "optimistic"
+    assert one.protocol.options.long_strategy == "optimistic"
     arm["groups"] = [one.model_dump(mode="json", exclude_none=True)]
     assert ArmConfig.model_validate(arm).groups[0].protocol == one.protocol
 

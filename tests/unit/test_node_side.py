@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.arm_config import ArmConfig, GroupConfig
-from experiments.decision_times import ModelledTime
 from experiments.presets import optimistic
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
@@ -34,6 +32,8 @@ from parsync.protocols.base import BaseNodeSide
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.spec.arm import ArmConfig, GroupConfig, ProtocolChoice
+from parsync.spec.decision_times import ModelledTime
 from parsync.workload.workload import InitialPlacement, MachineEvents, Workload
 from schedulers.interface import ChangeKind
 from shared_state.cell import Cell
@@ -196,7 +196,11 @@ def test_the_queues_know_what_every_machine_holds() -> None:
     whenever nothing is on its way, they know what the cell knows."""
     config = overloaded_arm("state_aligned", group("quincy", 2, options={"preemption": True}))
     queues = group("random", 2).model_copy(
-        update={"name": "queues", "kind": None, "protocol": {"kind": "machine_queues"}}
+        update={
+            "name": "queues",
+            "kind": None,
+            "protocol": ProtocolChoice.model_validate({"kind": "machine_queues"}),
+        }
     )
     config = config.model_copy(update={"groups": (*config.groups, queues)})
     workload = with_initial_tasks(failing_workload())

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from experiments.arm_config import ArmConfig
-from experiments.config import first_error, load_config
+from experiments.config import load_config
 from experiments.sweeps.sweep_file import read_sweep
+from parsync.spec.arm import ArmConfig
+from parsync.strict_model import first_error
 from shared_state.tasks import TaskClass
 from tests.fixtures.service_batch_runs import OMEGA, Tables, group, made, modelled, recorded
 

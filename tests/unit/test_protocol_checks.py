@@ -13,22 +13,21 @@ from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.spec import ProtocolSpec
-from parsync.runtime.arm_spec import ArmSpec, ProtocolChoice
-from parsync.runtime.protocol_checks import check_protocols
+from parsync.spec.arm import ArmSpec, ProtocolChoice, check_protocols
 from schedulers import registry as schedulers
 from shared_state.errors import AgoraError
-from shared_state.transaction import EvictionPolicy
+from tests.fixtures.changed import changed
 from tests.fixtures.live_runs import small_arm
 
-QUOTAS = QuotaSpec((QuotaGroup("a", 0, 1000, 1),), 100_000)
+QUOTAS = QuotaSpec(groups=(QuotaGroup(name="a"),))
 OBEYING_PROTOCOLS = {"optimistic"}
 DISOBEYING_SCHEDULERS = {"quincy", "flow_load_spreading", "mapreduce"}
 
 
 def arm_of(kind: str, options: dict[str, Any]) -> ArmSpec:
     arm = small_arm(kind)
-    groups = (replace(arm.groups[0], options=options),)
-    return replace(arm, groups=groups, evictions=EvictionPolicy.LOWER_PRIORITY)
+    groups = (changed(arm.groups[0], options=options),)
+    return changed(arm, groups=groups, evictions="lower_priority")
 
 
 def without(monkeypatch: pytest.MonkeyPatch, capability: ProtocolCapability) -> None:
@@ -58,10 +57,10 @@ def test_every_protocol_that_cannot_obey_quotas_is_refused() -> None:
     for kind in protocols.kinds():
         arm = small_arm()
         if kind not in OBEYING_PROTOCOLS:
-            choice = ProtocolChoice(kind, protocols.get(kind).parse_options({}))
-            arm = replace(arm, groups=(replace(arm.groups[0], kind=None, protocol=choice),))
+            choice = ProtocolChoice(kind=kind, options=protocols.get(kind).parse_options({}))
+            arm = changed(arm, groups=(changed(arm.groups[0], kind=None, protocol=choice),))
         check_protocols(arm)
-        obeying = replace(arm, quotas=QUOTAS)
+        obeying = changed(arm, quotas=QUOTAS)
         if kind in OBEYING_PROTOCOLS:
             check_protocols(obeying)
             continue
@@ -84,10 +83,10 @@ def test_every_scheduler_that_keeps_waiting_tasks_is_refused_under_quotas(
     arm = arm_of(kind, options)
     check_protocols(arm)
     if not options and kind not in DISOBEYING_SCHEDULERS:
-        check_protocols(replace(arm, quotas=QUOTAS))
+        check_protocols(changed(arm, quotas=QUOTAS))
         return
     with pytest.raises(AgoraError, match=f"group '{kind}': quotas: .* '{kind}' .* keeps the tasks"):
-        check_protocols(replace(arm, quotas=QUOTAS))
+        check_protocols(changed(arm, quotas=QUOTAS))
 
 
 def test_preempting_schedulers_need_a_protocol_that_shows_them_who_runs(

@@ -7,7 +7,6 @@ import json
 import sys
 import tomllib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -17,11 +16,13 @@ from experiments.command_line import run_command
 from experiments.commands.replay import app as replay_app
 from experiments.commands.run import app
 from experiments.config import load_config
-from parsync.runtime.arm_file import ARM_FILE, ArmFile, read_arm, write_arm
-from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly import Assembly
+from parsync.runtime.assembly_files import ArmFile, read_arm, write_arm
 from parsync.runtime.live.replay import replay
+from parsync.runtime.run_directory import ARM_FILE
+from parsync.spec.arm import ArmSpec
 from shared_state.errors import AgoraError
+from tests.fixtures.changed import changed
 from tests.fixtures.hand_driven_run import write_run
 from tests.fixtures.installed import install
 from tests.fixtures.live_runs import small_arm, small_workload
@@ -86,43 +87,43 @@ def test_a_chosen_option_reaches_the_protocol_and_is_kept(tmp_path: Path) -> Non
     assert "protocols" not in kept[1]
     assert "[arms.protocols.lottery]\nmachines = 7" in (run / "report.html").read_text("utf-8")
     arm = json.loads((run / "arms" / "lottery" / ARM_FILE).read_text())["arm"]
-    assert arm["shared_options"] == {"lottery": {"machines": 7}}
-    assert "shared_options" not in (run / "arms" / "parsync" / ARM_FILE).read_text()
+    assert arm["protocols"] == {"lottery": {"machines": 7}}
+    assert '"protocols"' not in (run / "arms" / "parsync" / ARM_FILE).read_text()
     assert command(replay_app, run) == 0
 
 
 def test_defaults_are_filled_in_and_written(tmp_path: Path) -> None:
     loaded = load_config(config(tmp_path, '[[arms]]\nname = "ParSync"'))
-    assert loaded.arms[0].protocols == {"lottery": {"machines": 40}}
+    assert loaded.arms[0].model_dump()["protocols"] == {"lottery": {"machines": 40}}
     assert loaded.arms[1].protocols == {}
     assert "protocols" not in loaded.arms[1].model_dump()
 
 
 def test_the_arm_file_holds_them_and_older_ones_have_defaults(tmp_path: Path) -> None:
     arm = spec(config(tmp_path))
-    write_arm(tmp_path, ArmFile(arm, "digest", None))
-    assert read_arm(tmp_path).spec == arm
+    write_arm(tmp_path, ArmFile(arm=arm, workload="digest"))
+    assert read_arm(tmp_path).arm == arm
     assert arm.options_of("lottery").model_dump() == {"machines": 7}
     content = json.loads((tmp_path / ARM_FILE).read_text())
-    del content["arm"]["shared_options"]
+    del content["arm"]["protocols"]
     (tmp_path / ARM_FILE).write_text(json.dumps(content))
-    assert read_arm(tmp_path).spec.options_of("lottery").model_dump() == {"machines": 40}
+    assert read_arm(tmp_path).arm.options_of("lottery").model_dump() == {"machines": 40}
     for shared, message in (
-        ({"raffle": {}}, r"arm\.shared_options: unknown protocol 'raffle'"),
+        ({"raffle": {}}, r"arm\.protocols: unknown protocol 'raffle'"),
         ({"lottery": {"machine": 1}}, "protocol 'lottery' has no shared option 'machine'"),
-        ({"optimistic": {}}, "options of protocol 'optimistic', which no group of the arm uses"),
-        ({"lottery": 3}, r"arm\.shared_options\.lottery: expected an object"),
-        (3, r"arm\.shared_options: expected an object"),
+        ({"optimistic": {}}, "no group of the arm uses protocol 'optimistic'"),
+        ({"lottery": 3}, r"arm\.protocols: protocol 'lottery': expected a table"),
+        (3, r"arm\.protocols: Input should be a valid dictionary"),
     ):
-        content["arm"]["shared_options"] = shared
+        content["arm"]["protocols"] = shared
         (tmp_path / ARM_FILE).write_text(json.dumps(content))
         with pytest.raises(AgoraError, match=message):
             read_arm(tmp_path)
 
 
 def test_live_logs_are_replayed_with_them(tmp_path: Path) -> None:
-    group = replace(spec(config(tmp_path)).groups[0], count=3)
-    arm = replace(spec(config(tmp_path)), groups=(group,))
+    group = changed(spec(config(tmp_path)).groups[0], count=3)
+    arm = changed(spec(config(tmp_path)), groups=(group,))
     log = tmp_path / "log"
     log.mkdir()
     write_run(log, arm)

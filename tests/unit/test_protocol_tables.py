@@ -318,7 +318,7 @@ def test_a_live_run_keeps_and_replays_them_though_its_cell_is_killed(
     [config, _] = load_config(tmp_path / "run.toml").arms
     arm = config.spec(seed=1, heartbeat_us=1000, sample_us=100_000, live=True)
     workload = small_workload(machines=60)
-    tables = tables_of(arm.protocols)
+    tables = tables_of(arm.protocol_kinds)
     make = partial(RunMetrics, RunFrame(workload.phases, arm.agents, partitions=4), tables=tables)
     ray = FakeRay(monkeypatch, tmp_path, arm, workload, make)
     write_assembly(tmp_path / "log", arm, workload)

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from experiments.arm_config import GroupConfig
 from parsync.protocols import registry
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.protocols.optimistic.protocol import check, sync_context
 from parsync.protocols.optimistic.sync import registry as sync_policies
 from parsync.protocols.spec import Member
-from parsync.runtime.arm_spec import ProtocolChoice
+from parsync.spec.arm import GroupConfig, ProtocolChoice
 from shared_state.errors import AgoraError
 from tests.fixtures.installed import install
 from tests.fixtures.live_runs import small_workload
@@ -274,7 +273,7 @@ def test_options_that_a_protocol_cannot_fill_in_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
 ) -> None:
     install_protocol(tmp_path, monkeypatch, "broken", f"{name.lower()}_protocol:{name}")
-    chosen = ProtocolChoice("broken", registry.get("broken").parse_options({}))
+    chosen = ProtocolChoice(kind="broken", options=registry.get("broken").parse_options({}))
     with pytest.raises(AgoraError, match=f"^protocol 'broken': {message}"):
         chosen.for_workload(small_workload())
 

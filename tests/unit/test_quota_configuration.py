@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.arm_config import ArmConfig
 from experiments.config import load_config, validated
 from experiments.preconditions import check_arms
 from experiments.toml_text import toml_text
@@ -17,7 +16,7 @@ from experiments.workloads.synthetic import PRODUCTION_PRIORITY, generate, warm_
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.protocols import registry
 from parsync.protocols.capability import ProtocolCapability
-from parsync.runtime.protocol_checks import check_protocols
+from parsync.spec.arm import ArmConfig, check_protocols
 from parsync.workload.start import StartState, starting_from
 from shared_state.errors import AgoraError
 

@@ -16,7 +16,7 @@ from parsync.protocols.agent_quota import AgentQuota, Reclaimer
 from parsync.protocols.spec import AgentEnvironment
 from tests.unit.agent_bench import make_table
 
-GROUPS = (QuotaGroup("a", 0, 1000, 1), QuotaGroup("b", 0, 1000, 1))
+GROUPS = (QuotaGroup(name="a"), QuotaGroup(name="b"))
 CELL = Capacity(np.array([0]), np.array([[100]]))
 
 
@@ -24,7 +24,9 @@ class World:
     """A coordinator's rounds with two agents, of which the second holds nothing."""
 
     def __init__(self, after_us: int | None) -> None:
-        self.rounds = QuotaRounds(QuotaSpec(GROUPS, 1000, after_us), CELL, agents=2)
+        after_s = None if after_us is None else after_us / 1e6
+        quotas = QuotaSpec(groups=GROUPS, interval_s=0.001, reclaim_after_s=after_s)
+        self.rounds = QuotaRounds(quotas, CELL, agents=2)
         self.number = -1
 
     def reclaimed(self, held: list[int], waiting: list[int]) -> list[int]:

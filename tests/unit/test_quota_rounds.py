@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from parsync.core.coordinator import Coordinator
 from parsync.core.effects import Effect, Send, SetTimer
@@ -17,11 +20,14 @@ from parsync.core.events import (
 )
 from parsync.core.quota_rounds import QuotaRounds
 from parsync.core.quotas import Capacity, QuotaGroup, QuotaSpec
+from parsync.strict_model import first_error
 from parsync.workload.workload import QuotaMembership
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64
 
-SPEC = QuotaSpec((QuotaGroup("a", 500, 1000, 1), QuotaGroup("b", 0, 800, 1)), 1000)
+SPEC = QuotaSpec(
+    groups=(QuotaGroup(name="a", minimum=0.5), QuotaGroup(name="b", maximum=0.8)), interval_s=0.001
+)
 CELL = Capacity(np.array([0, 5000]), np.array([[100], [60]]))
 
 
@@ -94,20 +100,24 @@ def test_the_timer_of_a_coordinator_without_quotas_is_nobodys() -> None:
 @pytest.mark.parametrize(
     ("groups", "says"),
     [
-        ((), "groups: expected at least one"),
-        ((QuotaGroup("a", 0, 1000, 1),) * 2, "two groups have the same name"),
-        ((QuotaGroup("a", 600, 500, 1),), "group 'a': expected 0 <= minimum <= maximum <= 1"),
-        ((QuotaGroup("a", 0, 0, 1),), "group 'a': maximum: expected more than 0"),
-        ((QuotaGroup("a", 0, 1000, 0),), "group 'a': weight: expected 1 to 1000"),
+        ([], "groups: Tuple should have at least 1 item"),
+        ([{"name": "a"}] * 2, "two groups have the same name"),
         (
-            (QuotaGroup("a", 600, 1000, 1), QuotaGroup("b", 500, 1000, 1)),
+            [{"name": "a", "minimum": 0.6, "maximum": 0.5}],
+            "group 'a': expected 0 <= minimum <= maximum <= 1",
+        ),
+        ([{"name": "a", "maximum": 0.0001}], "group 'a': maximum: expected more than 0"),
+        ([{"name": "a", "weight": 0}], "groups.0.weight: Input should be greater than or equal"),
+        (
+            [{"name": "a", "minimum": 0.6}, {"name": "b", "minimum": 0.5}],
             "the minimums sum to 1.1 of the cell, expected at most 1",
         ),
     ],
 )
-def test_quotas_that_make_no_sense_are_refused(groups: tuple[QuotaGroup, ...], says: str) -> None:
-    with pytest.raises(AgoraError, match=f"^quotas: {says}"):
-        QuotaSpec(groups, 1000).check()
+def test_quotas_that_make_no_sense_are_refused(groups: list[dict[str, Any]], says: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        QuotaSpec.model_validate({"groups": groups})
+    assert first_error(refused.value).startswith(says)
 
 
 def test_the_groups_of_tasks_are_those_of_the_arm() -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from experiments.decision_times import ModelledTime
 from experiments.interruption import Interruption
 from experiments.model_files import read_model
 from experiments.model_runs.rounds import RoundsRun
@@ -44,6 +43,7 @@ from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.conflicts import ConflictCauses
 from parsync.model.slot_results import ConflictsAndScores
 from parsync.model.slot_settings import Phase, SchedulerGroup
+from parsync.spec.decision_times import ModelledTime
 from shared_state.errors import AgoraError
 from tests.unit.slot_cells import small_settings
 
@@ -305,7 +305,7 @@ def test_limits_need_a_side_and_an_order() -> None:
 def test_the_papers_setting_is_that_of_section_6() -> None:
     run = arms(ReproduceScale.PAPER).quality_first()
     group = run.arm.groups[0]
-    assert (group.count, run.arm.partitions, group.protocol["gap_s"]) == (20, 20, 0.5)
+    assert (group.count, run.arm.partitions, group.protocol.options.gap_s) == (20, 20, 0.5)
     options = run.config.workload.options
     assert isinstance(options, SyntheticOptions)
     assert (options.machines, options.tasks_per_s) == (200_000, 40_000)

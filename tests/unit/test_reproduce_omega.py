@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from experiments.campaign.points import Point
-from experiments.decision_times import ModelledTime
 from experiments.papers import statistics as statistic
 from experiments.papers.claims import RunsOfSeed, judge
 from experiments.papers.figure import FigureRun, PaperFigure, ReproduceScale, Results
@@ -43,6 +42,7 @@ from experiments.papers.registry import OMEGA, paper_of
 from experiments.summary_model import SeedFigures
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.service_batch import ServiceBatchOptions
+from parsync.spec.decision_times import ModelledTime
 from shared_state.errors import AgoraError
 
 TINY = {"machines": 60, "duration_s": 200.0, "initial_fill_percent": 0}
@@ -144,8 +144,9 @@ def test_each_way_to_commit_is_that_of_both_schedulers() -> None:
     of = Arms(conflicts_cell(ReproduceScale.SMOKE))
     found = {
         commits: {
-            (group.protocol["conflict_check"], group.protocol["commit_mode"])
+            (options.conflict_check.name.lower(), options.commit_mode.name.lower())
             for group in of.committing(commits, 1.0).arm.groups
+            for options in [group.protocol.options]
         }
         for commits in (FINE_INCREMENTAL, FINE_GANG, COARSE_INCREMENTAL, COARSE_GANG)
     }

@@ -9,7 +9,6 @@ from typing import cast
 import pytest
 from rich.console import Console
 
-from experiments.arm_config import ArmConfig
 from experiments.arm_runners import Job, run_and_show
 from experiments.campaign.progress import ProgressReport
 from experiments.cell_watch import Watched
@@ -19,6 +18,7 @@ from experiments.restarts import Restart, count, sentence
 from experiments.running import ArmRun
 from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
+from parsync.spec.arm import ArmConfig
 from tests.fixtures.live_runs import small_workload
 
 BACK = Restart(actor="schedulers-1", at_us=12_300_000, away_us=1_450_000)

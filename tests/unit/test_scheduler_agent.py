@@ -3,7 +3,6 @@ real cell. (With the rules of a protocol: tests/replay/test_python_optimistic_ag
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,16 @@ from parsync.core.events import CommitReply, CommitRequest, QuotaRequest, SyncRe
 from parsync.metrics.tables import Waiting
 from parsync.protocols.agent_view import AgentView
 from parsync.protocols.optimistic.agent import make_queue
-from parsync.protocols.optimistic.options import AgentPolicy
+from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.protocols.pending_queue import LoserPolicy
 from parsync.protocols.scheduler_agent import SchedulerAgent
 from parsync.protocols.spec import AgentEnvironment
+from tests.fixtures.changed import changed as replace
 from tests.unit import agent_bench
 from tests.unit.agent_bench import POLICY, Bench
 
 
-def bare(environment: AgentEnvironment, policy: AgentPolicy, *others: Any) -> SchedulerAgent:
+def bare(environment: AgentEnvironment, policy: OptimisticOptions, *others: Any) -> SchedulerAgent:
     """A SchedulerAgent with the queue of the policy."""
     shared, member = environment.shared, environment.member
     queue = make_queue(policy, member.capabilities, shared.table, shared.catalog)

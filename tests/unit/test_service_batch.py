@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.arm_config import GroupConfig
 from experiments.decision_basis import _part_of_jobs
 from experiments.workloads.conformance import check_workload
 from experiments.workloads.inspection import digest
 from experiments.workloads.service_batch import SPEC
+from parsync.spec.arm import GroupConfig
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 from shared_state.tasks import NO_GANG, NO_PREFERENCE, NOWHERE_ELSE, TaskClass

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from experiments.decision_times import ModelledTime
 from experiments.workloads.synthetic import generate
 from parsync.core.addresses import CELL_SIDE
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.shared_demand import SETS_PER_REPLY, DemandExchange, DemandReply
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.protocol_checks import check_protocols
 from parsync.runtime.virtual.run import run_virtual
+from parsync.spec.arm import check_protocols
+from parsync.spec.decision_times import ModelledTime
 from schedulers import registry as schedulers
 from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler

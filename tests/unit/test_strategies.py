@@ -67,10 +67,7 @@ def test_only_strategies_that_look_for_the_best_partition_choose_what_that_is(
 ) -> None:
     chosen = {"strategy": kind.value, "quality": "mean_score"}
     if kind in (StrategyKind.QUALITY_FIRST, StrategyKind.ADAPTIVE, StrategyKind.PROMPT):
-        assert (
-            options(**chosen, commit_mode="incremental").policy().quality
-            is PartitionQuality.MEAN_SCORE
-        )
+        assert options(**chosen, commit_mode="incremental").quality is PartitionQuality.MEAN_SCORE
     else:
         with pytest.raises(ValidationError, match=f"quality: has no effect.*'{kind.value}'"):
             options(**chosen)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from experiments.config import load_config
+from experiments.price_settings import prices_of_arm
 from experiments.sweeps.execution import SweepOptions
 from experiments.sweeps.sweep_file import (
     MOST_COMBINATIONS,
@@ -116,7 +117,7 @@ def test_the_example_compares_prices_with_two_controls_by_several_metrics() -> N
     sweep = read_sweep(Path("examples/prices.toml"), {})
     assert sweep.section.baseline == ("No prices", "Occupancy")
     assert {"preferred_share", "set_preferred_share_worst"} <= set(sweep.section.metric)
-    prices = [arm.prices for arm in sweep.combinations[0].config.arms]
+    prices = [prices_of_arm(arm) for arm in sweep.combinations[0].config.arms]
     assert prices == [
         "",
         "occupancy prices: tie, all",
@@ -131,7 +132,7 @@ def test_a_star_is_every_group_whose_prices_have_the_option(tmp_path: Path) -> N
     text = '[sweep.grid]\narms."*".groups."*".options.price_options.forget_s = [5.0]\n'
     path.write_text(TOP + text + BASE + arm_toml("Priced", more=options))
     (one,) = read_sweep(path, {}).combinations
-    assert [arm.prices for arm in one.config.arms] == [
+    assert [prices_of_arm(arm) for arm in one.config.arms] == [
         *("", ""),
         "implied prices (forget_s = 5.0): tie, all",
     ]
@@ -150,7 +151,7 @@ arms.Omega.groups.many.options = [
 ]
 """
     arms = [one.config.arms[1] for one in read(tmp_path, text).combinations]
-    assert [arm.prices for arm in arms] == ["", "implied prices: paid at weight 0.3, all"]
+    assert [prices_of_arm(arm) for arm in arms] == ["", "implied prices: paid at weight 0.3, all"]
     grid = '[sweep.grid.arms."*".groups."*".options]\n'
     said = problem(tmp_path, f'{grid}prices = ["none"]\nprice_mode = ["paid"]\n')
     assert (

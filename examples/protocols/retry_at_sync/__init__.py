@@ -71,7 +71,7 @@ class ParSyncAgent(SchedulerAgent):
         super().__init__(
             environment,
             AgentView(environment, first_turn=place * partitions // member.count),
-            make_queue(options.policy(), capabilities, shared.table, shared.catalog),
+            make_queue(options, capabilities, shared.table, shared.catalog),
             pipelines=Capability.WAITS_FOR_OUTCOME not in capabilities,
         )
         self.ranking = self.rankings.ranking
@@ -144,4 +144,5 @@ def check(members, partitions):
 
 NEEDS = frozenset({ProtocolCapability.RUNS_SCHEDULERS, ProtocolCapability.SYNCHRONISES})
 EVENTS = (SyncDue, RoundDue)
-SPEC = ProtocolSpec(KIND, Options, Agent, events=EVENTS, capabilities=NEEDS, check=check)
+GAP = {"gap_us": lambda of: of.parsync.gap_us, "gap_options": lambda of, us: {"gap_s": us / 1e6}}
+SPEC = ProtocolSpec(KIND, Options, Agent, events=EVENTS, capabilities=NEEDS, check=check, **GAP)

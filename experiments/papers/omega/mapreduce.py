@@ -22,7 +22,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
-from experiments.arm_config import ArmConfig
 from experiments.campaign.task import Arrays
 from experiments.figures import style
 from experiments.papers.chapter import Chapter
@@ -45,6 +44,7 @@ from experiments.workloads.service_batch import (
     ServiceBatchOptions,
     ServiceJobs,
 )
+from parsync.spec.arm import ArmConfig
 from schedulers.mapreduce.scheduler import PolicyKind
 
 CHAPTER = Chapter(Path(__file__).with_suffix(".toml"))
@@ -67,7 +67,7 @@ _T_ACTIVITY_S = 50e-6
 _PROTOCOL = {
     "kind": "optimistic",
     "sync": "every_attempt",
-    "gap_s": 1.0,
+    "retry_s": 1.0,
     "freed_at_once": True,
     "head_of_line_s": 0.0,
     "commit_mode": "incremental",

@@ -16,9 +16,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from experiments.arm_config import ArmConfig, GroupConfig
 from experiments.config import RunConfig, VirtualConfig
-from experiments.decision_times import ModelledTime, ServiceTime
 from experiments.papers.figure import FigureRun, ReproduceScale
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads.service_batch import (
@@ -26,6 +24,8 @@ from experiments.workloads.service_batch import (
     ServiceBatchOptions,
     ServiceJobs,
 )
+from parsync.spec.arm import ArmConfig, GroupConfig
+from parsync.spec.decision_times import ModelledTime, ServiceTime
 
 T_JOB_S, T_TASK_S = 0.1, 0.005
 T_JOBS_S = (0.001, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
@@ -61,7 +61,7 @@ _KIND = "randomized_first_fit"
 _PROTOCOL = {
     "kind": "optimistic",
     "sync": "every_attempt",
-    "gap_s": 1.0,
+    "retry_s": 1.0,
     "losers": "requeue",
     "head_of_line_s": 0.0,
     "commit_mode": "incremental",

@@ -15,11 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.arm_config import ArmConfig, GroupConfig
 from experiments.config import RunConfig
 from experiments.papers.figure import FigureRun, ReproduceScale
 from experiments.presets import PARSYNC_SCAN_COST, Scale, greedy_group, paper_scale
 from experiments.workload_config import WorkloadConfig
+from parsync.spec.arm import ArmConfig, GroupConfig
 
 SCHEDULERS = 20
 LOW_SCAN_COST = 0.4
@@ -108,7 +108,7 @@ class Arms:
             head_of_line_s=0.0,  # the paper's queue keeps its order
             commit_mode="incremental",
         )
-        group = group.model_copy(update={"protocol": {**group.protocol, "tau_s": tau_s}})
+        group = group.model_copy(update={"protocol": group.protocol.changed(tau_s=tau_s)})
         title = with_cost(label, scan_cost)
         arm = ArmConfig(name=title, partitions=self.partitions, groups=(group,))
         options = self.cell.synthetic.model_copy(update=of_workload)

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from experiments.arm_config import ArmConfig, GroupConfig
 from experiments.papers.chapter import Chapter, like
 from experiments.papers.claims import Value
 from experiments.papers.figure import FigureRun, ReproduceScale, Results, Table
@@ -39,6 +38,7 @@ from experiments.papers.parsync.section6 import (
 )
 from experiments.papers.statistics import US_PER_S, figure_text, median_text, percent
 from experiments.papers.time_plots import over_time
+from parsync.spec.arm import ArmConfig, GroupConfig, ProtocolChoice
 
 CHAPTER = Chapter(Path(__file__).with_suffix(".toml"))
 STATIC, SHORT = "Static partitions", "Short locks on 1 partition"
@@ -80,7 +80,7 @@ def _with_groups(run: FigureRun, label: str, groups: Sequence[GroupConfig]) -> F
 def _own_partition(run: FigureRun, number: int) -> GroupConfig:
     """One of the run's schedulers, which sees one partition. It synchronises it every G."""
     [group] = run.arm.groups
-    protocol = {**group.protocol, "sync": "state_aligned", "only_partitions": (number,)}
+    protocol = group.protocol.changed(sync="state_aligned", only_partitions=(number,))
     changes = {"name": f"partition {number}", "count": 1, "protocol": protocol}
     return group.model_copy(update=changes)
 
@@ -88,12 +88,9 @@ def _own_partition(run: FigureRun, number: int) -> GroupConfig:
 def _locking(run: FigureRun, count: int, **options: float) -> GroupConfig:
     """The run's schedulers with locks on so many partitions."""
     [group] = run.arm.groups
-    protocol = {
-        "kind": "locking",
-        "locked_partitions": count,
-        "head_of_line_s": 0.0,
-        **options,
-    }
+    protocol = ProtocolChoice.model_validate(
+        {"kind": "locking", "locked_partitions": count, "head_of_line_s": 0.0, **options}
+    )
     return group.model_copy(update={"name": "locks", "protocol": protocol})
 
 

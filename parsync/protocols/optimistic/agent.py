@@ -17,7 +17,7 @@ from parsync.protocols import _native
 from parsync.protocols.agent_quota import QuotaAccount, make_quota
 from parsync.protocols.agent_view import AgentView
 from parsync.protocols.base import SortingOut
-from parsync.protocols.optimistic.options import AgentPolicy
+from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.protocols.optimistic.shared_demand import DemandExchange
 from parsync.protocols.optimistic.strategies import RoundRankings, Strategy, longest_round_us
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
@@ -36,7 +36,7 @@ from shared_state.transaction import ConflictCheck
 
 
 def make_queue(
-    policy: AgentPolicy,
+    policy: OptimisticOptions,
     capabilities: Set[Capability],
     table: TaskBatch,
     catalog: PreferenceCatalog,
@@ -59,7 +59,7 @@ def make_queue(
 
 
 def _make(
-    policy: AgentPolicy,
+    policy: OptimisticOptions,
     capabilities: Set[Capability],
     table: TaskBatch,
     catalog: PreferenceCatalog,
@@ -120,7 +120,7 @@ class OptimisticAgent(_native.OptimisticAgent, DrivesScheduler):
     def __init__(
         self,
         environment: AgentEnvironment,
-        policy: AgentPolicy,
+        policy: OptimisticOptions,
         strategy: Strategy,
         sync: SyncPolicy,
         context: SyncContext,
@@ -180,7 +180,7 @@ class OptimisticAgent(_native.OptimisticAgent, DrivesScheduler):
 
 def _settings(
     environment: AgentEnvironment,
-    policy: AgentPolicy,
+    policy: OptimisticOptions,
     strategy: Strategy,
     sync: SyncPolicy,
     context: SyncContext,

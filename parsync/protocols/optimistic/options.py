@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Annotated, Any, Self
+from warnings import warn
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -23,6 +24,7 @@ from parsync.protocols.optimistic.strategies import Strategy, make_strategy
 from parsync.protocols.optimistic.sync import registry as sync_policies
 from parsync.protocols.pending_queue import LoserPolicy
 from parsync.protocols.rounds import ClaimUnit
+from parsync.strict_model import RenamedOption
 from parsync.workload.gangs import TaskGangs
 from parsync.workload.workload import Workload
 from schedulers.interface import PartitionQuality
@@ -38,11 +40,19 @@ class OptimisticOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     sync: str = Field(description="the sync policy: which partitions are refreshed, and when")
-    gap_s: float = Field(
+    gap_s: float | None = Field(
+        None,
         gt=0,
         le=LONGEST_S,
-        description="the synchronisation gap G in seconds; under every_attempt, after what time a"
-        " scheduler that found no room looks again",
+        description="the synchronisation gap G in seconds; required, but without effect under"
+        " every_attempt, which has none",
+    )
+    retry_s: float | None = Field(
+        None,
+        gt=0,
+        le=LONGEST_S,
+        description="every_attempt, which requires it: after how many seconds a scheduler that"
+        " found no room looks again; without effect otherwise",
     )
     sync_options: dict[str, Any] = Field(
         default_factory=dict, description="options of the sync policy's own"
@@ -170,12 +180,31 @@ class OptimisticOptions(BaseModel):
         " simulator): its claims in one transaction",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_this_version(cls, given: Any) -> Any:
+        """The time after which a scheduler looks again was called gap_s, too."""
+        if not isinstance(given, dict) or given.get("gap_s") is None or _is_periodic(given):
+            return given
+        under = f'gap_s under sync = "{given["sync"]}"'
+        if given.get("retry_s") is not None:
+            warn(f"{under} has no effect, but retry_s", RenamedOption, stacklevel=2)
+            return given
+        warn(f"{under} is read as retry_s, which is its name now", RenamedOption, stacklevel=2)
+        options = {**given, "retry_s": given["gap_s"]}
+        del options["gap_s"]
+        return options
+
     @model_validator(mode="after")
     def _known_policy(self) -> Self:
         try:
-            sync_policies.get(self.sync).parse_options(self.sync_options)
+            policy = sync_policies.get(self.sync)
+            policy.parse_options(self.sync_options)
         except AgoraError as error:
             raise ValueError(str(error)) from error
+        name = "gap_s" if policy.periodic else "retry_s"
+        if getattr(self, name) is None:
+            raise ValueError(f"{name}: missing; sync = {self.sync!r} requires it")
         return self
 
     @model_validator(mode="after")
@@ -219,8 +248,27 @@ class OptimisticOptions(BaseModel):
         return self.model_copy(update={"commit_mode": mode})
 
     @property
+    def interval(self) -> tuple[str, float]:
+        """The option that says after what time a scheduler that only waits looks at the cell again,
+        and this time in seconds."""
+        name = "gap_s" if sync_policies.get(self.sync).periodic else "retry_s"
+        interval_s: float = getattr(self, name)
+        return name, interval_s
+
+    @property
     def gap_us(self) -> int:
-        return round(self.gap_s * 1e6)
+        """The interval in microseconds."""
+        return round(self.interval[1] * 1e6)
+
+    def for_gap(self, gap_us: int) -> dict[str, float]:
+        """The option that sets the interval."""
+        return {self.interval[0]: gap_us / 1e6}
+
+    def described(self) -> dict[str, str]:
+        """What is said of a group with these options."""
+        mode = self.commit_mode
+        gangs = {} if mode is None else {"gangs": f'commit_mode = "{mode.name.lower()}"'}
+        return {"sync": self.sync, "strategy": self.strategy.value, **gangs}
 
     @property
     def limits(self) -> SchedulerLimits:
@@ -239,71 +287,33 @@ class OptimisticOptions(BaseModel):
             return None
         return make_strategy(self.long_strategy, round(self.tau_s * 1e6))
 
-    def policy(self) -> AgentPolicy:
-        """How the group's agents behave, once the workload is known (for_workload)."""
-        assert self.commit_mode is not None, "for_workload fills in what is unset"
-        return AgentPolicy(
-            cut_at_sync=self.cut_at_sync,
-            freed_at_once=self.freed_at_once,
-            losers=self.losers,
-            commit_mode=self.commit_mode,
-            atomic_unit=self.atomic_unit,
-            conflict_check=self.conflict_check,
-            commit_pipelining=self.commit_pipelining,
-            average_permille=self.average_permille,
-            requeue_us=round(self.requeue_s * 1e6),
-            attempts_max=self.attempts_max,
-            attempts_max_unplaced=self.attempts_max_unplaced,
-            min_retry_interval_us=round(self.min_retry_interval_s * 1e6),
-            head_of_line_us=head_of_line_us(self.head_of_line_s),
-            limits=self.limits,
-            quality=self.quality,
-        )
+    # in the units of the agents
 
+    @property
+    def requeue_us(self) -> int:
+        return round(self.requeue_s * 1e6)
 
-@dataclass(frozen=True, slots=True)
-class AgentPolicy:
-    """How an agent behaves, whatever its scheduler: the choices of OptimisticOptions in the units
-    of the agent.
+    @property
+    def min_retry_interval_us(self) -> int:
+        return round(self.min_retry_interval_s * 1e6)
 
-    Args:
-        cut_at_sync: A decision round ends at the agent's next sync, and the rest is planned on the
-            refreshed view.
-        freed_at_once: The agent sees the room of its own tasks when they end, not at the next sync.
-        commit_pipelining: Without effect for schedulers of Capability.WAITS_FOR_OUTCOME and for
-            agents that synchronise at every attempt.
-        average_permille: The weight of one batch in the delay average that adaptive switches on.
-        requeue_us: Omega's pause before a rejected task rejoins the queue.
-        attempts_max: Under REQUEUE tasks are given up after so many rounds that left them without a
-            place, for lack of room in the view, too.
-        attempts_max_unplaced: The same if none of the tasks that were submitted with them got one
-            (Omega's simulator abandons jobs so).
-        min_retry_interval_us: From the start of a round to that of the next one that is about
-            tasks only which the scheduler kept.
-        head_of_line_us: How long a unit without room lets those behind it go ahead; None: for ever.
-        limits: What the scheduler limits itself to.
-        quality: Which partition the scheduler is told is the best.
-    """
-
-    cut_at_sync: bool
-    freed_at_once: bool
-    losers: LoserPolicy
-    commit_mode: CommitMode
-    atomic_unit: AtomicUnit
-    conflict_check: ConflictCheck
-    commit_pipelining: bool
-    average_permille: int
-    requeue_us: int
-    attempts_max: int
-    attempts_max_unplaced: int
-    min_retry_interval_us: int
-    head_of_line_us: int | None
-    limits: SchedulerLimits
-    quality: PartitionQuality
+    @property
+    def head_of_line_us(self) -> int | None:
+        """How long a unit without room lets those behind it go ahead; None: for ever."""
+        return head_of_line_us(self.head_of_line_s)
 
     @property
     def claim_unit(self) -> ClaimUnit:
-        """Which claims of a transaction stand or fall together."""
+        """Which claims of a transaction stand or fall together, once the workload is known."""
+        assert self.commit_mode is not None, "for_workload fills in what is unset"
         if self.commit_mode is not CommitMode.ALL_OR_NOTHING:
             return ClaimUnit.CLAIM
         return ClaimUnit.JOB if self.atomic_unit is AtomicUnit.JOB else ClaimUnit.GANG
+
+
+def _is_periodic(options: Mapping[str, Any]) -> bool:
+    """Whether the sync policy of these options has a gap; yes, if it is unknown."""
+    try:
+        return sync_policies.get(options["sync"]).periodic
+    except (AgoraError, KeyError, TypeError):
+        return True

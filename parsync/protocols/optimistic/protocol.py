@@ -15,6 +15,7 @@ from parsync.protocols.optimistic.shared_demand import TABLES, DemandLedger
 from parsync.protocols.optimistic.sync.checked import make_checked_policy
 from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.optimistic.sync.registry import make_sync_policy
+from parsync.protocols.pending_queue import LoserPolicy
 from parsync.protocols.spec import AgentEnvironment, GroupReach, Member, ProtocolSpec
 from schedulers.capability import Capability
 from shared_state.errors import AgoraError
@@ -40,7 +41,7 @@ def make_agent(environment: AgentEnvironment) -> Agent:
         environment.name,
         context.partitions,
     )
-    return OptimisticAgent(environment, options.policy(), options.make_strategy(), sync, context)
+    return OptimisticAgent(environment, options, options.make_strategy(), sync, context)
 
 
 def sync_context(
@@ -74,6 +75,12 @@ def check(members: tuple[Member, ...], partitions: int) -> None:
     for member in members:
         own = member.options
         _check_partitions(member, partitions)
+        if own.losers is LoserPolicy.REQUEUE and Capability.KEEPS_PENDING in member.capabilities:
+            raise AgoraError(
+                f"group '{member.name}': protocol.losers: expected 'block', got 'requeue': its kind"
+                " of scheduler, with these options, keeps the tasks that wait, rejected ones among"
+                " them, so the agent cannot make them pause"
+            )
         if own.long_strategy is not None and Capability.KEEPS_PENDING in member.capabilities:
             raise AgoraError(
                 f"group '{member.name}': long_strategy: not for a scheduler that keeps the tasks "
@@ -84,10 +91,11 @@ def check(members: tuple[Member, ...], partitions: int) -> None:
                 f"group '{member.name}': hold_max: its kind of scheduler, with these options, "
                 "keeps the tasks that wait, so it may place them above its limit"
             )
-        if own.sync_set and gap_s.setdefault(own.sync_set, own.gap_s) != own.gap_s:
+        name, interval_s = own.interval
+        if own.sync_set and gap_s.setdefault(own.sync_set, interval_s) != interval_s:
             raise AgoraError(
-                f"group '{member.name}': gap_s: expected {gap_s[own.sync_set]:g}, that of the sync "
-                f"set '{own.sync_set}', got {own.gap_s:g}"
+                f"group '{member.name}': {name}: expected {gap_s[own.sync_set]:g}, that of the sync"
+                f" set '{own.sync_set}', got {interval_s:g}"
             )
         context = sync_context(members, member, member.first_agent, partitions)
         try:
@@ -153,4 +161,7 @@ SPEC = ProtocolSpec(
     tables=TABLES,
     reach=reach,
     for_workload=OptimisticOptions.for_workload,
+    describe=OptimisticOptions.described,
+    gap_us=lambda options: options.gap_us,
+    gap_options=OptimisticOptions.for_gap,
 )

@@ -11,11 +11,11 @@ import numpy as np
 
 from parsync.metrics.live import Snapshot
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.calibration import NO_TIMES, MeasuredTimes
 from parsync.runtime.live.meters import NO_WAIT, StepWait
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
+from parsync.spec.arm import ArmSpec
 from schedulers.capability import Capability
 
 # The coordinator's tick, unless schedulers wait for it.

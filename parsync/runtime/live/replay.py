@@ -34,7 +34,6 @@ from parsync.core.participant import Decider, Participant
 from parsync.core.workers import WorkerPool
 from parsync.metrics.record import Record
 from parsync.metrics.tables import SCHEMAS, Tables, measured_tables
-from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.audit import RunAudit
@@ -61,6 +60,7 @@ from parsync.runtime.recomputed_tables import (
     measured_only,
 )
 from parsync.runtime.records import RecordSink, merge_parts
+from parsync.runtime.run_directory import ARM_FILE
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, InvariantViolation

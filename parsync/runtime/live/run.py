@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.calibration import MeasuredTimes
@@ -41,6 +40,7 @@ from parsync.runtime.live.recovery import Restart, complete
 from parsync.runtime.live.scheduler_host import SchedulerHost
 from parsync.runtime.live.steps import ActorLost
 from parsync.runtime.live.workload_hosts import WorkerHost, WorkloadSource
+from parsync.spec.arm import ArmSpec
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 

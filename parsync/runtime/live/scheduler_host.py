@@ -46,7 +46,9 @@ class SchedulerHost(Actor):
         participants: dict[int, Participant] = dict(self._agents)
         self._waits = StepWaitRecorder(assembly.workload.tasks.submit_us)
         measured = {
-            agent for agent in self._agents if assembly.arm.group_of(agent).clock == Measured()
+            agent
+            for agent in self._agents
+            if assembly.arm.clock(assembly.arm.group_of(agent)) == Measured()
         }
         metered = {
             agent: MeteredDecider(decider, self._load, agent in measured)

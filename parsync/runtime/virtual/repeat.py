@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parsync.metrics.record import Record
-from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.event_logs import VIRTUAL_LOG, ArmEnd, LogEnd, read_end
 from parsync.runtime.json_files import digest_of, read_bytes
 from parsync.runtime.recomputed_tables import RecomputedTables, measured_only
 from parsync.runtime.records import RecordSink, merge_parts
+from parsync.runtime.run_directory import ARM_FILE
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.workload.workload import Workload
 from schedulers.decision_time import Measured
@@ -82,7 +82,7 @@ def repeat(
     if virtual is None:
         raise AgoraError(f"{directory / ARM_FILE}: not an arm of a run in virtual time")
     arm, workload = assembly.arm, assembly.workload
-    measured = [group.name for group in arm.groups if isinstance(group.clock, Measured)]
+    measured = [group.name for group in arm.groups if isinstance(arm.clock(group), Measured)]
     if measured:
         raise AgoraError(
             f"{directory}: group '{measured[0]}' has measured decision times, which differ in"

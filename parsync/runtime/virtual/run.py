@@ -13,7 +13,6 @@ from parsync.core.master import MasterCore
 from parsync.core.participant import Agent, Participant
 from parsync.core.workers import WorkerPool
 from parsync.metrics.record import GatheredRecords
-from parsync.runtime.arm_spec import ArmSpec
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.calibration import Calibration
@@ -21,6 +20,7 @@ from parsync.runtime.effects import RecordListener
 from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
 from parsync.runtime.virtual.runtime import VirtualRuntime
 from parsync.runtime.virtual.stepped import SteppedRuntime
+from parsync.spec.arm import ArmSpec
 from parsync.workload.workload import Workload
 from shared_state.observed_cell import CellObserver, ObservedCell
 

@@ -225,7 +225,7 @@ class SteppedRuntime:
         own_speed = {
             agent
             for agent in deciders
-            if arm.group_of(agent).clock.clock_class is ClockClass.OWN_SPEED
+            if arm.clock(arm.group_of(agent)).clock_class is ClockClass.OWN_SPEED
         }
         agents = {host.host: host.agents for host in plan.hosts}
         others = {address: (address,) for address in (WORKERS, ARRIVALS, COORDINATOR)}

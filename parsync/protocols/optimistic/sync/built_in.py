@@ -48,7 +48,7 @@ def _diff_single(options: NoOptions, context: SyncContext) -> SinglePartitionSyn
 def _every_attempt(options: NoOptions, context: SyncContext) -> EveryAttemptSync:
     if context.gap_us < 1:
         raise AgoraError(
-            f"gap_s: expected at least {seconds(1)} with every_attempt, got "
+            f"retry_s: expected at least {seconds(1)} with every_attempt, got "
             f"{seconds(context.gap_us)}"
         )
     return EveryAttemptSync(context)
@@ -56,7 +56,7 @@ def _every_attempt(options: NoOptions, context: SyncContext) -> EveryAttemptSync
 
 DIFF_BLOCK = SyncPolicySpec("diff_block", _diff_block)
 DIFF_SINGLE = SyncPolicySpec("diff_single", _diff_single)
-EVERY_ATTEMPT = SyncPolicySpec("every_attempt", _every_attempt)
+EVERY_ATTEMPT = SyncPolicySpec("every_attempt", _every_attempt, periodic=False)
 SAME_BLOCK = SyncPolicySpec("same_block", _same_block)
 STATE_ALIGNED = SyncPolicySpec("state_aligned", _state_aligned)
 STATE_STAGGERED = SyncPolicySpec("state_staggered", _state_staggered)

@@ -130,7 +130,7 @@ def _suits(spec: SyncPolicySpec, options: BaseModel, context: SyncContext) -> bo
     except AgoraError as error:
         text = str(error)
         case.require(
-            "\n" not in text and ("gap_s" in text or "partitions" in text),
+            "\n" not in text and any(name in text for name in ("gap_s", "retry_s", "partitions")),
             "make: expected an AgoraError of one line that names gap_s or partitions, "
             f"got {text!r}",
         )

@@ -16,7 +16,8 @@ class SyncContext:
     """What a policy is made for: the agent `index` of the `agents` (N) of its sync set.
 
     Args:
-        gap_us: The synchronisation gap G.
+        gap_us: The synchronisation gap G; of a policy without one, after what time an agent that
+            found no room looks again.
         partitions: Their number, P.
         stream: The uint64 key of a random stream of the agent's own.
     """

@@ -49,13 +49,16 @@ class SyncPolicySpec:
     Args:
         kind: Its name in configurations.
         make: Creates the policy of one agent from validated options. It raises AgoraError naming
-            `gap_s` or `partitions` where they do not suit the policy.
+            `gap_s` (`retry_s`) or `partitions` where they do not suit the policy.
         options: A pydantic model that forbids unknown fields.
+        periodic: Whether a group that uses it has a synchronisation gap, gap_s. If not, it has
+            retry_s in its place, which the context gives as gap_us.
     """
 
     kind: str
     make: Callable[[Any, SyncContext], SyncPolicy]
     options: type[BaseModel] = NoOptions
+    periodic: bool = True
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
         """The options, validated. AgoraError naming the first that is unknown or wrong."""
@@ -92,6 +95,7 @@ def _wrong(spec: SyncPolicySpec) -> str:
         (
             ("make", callable(spec.make), "a callable"),
             ("options", is_model(spec.options), "a BaseModel"),
+            ("periodic", isinstance(spec.periodic, bool), "a bool"),
         ),
     )
 

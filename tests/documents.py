@@ -24,8 +24,8 @@ from typing import Any
 import typer
 
 from experiments.commands.registry import COMMANDS
-from experiments.resolve import resolve
-from experiments.run_options import RunOptions
+from experiments.studies.run.resolve import resolve
+from experiments.studies.run.run_options import RunOptions
 
 ROOT = Path(__file__).parents[1]
 FIRST = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")

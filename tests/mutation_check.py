@@ -175,7 +175,7 @@ MUTATIONS = (
     ),
     Mutation(
         "an arm whose scheduler breaks its contract takes the others with it",
-        "experiments/stages.py",
+        "experiments/studies/run/stages.py",
         "        if run.broken:\n",
         "        if False:\n",
         "tests/replay/test_broken_contracts.py::test_arms_beside_broken_ones_are_whole",

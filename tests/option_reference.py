@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 import experiments.workloads.registry as workloads
-from experiments.config import LiveConfig
+from experiments.config.run_config import LiveConfig
 from experiments.workloads.service_batch import BatchJobs, ServiceJobs
 from parsync.protocols.locking import LockingOptions
 from parsync.protocols.optimistic.options import OptimisticOptions

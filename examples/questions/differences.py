@@ -18,9 +18,9 @@ from typing import Any
 
 from pyarrow import parquet
 
-from experiments.frontiers.model import FRONTIER, POINTS, read_frontier
-from experiments.frontiers.wording import condition_text
-from experiments.statistics import corrected_level, median_interval, seeds_needed
+from experiments.analysis.frontier_model import FRONTIER, POINTS, read_frontier
+from experiments.analysis.statistics import corrected_level, median_interval, seeds_needed
+from experiments.studies.frontiers.wording import condition_text
 
 AREA = "area"
 BOX = ("delay_mean_us", "preferred_share")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from experiments.campaign.progress import time_text
-from experiments.config import SAMPLES_MAX
+from experiments.config.run_config import SAMPLES_MAX
 from experiments.processors import processors
 from parsync.protocols.optimistic.choices import StrategyKind
 from parsync.runtime.virtual.run import REST_US

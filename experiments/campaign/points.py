@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
+from experiments.analysis.summary_model import SeedFigures
 from experiments.campaign.expected_time import on_this_machine_s
 from experiments.campaign.loop import missing, run_tasks
 from experiments.campaign.pool import Pool, pool_at
+from experiments.campaign.running import figures_of_run, make_workload, seed_run
 from experiments.campaign.store import Store
 from experiments.campaign.task import Arrays, Measured, Task, content_key
-from experiments.config import RunConfig
+from experiments.config.run_config import RunConfig
 from experiments.interruption import Interruption
-from experiments.running import figures_of_run, make_workload, seed_run
-from experiments.summary_model import SeedFigures
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.spec.arm import ArmConfig
 from parsync.strict_model import deciding

@@ -17,10 +17,10 @@ from typing import Any, Generic, cast
 
 import numpy as np
 
+from experiments.analysis.model_files import read_model, write_model, writing
+from experiments.analysis.summary_model import VERSION, Version
 from experiments.campaign.task import Arrays, F, Measured, Task
-from experiments.model_files import read_model, write_model, writing
 from experiments.series_files import read_arrays, write_arrays
-from experiments.summary_model import VERSION, Version
 from experiments.version import version_text
 from parsync.metrics.figures import Figures
 from parsync.metrics.quantity import counted

@@ -37,6 +37,6 @@ def compare_command(
     Each RUN is a run directory. The runs must have had the same workload, settling time and
     draining time.
     """
-    from experiments.compare import compare
+    from experiments.studies.compare import compare
 
     compare(runs, metric or [], out)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from experiments.commands.shared_options import Long, SeedCount
-from experiments.papers.figure import ReproduceScale
+from experiments.studies.model_runs.settings import ReproduceScale
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -95,7 +95,7 @@ def extra_slots_command(
     Exit status 0 if everything ran, even where no number of slots suffices; 2 for bad input; 130
     after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
     """
-    from experiments.extra_slots import ExtraSlotsOptions, start
+    from experiments.studies.extra_slots import ExtraSlotsOptions, start
 
     texts = {
         "factor": factor,

@@ -73,7 +73,7 @@ def frontier_command(
     Exit status 0 if everything ran; 2 for bad input, or if a run failed; 130 after Ctrl-C, 143
     after SIGTERM, 129 after SIGHUP.
     """
-    from experiments.frontiers.execution import FrontierOptions, start
+    from experiments.studies.frontiers.execution import FrontierOptions, start
     from schedulers.registry import registered
 
     options = FrontierOptions(

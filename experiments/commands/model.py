@@ -77,8 +77,8 @@ def model_command(
 
     Exit status 2 for bad input.
     """
-    from experiments.conflict_model import show
-    from experiments.conflict_variations import RoundSetting
+    from experiments.studies.conflict_model import show
+    from experiments.studies.conflict_variations import RoundSetting
 
     setting = RoundSetting(schedulers, tasks, slots, load, variance)
     show(setting, factor, gap, out)

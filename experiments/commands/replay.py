@@ -25,10 +25,10 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from experiments.analysis.manifest import MANIFEST, changed_files, read_manifest
 from experiments.consoles import error_console
 from experiments.interruption import stop_signals_noted
-from experiments.verification.figures import RunFigures, digest_only
-from experiments.verification.manifest import MANIFEST, changed_files, read_manifest
+from experiments.verification import RunFigures, digest_only
 from parsync.metrics.quantity import counted
 from parsync.runtime import command_line
 from parsync.runtime.assembly_files import read_arm

@@ -21,10 +21,10 @@ def report_command(
     made from the files that it left, and one line on standard error says what is missing. Exit
     status 2 if there is nothing to report.
     """
-    from experiments.killed_runs import finish_killed
+    from experiments.analysis.manifest import renew_manifest
+    from experiments.analysis.run_directory import SUMMARY, read_summary
     from experiments.report.page import FIGURES_FOLDER, write_report
-    from experiments.run_directory import SUMMARY, read_summary
-    from experiments.verification.manifest import renew_manifest
+    from experiments.studies.run.killed_runs import finish_killed
 
     for run in runs:
         if not (run / SUMMARY).is_file():

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from experiments.commands.shared_options import Long, SeedCount
-from experiments.papers.figure import ReproduceScale
+from experiments.studies.model_runs.settings import ReproduceScale
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.papers.figure import ReproduceScale
+from experiments.studies.model_runs.settings import ReproduceScale
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -51,6 +51,6 @@ def slots_command(
 
     Exit status 0 even if tasks were left; 2 for bad input; 130 after Ctrl-C.
     """
-    from experiments.slots import SlotsOptions, start
+    from experiments.studies.slots import SlotsOptions, start
 
     start(SlotsOptions(file, change or (), scale, out))

@@ -78,7 +78,7 @@ def sweep_command(
     Exit status 0 if everything ran; 2 for bad input, or if a run failed; 130 after Ctrl-C, 143
     after SIGTERM, 129 after SIGHUP.
     """
-    from experiments.sweeps.execution import SweepOptions, start
+    from experiments.studies.sweeps.execution import SweepOptions, start
     from schedulers.registry import registered
 
     options = SweepOptions(file, out, resume, address, seeds, until, metric, baseline, long)

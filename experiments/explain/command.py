@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments.decision_basis import basis_titles
+from experiments.config.decision_basis import basis_titles
 from experiments.explain.story import TaskStory
 from experiments.explain.text import story_text, worst_table
 from experiments.results.loaded_arm import LoadedArm

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from experiments.analysis.run_directory import Run
 from experiments.figures import (
     conflicts,
     delay,
@@ -24,7 +25,6 @@ from experiments.figures import (
     style,
 )
 from experiments.figures.labels import in_drawable_letters
-from experiments.run_directory import Run
 from parsync.metrics import registry
 from parsync.metrics.conflicts import ConflictMetric
 from parsync.metrics.delay import DelayMetric

@@ -13,11 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from experiments.decision_basis import basis_titles
+from experiments.analysis.run_directory import Run
+from experiments.analysis.summary_model import ArmSummary
+from experiments.config.decision_basis import basis_titles
 from experiments.figures import style
 from experiments.figures.labels import label
-from experiments.run_directory import Run
-from experiments.summary_model import ArmSummary
 from parsync.metrics import histogram
 
 MOST_POINTS = 60

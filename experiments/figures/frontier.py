@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.decision_basis import basis_title, by_basis
-from experiments.figures import style
-from experiments.figures.labels import is_drawable, label
-from experiments.frontiers.model import (
+from experiments.analysis.frontier_model import (
     FRONTIER,
     FrontierPoint,
     FrontierSummary,
     pair_key,
     read_frontier,
 )
-from experiments.run_directory import Run
-from experiments.statistics import Interval
-from experiments.summary_model import ArmSummary
+from experiments.analysis.run_directory import Run
+from experiments.analysis.statistics import Interval
+from experiments.analysis.summary_model import ArmSummary
+from experiments.config.decision_basis import basis_title, by_basis
+from experiments.figures import style
+from experiments.figures.labels import is_drawable, label
 from parsync.metrics.quantity import Better, Quantity, Unit
 
 Limits = tuple[float, float, float]  # low, estimate and high

@@ -9,7 +9,7 @@ from functools import cache
 from matplotlib.font_manager import FontProperties, findfont
 from matplotlib.ft2font import FT2Font
 
-from experiments.run_directory import Run
+from experiments.analysis.run_directory import Run
 
 LONGEST_LABEL = 40
 FONT = "DejaVu Sans"  # which matplotlib brings along

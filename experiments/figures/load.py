@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
+from experiments.analysis.run_directory import Run
 from experiments.figures import data, style
-from experiments.run_directory import Run
 
 
 def throughput(run: Run) -> Figure | None:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from experiments.analysis.run_directory import Run
 from experiments.figures import data, style
-from experiments.run_directory import Run
 from parsync.metrics.metric import OverTime
 from parsync.metrics.quantity import Unit
 

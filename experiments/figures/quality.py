@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from experiments.analysis.run_directory import Run
+from experiments.analysis.statistics import Interval
 from experiments.figures import data, style
-from experiments.run_directory import Run
-from experiments.statistics import Interval
 
 Limits = tuple[float, float, float]  # low, mean and high
 AT_LEAST = " (delay at least)"  # tasks never placed are charged until the run was last seen

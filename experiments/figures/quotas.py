@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from experiments.analysis.run_directory import Run
 from experiments.figures import data, style
 from experiments.figures.labels import is_drawable, label
-from experiments.run_directory import Run
 
 MOST_GROUPS = 8  # the largest of more
 _PANEL_IN = 1.6

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
+from experiments.analysis.run_directory import Run
 from experiments.figures import data, style
-from experiments.run_directory import Run
 
 
 def per_round(run: Run) -> Figure | None:

@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from experiments.analysis.run_directory import Run
 from experiments.figures import data, style
-from experiments.run_directory import Run
 
 
 def by_partition(run: Run) -> Figure | None:

@@ -22,7 +22,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from experiments.summary_model import Phase
+from experiments.analysis.summary_model import Phase
 from experiments.whole_files import whole_file
 from parsync.metrics.quantity import duration
 

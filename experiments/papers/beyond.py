@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.model_runs.run import number
-from experiments.model_runs.searches import SearchRun
-from experiments.model_runs.simulations import SimulationRun
+from experiments.analysis.statistics import Interval, median_interval
 from experiments.papers.claims import named_run
 from experiments.papers.figure import FigureRun, Results, Table
 from experiments.papers.live_runs import EvidenceOfSeed, LiveEvidence
 from experiments.papers.statistics import figure_text
-from experiments.statistics import Interval, median_interval
-from experiments.sweeps.wording import interval_text
+from experiments.studies.model_runs.run import number
+from experiments.studies.model_runs.searches import SearchRun
+from experiments.studies.model_runs.simulations import SimulationRun
+from experiments.studies.sweeps.wording import interval_text
 from parsync.metrics.conflicts import ConflictCauses, ConflictFigures
 from parsync.metrics.quantity import (
     MISSING,

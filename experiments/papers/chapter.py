@@ -36,7 +36,8 @@ from matplotlib.figure import Figure
 from pydantic import Field, model_validator
 
 from experiments.papers.claims import Claim, Limits, Value
-from experiments.papers.figure import PaperFigure, ReproduceScale, Results, Run, Table
+from experiments.papers.figure import PaperFigure, Results, Run, Table
+from experiments.studies.model_runs.settings import ReproduceScale
 from parsync.strict_model import Strict
 
 Limit = float | str | None

@@ -13,8 +13,8 @@ from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
-from experiments.statistics import Interval, fewest_seeds, median_interval
-from experiments.summary_model import SeedFigures
+from experiments.analysis.statistics import Interval, fewest_seeds, median_interval
+from experiments.analysis.summary_model import SeedFigures
 from parsync.metrics.figures import Figures, Number
 from parsync.metrics.summary import ScopeFigures
 

@@ -10,23 +10,16 @@ from pathlib import Path
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from experiments.announcement import ACTORS_S
 from experiments.campaign.directories import run_continued
 from experiments.campaign.expected_time import check_length, expected_run_s, on_this_machine_s
+from experiments.campaign.preconditions import check_memory
 from experiments.campaign.progress import Progress, ProgressReport, time_text
+from experiments.campaign.running import make_workload
 from experiments.consoles import error_console, output_console
 from experiments.interruption import Interruption
-from experiments.model_runs.run import ModelRun, ModelRuns, numbered_seeds
 from experiments.papers.beyond import beside_virtual_time, beyond_slots, beyond_the_paper
 from experiments.papers.claims import ClaimResult, Verdict, judge, judge_live
-from experiments.papers.figure import (
-    FigureRun,
-    Paper,
-    PaperFigure,
-    ReproduceScale,
-    Results,
-    Table,
-)
+from experiments.papers.figure import FigureRun, Paper, PaperFigure, Results, Table
 from experiments.papers.live_runs import LiveRuns
 from experiments.papers.page import (
     PAGE,
@@ -39,8 +32,9 @@ from experiments.papers.page import (
 )
 from experiments.papers.platform_runs import PlatformRuns
 from experiments.papers.registry import paper_of
-from experiments.preconditions import check_memory
-from experiments.running import make_workload
+from experiments.studies.model_runs.run import ModelRun, ModelRuns, numbered_seeds
+from experiments.studies.model_runs.settings import ReproduceScale
+from experiments.studies.run.announcement import ACTORS_S
 from experiments.version import version_text
 from parsync.metrics.quantity import counted
 

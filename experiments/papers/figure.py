@@ -8,31 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from experiments.config import RunConfig
-from experiments.model_runs.run import ModelRun
+from experiments.config.run_config import RunConfig
 from experiments.papers.claims import Claim, RunsOfSeed
+from experiments.studies.model_runs.run import ModelRun
+from experiments.studies.model_runs.settings import ReproduceScale
 from parsync.spec.arm import ArmConfig
 from shared_state.errors import AgoraError
 
 Series = Mapping[str, NDArray[np.generic]]
-
-
-class ReproduceScale(StrEnum):
-    """The size of the runs.
-
-    SMOKE: a small cell and short runs, to see that a figure can be made.
-    PAPER: the paper's cell and phases; where these are not public, what stands in for them.
-    """
-
-    SMOKE = "smoke"
-    PAPER = "paper"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.arm_runners import Job, arm_runner, live_validity, run_and_show
+from experiments.analysis.summary_model import SeedFigures
+from experiments.campaign.arm_runners import Job, arm_runner, live_validity, run_and_show
 from experiments.campaign.loop import KeptRuns
 from experiments.campaign.points import Point
 from experiments.campaign.pool import this_process
+from experiments.campaign.preconditions import check_memory
 from experiments.campaign.progress import ProgressReport
+from experiments.campaign.running import ArmRunner, figures_of_run, make_workload
 from experiments.campaign.store import ARRAYS, Store
 from experiments.campaign.task import Measured, Task
 from experiments.interruption import Interruption
 from experiments.papers.figure import FigureRun, Results
-from experiments.preconditions import check_memory
-from experiments.running import ArmRunner, figures_of_run, make_workload
-from experiments.summary_model import SeedFigures
 from parsync.metrics.figures import Count, Figures
 from parsync.metrics.quantity import counted
 from parsync.metrics.summary import series

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from experiments.analysis.model_files import write_model, writing
+from experiments.analysis.statistics import interval_in_words
+from experiments.analysis.summary_model import VERSION, Version
 from experiments.figures import style
-from experiments.model_files import write_model, writing
 from experiments.papers.claims import ClaimResult, Verdict
-from experiments.papers.figure import Paper, PaperFigure, ReproduceScale, Results, Table
+from experiments.papers.figure import Paper, PaperFigure, Results, Table
 from experiments.report.html import filled, save_page
-from experiments.statistics import interval_in_words
-from experiments.summary_model import VERSION, Version
+from experiments.studies.model_runs.settings import ReproduceScale
 from parsync.metrics.figures import Figures
 from shared_state.errors import AgoraError
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments.analysis.summary_model import SeedFigures
 from experiments.campaign.loop import KeptRuns, missing
 from experiments.campaign.points import Point
 from experiments.campaign.store import ARRAYS, Store
 from experiments.campaign.task import Arrays
 from experiments.papers.figure import FigureRun, Results
 from experiments.papers.mapreduce_arrays import mapreduce_arrays
-from experiments.summary_model import SeedFigures
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import series
 from parsync.workload.workload import Workload

@@ -15,11 +15,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
+from experiments.analysis.statistics import median_interval
+from experiments.analysis.summary_model import SeedFigures
 from experiments.figures import style
 from experiments.papers.figure import Results
 from experiments.papers.statistics import Points, Reader, over
-from experiments.statistics import median_interval
-from experiments.summary_model import SeedFigures
 
 _SIZE_IN = (9.6, 3.9)
 

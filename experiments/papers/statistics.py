@@ -10,10 +10,10 @@ from itertools import pairwise
 from math import log
 from typing import Any
 
+from experiments.analysis.statistics import median_interval
+from experiments.analysis.summary_model import SeedFigures
 from experiments.papers.claims import RunsOfSeed, Value
 from experiments.papers.figure import Results
-from experiments.statistics import median_interval
-from experiments.summary_model import SeedFigures
 
 Reader = Callable[[Any], float | None]
 Points = Sequence[tuple[float, str]]  # a parameter, and the label of the run with it

@@ -9,10 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from experiments.analysis.summary_model import Phase
 from experiments.figures import style
 from experiments.figures.data import Floats, band, ratio
 from experiments.papers.figure import Results, Series
-from experiments.summary_model import Phase
 
 BIN_S = 1.0
 _WIDE_IN, _PANEL_IN = 9.2, 3.0

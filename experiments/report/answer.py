@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.decision_basis import basis_condition, basis_explained, basis_text
-from experiments.price_settings import REGRET_OF_PRICED_ARMS
-from experiments.report.arm_names import and_list, in_sentence, names_by_slug
+from experiments.analysis.arm_names import and_list, in_sentence, names_by_slug
+from experiments.analysis.seed_variation import what_seeds_vary
+from experiments.analysis.statistics import FAMILY_LEVEL, fewest_seeds, level_text, seeds_needed
+from experiments.analysis.summary_model import ArmSummary, ComparedArms, RunSummary
+from experiments.config.decision_basis import basis_condition, basis_explained, basis_text
+from experiments.config.price_settings import REGRET_OF_PRICED_ARMS
 from experiments.report.live_runs import live_cells, live_disagreement, live_soundness
 from experiments.report.sensitivity import sensitivity_sentences
 from experiments.report.transient import transient_phases
 from experiments.report.verdict import Row, verdict
-from experiments.seed_variation import what_seeds_vary
-from experiments.statistics import FAMILY_LEVEL, fewest_seeds, level_text, seeds_needed
-from experiments.summary_model import ArmSummary, ComparedArms, RunSummary
 from parsync.metrics.quantity import counted, duration
 
 MOST_NAMED = 3  # arms

@@ -1,4 +1,4 @@
-"""How far arms came from random placement to the fluid bound (experiments/fluid_bound.py), in the
+"""How far arms came from random placement to the fluid bound (studies/run/fluid_bound.py), in the
 run's own seed."""
 
 from __future__ import annotations
@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from experiments.decision_basis import basis_text
-from experiments.fluid_bound_model import PhaseBound, bound_over
-from experiments.report.arm_names import in_sentence
-from experiments.summary_model import ArmSummary, ComparedArms, Phase
+from experiments.analysis.arm_names import in_sentence
+from experiments.analysis.fluid_bound_model import PhaseBound, bound_over
+from experiments.analysis.summary_model import ArmSummary, ComparedArms, Phase
+from experiments.config.decision_basis import basis_text
 from parsync.metrics.quantity import share
 from parsync.metrics.summary import ScopeFigures
 

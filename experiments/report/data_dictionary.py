@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from experiments.summary_model import ArmSummary, ComparedArms
+from experiments.analysis.summary_model import ArmSummary, ComparedArms
 from parsync.metrics.tables import SCHEMAS, Tables
 from parsync.protocols.registry import tables_of
 from parsync.schema import TableSchema

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from experiments.price_settings import prices_of
-from experiments.summary_model import ArmSummary, Settings
+from experiments.analysis.summary_model import ArmSummary, Settings
+from experiments.config.price_settings import prices_of
 from schedulers.prices.options import PriceOptions
 
 NOTHING = "nothing"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.decision_basis import basis_title
-from experiments.summary_model import ArmSummary, ComparedArms
+from experiments.analysis.summary_model import ArmSummary, ComparedArms
+from experiments.config.decision_basis import basis_title
 from parsync.metrics.jobs import GangMetric
 from parsync.metrics.quantity import Quantity
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from experiments.report.arm_names import in_sentence
-from experiments.summary_model import (
+from experiments.analysis.arm_names import in_sentence
+from experiments.analysis.summary_model import (
     ArmSummary,
     ComparedArms,
     Prediction,

@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from experiments import figures as figures_of_runs
-from experiments.decision_basis import basis_explained, basis_text, basis_titles
+from experiments.analysis.restarts import count, sentence
+from experiments.analysis.run_directory import Run, read_run
+from experiments.analysis.statistics import interval_in_words
+from experiments.analysis.summary_model import ArmSummary, ComparedArms, RunSummary, Settings
+from experiments.config.decision_basis import basis_explained, basis_text, basis_titles
+from experiments.config.price_settings import prices_of
 from experiments.figures import (
     FigureSpec,
     ShownFigure,
@@ -17,7 +22,6 @@ from experiments.figures import (
     live_figures,
     style,
 )
-from experiments.price_settings import prices_of
 from experiments.report.answer import answer, effective_capacity, question, rests_on, times
 from experiments.report.bound import bound_sentences, bound_table
 from experiments.report.cell_rules import cell_rules
@@ -43,10 +47,6 @@ from experiments.report.workload_section import (
     warm_up,
     workload_facts,
 )
-from experiments.restarts import count, sentence
-from experiments.run_directory import Run, read_run
-from experiments.statistics import interval_in_words
-from experiments.summary_model import ArmSummary, ComparedArms, RunSummary, Settings
 from experiments.toml_text import toml_text
 from experiments.workloads.registry import ATTRIBUTION
 from parsync.metrics.quantity import Quantity, counted, duration, share

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from experiments.report.arm_names import and_list, names_by_slug
-from experiments.statistics import (
+from experiments.analysis.arm_names import and_list, names_by_slug
+from experiments.analysis.statistics import (
     Difference,
     fewest_seeds,
     median_interval,
     paired_difference,
 )
-from experiments.summary_model import RunSummary, SeedSummary, Sensitivity
+from experiments.analysis.summary_model import RunSummary, SeedSummary, Sensitivity
 from parsync.metrics.quantity import Quantity, Unit, counted, percent_change
 
 SHOWN = ("delay_mean_us", "preferred_share", "conflict_rate", "jct_mean_us")

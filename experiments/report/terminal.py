@@ -9,16 +9,16 @@ from rich import box
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from experiments.decision_basis import basis_titles
+from experiments.analysis.restarts import count
+from experiments.analysis.seed_variation import seed_note
+from experiments.analysis.statistics import interval_in_words
+from experiments.analysis.summary_model import ArmSummary, ComparedArms
+from experiments.config.decision_basis import basis_titles
 from experiments.report.bound import bound_sentences
 from experiments.report.fitted_table import FittedTable
 from experiments.report.live_runs import disturbed_runs, live_cells
 from experiments.report.transient import transient_phases
 from experiments.report.verdict import Cell, Row, unplaced_share, verdict
-from experiments.restarts import count
-from experiments.seed_variation import seed_note
-from experiments.statistics import interval_in_words
-from experiments.summary_model import ArmSummary, ComparedArms
 from parsync.metrics.quantity import Quantity, share
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.summary_model import ArmSummary, ComparedArms
+from experiments.analysis.summary_model import ArmSummary, ComparedArms
 
 MOST_NAMED = 3  # arms
 

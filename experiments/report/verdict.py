@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from experiments.bounds import missing_share, ranked, ranked_by
-from experiments.decision_basis import basis_titles
-from experiments.price_settings import NOT_RANKED_BY_REGRET
-from experiments.report.arm_names import and_list, in_sentence, names_by_slug
-from experiments.seed_variation import is_same_under_every_seed
-from experiments.statistics import (
+from experiments.analysis.arm_names import and_list, in_sentence, names_by_slug
+from experiments.analysis.bounds import missing_share, ranked, ranked_by
+from experiments.analysis.seed_variation import is_same_under_every_seed
+from experiments.analysis.statistics import (
     Difference,
     Interval,
     fewest_seeds,
     level_text,
     paired_difference,
 )
-from experiments.summary_model import ArmSummary, ComparedArms
+from experiments.analysis.summary_model import ArmSummary, ComparedArms
+from experiments.config.decision_basis import basis_titles
+from experiments.config.price_settings import NOT_RANKED_BY_REGRET
 from parsync.metrics.quantity import (
     Better,
     Quantity,

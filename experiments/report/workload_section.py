@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.summary_model import RunSummary, WorkloadFacts
+from experiments.analysis.summary_model import RunSummary, WorkloadFacts
 from experiments.workloads.registry import ATTRIBUTION, SEEDS_VARY, WARM_UP_S
 from parsync.metrics.quantity import duration
 

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from experiments.analysis.summary_model import ArmSummary
 from experiments.explain.arm_stories import ArmStories
 from experiments.explain.outcomes import Columns
 from experiments.explain.story import TaskStory
 from experiments.report.data_dictionary import arm_tables
 from experiments.results.arrow import as_data_frame
-from experiments.summary_model import ArmSummary
 from parsync.metrics.quantity import counted
 from parsync.metrics.tables import Tables
 from parsync.runtime.assembly_files import read_workload_of

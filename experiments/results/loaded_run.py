@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from experiments.analysis.run_directory import SUMMARY, Run, read_series, read_summary
+from experiments.analysis.summary_model import RunSummary
 from experiments.report.data_dictionary import DataDictionary, data_dictionary
 from experiments.results.arrow import table_of
 from experiments.results.loaded_arm import LoadedArm
-from experiments.run_directory import SUMMARY, Run, read_series, read_summary
-from experiments.summary_model import RunSummary
 from parsync.metrics.summary import ScopeFigures
 from shared_state.errors import AgoraError
 
@@ -46,7 +46,7 @@ def load_run(directory: Path | str) -> LoadedRun:
     directory = Path(directory)
     if (directory / SUMMARY).is_file():
         return LoadedRun(directory, read_summary(directory), in_progress=False)
-    from experiments.killed_runs import finish_killed, in_progress, summary_so_far
+    from experiments.studies.run.killed_runs import finish_killed, in_progress, summary_so_far
 
     if in_progress(directory):
         return LoadedRun(directory, summary_so_far(directory), in_progress=True)

@@ -4,7 +4,7 @@ the figures it makes of them.
 A new metric is one file with such a class and one line: in BUILT_IN of parsync/metrics/registry.py,
 or in another package's metadata (entry points `agora.metrics`). Its figures then stand in
 summary.json, in the report's tables and its data dictionary, and can be compared by
-`experiments.compare`, and the report draws its plots; docs/add_a_metric.md shows one.
+`experiments.studies.compare`, and the report draws its plots; docs/add_a_metric.md shows one.
 """
 
 from __future__ import annotations

@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from experiments.config import RunConfig
+from experiments.campaign.running import ArmRun, make_workload, run_arm_virtual
+from experiments.campaign.running_live import leave, prepare, run_arm_live
+from experiments.config.presets import greedy_group, paper_scale
+from experiments.config.run_config import RunConfig
+from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
-from experiments.presets import greedy_group, paper_scale
-from experiments.running import ArmRun, make_workload, run_arm_virtual
-from experiments.running_live import leave, prepare, run_arm_live
-from experiments.workload_config import WorkloadConfig
 from parsync.metrics.summary import summarise
 from parsync.spec.arm import ArmConfig
 from parsync.spec.decision_times import DecisionTime, MeasuredTime

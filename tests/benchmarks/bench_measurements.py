@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.running import make_metrics
+from experiments.campaign.running import make_metrics
 from parsync.metrics.metric import RecordBatch
 from parsync.metrics.record import Record, RecordBuffer
 from parsync.metrics.run_metrics import RunMetrics

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.config import RunConfig
-from experiments.presets import greedy_group, paper_scale
-from experiments.running import make_metrics, make_workload
-from experiments.workload_config import WorkloadConfig
+from experiments.campaign.running import make_metrics, make_workload
+from experiments.config.presets import greedy_group, paper_scale
+from experiments.config.run_config import RunConfig
+from experiments.config.workload_config import WorkloadConfig
 from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.records import RecordSink

@@ -23,10 +23,10 @@ from pathlib import Path
 
 from scipy.stats import t as student
 
-from experiments.config import RunConfig
-from experiments.presets import default_arms, demo_scale, paper_scale
-from experiments.running import make_workload
-from experiments.workload_config import WorkloadConfig
+from experiments.campaign.running import make_workload
+from experiments.config.presets import default_arms, demo_scale, paper_scale
+from experiments.config.run_config import RunConfig
+from experiments.config.workload_config import WorkloadConfig
 from parsync.metrics.record import Record
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmSpec

@@ -28,12 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from experiments.config import RunConfig
-from experiments.presets import Scale, greedy_group
-from experiments.running import make_metrics, make_workload
-from experiments.statistics import median_interval
-from experiments.warm_up import state_after
-from experiments.workload_config import WorkloadConfig
+from experiments.analysis.statistics import median_interval
+from experiments.campaign.running import make_metrics, make_workload
+from experiments.config.presets import Scale, greedy_group
+from experiments.config.run_config import RunConfig
+from experiments.config.warm_up import state_after
+from experiments.config.workload_config import WorkloadConfig
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.delay import DelayMetric
 from parsync.runtime.virtual.run import run_virtual
@@ -208,7 +208,7 @@ def _students_t(values: Floats) -> tuple[Floats, Floats]:
 
 
 def _order_statistics(values: Floats) -> tuple[Floats, Floats]:
-    """The limits of experiments.statistics, for many groups at once."""
+    """The limits of experiments.analysis.statistics, for many groups at once."""
     n = values.shape[1]
     place = median_interval([float(value) for value in range(n)]).low
     assert place is not None

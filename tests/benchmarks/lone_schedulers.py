@@ -17,12 +17,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from experiments.config import RunConfig
-from experiments.presets import default_arms, demo_scale
-from experiments.running import make_metrics, make_workload
-from experiments.statistics import interval_in_words, median_interval, paired_difference
-from experiments.warm_up import state_after
-from experiments.workload_config import WorkloadConfig
+from experiments.analysis.statistics import interval_in_words, median_interval, paired_difference
+from experiments.campaign.running import make_metrics, make_workload
+from experiments.config.presets import default_arms, demo_scale
+from experiments.config.run_config import RunConfig
+from experiments.config.warm_up import state_after
+from experiments.config.workload_config import WorkloadConfig
 from parsync.metrics.delay import DelayMetric
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual

@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from experiments.campaign.points import Point
-from experiments.config import RunConfig, validated
+from experiments.config.run_config import RunConfig, validated
 from experiments.toml_text import toml_text
 from experiments.workloads import registry as workloads
 from parsync.protocols import registry as protocols

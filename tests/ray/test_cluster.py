@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.analysis.run_directory import read_summary
+from experiments.analysis.summary_model import RunSummary
 from experiments.commands import replay
-from experiments.run_directory import read_summary
-from experiments.summary_model import RunSummary
 from parsync.runtime.live.logs import CELL_LOG
 from tests.fixtures.commands import without_progress
 from tests.fixtures.installed import install

@@ -19,8 +19,8 @@ from urllib.request import urlopen
 import pytest
 from ray.util.state import list_actors
 
+from experiments.analysis.run_directory import read_summary
 from experiments.commands import replay
-from experiments.run_directory import read_summary
 from tests.fixtures.run_toml import LIVE, arm_toml, workload_toml
 from tests.fixtures.stopping import ROOT
 

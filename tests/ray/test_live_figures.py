@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from experiments import running_live
+from experiments.analysis.model_files import read_model
+from experiments.campaign import running_live
 from experiments.campaign.store import Kept
-from experiments.model_files import read_model
+from experiments.config.workload_config import WorkloadConfig
 from experiments.papers import execution
-from experiments.papers.figure import FigureRun, PaperFigure, ReproduceScale
+from experiments.papers.figure import FigureRun, PaperFigure
 from experiments.papers.live_runs import LiveFigures
 from experiments.papers.page import CLAIMS, Reproduction
 from experiments.papers.registry import PAPERS, PARSYNC
-from experiments.workload_config import WorkloadConfig
+from experiments.studies.model_runs.settings import ReproduceScale
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("embedded_ray")]
 TINY = {"machines": 20, "phase_s": 1.0, "mean_duration_s": 0.5, "batch_tasks": 10}

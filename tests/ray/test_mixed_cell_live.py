@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.config import load_config
-from experiments.running import make_workload
+from experiments.campaign.running import make_workload
+from experiments.config.run_config import load_config
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import run_live

@@ -9,9 +9,9 @@ import pytest
 
 from experiments.campaign import pool as engine
 from experiments.campaign.points import paired_points, run_points
-from experiments.config import validated
+from experiments.campaign.running import seed_figures
+from experiments.config.run_config import validated
 from experiments.interruption import Interruption
-from experiments.running import seed_figures
 from parsync.runtime.live.ray_glue.parallel_map import RETRIES, attached, ray_map
 from shared_state.errors import AgoraError
 from tests.fixtures.mapped import kill_always, kill_once, square

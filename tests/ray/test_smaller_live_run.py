@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from experiments.analysis.run_directory import read_summary
+from experiments.campaign.preconditions import make_run_directory
 from experiments.campaign.progress import ProgressReport
+from experiments.campaign.running import make_workload
+from experiments.campaign.running_live import run_arm_live
 from experiments.commands.replay import main
-from experiments.config import LiveConfig, RunConfig
-from experiments.execution import run
+from experiments.config.run_config import LiveConfig, RunConfig
+from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
-from experiments.killed_runs import finish_killed
-from experiments.preconditions import make_run_directory
 from experiments.results.loaded_run import load_run
-from experiments.run_directory import read_summary
-from experiments.running import make_workload
-from experiments.running_live import run_arm_live
-from experiments.workload_config import WorkloadConfig
+from experiments.studies.run.execution import run
+from experiments.studies.run.killed_runs import finish_killed
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("embedded_ray", "no_figures")]

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from experiments.analysis.run_directory import read_summary
 from experiments.commands import replay
 from experiments.commands.report import report_command as report
 from experiments.results import load_run
-from experiments.run_directory import read_summary
 from tests.fixtures.commands import without_progress
 from tests.fixtures.run_toml import LIVE, arm_toml, workload_toml
 from tests.fixtures.stopping import ROOT, alive, stop_when

@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.config import load_config
-from experiments.frontiers.grid import make_grid
-from experiments.frontiers.model import FRONTIER, POINTS, read_frontier
-from experiments.running import seed_figures
-from experiments.sweeps.sweep_file import read_sweep
+from experiments.analysis.frontier_model import FRONTIER, POINTS, read_frontier
+from experiments.campaign.running import seed_figures
+from experiments.config.run_config import load_config
+from experiments.studies.frontiers.grid import make_grid
+from experiments.studies.sweeps.sweep_file import read_sweep
 from tests.fixtures.frontier_toml import FRONTIER_TOML
 from tests.fixtures.ray_nodes import RayNodes
 from tests.replay.test_sweeps import small

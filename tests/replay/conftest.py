@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments.commands.run import app
-from experiments.sweeps import page
+from experiments.studies.sweeps import page
 from tests.fixtures.commands import exit_status, without_figures
 from tests.fixtures.small_run import SMALL_RUN
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from experiments.arm_runners import live_table
+from experiments.analysis.run_directory import read_summary
+from experiments.campaign.arm_runners import live_table
 from experiments.commands.compare import app as compare_app
 from experiments.commands.report import app as report_app
 from experiments.commands.run import app
 from experiments.results.loaded_run import load_run
-from experiments.run_directory import read_summary
 from parsync.metrics import registry
 from parsync.metrics.conformance import check_metric
 from parsync.metrics.run_frame import RunFrame

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.analysis.run_directory import read_summary
 from experiments.commands.replay import app as replay_app
 from experiments.commands.run import app
-from experiments.run_directory import read_summary
 from parsync.protocols import registry
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from experiments import running
+from experiments.analysis.run_directory import read_summary
+from experiments.campaign import running
 from experiments.campaign.points import Point
 from experiments.commands.compare import app as compare
 from experiments.commands.run import app
@@ -23,7 +24,6 @@ from experiments.interruption import Interruption
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import verdict
-from experiments.run_directory import read_summary
 from experiments.whole_files import whole_file
 from parsync.metrics.record import Columns
 from parsync.runtime.records import RecordSink
@@ -107,7 +107,7 @@ def test_a_disk_without_room_for_anything_keeps_nothing(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill_after(monkeypatch, 0)
-    monkeypatch.setattr("experiments.model_files.whole_file", full_disk)
+    monkeypatch.setattr("experiments.analysis.model_files.whole_file", full_disk)
     status, out, said = command()
     assert status == 2 and out == ""
     assert said.splitlines()[-1].count("No space left on device") == 1
@@ -132,7 +132,7 @@ def test_a_disk_that_fills_during_the_report(
 def test_a_configuration_that_does_not_fit_on_the_disk(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("experiments.preconditions.toml_text", full_disk)
+    monkeypatch.setattr("experiments.campaign.preconditions.toml_text", full_disk)
     status, _, said = command()
     assert status == 2 and said == f"error: --out {tmp_path / 'run'}: No space left on device\n"
     assert not (tmp_path / "run").exists()
@@ -159,7 +159,7 @@ def test_ctrl_c_while_the_tables_are_written_leaves_nothing(
         assert (tmp_path / "run" / "config.toml").exists()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("experiments.preconditions.write_workload", interrupt)
+    monkeypatch.setattr("experiments.campaign.preconditions.write_workload", interrupt)
     assert command() == (130, "", "interrupted\n")
     assert not (tmp_path / "run").exists()
 
@@ -202,11 +202,11 @@ def test_ctrl_c_in_the_second_arm(
     ("where", "says"),
     [
         (
-            "experiments.stages.run_and_show",
+            "experiments.studies.run.stages.run_and_show",
             "2 arms in virtual time: about 10 s.\n"
             "Stopped before the first arm ended; nothing was written.\n",
         ),
-        ("experiments.execution.make_run_directory", ""),
+        ("experiments.studies.run.execution.make_run_directory", ""),
     ],
 )
 def test_ctrl_c_before_there_is_anything(
@@ -288,7 +288,7 @@ def test_a_lost_process_of_the_paired_seeds_costs_no_results(
         raise AgoraError("paired seeds: one of their processes was killed")
         yield
 
-    monkeypatch.setattr("experiments.stages.run_points", killed)
+    monkeypatch.setattr("experiments.studies.run.stages.run_points", killed)
     status, out, said = command("--seeds", "3")
     assert status == 2 and "PARTIAL: paired seeds: one of their processes was killed" in out
     assert said.splitlines()[-1] == "error: paired seeds: one of their processes was killed"

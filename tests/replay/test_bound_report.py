@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.figures.frontier import draw_condition, of_run
-from experiments.fluid_bound_model import PhaseBound, bound_over
-from experiments.frontiers.model import (
+from experiments.analysis.fluid_bound_model import PhaseBound, bound_over
+from experiments.analysis.frontier_model import (
     BESIDE,
     DELAYS,
     FRONTIER,
@@ -16,12 +15,13 @@ from experiments.frontiers.model import (
     read_frontier,
     write_frontier,
 )
-from experiments.frontiers.wording import bounds_text
+from experiments.analysis.run_directory import SUMMARY, read_run, read_summary
+from experiments.analysis.summary_model import RunSummary
+from experiments.figures.frontier import draw_condition, of_run
 from experiments.report.bound import bound_sentences, bound_table, overall_bound
-from experiments.report.frontier_page import write_frontier_page
 from experiments.report.page import write_report
-from experiments.run_directory import SUMMARY, read_run, read_summary
-from experiments.summary_model import RunSummary
+from experiments.studies.frontiers.page import write_frontier_page
+from experiments.studies.frontiers.wording import bounds_text
 from parsync.metrics.quantity import quantities_of
 from parsync.metrics.summary import ScopeFigures
 from tests.unit.run_factory import with_overall, write_synthetic_run

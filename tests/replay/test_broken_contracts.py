@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from experiments.analysis.run_directory import read_summary
 from experiments.commands.run import app
-from experiments.run_directory import read_summary
 from schedulers import registry
 from schedulers.conformance import NonConformance, check_conformance
 from tests.fixtures.commands import exit_status, without_figures

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 import typer
 
-from experiments import fluid_bound
+from experiments.campaign.running import make_workload
 from experiments.commands.frontier import app as frontier
 from experiments.commands.reproduce import app as reproduce
 from experiments.commands.run import app as run
 from experiments.commands.sweep import app as sweep
-from experiments.config import RunConfig, load_config
-from experiments.frontiers.execution import has_quality
-from experiments.running import make_workload
-from experiments.sensitivity import changed_points
+from experiments.config.run_config import RunConfig, load_config
+from experiments.studies.frontiers.execution import has_quality
+from experiments.studies.run import fluid_bound
+from experiments.studies.run.sensitivity import changed_points
 from parsync.metrics.delay import DelayMetric
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
@@ -212,6 +212,6 @@ def test_a_disk_that_is_too_full_is_refused_first(
 def test_a_paper_that_needs_more_memory_than_there_is_is_refused_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("experiments.preconditions.available_bytes", lambda: 1 << 20)
+    monkeypatch.setattr("experiments.campaign.preconditions.available_bytes", lambda: 1 << 20)
     assert exit_status(reproduce, "parsync", "fig5", "--out", tmp_path / "out") == 2
     assert capsys.readouterr().err.startswith("error: memory: ")

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
+from experiments.analysis.run_directory import read_summary
 from experiments.commands.registry import COMMANDS
 from experiments.commands.run import app
-from experiments.config import load_config
+from experiments.config.run_config import load_config
 from experiments.results import load_run
-from experiments.run_directory import read_summary
-from experiments.sweeps.sweep_file import read_sweep
+from experiments.studies.sweeps.sweep_file import read_sweep
 from experiments.toml_text import toml_text
 from tests.documents import (
     LOADS_A_RUN,

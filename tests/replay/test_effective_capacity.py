@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.config import RunConfig
+from experiments.campaign.running import make_workload, run_arm_virtual
+from experiments.config.presets import Scale, demo_scale, flow_group, greedy_group
+from experiments.config.run_config import RunConfig
+from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
-from experiments.presets import Scale, demo_scale, flow_group, greedy_group
-from experiments.running import make_workload, run_arm_virtual
-from experiments.workload_config import WorkloadConfig
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.summary import summarise
 from parsync.spec.arm import ArmConfig, GroupConfig

@@ -12,7 +12,7 @@ import pytest
 
 from experiments.commands.explain import app as explain_app
 from experiments.commands.run import app
-from experiments.decision_basis import basis_title
+from experiments.config.decision_basis import basis_title
 from experiments.explain.story import COMMITTED, TaskStory
 from experiments.results import LoadedArm, LoadedRun, load_run
 from parsync.runtime.assembly_files import read_assembly

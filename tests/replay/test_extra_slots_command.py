@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments import extra_slots as extra_slots_points
+from experiments.analysis.statistics import Interval
 from experiments.campaign.store import Store
 from experiments.commands.extra_slots import app
-from experiments.extra_slots import AXES, FACTOR, points_of
-from experiments.figures import extra_slots as figure_of
-from experiments.papers.figure import ReproduceScale
-from experiments.statistics import Interval
+from experiments.studies import extra_slots as extra_slots_points
+from experiments.studies import extra_slots_figures as figure_of
+from experiments.studies.extra_slots import AXES, FACTOR, points_of
+from experiments.studies.model_runs.settings import ReproduceScale
 from parsync.model.extra_slots import ExtraSlotsSearch, find_extra_slots
 from parsync.model.slot_settings import SlotSettings
 from parsync.protocols.optimistic.choices import SyncMode

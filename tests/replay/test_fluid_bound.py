@@ -9,14 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments import fluid_bound
-from experiments.config import ArmConfig, RunConfig
-from experiments.fluid_bound import phase_bounds, phase_problem
-from experiments.fluid_bound_model import PhaseBound
-from experiments.frontiers.build import condition_bounds
-from experiments.frontiers.grid import make_grid
-from experiments.running import make_workload, seed_figures
-from experiments.workload_config import WorkloadConfig
+from experiments.analysis.fluid_bound_model import PhaseBound
+from experiments.campaign.running import make_workload, seed_figures
+from experiments.config.run_config import ArmConfig, RunConfig
+from experiments.config.workload_config import WorkloadConfig
+from experiments.studies.frontiers.build import condition_bounds
+from experiments.studies.frontiers.grid import make_grid
+from experiments.studies.run import fluid_bound
+from experiments.studies.run.fluid_bound import phase_bounds, phase_problem
 from experiments.workloads import registry
 from experiments.workloads.registry import ExpectedRates
 from experiments.workloads.resources import MachineType, TaskShape

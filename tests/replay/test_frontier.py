@@ -16,15 +16,24 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
+from experiments.analysis.frontier_model import (
+    FRONTIER,
+    FrontierSummary,
+    read_frontier,
+    write_frontier,
+)
+from experiments.analysis.summary_model import SeedFigures
 from experiments.campaign import loop as engine
+from experiments.campaign.running import make_workload
 from experiments.commands.frontier import app
-from experiments.config import load_config, validated
-from experiments.frontiers.build import best_of, build_frontier, elsewhere_cost
-from experiments.frontiers.dominance import Box, dominated_area
-from experiments.frontiers.execution import POINTS, frontier_of_run, run_grid, write_points
-from experiments.frontiers.grid import Grid, make_grid
-from experiments.frontiers.model import FRONTIER, FrontierSummary, read_frontier, write_frontier
-from experiments.frontiers.wording import (
+from experiments.config.price_settings import prices_of_arm
+from experiments.config.run_config import load_config, validated
+from experiments.interruption import Interruption
+from experiments.studies.frontiers.build import best_of, build_frontier, elsewhere_cost
+from experiments.studies.frontiers.dominance import Box, dominated_area
+from experiments.studies.frontiers.execution import POINTS, frontier_of_run, run_grid, write_points
+from experiments.studies.frontiers.grid import Grid, make_grid
+from experiments.studies.frontiers.wording import (
     answers,
     condition_text,
     limits_us,
@@ -32,10 +41,6 @@ from experiments.frontiers.wording import (
     sets_of,
     within,
 )
-from experiments.interruption import Interruption
-from experiments.price_settings import prices_of_arm
-from experiments.running import make_workload
-from experiments.summary_model import SeedFigures
 from experiments.toml_text import toml_text
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
@@ -258,7 +263,7 @@ def test_a_run_s_frontier_takes_what_its_arms_have_run(
         asked.append(len(points))
         return run_tasks(points, *arguments, **options)
 
-    monkeypatch.setattr("experiments.frontiers.execution.run_tasks", counted)
+    monkeypatch.setattr("experiments.studies.frontiers.execution.run_tasks", counted)
     workload = make_workload(config, 1)
     summary = frontier_of_run(
         config, workload, tmp_path, known, Interruption(), lambda done, total: None

@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from experiments.figures.frontier_map import MOST_COLUMNS, draw_map
-from experiments.frontiers.model import FRONTIER, FrontierCondition, FrontierSummary, read_frontier
-from experiments.frontiers.wording import best_text, conditions_by_load
+from experiments.analysis.frontier_model import (
+    FRONTIER,
+    FrontierCondition,
+    FrontierSummary,
+    read_frontier,
+)
+from experiments.studies.frontiers.map import MOST_COLUMNS, draw_map
+from experiments.studies.frontiers.wording import best_text, conditions_by_load
 from tests.unit.frontier_factory import PAIR
 from tests.unit.run_factory import write_synthetic_run
 

@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.cell_watch import settle_us
-from experiments.config import RunConfig
-from experiments.execution import start
+from experiments.analysis.cell_watch import settle_us
+from experiments.analysis.run_directory import read_run
+from experiments.analysis.summary_model import RunSummary
+from experiments.campaign.running import run_arm_virtual
+from experiments.config.run_config import RunConfig
+from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
 from experiments.report.gangs import gang_tables
-from experiments.run_directory import read_run
-from experiments.run_options import RunOptions
-from experiments.running import run_arm_virtual
-from experiments.summary_model import RunSummary
-from experiments.workload_config import WorkloadConfig
+from experiments.studies.run.execution import start
+from experiments.studies.run.run_options import RunOptions
 from experiments.workloads.synthetic import generate
 from parsync.metrics.conformance import check_metric
 from parsync.metrics.jobs import GangFigures, GangMetric

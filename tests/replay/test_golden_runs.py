@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.presets import SHARED_PRICES
+from experiments.config.presets import SHARED_PRICES
 from experiments.workloads.google2011 import Google2011Options, load
 from parsync.core.codec import CORE
 from parsync.metrics.record import Record

@@ -23,13 +23,13 @@ from typing import Any
 
 import pytest
 
-from experiments.cell_watch import settle_us
-from experiments.config import ArmConfig, RunConfig
-from experiments.finishing import arm_result
+from experiments.analysis.cell_watch import settle_us
+from experiments.analysis.summary import RunFacts, build_summary
+from experiments.campaign.running import make_workload, run_arm_virtual, seed_figures
+from experiments.config.run_config import ArmConfig, RunConfig
+from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
-from experiments.running import make_workload, run_arm_virtual, seed_figures
-from experiments.summary import RunFacts, build_summary
-from experiments.workload_config import WorkloadConfig
+from experiments.studies.run.finishing import arm_result
 from experiments.workloads.service_batch import SPEC as SERVICE_BATCH
 from tests.fixtures.feature_runs import (
     CROWDED,

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.campaign.expected_time import DAY_S, expected_run_s, resting_time_s
-from experiments.config import SAMPLES_MAX, RunConfig
+from experiments.campaign.running import ArmRun, figures_of_run, run_arm_virtual
+from experiments.config.run_config import SAMPLES_MAX, RunConfig
+from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
-from experiments.running import ArmRun, figures_of_run, run_arm_virtual
-from experiments.workload_config import WorkloadConfig
 from experiments.workloads.synthetic import generate
 from parsync.protocols.optimistic.sync.registry import kinds
 from parsync.runtime.virtual import run as virtual_run
@@ -73,7 +73,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
         handled.append(outcome.events)
         return outcome
 
-    monkeypatch.setattr("experiments.running.run_virtual", noted)
+    monkeypatch.setattr("experiments.campaign.running.run_virtual", noted)
     return lambda: handled[-1]
 
 

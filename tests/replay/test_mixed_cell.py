@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.campaign.running import make_workload
 from experiments.commands import replay
-from experiments.config import RunConfig, load_config
+from experiments.config.run_config import RunConfig, load_config
 from experiments.parsync_vs_flow import app
-from experiments.running import make_workload
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.participant import Participant
 from parsync.metrics.record import Record

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from experiments.analysis.run_directory import read_summary
+from experiments.analysis.summary import LONGEST_SLUG, slugs
 from experiments.commands.compare import app as compare
 from experiments.commands.run import app
 from experiments.figures.labels import LONGEST_LABEL, is_drawable, label
-from experiments.run_directory import read_summary
-from experiments.summary import LONGEST_SLUG, slugs
 from tests.fixtures.commands import AGORA, exit_status
 from tests.fixtures.small_run import SMALL_RUN
 

@@ -11,15 +11,15 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from experiments.config import load_config
+from experiments.campaign.running import make_workload
+from experiments.config.run_config import load_config
+from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
 from experiments.papers.figure import FigureRun
 from experiments.papers.platform_runs import PlatformRuns
 from experiments.parsync_vs_flow import app
 from experiments.results import load_run
 from experiments.results.mapreduce import run_times_of, speedups
-from experiments.running import make_workload
-from experiments.workload_config import WorkloadConfig
 from experiments.workloads.service_batch import SPEC
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass

@@ -133,7 +133,7 @@ def test_a_reader_that_goes_away_ends_no_command(capsys: pytest.CaptureFixture[s
     [
         (
             run,
-            "experiments.execution",
+            "experiments.studies.run.execution",
             FRONTIER,
             (
                 "making the workload",
@@ -147,13 +147,13 @@ def test_a_reader_that_goes_away_ends_no_command(capsys: pytest.CaptureFixture[s
         ),
         (
             frontier,
-            "experiments.frontiers.execution",
+            "experiments.studies.frontiers.execution",
             FRONTIER,
             ("making the workload", "frontier: 1 of 2 runs", "page"),
         ),
         (
             sweep,
-            "experiments.sweeps.execution",
+            "experiments.studies.sweeps.execution",
             SWEEP,
             ("making the workload", "1 of 4 runs", "page"),
         ),
@@ -187,7 +187,7 @@ def test_every_stage_says_how_far_it_is(
     path = tmp_path / "run.toml"
     path.write_text(CONFIG + more, "utf-8")
     monkeypatch.setattr(f"{module}.ProgressReport", Recording)
-    monkeypatch.setattr("experiments.running.SNAPSHOT_EVERY_S", 0.0)
+    monkeypatch.setattr("experiments.campaign.running.SNAPSHOT_EVERY_S", 0.0)
     given = ["--config", path] if app is run else [path]
     with without_figures(), in_one_process():
         assert exit_status(app, *given, "--out", tmp_path / "out") == 0

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.analysis.model_files import read_model
+from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
-from experiments.model_files import read_model
 from experiments.papers import execution
-from experiments.papers.figure import FigureRun, PaperFigure, ReproduceScale
+from experiments.papers.figure import FigureRun, PaperFigure
 from experiments.papers.omega.mapreduce import (
     BUSY,
     FIGURES,
@@ -23,7 +24,7 @@ from experiments.papers.omega.mapreduce import (
 from experiments.papers.page import CLAIMS, PAGE, Reproduction
 from experiments.papers.platform_runs import PlatformRuns
 from experiments.papers.registry import OMEGA, PAPERS
-from experiments.workload_config import WorkloadConfig
+from experiments.studies.model_runs.settings import ReproduceScale
 from experiments.workloads.mapreduce_jobs import MapReduceJobClass
 
 TINY = {

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from experiments.analysis.run_directory import read_summary
 from experiments.commands.replay import app as replay_app
 from experiments.commands.run import app
-from experiments.run_directory import read_summary
 from parsync.metrics.tables import Waiting
 from parsync.protocols import registry
 from parsync.spec.arm import ProtocolChoice

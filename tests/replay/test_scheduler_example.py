@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from experiments.analysis.run_directory import read_summary
 from experiments.commands.run import app
-from experiments.run_directory import read_summary
 from schedulers import registry
 from schedulers.conformance import check_conformance
 from tests.fixtures.commands import exit_status

@@ -14,20 +14,21 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from experiments import preconditions, running_live, stages
-from experiments.arm_runners import arm_runner
+from experiments.analysis.model_files import read_model
+from experiments.analysis.run_directory import read_summary
+from experiments.analysis.summary_model import KeptSeed, RunSummary
+from experiments.campaign import preconditions, running_live
+from experiments.campaign.arm_runners import arm_runner
 from experiments.campaign.points import Point
+from experiments.campaign.preconditions import make_run_directory
 from experiments.campaign.progress import ProgressReport
-from experiments.config import LiveConfig, RunConfig
-from experiments.execution import run
+from experiments.campaign.running import ArmRun, make_workload, run_arm_virtual
+from experiments.config.run_config import LiveConfig, RunConfig
+from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
-from experiments.killed_runs import finish_killed
-from experiments.model_files import read_model
-from experiments.preconditions import make_run_directory
-from experiments.run_directory import read_summary
-from experiments.running import ArmRun, make_workload, run_arm_virtual
-from experiments.summary_model import KeptSeed, RunSummary
-from experiments.workload_config import WorkloadConfig
+from experiments.studies.run import stages
+from experiments.studies.run.execution import run
+from experiments.studies.run.killed_runs import finish_killed
 from parsync.spec.decision_times import ModelledTime
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
 
@@ -274,7 +275,7 @@ class StopsAfterTheFirstArm(Interruption):
 def test_of_arms_in_virtual_time_those_that_ended_are_kept(tmp_path: Path) -> None:
     interruption = StopsAfterTheFirstArm(tmp_path / "run")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("experiments.stages.runs_at_a_time", lambda config, workload: 1)
+        patch.setattr("experiments.studies.run.stages.runs_at_a_time", lambda config, workload: 1)
         status, directory, _ = started(tmp_path, interruption=interruption)
     assert status == 130
     summary = read_summary(directory)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.run_directory import read_summary
+from experiments.analysis.run_directory import read_summary
 from tests.fixtures.examples import some_of
 from tests.fixtures.stopping import stop_when
 from tests.replay.test_stopped_runs import HOW_TO_STOP, MAIN, configuration
@@ -28,7 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("module", "arguments"),
     [
-        ("experiments.compare", ["RUN", "--out", "OUT.html"]),
+        ("experiments.studies.compare", ["RUN", "--out", "OUT.html"]),
         ("experiments.report", ["RUN"]),
         ("experiments.commands.replay", ["RUN"]),
         ("flowsolver", ["generate", "quincy", "--machines", "20000", "--out", "OUT.npz"]),

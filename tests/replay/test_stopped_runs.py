@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.run_directory import SUMMARY, read_summary
+from experiments.analysis.run_directory import SUMMARY, read_summary
 from tests.fixtures.run_toml import arm_toml
 from tests.fixtures.stopping import ROOT, stop_when
 

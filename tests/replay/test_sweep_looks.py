@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from experiments.statistics import FAMILY_LEVEL, median_interval
-from experiments.sweeps.looks import LOOKS, KnownDifference, Target, look, looked_level
+from experiments.analysis.statistics import FAMILY_LEVEL, median_interval
+from experiments.studies.sweeps.looks import LOOKS, KnownDifference, Target, look, looked_level
 from parsync.metrics.quantity import Unit
 from shared_state.errors import AgoraError
 

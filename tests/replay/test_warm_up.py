@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import running_live
-from experiments.config import RunConfig
+from experiments.campaign import running_live
+from experiments.campaign.running import make_workload, run_arm_virtual, seed_figures
+from experiments.config.run_config import RunConfig
+from experiments.config.warm_up import state_after, warmed_up
+from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
-from experiments.running import make_workload, run_arm_virtual, seed_figures
-from experiments.warm_up import state_after, warmed_up
-from experiments.workload_config import WorkloadConfig
 from experiments.workloads.inspection import digest
 from experiments.workloads.synthetic import warm_up
 from experiments.workloads.synthetic_options import SyntheticOptions

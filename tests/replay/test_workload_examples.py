@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from experiments.commands.run import app
-from experiments.config import load_config
-from experiments.workload_config import WorkloadConfig
+from experiments.config.run_config import load_config
+from experiments.config.workload_config import WorkloadConfig
 from experiments.workloads import registry
 from experiments.workloads.synthetic_options import SyntheticOptions
 from tests.fixtures.commands import exit_status

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.frontiers.model import (
+from experiments.analysis.frontier_model import (
     FrontierArchitecture,
     FrontierArea,
     FrontierBest,
@@ -11,8 +11,8 @@ from experiments.frontiers.model import (
     FrontierPoint,
     FrontierSummary,
 )
-from experiments.statistics import Interval
-from experiments.summary_model import RunSummary
+from experiments.analysis.statistics import Interval
+from experiments.analysis.summary_model import RunSummary
 from parsync.metrics.quantity import quantities_of
 from parsync.metrics.summary import ScopeFigures
 

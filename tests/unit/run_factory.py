@@ -9,12 +9,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from experiments.cell_watch import Watched
-from experiments.decision_basis import BasisKind, DecisionBasis
-from experiments.frontiers.model import FRONTIER, write_frontier
-from experiments.run_directory import write_run
-from experiments.summary import ArmResult, RunFacts, build_summary
-from experiments.summary_model import ComparedArms, SeedFigures
+from experiments.analysis.cell_watch import Watched
+from experiments.analysis.frontier_model import FRONTIER, write_frontier
+from experiments.analysis.run_directory import write_run
+from experiments.analysis.summary import ArmResult, RunFacts, build_summary
+from experiments.analysis.summary_model import ComparedArms, SeedFigures
+from experiments.config.decision_basis import BasisKind, DecisionBasis
 from parsync.metrics.conflicts import ConflictCauses
 from parsync.metrics.regret import DecisionRegret, Regret, SystemRegret
 from parsync.metrics.run_frame import Group, RunFrame

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.config import load_config
+from experiments.config.run_config import load_config
 from parsync.protocols.optimistic.sync import registry
 from parsync.protocols.optimistic.sync.conformance import check_sync_policy
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncFeedback

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.config import load_config
+from experiments.config.run_config import load_config
 from parsync.runtime.virtual.run import run_virtual
 from schedulers.prices import registry
 from schedulers.prices.conformance import check_estimator

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from experiments.presets import default_arms, demo_scale, mix_arm, optimistic, paper_scale
+from experiments.config.presets import default_arms, demo_scale, mix_arm, optimistic, paper_scale
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.runtime.assembly_files import ArmFile, InVirtualTime, read_arm, write_arm
 from parsync.runtime.run_directory import ARM_FILE

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from experiments.config import validated
+from experiments.campaign.running import run_arm_virtual
+from experiments.config.run_config import validated
 from experiments.interruption import Interruption
-from experiments.running import run_arm_virtual
 from flowsolver import FlowNetwork, IncrementalSolver, solve
 from parsync.core._native import WorkerPool
 from parsync.core.codec import Codec

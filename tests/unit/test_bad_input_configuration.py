@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments import preconditions
+from experiments.campaign import preconditions
+from experiments.campaign.running import make_workload
 from experiments.commands.run import app
-from experiments.config import load_config
-from experiments.running import make_workload
+from experiments.config.run_config import load_config
 from flowsolver import memory
 from tests.fixtures.commands import exit_status
 from tests.fixtures.google2011_files import (
@@ -338,7 +338,9 @@ def test_runs_that_begin_in_one_second_have_directories_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("experiments.preconditions.time.strftime", lambda _: "20260101-120000")
+    monkeypatch.setattr(
+        "experiments.campaign.preconditions.time.strftime", lambda _: "20260101-120000"
+    )
     (tmp_path / "good.toml").write_text(SMALL_RUN)
     for name in ("20260101-120000", "20260101-120000-2", "20260101-120000-3"):
         assert exit_status(app, "--config", "good.toml") == 0
@@ -351,7 +353,9 @@ def test_a_default_directory_that_another_run_has_just_made(
 ) -> None:
     """Between the look and the making of it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("experiments.preconditions.time.strftime", lambda _: "20260101-120000")
+    monkeypatch.setattr(
+        "experiments.campaign.preconditions.time.strftime", lambda _: "20260101-120000"
+    )
     (tmp_path / "good.toml").write_text(SMALL_RUN)
     config = load_config(tmp_path / "good.toml")
     (tmp_path / "runs").mkdir()

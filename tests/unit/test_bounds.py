@@ -10,13 +10,13 @@ from typing import Any
 
 from rich.console import Console
 
-from experiments.compare import Comparison, csv_text, markdown_text
+from experiments.analysis.run_directory import write_run
+from experiments.analysis.statistics import paired_difference
+from experiments.analysis.summary import ArmResult, build_summary
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import Row, verdict
-from experiments.run_directory import write_run
-from experiments.statistics import paired_difference
-from experiments.summary import ArmResult, build_summary
+from experiments.studies.compare import Comparison, csv_text, markdown_text
 from parsync.metrics.summary import ArmFigures
 from tests.unit.known_quantities import QUANTITIES
 from tests.unit.run_factory import seed_figures, workload

@@ -10,11 +10,15 @@ from typing import Any
 
 import pytest
 
-from experiments.calibration import CALIBRATION_FILE, read_calibration, write_calibration
+from experiments.campaign.running import make_workload, run_arm_virtual
 from experiments.commands.run import app
-from experiments.config import load_config, validated
+from experiments.config.run_config import load_config, validated
 from experiments.interruption import Interruption
-from experiments.running import make_workload, run_arm_virtual
+from experiments.studies.run.calibration import (
+    CALIBRATION_FILE,
+    read_calibration,
+    write_calibration,
+)
 from experiments.toml_text import toml_text
 from parsync.runtime.assembly_files import read_arm
 from parsync.runtime.calibration import Calibration, MeasuredTimes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiments.config import load_config
+from experiments.config.run_config import load_config
 from experiments.report.cell_rules import cell_rules
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.analysis.summary_model import SeedFigures
 from experiments.papers.claims import Claim, ClaimResult, Limits, RunsOfSeed, judge, value_range
 from experiments.papers.statistics import difference, over, quotient
-from experiments.summary_model import SeedFigures
 from parsync.metrics.summary import PhaseFigures, ScopeFigures
 
 KEY = "delay_mean_us"

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from experiments.analysis.run_directory import write_run
+from experiments.analysis.summary import build_summary
 from experiments.commands.compare import app
-from experiments.compare import combine
-from experiments.run_directory import write_run
-from experiments.summary import build_summary
+from experiments.studies.compare import combine
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
 from tests.unit.run_factory import with_overall, workload

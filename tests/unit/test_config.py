@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.config import RunConfig, load_config, validated
-from experiments.presets import default_arms, demo_scale, mix_arm, paper_scale
+from experiments.config.presets import default_arms, demo_scale, mix_arm, paper_scale
+from experiments.config.run_config import RunConfig, load_config, validated
 from experiments.toml_text import toml_text
 from parsync.spec.arm import ArmConfig
 from shared_state.errors import AgoraError

@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.config import VirtualConfig
-from experiments.decision_basis import (
+from experiments.analysis.summary import ArmResult, build_summary
+from experiments.config.decision_basis import (
     BasisKind,
     DecisionBasis,
     basis_titles,
     comparable,
     decision_basis,
 )
-from experiments.presets import default_arms, demo_scale, greedy_group, mix_arm
+from experiments.config.presets import default_arms, demo_scale, greedy_group, mix_arm
+from experiments.config.run_config import VirtualConfig
 from experiments.report.verdict import NOT_RANKED, Row, verdict
-from experiments.summary import ArmResult, build_summary
 from parsync.spec.arm import ArmConfig
 from parsync.spec.decision_times import CountedTime, DecisionTime, ModelledTime
 from tests.unit.known_quantities import QUANTITIES

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.decision_basis import decision_capacity
-from experiments.presets import (
+from experiments.config.decision_basis import decision_capacity
+from experiments.config.presets import (
     PARSYNC_SCAN_COST,
     Scale,
     default_arms,

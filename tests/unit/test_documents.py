@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
-from experiments.config import load_config
-from experiments.frontiers.grid import make_grid
+from experiments.config.run_config import load_config
 from experiments.papers.registry import PAPERS
-from experiments.sweeps.sweep_file import read_sweep
+from experiments.studies.frontiers.grid import make_grid
+from experiments.studies.sweeps.sweep_file import read_sweep
 from experiments.toml_text import toml_text
 from schedulers.conformance import check_conformance
 from tests import option_reference

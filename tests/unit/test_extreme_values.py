@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.config import validated
+from experiments.campaign.running import make_workload, run_arm_virtual
+from experiments.config.run_config import validated
 from experiments.interruption import Interruption
-from experiments.running import make_workload, run_arm_virtual
 from parsync.core.effects import Send
 from parsync.core.events import HeartbeatDue, TasksFinished, TasksStarted
 from parsync.core.workers import WorkerPool

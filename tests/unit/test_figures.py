@@ -8,6 +8,8 @@ from typing import cast
 import numpy as np
 import pytest
 
+from experiments.analysis.run_directory import Run, read_run
+from experiments.analysis.summary_model import ArmSummary
 from experiments.figures import (
     FIGURES,
     FigureSpec,
@@ -19,8 +21,6 @@ from experiments.figures import (
     quotas,
 )
 from experiments.report.page import never_stop
-from experiments.run_directory import Run, read_run
-from experiments.summary_model import ArmSummary
 from parsync.metrics import histogram
 from parsync.metrics.conflicts import Outcome
 from parsync.metrics.delay import DelayMetric

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from experiments.campaign.points import Point
-from experiments.config import load_config, validated
-from experiments.frontier_presets import default_config, small_frontier
-from experiments.frontiers.description import changed_groups, setting_text
-from experiments.frontiers.grid import make_grid, with_options
-from experiments.presets import default_arms, demo_scale
-from experiments.price_settings import prices_of_arm
-from experiments.sweeps.sweep_file import read_sweep
+from experiments.config.frontier_config import changed_groups, setting_text
+from experiments.config.frontier_presets import default_config, small_frontier
+from experiments.config.presets import default_arms, demo_scale
+from experiments.config.price_settings import prices_of_arm
+from experiments.config.run_config import load_config, validated
+from experiments.studies.frontiers.grid import make_grid, with_options
+from experiments.studies.sweeps.sweep_file import read_sweep
 from shared_state.errors import AgoraError
 from tests.fixtures.frontier_toml import frontier_config, frontier_tree
 

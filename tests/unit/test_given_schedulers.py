@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments.given_schedulers import arm_beside, given_schedulers
-from experiments.presets import default_arms, demo_scale, greedy_group
-from experiments.resolve import resolve
-from experiments.run_options import RunOptions
+from experiments.config.given_schedulers import arm_beside, given_schedulers
+from experiments.config.presets import default_arms, demo_scale, greedy_group
+from experiments.studies.run.resolve import resolve
+from experiments.studies.run.run_options import RunOptions
 from parsync.spec.decision_times import CountedTime, ModelledTime
 from schedulers import registry
 from schedulers.registry import registered

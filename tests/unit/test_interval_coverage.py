@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.statistics import interval_in_words, median_interval, seeds_needed
+from experiments.analysis.statistics import interval_in_words, median_interval, seeds_needed
 from tests.benchmarks.interval_coverage import DATA, LEAST, METHODS, coverage, read, rows_of, tables
 
 DOCS = Path(__file__).parents[2] / "docs"

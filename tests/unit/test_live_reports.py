@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from experiments.analysis.run_directory import read_summary, write_run
+from experiments.analysis.summary import ArmResult, build_summary
+from experiments.analysis.summary_model import RunSummary
 from experiments.report.answer import answer
 from experiments.report.live_runs import (
     disturbed_runs,
@@ -20,9 +23,6 @@ from experiments.report.live_runs import (
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import is_ranked, verdict
-from experiments.run_directory import read_summary, write_run
-from experiments.summary import ArmResult, build_summary
-from experiments.summary_model import RunSummary
 from parsync.metrics.validity import Validity, validity
 from tests.unit.known_quantities import QUANTITIES
 from tests.unit.run_factory import with_overall, workload

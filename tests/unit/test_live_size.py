@@ -8,15 +8,20 @@ from typing import Any
 
 import pytest
 
-from experiments import live_size
+from experiments.campaign import live_size
+from experiments.campaign.live_size import Need, fitted, live_need, machines_for, spare_processors
 from experiments.campaign.points import Point
-from experiments.config import RunConfig, validated
-from experiments.decision_basis import basis_titles, comparable, decision_basis, decision_capacity
-from experiments.finishing import slugs_of_arms
-from experiments.live_size import Need, fitted, live_need, machines_for, spare_processors
-from experiments.resolve import resolve
-from experiments.run_options import RunOptions, RuntimeName
-from experiments.running import make_workload
+from experiments.campaign.running import make_workload
+from experiments.config.decision_basis import (
+    basis_titles,
+    comparable,
+    decision_basis,
+    decision_capacity,
+)
+from experiments.config.run_config import RunConfig, validated
+from experiments.studies.run.finishing import slugs_of_arms
+from experiments.studies.run.resolve import resolve
+from experiments.studies.run.run_options import RunOptions, RuntimeName
 from experiments.toml_text import toml_text
 from experiments.workloads.inspection import offered_permille
 from parsync.spec.decision_times import ModelledTime, ServiceTime

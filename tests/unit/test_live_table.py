@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from experiments.arm_runners import live_table
+from experiments.campaign.arm_runners import live_table
 from parsync.metrics.live import LiveFigure, SchedulerLine, Snapshot
 from tests.unit.known_quantities import QUANTITIES
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments import execution
 from experiments.campaign import expected_time
 from experiments.campaign.expected_time import DAY_S, check_length
 from experiments.campaign.progress import time_text
-from experiments.run_options import RunOptions
+from experiments.studies.run import execution
+from experiments.studies.run.run_options import RunOptions
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status
 from tests.fixtures.frontier_toml import FRONTIER_TOML

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.presets import optimistic
+from experiments.config.presets import optimistic
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS, is_own

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from experiments.config import load_config
-from experiments.sweeps.sweep_file import read_sweep
+from experiments.config.run_config import load_config
+from experiments.studies.sweeps.sweep_file import read_sweep
 from parsync.spec.arm import ArmConfig
 from parsync.strict_model import first_error
 from shared_state.tasks import TaskClass

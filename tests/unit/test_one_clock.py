@@ -14,7 +14,8 @@ import pytest
 from matplotlib.axes import Axes
 from rich.console import Console
 
-from experiments.compare import combine, csv_text, markdown_text
+from experiments.analysis.run_directory import Run, read_run
+from experiments.analysis.summary_model import ArmSummary, RunSummary
 from experiments.figures import FIGURES, FigureSpec, live_figures, style
 from experiments.figures.quality import AT_LEAST
 from experiments.report.answer import answer
@@ -23,8 +24,7 @@ from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import verdict
 from experiments.results.loaded_run import load_run
-from experiments.run_directory import Run, read_run
-from experiments.summary_model import ArmSummary, RunSummary
+from experiments.studies.compare import combine, csv_text, markdown_text
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import without_figures
 from tests.unit.figure_checks import repeated_labels

@@ -8,10 +8,10 @@ import pickle
 import numpy as np
 import pytest
 
-from experiments.config import RunConfig
+from experiments.campaign.running import make_workload, run_arm_virtual
+from experiments.config.placement_values import SlotScore, placement_values
+from experiments.config.run_config import RunConfig
 from experiments.interruption import Interruption
-from experiments.placement_values import SlotScore, placement_values
-from experiments.running import make_workload, run_arm_virtual
 from experiments.workloads.input_data import (
     InputLocality,
     InputReplicas,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments.cell_watch import Watched
-from experiments.config import RunConfig, load_config, validated
-from experiments.predictions import calibrated_on, prediction_points, predictions_of
-from experiments.running import ArmRun, make_metrics, make_workload
+from experiments.analysis.cell_watch import Watched
+from experiments.campaign.running import ArmRun, make_metrics, make_workload
+from experiments.config.run_config import RunConfig, load_config, validated
+from experiments.studies.run.predictions import calibrated_on, prediction_points, predictions_of
 from parsync.runtime.calibration import MeasuredTimes
 from tests.fixtures.small_run import SMALL_RUN
 from tests.unit.test_validity import change, rows

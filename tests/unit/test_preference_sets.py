@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.analysis.summary import build_summary
 from experiments.report.page import verdict_page
 from experiments.report.verdict import Row, verdict
-from experiments.summary import build_summary
 from parsync.metrics import quality
 from parsync.metrics.quality import LEAST_TASKS, PreferenceSetFigures, PreferenceSetMetric
 from parsync.metrics.run_frame import Group, RunFrame, TaskPreferences

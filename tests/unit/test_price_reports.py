@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from experiments.price_settings import prices_of, prices_of_groups
+from experiments.analysis.statistics import paired_difference
+from experiments.analysis.summary import ArmResult, build_summary
+from experiments.analysis.summary_model import ComparedArms, RunSummary
+from experiments.config.price_settings import prices_of, prices_of_groups
 from experiments.report.answer import rests_on
 from experiments.report.differences import differences
 from experiments.report.page import verdict_page
 from experiments.report.verdict import Row, verdict
-from experiments.statistics import paired_difference
-from experiments.summary import ArmResult, build_summary
-from experiments.summary_model import ComparedArms, RunSummary
 from parsync.metrics.regret import RegretMeans
 from tests.unit.known_quantities import QUANTITIES
 from tests.unit.run_factory import with_overall, workload

@@ -11,10 +11,10 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from experiments.commands.run import app
-from experiments.config import RunConfig
-from experiments.frontiers.grid import make_grid
-from experiments.given_schedulers import arm_beside
-from experiments.presets import default_arms, demo_scale
+from experiments.config.given_schedulers import arm_beside
+from experiments.config.presets import default_arms, demo_scale
+from experiments.config.run_config import RunConfig
+from experiments.studies.frontiers.grid import make_grid
 from experiments.toml_text import toml_text
 from parsync.protocols import registry
 from parsync.protocols.optimistic.protocol import SPEC as OPTIMISTIC

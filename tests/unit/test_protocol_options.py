@@ -15,7 +15,7 @@ import pytest
 from experiments.command_line import run_command
 from experiments.commands.replay import app as replay_app
 from experiments.commands.run import app
-from experiments.config import load_config
+from experiments.config.run_config import load_config
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import ArmFile, read_arm, write_arm
 from parsync.runtime.live.replay import replay

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from experiments.analysis.run_directory import read_summary
 from experiments.command_line import run_command
 from experiments.commands.run import app
-from experiments.config import load_config
-from experiments.run_directory import read_summary
+from experiments.config.run_config import load_config
 from parsync.core.codec import CORE
 from parsync.core.effects import Effect
 from parsync.metrics import registry as metrics

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.config import load_config, validated
-from experiments.preconditions import check_arms
+from experiments.campaign.preconditions import check_arms
+from experiments.config.run_config import load_config, validated
+from experiments.config.workload_config import WorkloadConfig
 from experiments.toml_text import toml_text
-from experiments.workload_config import WorkloadConfig
 from experiments.workloads.inspection import describe, digest
 from experiments.workloads.synthetic import PRODUCTION_PRIORITY, generate, warm_up
 from experiments.workloads.synthetic_options import SyntheticOptions

@@ -11,34 +11,27 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from experiments.analysis.model_files import read_model
+from experiments.analysis.summary_model import SeedFigures
+from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
-from experiments.model_files import read_model
-from experiments.model_runs.rounds import RoundsRun
-from experiments.model_runs.run import ModelRun
-from experiments.model_runs.searches import SearchRun
-from experiments.model_runs.simulations import SimulationRun, whole_run
-from experiments.model_runs.workload_counts import WorkloadRun
 from experiments.papers import execution
 from experiments.papers.beyond import beyond_slots, beyond_the_paper
 from experiments.papers.claims import Claim, Limits, Verdict, judge
-from experiments.papers.figure import (
-    FigureRun,
-    Paper,
-    PaperFigure,
-    ReproduceScale,
-    Results,
-    Series,
-)
+from experiments.papers.figure import FigureRun, Paper, PaperFigure, Results, Series
 from experiments.papers.page import CLAIMS, PAGE, Reproduction, show
 from experiments.papers.parsync import controls
 from experiments.papers.parsync.arms import arms, arms_of_scale
-from experiments.papers.parsync.model_settings import default_settings
 from experiments.papers.parsync.tables import JCT_S, JSD_S, STET_S
 from experiments.papers.platform_runs import PlatformRuns
 from experiments.papers.registry import PAPERS, PARSYNC, paper_of
 from experiments.papers.time_plots import binned, preferred_share, throughput, waiting
-from experiments.summary_model import SeedFigures
-from experiments.workload_config import WorkloadConfig
+from experiments.studies.model_runs.rounds import RoundsRun
+from experiments.studies.model_runs.run import ModelRun
+from experiments.studies.model_runs.searches import SearchRun
+from experiments.studies.model_runs.settings import ReproduceScale, default_settings
+from experiments.studies.model_runs.simulations import SimulationRun, whole_run
+from experiments.studies.model_runs.workload_counts import WorkloadRun
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.conflicts import ConflictCauses
 from parsync.model.slot_results import ConflictsAndScores

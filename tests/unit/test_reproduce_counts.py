@@ -4,8 +4,7 @@ half of the gap."""
 import numpy as np
 import pytest
 
-from experiments.model_runs.workload_counts import counts
-from experiments.papers.figure import ReproduceScale
+from experiments.config.workload_config import WorkloadConfig
 from experiments.papers.parsync.models import (
     SETTINGS,
     conflict_rate,
@@ -14,7 +13,8 @@ from experiments.papers.parsync.models import (
     short_share,
 )
 from experiments.papers.parsync.models import section51_runs as runs
-from experiments.workload_config import WorkloadConfig
+from experiments.studies.model_runs.settings import ReproduceScale
+from experiments.studies.model_runs.workload_counts import counts
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.protocols.optimistic.choices import SyncMode
 

@@ -10,24 +10,25 @@ from typing import Any
 
 import pytest
 
+from experiments.analysis.model_files import read_model
+from experiments.analysis.restarts import Restart
+from experiments.analysis.summary_model import SeedFigures
 from experiments.campaign import pool
 from experiments.campaign.progress import ProgressReport
-from experiments.config import RunConfig
-from experiments.model_files import read_model
+from experiments.campaign.running import ArmRun, ArmRunner, run_arm_virtual, seed_figures
+from experiments.config.run_config import RunConfig
+from experiments.config.workload_config import WorkloadConfig
 from experiments.papers import execution, live_runs
 from experiments.papers.beyond import beside_virtual_time
 from experiments.papers.claims import Claim, Limits, judge_live
-from experiments.papers.figure import FigureRun, PaperFigure, ReproduceScale, Results
+from experiments.papers.figure import FigureRun, PaperFigure, Results
 from experiments.papers.live_runs import LiveEvidence
 from experiments.papers.page import CLAIMS, PAGE, Reproduction
 from experiments.papers.parsync.arms import LATENCY, QUALITY, arms
 from experiments.papers.parsync.section6 import LIVE as FIGURES
 from experiments.papers.parsync.section6 import SETTING
 from experiments.papers.registry import PAPERS, PARSYNC
-from experiments.restarts import Restart
-from experiments.running import ArmRun, ArmRunner, run_arm_virtual, seed_figures
-from experiments.summary_model import SeedFigures
-from experiments.workload_config import WorkloadConfig
+from experiments.studies.model_runs.settings import ReproduceScale
 from parsync.metrics.validity import Cause, Disturbance, Validity
 
 TINY = {"machines": 60, "slots_per_machine": 1, "phase_s": 3.0}

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from experiments.analysis.summary_model import SeedFigures
 from experiments.campaign.points import Point
+from experiments.config.workload_config import WorkloadConfig
 from experiments.papers import statistics as statistic
 from experiments.papers.claims import RunsOfSeed, judge
-from experiments.papers.figure import FigureRun, PaperFigure, ReproduceScale, Results
+from experiments.papers.figure import FigureRun, PaperFigure, Results
 from experiments.papers.omega.figures import (
     BATCH_WAIT,
     FIGURES,
@@ -39,8 +41,7 @@ from experiments.papers.omega.runs import (
 from experiments.papers.page import Reproduction, show, write_page
 from experiments.papers.platform_runs import PlatformRuns
 from experiments.papers.registry import OMEGA, paper_of
-from experiments.summary_model import SeedFigures
-from experiments.workload_config import WorkloadConfig
+from experiments.studies.model_runs.settings import ReproduceScale
 from experiments.workloads.service_batch import ServiceBatchOptions
 from parsync.spec.decision_times import ModelledTime
 from shared_state.errors import AgoraError

@@ -10,7 +10,7 @@ import pytest
 
 from experiments.campaign.task import Arrays
 from experiments.papers.claims import judge
-from experiments.papers.figure import PaperFigure, ReproduceScale, Results
+from experiments.papers.figure import PaperFigure, Results
 from experiments.papers.omega import mapreduce as statistic
 from experiments.papers.omega.mapreduce import (
     BUSY,
@@ -29,6 +29,7 @@ from experiments.papers.omega.mapreduce import (
 from experiments.papers.page import show
 from experiments.papers.platform_runs import PlatformRuns
 from experiments.results.mapreduce import NOT_FINISHED
+from experiments.studies.model_runs.settings import ReproduceScale
 
 BEFORE_US = np.full(10, 60_000_000)
 STEADY = (690, 710) * 10

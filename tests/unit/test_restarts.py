@@ -9,13 +9,13 @@ from typing import cast
 import pytest
 from rich.console import Console
 
-from experiments.arm_runners import Job, run_and_show
+from experiments.analysis.cell_watch import Watched
+from experiments.analysis.restarts import Restart, count, sentence
+from experiments.campaign.arm_runners import Job, run_and_show
 from experiments.campaign.progress import ProgressReport
-from experiments.cell_watch import Watched
-from experiments.config import RunConfig
+from experiments.campaign.running import ArmRun
+from experiments.config.run_config import RunConfig
 from experiments.interruption import Interruption
-from experiments.restarts import Restart, count, sentence
-from experiments.running import ArmRun
 from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.spec.arm import ArmConfig

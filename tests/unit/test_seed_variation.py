@@ -11,21 +11,21 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from experiments.config import RunConfig
-from experiments.finishing import arm_result
-from experiments.interruption import Interruption
-from experiments.report.answer import rests_on
-from experiments.report.terminal import comparison_table
-from experiments.report.verdict import NO_SPREAD, verdict
-from experiments.running import make_workload, run_arm_virtual, seed_figures
-from experiments.seed_variation import (
+from experiments.analysis.seed_variation import (
     are_like_loads,
     is_same_under_every_seed,
     seed_note,
     what_seeds_vary,
 )
-from experiments.summary import RunFacts, build_summary
-from experiments.summary_model import RunSummary
+from experiments.analysis.summary import RunFacts, build_summary
+from experiments.analysis.summary_model import RunSummary
+from experiments.campaign.running import make_workload, run_arm_virtual, seed_figures
+from experiments.config.run_config import RunConfig
+from experiments.interruption import Interruption
+from experiments.report.answer import rests_on
+from experiments.report.terminal import comparison_table
+from experiments.report.verdict import NO_SPREAD, verdict
+from experiments.studies.run.finishing import arm_result
 from experiments.workloads.registry import SEEDS_VARY
 from experiments.workloads.resampling import OFFERED_BY_TRACE, RESAMPLE
 from tests.unit.run_factory import with_overall, workload

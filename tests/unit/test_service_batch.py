@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.decision_basis import _part_of_jobs
+from experiments.config.decision_basis import _part_of_jobs
 from experiments.workloads.conformance import check_workload
 from experiments.workloads.inspection import digest
 from experiments.workloads.service_batch import SPEC

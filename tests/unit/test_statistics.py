@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from experiments.statistics import (
+from experiments.analysis.statistics import (
     corrected_level,
     fewest_seeds,
     interval_in_words,

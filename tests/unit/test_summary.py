@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.cell_watch import Watched
-from experiments.model_files import read_model
-from experiments.run_directory import read_run, read_summary, write_run
-from experiments.summary import BASELINE, ArmResult, RunFacts, build_summary, paired, slugs
-from experiments.summary_model import KeptSeed, RunSummary
+from experiments.analysis.cell_watch import Watched
+from experiments.analysis.model_files import read_model
+from experiments.analysis.run_directory import read_run, read_summary, write_run
+from experiments.analysis.summary import BASELINE, ArmResult, RunFacts, build_summary, paired, slugs
+from experiments.analysis.summary_model import KeptSeed, RunSummary
 from parsync.metrics.regret import DecisionRegret, Regret
 from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics

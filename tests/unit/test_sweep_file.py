@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from experiments.config import load_config
-from experiments.price_settings import prices_of_arm
-from experiments.sweeps.execution import SweepOptions
-from experiments.sweeps.sweep_file import (
+from experiments.config.price_settings import prices_of_arm
+from experiments.config.run_config import load_config
+from experiments.studies.sweeps.execution import SweepOptions
+from experiments.studies.sweeps.sweep_file import (
     MOST_COMBINATIONS,
     Sweep,
     assignments,

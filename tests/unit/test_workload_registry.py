@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.config import validated
-from experiments.workload_config import WorkloadConfig
-from experiments.workload_flags import changed_workload, settled, trace_workload
+from experiments.config.run_config import validated
+from experiments.config.workload_config import WorkloadConfig
+from experiments.config.workload_flags import changed_workload, settled, trace_workload
 from experiments.workloads import registry
 from experiments.workloads.synthetic_options import SyntheticOptions
 from shared_state.errors import AgoraError

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from experiments.config import validated
+from experiments.config.run_config import validated
 from experiments.workloads import registry
 from experiments.workloads.conformance import check_workload
 from experiments.workloads.inspection import describe

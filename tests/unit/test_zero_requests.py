@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.config import validated
-from experiments.fluid_bound import _mean_request
+from experiments.campaign.running import make_workload, run_arm_virtual
+from experiments.config.run_config import validated
 from experiments.interruption import Interruption
-from experiments.running import make_workload, run_arm_virtual
+from experiments.studies.run.fluid_bound import _mean_request
 from experiments.workloads.building import arriving_tasks
 from experiments.workloads.equilibrium import running_machines
 from experiments.workloads.inspection import describe

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from experiments.analysis.summary_model import SeedFigures
 from experiments.papers import plots
 from experiments.papers.chapter import Chapter
 from experiments.papers.claims import Value
@@ -63,7 +64,6 @@ from experiments.papers.statistics import (
     quotient_of,
     ratio,
 )
-from experiments.summary_model import SeedFigures
 from parsync.metrics.quantity import counted
 
 CHAPTER = Chapter(Path(__file__).with_suffix(".toml"))

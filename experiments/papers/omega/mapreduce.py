@@ -26,7 +26,7 @@ from experiments.campaign.task import Arrays
 from experiments.figures import style
 from experiments.papers.chapter import Chapter
 from experiments.papers.claims import RunsOfSeed, Value
-from experiments.papers.figure import FigureRun, ReproduceScale, Results, Table
+from experiments.papers.figure import FigureRun, Results, Table
 from experiments.papers.mapreduce_arrays import RUN_US, USED_AT_US, USED_PERMILLE
 from experiments.papers.omega.runs import (
     BATCH,
@@ -38,6 +38,7 @@ from experiments.papers.omega.runs import (
 )
 from experiments.papers.statistics import least, median_text, percent, quotient_of
 from experiments.results.mapreduce import speedups_of
+from experiments.studies.model_runs.settings import ReproduceScale
 from experiments.workloads.mapreduce_jobs import MapReduceJobClass
 from experiments.workloads.service_batch import (
     BatchJobs,

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from experiments.config import RunConfig, VirtualConfig
-from experiments.papers.figure import FigureRun, ReproduceScale
-from experiments.workload_config import WorkloadConfig
+from experiments.config.run_config import RunConfig, VirtualConfig
+from experiments.config.workload_config import WorkloadConfig
+from experiments.papers.figure import FigureRun
+from experiments.studies.model_runs.settings import ReproduceScale
 from experiments.workloads.service_batch import (
     BatchJobs,
     ServiceBatchOptions,

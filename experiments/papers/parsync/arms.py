@@ -15,10 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.config import RunConfig
-from experiments.papers.figure import FigureRun, ReproduceScale
-from experiments.presets import PARSYNC_SCAN_COST, Scale, greedy_group, paper_scale
-from experiments.workload_config import WorkloadConfig
+from experiments.config.presets import PARSYNC_SCAN_COST, Scale, greedy_group, paper_scale
+from experiments.config.run_config import RunConfig
+from experiments.config.workload_config import WorkloadConfig
+from experiments.papers.figure import FigureRun
+from experiments.studies.model_runs.settings import ReproduceScale
 from parsync.spec.arm import ArmConfig, GroupConfig
 
 SCHEDULERS = 20

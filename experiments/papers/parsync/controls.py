@@ -17,7 +17,7 @@ from pathlib import Path
 
 from experiments.papers.chapter import Chapter, like
 from experiments.papers.claims import Value
-from experiments.papers.figure import FigureRun, ReproduceScale, Results, Table
+from experiments.papers.figure import FigureRun, Results, Table
 from experiments.papers.parsync.arms import (
     LATENCY,
     QUALITY,
@@ -38,6 +38,7 @@ from experiments.papers.parsync.section6 import (
 )
 from experiments.papers.statistics import US_PER_S, figure_text, median_text, percent
 from experiments.papers.time_plots import over_time
+from experiments.studies.model_runs.settings import ReproduceScale
 from parsync.spec.arm import ArmConfig, GroupConfig, ProtocolChoice
 
 CHAPTER = Chapter(Path(__file__).with_suffix(".toml"))

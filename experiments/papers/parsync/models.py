@@ -17,41 +17,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from experiments.analysis.statistics import Interval
 from experiments.campaign.task import Arrays
-from experiments.figures import extra_slots as extra_slots_figure
+from experiments.config.workload_config import WorkloadConfig
 from experiments.figures import style
-from experiments.model_runs.run import number
-from experiments.model_runs.searches import extra_slots, extra_slots_interval
-from experiments.model_runs.simulations import SimulationRun
-from experiments.model_runs.workload_counts import WorkloadRun
 from experiments.papers.chapter import Chapter, like
 from experiments.papers.claims import RunsOfSeed, Value
-from experiments.papers.figure import PaperFigure, ReproduceScale, Results, Table
+from experiments.papers.figure import PaperFigure, Results, Table
 from experiments.papers.parsync.arms import cell
-from experiments.papers.parsync.model_settings import (
-    DIFF,
-    EQ2_FACTORS,
-    EQ2_TIMES,
-    FIG2_FACTORS,
-    FIG3_FACTORS,
-    FIG4_PHASE_S,
-    FIG4_STRATEGIES,
-    GAP_S,
-    PARTITIONS,
-    RATE_PER_S,
-    SAME,
-    TAU_S,
-    VARIANCE,
-    default_settings,
-    eq2_label,
-    eq2_runs,
-    fig2_runs,
-    fig3_runs,
-    fig4_runs,
-    line_label,
-    part,
-    point_label,
-)
 from experiments.papers.statistics import (
     US_PER_S,
     Reader,
@@ -71,8 +44,36 @@ from experiments.papers.statistics import (
     spread,
 )
 from experiments.papers.time_plots import utilisation_beside
-from experiments.statistics import Interval
-from experiments.workload_config import WorkloadConfig
+from experiments.studies import extra_slots_figures as extra_slots_figure
+from experiments.studies.model_runs.run import number
+from experiments.studies.model_runs.searches import extra_slots, extra_slots_interval
+from experiments.studies.model_runs.settings import (
+    DIFF,
+    EQ2_FACTORS,
+    EQ2_TIMES,
+    FIG2_FACTORS,
+    FIG3_FACTORS,
+    FIG4_PHASE_S,
+    FIG4_STRATEGIES,
+    GAP_S,
+    PARTITIONS,
+    RATE_PER_S,
+    SAME,
+    TAU_S,
+    VARIANCE,
+    ReproduceScale,
+    default_settings,
+    eq2_label,
+    eq2_runs,
+    fig2_runs,
+    fig3_runs,
+    fig4_runs,
+    line_label,
+    part,
+    point_label,
+)
+from experiments.studies.model_runs.simulations import SimulationRun
+from experiments.studies.model_runs.workload_counts import WorkloadRun
 from parsync.protocols.optimistic.choices import SyncMode
 
 CHAPTER = Chapter(Path(__file__).with_suffix(".toml"))

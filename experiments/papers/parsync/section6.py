@@ -4,8 +4,8 @@ The claims on Figs. 5, 7 and 8 that depend on what looking at all partitions cos
 for a scan cost of 0.75, and for 0.4 (arms.py).
 
 Live figures have the same arms on Ray, in real time, on the demo's cell. The demo has ParSync's
-ratios at a tenth of its size (experiments.presets): 20,000 slots, 8 schedulers and partitions,
-tasks of 2 s in place of 5 s, and five phases of 6 s. So two cores can run it undisturbed, and an
+ratios at a tenth of its size (config/presets.py): 20,000 slots, 8 schedulers and partitions, tasks
+of 2 s in place of 5 s, and five phases of 6 s. So two cores can run it undisturbed, and an
 arm takes about 40 s by the clock. The paper's tau of 1, 2 and 3 s are 0.2, 0.4 and 0.6 mean run
 times; so they are here. Each arm also runs in virtual time, on the same workload. Claims are about
 the live runs only. Their limits are those of the figures in virtual time; claims about absolute
@@ -23,9 +23,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from experiments.analysis.summary_model import SeedFigures
+from experiments.config.presets import PARSYNC_SCAN_COST, demo_scale
 from experiments.papers.chapter import Chapter, Like, like
 from experiments.papers.claims import Value
-from experiments.papers.figure import FigureRun, PaperFigure, ReproduceScale, Results
+from experiments.papers.figure import FigureRun, PaperFigure, Results
 from experiments.papers.parsync.arms import (
     CENTRAL,
     LATENCY,
@@ -58,8 +60,7 @@ from experiments.papers.statistics import (
     size,
 )
 from experiments.papers.time_plots import in_detail, over_time
-from experiments.presets import PARSYNC_SCAN_COST, demo_scale
-from experiments.summary_model import SeedFigures
+from experiments.studies.model_runs.settings import ReproduceScale
 
 CHAPTER = Chapter(Path(__file__).with_suffix(".toml"))
 DELAY, SHARE, CONFLICTS = "delay_mean_us", "preferred_share", "conflict_rate"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from experiments.analysis.summary_model import SeedFigures
 from experiments.papers.chapter import Like, like
 from experiments.papers.claims import Value
-from experiments.papers.figure import FigureRun, ReproduceScale, Results, Table
+from experiments.papers.figure import FigureRun, Results, Table
 from experiments.papers.parsync.arms import (
     LATENCY,
     LOW_SCAN_COST,
@@ -33,7 +34,7 @@ from experiments.papers.statistics import (
     quotient,
     ratio,
 )
-from experiments.summary_model import SeedFigures
+from experiments.studies.model_runs.settings import ReproduceScale
 
 ALPHAS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
 TIMES = (1, 2, 3, 4)

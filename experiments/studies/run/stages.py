@@ -1,0 +1,349 @@
+"""The stages of a run: its arms, in virtual time and live, the paired seeds, the frontier, the
+sensitivity of the results, and the report, which is rewritten as more arrives."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from experiments.analysis.cell_watch import settle_us
+from experiments.analysis.frontier_model import FRONTIER
+from experiments.analysis.run_directory import keep_arm, write_seed
+from experiments.analysis.summary import workload_facts
+from experiments.analysis.summary_model import SeedFigures
+from experiments.campaign.arm_runners import Job, run_and_show, run_arms_virtual
+from experiments.campaign.expected_time import ExpectedTimes
+from experiments.campaign.points import Point, paired_points, run_points
+from experiments.campaign.preconditions import runs_at_a_time
+from experiments.campaign.progress import Progress, ProgressReport
+from experiments.campaign.running import ArmRun, ArmRunner, figures_of_run, make_workload
+from experiments.config.run_config import RunConfig
+from experiments.interruption import Interruption
+from experiments.studies.frontiers.execution import frontier_of_run
+from experiments.studies.run.finishing import (
+    ArmResults,
+    finish_run,
+    preview,
+    report_so_far,
+    slugs_of_arms,
+)
+from experiments.studies.run.fluid_bound import phase_bounds
+from experiments.studies.run.predictions import prediction_points, predictions_of
+from experiments.studies.run.sensitivity import Choice, changed_points, sensitivity
+from experiments.version import version_text
+from parsync.metrics.quantity import counted
+from parsync.spec.arm import ArmConfig
+from parsync.workload.workload import Workload
+from shared_state.errors import AgoraError
+
+REPORT_EVERY_S = 10.0  # a shorter run has one report, at its end
+
+
+class Stages:
+    """A run under way: its stages, and what they have come to so far.
+
+    Attributes:
+        runs: The runs that the arms are compared by, of those that have ended, by name.
+        live_runs: The separate live runs, likewise.
+        seeds: The figures of the paired seeds, by seed and name of the arm.
+        before_live: Called before the first separate live run.
+        broken: Why runs ended of which a scheduler broke its contract.
+        doing: Why the run is partial if it is interrupted now.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        workload: Workload,
+        directory: Path,
+        report: ProgressReport,
+        run_arm: ArmRunner,
+        interruption: Interruption,
+    ) -> None:
+        self._config = config
+        self._workload = workload
+        self._directory = directory
+        self._report = report
+        self._console = report.console
+        self._run_arm = run_arm
+        self._interruption = interruption
+        with report.stage("how far placements can go"):
+            bounds = phase_bounds(config.workload, workload, settle_us(config))
+        self._facts = workload_facts(workload, bounds)
+        self._times = ExpectedTimes(workload, None)
+        self._version = version_text()
+        self._of_live = config.of_live_runs()
+        self._live = [arm for arm in self._of_live.arms if config.has_separate_live_run(arm)]
+        self._slug, self._live_slug = slugs_of_arms(config)
+        self._changed: list[tuple[Choice, Point, SeedFigures]] = []
+        self._predicted: dict[str, SeedFigures] = {}
+        self._results = ArmResults()
+        self._reported = False
+        self._reported_s = time.monotonic()
+        self.runs: dict[str, ArmRun] = {}
+        self.live_runs: dict[str, ArmRun] = {}
+        self.seeds: dict[int, dict[str, SeedFigures]] = {}
+        self.broken: list[str] = []
+        self.before_live: Callable[[], None] = _nothing
+        self.doing = "interrupted"
+
+    @property
+    def missing(self) -> str:
+        """What arms have not run, or not where they were to run; "" if none."""
+        parts = []
+        missing = len(self._config.arms) - len(self.runs)
+        if missing:
+            parts.append(f"{missing} of {len(self._config.arms)} arms did not run")
+        if waiting := [arm for arm in self._not_yet_live() if arm.name in self.runs]:
+            parts.append(f"{len(waiting)} of {len(self._live)} live arms ran in virtual time only")
+        return "; ".join(parts)
+
+    def arms(self) -> None:
+        """Run every arm. Where arms are compared in virtual time, all run there before any runs on
+        Ray: that takes seconds, and the live runs confirm or contradict it.
+
+        Raises:
+            AgoraError: An arm cannot go on.
+            KeyboardInterrupt: A stop signal was received.
+        """
+        config, separate = self._config, bool(self._live)
+        if separate:
+            self._all_in_virtual_time()
+        alone = self._live or list(config.arms)
+        workload = self._workload
+        if separate:
+            config, workload = self._of_live, self._live_workload()
+            self.before_live()
+        for number, arm in enumerate(alone, start=1):
+            self.doing = f"'{arm.name}': interrupted"
+            cell = f" on {config.live.machines:,} machines" if config.live.machines else ""
+            title = f"{number}/{len(alone)} {arm.name}{f', live{cell}' if separate else ''}"
+            slug = (self._live_slug if separate else self._slug)[arm.name]
+            job = Job(arm, self._run_arm, self._folder(slug))
+            interruption, report = self._interruption, self._report
+            self._ended(run_and_show(config, job, workload, title, report, interruption))
+            self.doing = "interrupted"
+            if number < len(alone) or config.seeds > 1:
+                interruption.check()
+                self._report_so_far()
+
+    def _live_workload(self) -> Workload:
+        """The workload of the separate live runs."""
+        if self._config.live_cell is None:
+            return self._workload
+        with self._report.stage("making the workload of the live runs"):
+            return make_workload(self._of_live, self._config.seed)
+
+    def _all_in_virtual_time(self) -> None:
+        self.doing = "interrupted in virtual time"
+        longest_first = sorted(self._config.arms, key=self._times.run_s, reverse=True)
+        arms = [(arm, self._folder(self._slug[arm.name])) for arm in longest_first]
+        processes = runs_at_a_time(self._config, self._workload)
+        progress = Progress(len(arms))
+        with (
+            self._report.stage("all arms in virtual time") as show,
+            contextlib.closing(
+                run_arms_virtual(self._config, arms, self._interruption, processes)
+            ) as runs,
+        ):
+            for run in runs:
+                self._ended(run)
+                show(f"all arms in virtual time: {progress.step()}")
+        self.doing = "interrupted"
+        if any(not run.stopped for run in self.runs.values()):
+            self._console.print(preview(self._config, self._facts, self.in_order(), self._results))
+        self._interruption.check()
+        self._report_so_far()
+
+    def _ended(self, run: ArmRun) -> None:
+        """Keep what a run of an arm came to."""
+        name = run.arm.name
+        separate = run.live and bool(self._live)
+        (self.live_runs if separate else self.runs)[name] = run
+        if run.broken:
+            where = ", live" if separate else ""
+            self.broken.append(f"'{name}'{where}: {run.stopped}")
+        elif run.stopped:
+            self.doing = f"'{name}': {run.stopped}"
+            if run.interrupted:
+                raise KeyboardInterrupt
+            raise AgoraError(self.doing)
+        elif not run.live and (self._live or self._config.seeds > 1):
+            self._of_seed(self._config.seed, name, figures_of_run(run, self._workload))
+        config, slug = self._config, self._slug[name]
+        if separate:
+            config, slug = self._of_live, self._live_slug[name]
+        result = self._results.of(config, run)
+        keep_arm(self._directory, result, slug, self._facts, self._version, run.stopped)
+
+    def paired_seeds(self) -> None:
+        """Run all arms over the paired seeds. The arms that ran in virtual time have run under the
+        first one already.
+
+        Raises:
+            KeyboardInterrupt: A stop signal was received.
+            AgoraError: A run does not get to its end.
+        """
+        self.doing = "interrupted during the paired seeds"
+        done = self.seeds.get(self._config.seed, {})
+        points = [
+            point
+            for point in paired_points(self._config)
+            if point.seed != self._config.seed or point.arm.name not in done
+        ]
+        # Of a seed, whose workload a process makes once, the longest first: no process is left
+        # with one when the others are done.
+        points.sort(key=lambda point: (point.seed, -self._times.run_s(point.arm)))
+        for point, figures in self._points(points, "paired seeds in virtual time"):
+            self._of_seed(point.seed, point.arm.name, figures)
+        self.doing = "interrupted"
+
+    def _of_seed(self, seed: int, name: str, figures: SeedFigures) -> None:
+        """Keep the figures of an arm under a paired seed."""
+        of_seed = self.seeds.setdefault(seed, {})
+        of_seed[name] = figures
+        kept = {self._slug[arm]: its for arm, its in of_seed.items()}
+        write_seed(self._directory, seed, kept)
+
+    def predictions(self) -> None:
+        """Run the live arms in virtual time, calibrated on each other. Errors as paired_seeds."""
+        points = prediction_points(self._config, self._live_in_order())
+        if not points:
+            return
+        self.doing = "interrupted during the predictions of live runs"
+        for point, figures in self._points(points, "predictions of live runs, in virtual time"):
+            self._predicted[point.arm.name] = figures
+        self.doing = "interrupted"
+
+    def frontier(self) -> None:
+        """Run the architectures behind the arms over their knobs, and write their frontier. Errors
+        as paired_seeds."""
+        self.doing = "interrupted during the frontier"
+        self._report_so_far()
+        with self._report.stage("frontier, in virtual time") as show:
+            frontier_of_run(
+                self._config,
+                self._workload,
+                self._directory,
+                self.seeds,
+                self._interruption,
+                lambda done, total: show(f"frontier, in virtual time: {done} of {total} runs"),
+            )
+        self.doing = "interrupted"
+
+    def other_choices(self) -> None:
+        """Run the arms with other choices about decision times. Errors as paired_seeds."""
+        changed = changed_points(self._config)
+        if not changed:
+            return
+        self.doing = "interrupted during the runs with other decision times"
+        self._report_so_far()
+        of_key = {point.key(): (choice, point) for choice, point in changed}
+        points = [point for _, point in changed]
+        for point, figures in self._points(points, "other decision times, in virtual time"):
+            choice, changed_point = of_key[point.key()]
+            self._changed.append((choice, changed_point, figures))
+        self.doing = "interrupted"
+
+    def _points(self, points: Sequence[Point], what: str) -> Iterator[tuple[Point, SeedFigures]]:
+        """Run points and show how far they are."""
+        progress = Progress(len(points))
+        with (
+            self._report.stage(what) as show,
+            contextlib.closing(run_points(points, self._interruption)) as runs,
+        ):
+            for point, figures in runs:
+                yield point, figures
+                show(f"{what}: {progress.step()}")
+
+    def finish(self, reason: str) -> OSError | None:
+        """Write the results and the report. Returns and raises as finish_run."""
+        return finish_run(
+            self._config,
+            self._facts,
+            self.in_order(),
+            self._live_in_order(),
+            self._results,
+            self.seeds,
+            sensitivity(self._slug, self._changed),
+            predictions_of(self._config, self._live_in_order(), self._predicted),
+            self._directory,
+            reason,
+            self._report,
+            self._interruption,
+        )
+
+    def in_order(self) -> list[ArmRun]:
+        """The runs that the arms are compared by, in the order of the configuration."""
+        return self._ordered(self.runs)
+
+    def _live_in_order(self) -> list[ArmRun]:
+        return self._ordered(self.live_runs)
+
+    def _ordered(self, runs: Mapping[str, ArmRun]) -> list[ArmRun]:
+        return [runs[arm.name] for arm in self._config.arms if arm.name in runs]
+
+    def _report_so_far(self) -> None:
+        """Write the report with what there is, unless that was done just before."""
+        to_come = self._to_come()
+        if not to_come or time.monotonic() - self._reported_s < REPORT_EVERY_S:
+            return
+        runs, live = (
+            [run for run in those if not run.stopped]
+            for those in (self.in_order(), self._live_in_order())
+        )
+        if not runs:
+            return
+        with self._report.stage("drawing the report"):
+            path = report_so_far(
+                self._config,
+                self._facts,
+                runs,
+                live,
+                self._results,
+                self.seeds,
+                self._directory,
+                to_come,
+            )
+        if not self._reported:
+            self._console.print(Text(f"report so far: {path}"), soft_wrap=True)
+        self._reported = True
+        self._reported_s = time.monotonic()
+
+    def _not_yet_live(self) -> list[ArmConfig]:
+        return [arm for arm in self._live if arm.name not in self.live_runs]
+
+    def _to_come(self) -> list[str]:
+        """What the run has still to do, in words."""
+        config, waiting = self._config, self._not_yet_live()
+        parts = []
+        if waiting:
+            parts.append(
+                f"{counted(len(waiting), 'live run')}: {', '.join(a.name for a in waiting)}"
+            )
+        rest = len(config.arms) - len(self.runs)
+        if rest and not waiting:
+            parts.append(counted(rest, "arm"))
+        seeds = range(config.seed, config.seed + config.seeds)
+        left = [seed for seed in seeds if len(self.seeds.get(seed, {})) < len(config.arms)]
+        if config.seeds > 1 and left:
+            parts.append(f"{counted(len(left), 'paired seed')} for confidence intervals")
+        if config.frontier.architectures and config.seeds > 1 and not self._has_frontier():
+            parts.append("the frontiers of the architectures")
+        if config.sensitivity_seeds and config.seeds > 1 and not self._changed:
+            parts.append("how far the results depend on decision times")
+        return parts
+
+    def _has_frontier(self) -> bool:
+        return (self._directory / FRONTIER).exists()
+
+    def _folder(self, slug: str) -> Path:
+        return self._directory / "arms" / slug
+
+
+def _nothing() -> None:
+    """What has to be done before a live run where its runner is ready."""

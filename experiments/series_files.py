@@ -1,4 +1,5 @@
-"""Files of time series: named arrays, written whole or not at all (.npz)."""
+"""Files of time series: named arrays, written whole or not at all (.npz). They are checked before
+they are drawn: the file may be damaged, or of another version."""
 
 from __future__ import annotations
 
@@ -13,7 +14,10 @@ from numpy.typing import NDArray
 from experiments.whole_files import whole_file
 from flowsolver.memory import need_memory
 from flowsolver.problem_files import declared_arrays
-from shared_state.errors import reading
+from parsync.metrics import histogram
+from parsync.metrics.conflicts import Outcome
+from parsync.metrics.summary import SERIES
+from shared_state.errors import AgoraError, reading
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -33,3 +37,52 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         with np.load(path, allow_pickle=False) as file:
             read = {name: file[name] for name in arrays}
     return read
+
+
+_SAMPLED = {
+    "cell": ("used_permille",),
+    "agents": ("agent", "queued"),
+    "rounds": ("solve_us",),
+    "quota_use": ("quota_group", "resource", "held"),
+    "quota_shares": ("quota_group", "resource", "share"),
+}
+
+
+def check_series(path: Path, arrays: Mapping[str, NDArray[np.generic]], agents: int) -> None:
+    """Raise AgoraError naming the file and the first array that cannot be drawn.
+
+    Args:
+        agents: The number of the arm's agents.
+    """
+
+    def require(name: str, *shape: int | None) -> NDArray[np.generic]:
+        """The array; None: any length."""
+        if name not in arrays:
+            raise AgoraError(f"{path}: {name} is missing")
+        array = arrays[name]
+        if array.dtype.kind not in "iufb":
+            raise AgoraError(f"{path}: {name}: expected numbers, got {array.dtype}")
+        if array.ndim != len(shape) or any(
+            length not in (None, of) for length, of in zip(shape, array.shape, strict=False)
+        ):
+            expected = ", ".join("n" if length is None else str(length) for length in shape)
+            raise AgoraError(f"{path}: {name}: expected [{expected}], got {list(array.shape)}")
+        return array
+
+    buckets = require(SERIES[0], agents, None).shape[1]
+    for name in SERIES:
+        require(name, agents, buckets)
+    if require("bucket_us", 1)[0] < 1:
+        raise AgoraError(f"{path}: bucket_us: expected at least 1")
+    require("delay_share", len(require("delay_value_us", None)))
+    require("ages", None, Outcome.COUNT, len(histogram.MIDDLE))
+    require("group_of", agents)
+    for table, columns in _SAMPLED.items():
+        if not any(name.startswith(f"{table}_") for name in arrays):
+            continue
+        rows = len(require(f"{table}_at_us", None))
+        for column in columns:
+            require(f"{table}_{column}", rows)
+    agent = arrays.get("agents_agent", np.zeros(0, np.int64))
+    if len(agent) and (agent.dtype.kind not in "iu" or agent.min() < 0 or agent.max() >= agents):
+        raise AgoraError(f"{path}: agents_agent: expected 0 to {agents - 1}")

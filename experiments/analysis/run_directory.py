@@ -38,8 +38,7 @@ from experiments.analysis.summary_model import (
     SeedFigures,
     WorkloadFacts,
 )
-from experiments.series_fields import check_series
-from experiments.series_files import read_arrays, write_arrays
+from experiments.series_files import check_series, read_arrays, write_arrays
 from shared_state.errors import AgoraError
 
 SUMMARY = "summary.json"

@@ -1,16 +1,31 @@
-"""The execution of `agora model`: the conflicts that ParSync's equations expect."""
+"""What `agora model` does: the conflicts that ParSync's equations expect, their table and their
+drawing."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, MaxNLocator
+from rich import box
+from rich.console import Console, Group
+from rich.text import Text
 
 from experiments.config.option_values import numbers_of
 from experiments.figures import style
-from experiments.studies import conflict_model_figures
-from experiments.studies.conflict_model_terminal import conflict_table, staleness_line
-from experiments.studies.conflict_variations import RoundSetting, curves, table_variations
+from experiments.report.fitted_table import FittedTable
+from experiments.studies.conflict_variations import (
+    RoundSetting,
+    Variation,
+    by_factor,
+    curves,
+    table_variations,
+)
+from parsync.metrics.quantity import counted, duration, share
+from parsync.model.parameters import Float64
+from parsync.model.staleness import average_staleness_bounds_us
 from shared_state.errors import AgoraError
 
 _FORMATS = {".png": style.write_png, ".svg": style.write_svg}
@@ -39,7 +54,7 @@ def show(setting: RoundSetting, factor: str, gap_s: float, out: Path | None) -> 
     console.print(conflict_table(setting, table_variations(setting, factors)))
     console.print(staleness_line(setting.schedulers, gap_s))
     if out is not None:
-        figure = conflict_model_figures.draw(setting, curves(setting, factors))
+        figure = draw(setting, curves(setting, factors))
         try:
             _FORMATS[out.suffix](figure, out)
         except OSError as error:
@@ -69,3 +84,131 @@ def _check_out(out: Path | None) -> None:
         raise AgoraError(f"--out {out}: expected a name ending in {', '.join(_FORMATS)}")
     if out.exists():
         raise AgoraError(f"--out {out}: already exists; choose another name")
+
+
+def conflict_table(setting: RoundSetting, variations: Sequence[Variation]) -> Group:
+    """A row for each value of each parameter. The setting itself is green."""
+    is_weighted = setting.score_variance > 0
+    table = FittedTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("", min_width=21)
+    for head in ("N", "K", "idle slots", "conflicts", *(["by score"] if is_weighted else [])):
+        table.add_column(head, justify="right")
+    for variation in variations:
+        table.add_row(Text(variation.label, style="bold"))
+        _add_rows(table, setting, variation, is_weighted)
+    note = 'Per cent: share of the N K claims. "conflicts": slots are all alike (Eq. 2).'
+    if is_weighted:
+        note += (
+            ' "by score": slots are drawn with weight exp(score), and scores are normal with '
+            f"variance {setting.score_variance:g}."
+        )
+    return Group(_sentence(setting), table, Text(note))
+
+
+def _sentence(setting: RoundSetting) -> Text:
+    return Text(
+        f"Expected conflicts of a round: {counted(setting.schedulers, 'scheduler')} (N) with "
+        f"{counted(int(setting.tasks), 'task')} each (K) pick from "
+        f"{counted(setting.idle_slots, 'idle slot')}, all with the same fresh view. "
+        f"{setting.load_percent:g} % of {counted(setting.slots, 'slot')} are taken."
+    )
+
+
+def _add_rows(
+    table: FittedTable, setting: RoundSetting, variation: Variation, is_weighted: bool
+) -> None:
+    columns = [variation.conflicts()]
+    if is_weighted:
+        columns.append(variation.weighted_conflicts())
+    for index, (text, one) in enumerate(
+        zip(variation.value_texts, variation.settings, strict=True)
+    ):
+        counts = [float(column[index]) for column in columns]
+        style = "green" if one == setting else ""
+        first = [f"{one.schedulers:,}", _number(one.tasks), f"{one.idle_slots:,}"]
+        _add_row(table, text, first, counts, one.claims, style)
+    if variation.limit is not None:
+        counts = [variation.limit.conflicts]
+        if is_weighted:
+            counts.append(variation.limit.weighted_conflicts)
+        first = ["∞", "→ 0", f"{setting.idle_slots:,}"]
+        _add_row(table, "limit", first, counts, setting.claims, "")
+
+
+def _add_row(
+    table: FittedTable,
+    text: str,
+    first: Sequence[str],
+    counts: Sequence[float],
+    claims: float,
+    style: str,
+) -> None:
+    cells = [f"{_number(count)} {share(count / claims):>7}" for count in counts]
+    table.add_row(
+        *(Text(cell, style=style, no_wrap=True) for cell in (f"  {text}", *first, *cells))
+    )
+
+
+def staleness_line(schedulers: int, gap_s: float) -> Text:
+    """Between which values the average staleness of a view lies, under two sync policies."""
+    texts = []
+    for name, blocks in (("StateSync", 1), (f"ParSync's DiffSyn, N = {schedulers:,}", schedulers)):
+        low, high = (float(one) for one in average_staleness_bounds_us(gap_s * 1e6, blocks))
+        texts.append(f"{name}: {duration(low)} to {duration(high)}")
+    return Text(f"Average staleness of a view, G = {duration(gap_s * 1e6)}. {'; '.join(texts)}.")
+
+
+def _number(value: float) -> str:
+    """A number of tasks, claims or conflicts; three significant digits if it is small."""
+    return f"{value:,.0f}" if value == int(value) or value >= 999.5 else f"{value:.3g}"
+
+
+def draw(setting: RoundSetting, variations: Sequence[Variation]) -> Figure:
+    """Four panels with equal ranges of y; a dot marks the setting itself."""
+    own = _lines(setting, by_factor(setting, [1]))
+    with style.drawing(2, 2, height_in=4.8) as (figure, panels):
+        for axes, variation in zip(panels.flat, variations, strict=True):
+            _draw_panel(axes, setting, variation, [float(conflicts[0]) for _, conflicts in own])
+        style.equal_y(list(panels.flat))
+        figure.supylabel("Expected conflicts of a round", fontsize=9.5)
+        style.legend(figure, panels.flat[-1])
+    return figure
+
+
+def _lines(setting: RoundSetting, variation: Variation) -> list[tuple[str, Float64]]:
+    """The lines of a panel, with their labels."""
+    lines = [("slots all alike (Eq. 2)", variation.conflicts())]
+    if setting.score_variance:
+        label = f"drawn by score, V = {setting.score_variance:g}"
+        lines.append((label, variation.weighted_conflicts()))
+    return lines
+
+
+def _draw_panel(
+    axes: Axes, setting: RoundSetting, variation: Variation, own: Sequence[float]
+) -> None:
+    """A line for each kind of draw, and the limits that they approach.
+
+    Args:
+        own: The conflicts of the setting itself, of each line.
+    """
+    limit = variation.limit
+    limits = [] if limit is None else [limit.conflicts, limit.weighted_conflicts]
+    for index, (label, conflicts) in enumerate(_lines(setting, variation)):
+        axes.plot(variation.values, conflicts, label=label, **style.line_style(index))
+        axes.plot(variation.own_value, own[index], marker="o", ms=4, color=style.colour(index))
+        for value in limits[index : index + 1]:
+            axes.axhline(
+                value,
+                color=style.INK,
+                linewidth=1,
+                linestyle=":",
+                label=None if index else "limit of many schedulers",
+            )
+    axes.plot(variation.values, variation.claims(), label="claims", color=style.INK, alpha=0.35)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(variation.label)
+    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(EngFormatter(sep=""))

@@ -1,5 +1,5 @@
-"""The execution of `agora extra-slots`: searches for S_extra at the points of one axis, for each of
-several lines."""
+"""What `agora extra-slots` does: the searches for extra slots over one axis, their table and their
+drawing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis as DrawnAxis
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, FuncFormatter
+from rich import box
+from rich.console import Group
 from rich.text import Text
 
 from experiments.analysis.model_files import writing
@@ -22,8 +28,7 @@ from experiments.config.option_values import numbers_of
 from experiments.consoles import error_console, output_console
 from experiments.figures import style
 from experiments.interruption import Interruption
-from experiments.studies import extra_slots_figures as figure_of
-from experiments.studies.extra_slots_terminal import extra_slots_table
+from experiments.report.fitted_table import FittedTable
 from experiments.studies.model_runs.run import ModelRuns, number, numbered_seeds
 from experiments.studies.model_runs.searches import SearchRun, chained, extra_slots_interval
 from experiments.studies.model_runs.settings import (
@@ -117,7 +122,7 @@ def _search(
         lines.setdefault(point.line, {})[point.value] = extra_slots_interval(arrays)
     name = f"extra_slots_{points.axis.option}"
     _write(directory / f"{name}.csv", found, seeds)
-    figure = figure_of.draw(points.axis.label, lines)
+    figure = draw(points.axis.label, lines)
     with writing(directory):
         style.save(figure, figure, directory, name)
     title = _title(points, options.scale, len(seeds))
@@ -416,3 +421,107 @@ def _refusal(settings: SlotSettings, extra_slots: int) -> str:
     except AgoraError as error:
         return str(error)
     return ""
+
+
+_NONE = "no answer"
+
+
+def extra_slots_table(
+    axis: str,
+    lines: Mapping[str, Mapping[float, Interval]],
+    title: str,
+    reasons: Sequence[str],
+) -> Group:
+    """A row for each value of the axis, and a column for each line; below it, why some are empty.
+
+    Args:
+        axis: Its label.
+        lines: By label: S_extra by the value of the axis; without estimate if there is no answer.
+        title: What is searched, in a sentence.
+        reasons: A line for each point without an answer.
+    """
+    table = FittedTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column(axis, min_width=len(axis), justify="right")
+    for label in lines:
+        table.add_column(label, justify="right")
+    for value in next(iter(lines.values())):
+        table.add_row(f"{value:,g}", *(_cell(found[value]) for found in lines.values()))
+    return Group(Text(title), table, *(Text(reason) for reason in reasons))
+
+
+def _cell(found: Interval) -> str:
+    if found.estimate is None:
+        return _NONE
+    if found.low is None or found.high is None or found.low == found.high:
+        return f"{found.estimate:,.0f}"
+    return f"{found.estimate:,.0f}\n{found.low:,.0f}–{found.high:,.0f}"
+
+
+_NO_ANSWER = "no answer"
+
+
+def draw(axis: str, lines: Mapping[str, Mapping[float, Interval]]) -> Figure:
+    """S_extra, and its intervals over seeds. A cross at the top marks a value without an answer.
+
+    Args:
+        axis: The label of the axis.
+        lines: By label: S_extra by the value of the axis; without estimate if there is no answer.
+    """
+    with style.drawing() as (figure, axes):
+        figure.set_size_inches(2 * style.WIDTH_IN, style.HEIGHT_IN)  # it fills the width of a page
+        for index, (label, found) in enumerate(lines.items()):
+            _draw_line(axes, index, label, found)
+        _mark_missing(axes, list(lines.values()))
+        axes.margins(y=0.15)  # room for crosses
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel(axis)
+        axes.set_ylabel("Extra slots needed")
+        _format(axes.xaxis)
+        _format(axes.yaxis)
+        entries = zip(*axes.get_legend_handles_labels(), strict=True)
+        style.legend_of(figure, sorted(entries, key=lambda entry: entry[1] == _NO_ANSWER))
+    return figure
+
+
+def _draw_line(axes: Axes, index: int, label: str, found: Mapping[float, Interval]) -> None:
+    known = {
+        value: (one.estimate, one.low, one.high)
+        for value, one in found.items()
+        if one.estimate is not None
+    }
+    axes.errorbar(
+        list(known),
+        [middle for middle, _, _ in known.values()],
+        [
+            [0.0 if low is None else middle - low for middle, low, _ in known.values()],
+            [0.0 if high is None else high - middle for middle, _, high in known.values()],
+        ],
+        marker=style.marker(index),
+        ms=5,
+        label=label,
+        **style.line_style(index),
+    )
+
+
+def _mark_missing(axes: Axes, lines: Sequence[Mapping[float, Interval]]) -> None:
+    label: str | None = _NO_ANSWER
+    for index, found in enumerate(lines):
+        missing = [value for value, one in found.items() if one.estimate is None]
+        if missing:
+            axes.plot(
+                missing,
+                [0.97 - 0.05 * index] * len(missing),  # several lines may have none at one value
+                linestyle="none",
+                marker="x",
+                color=style.colour(index),
+                transform=axes.get_xaxis_transform(),
+                label=label,
+            )
+            label = None  # one entry of the legend
+
+
+def _format(axis: DrawnAxis) -> None:
+    """Thousands as k, and smaller numbers as they are."""
+    large = max(map(abs, axis.get_view_interval())) >= 1000
+    plain = FuncFormatter(lambda value, _: f"{value:g}")
+    axis.set_major_formatter(EngFormatter(sep="") if large else plain)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from experiments.commands.model import app
-from experiments.studies import conflict_model_figures
+from experiments.studies import conflict_model
 from experiments.studies.conflict_variations import RoundSetting, curves, table_variations
 from parsync.model.conflicts import expected_conflicts
 from parsync.runtime.command_line import run
@@ -129,7 +129,7 @@ def test_the_setting_itself_is_a_row_of_each_part_of_the_table() -> None:
 
 def test_lines_of_the_plot_pass_through_the_setting() -> None:
     variations = curves(PAPER, (1.0,))
-    figure = conflict_model_figures.draw(PAPER, variations)
+    figure = conflict_model.draw(PAPER, variations)
     assert len(figure.axes) == 4
     for axes, variation in zip(figure.axes, variations, strict=True):
         labels = [str(line.get_label()) for line in axes.get_lines()]

@@ -10,7 +10,7 @@ import pytest
 
 from experiments.commands.slots import app
 from experiments.config.slot_settings_file import load_settings, settings_text, with_values
-from experiments.studies.slot_series import phase_figures
+from experiments.studies.slots import phase_figures
 from parsync.model.slot_settings import Phase, SchedulerGroup, SlotSettings
 from parsync.model.slot_simulator import simulate
 from parsync.protocols.optimistic.choices import SlotWeighting, StrategyKind, SyncMode

@@ -44,7 +44,7 @@ from experiments.papers.statistics import (
     spread,
 )
 from experiments.papers.time_plots import utilisation_beside
-from experiments.studies import extra_slots_figures as extra_slots_figure
+from experiments.studies.extra_slots import draw as draw_extra_slots
 from experiments.studies.model_runs.run import number
 from experiments.studies.model_runs.searches import extra_slots, extra_slots_interval
 from experiments.studies.model_runs.settings import (
@@ -319,7 +319,7 @@ def _searches(results: Results, axis: str, lines: tuple[str, ...]) -> Figure:
             value: extra_slots_interval([of_seed[value] for of_seed in by_value])
             for value in by_value[0]
         }
-    return extra_slots_figure.draw(axis, found)
+    return draw_extra_slots(axis, found)
 
 
 def _fig2(letter: str) -> PaperFigure:

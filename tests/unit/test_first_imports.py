@@ -37,7 +37,7 @@ def test_what_comes_before_the_first_line_is_light(imported: str) -> None:
     [
         "experiments/__main__.py",
         "experiments/actors.py",
-        "experiments/studies/compare.py",
+        "experiments/compare.py",
         "experiments/parsync_vs_flow.py",
         "experiments/report/__main__.py",
         "experiments/commands/replay.py",

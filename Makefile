@@ -28,8 +28,8 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export RAY_USAGE_STATS_ENABLED := 0
 export RAY_worker_niceness := 0
 
-.PHONY: setup copied help native run test test-long check lint format types unit cpp-test cpu-test
-.PHONY: ray-test bytecode bench clean
+.PHONY: setup copied moved help native run test test-long check lint format types unit
+.PHONY: cpp-test cpu-test ray-test bytecode bench clean
 
 setup: $(VENV)/.ready native
 
@@ -44,12 +44,21 @@ copied:
 	@echo "$(VENV) is that of another folder: it is made anew"
 	rm -rf $(VENV)
 
-$(VENV)/.ready: pyproject.toml $(if $(FOREIGN),copied)
+# The installation lists the packages when it is made, so one that moved needs a new installation.
+PACKAGES := $(shell find flowsolver shared_state schedulers parsync experiments \
+  -name __init__.py | LC_ALL=C sort | cksum | cut -d ' ' -f 1)
+MOVED := $(filter-out $(PACKAGES),$(shell cat $(VENV)/.packages 2>/dev/null))
+
+moved:
+	@echo "packages have moved: they are installed anew"
+
+$(VENV)/.ready: pyproject.toml $(if $(FOREIGN),copied) $(if $(MOVED),moved)
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --upgrade pip
 	$(PY) -m pip install --quiet \
 	  "scikit-build-core>=0.11,<2" "nanobind>=2.4,<4" "cmake>=3.25,<5" "ninja>=1.11"
 	$(PY) -m pip install --quiet --no-build-isolation --editable ".[dev]"
+	echo $(PACKAGES) > $(VENV)/.packages
 	touch $@
 
 # Rebuilds only what changed; the extension modules land beside their packages.

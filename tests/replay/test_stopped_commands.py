@@ -28,7 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("module", "arguments"),
     [
-        ("experiments.studies.compare", ["RUN", "--out", "OUT.html"]),
+        ("experiments.compare", ["RUN", "--out", "OUT.html"]),
         ("experiments.report", ["RUN"]),
         ("experiments.commands.replay", ["RUN"]),
         ("flowsolver", ["generate", "quincy", "--machines", "20000", "--out", "OUT.npz"]),

@@ -1,6 +1,4 @@
 """A check of schedulers, check_conformance(SPEC): does a kind keep the contract of interface.py?
-What the checks of sync policies, slot prices, metrics and workloads share with it stands here, too:
-the error that they raise.
 
 The function drives two equal schedulers of the kind through rounds on small cells with rivals,
 rejections, ended tasks, failures, gangs, preferences, tasks too large for any machine and
@@ -13,6 +11,9 @@ The numbers of Plan.partitions_scanned that a kind states are held against the r
 (broken_scan_rule). Every number is checked where the rule leaves one answer: single tasks on cells
 with full, small and large partitions, and batches of equal tasks on a cell of slots. A kind that
 states no number has nothing to check, because the platform counts for it.
+
+The checks of sync policies, slot prices, metrics and workloads use NonConformance, require(),
+located() and move_global_draws(), too.
 """
 
 from __future__ import annotations

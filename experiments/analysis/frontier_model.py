@@ -90,8 +90,8 @@ class FrontierPoint(Figures):
 
 
 class FrontierBox(Figures):
-    """The box of the dominated areas (dominance.py): its delays, and the worst and best value of a
-    quality."""
+    """The box of the dominated areas (studies/frontiers/dominance.py): its delays, and the worst
+    and best value of a quality."""
 
     fastest_us: Number
     slowest_us: Number

@@ -2,7 +2,7 @@
 
 replay() repeats the logs of a live arm (parsync/runtime/live/replay.py), repeat() an arm in
 virtual time (parsync/runtime/virtual/repeat.py). What they measure is compared with the arm's
-tables (parsync/runtime/recomputed_tables.py) and figures (experiments/verification/).
+tables (parsync/runtime/recomputed_tables.py) and figures (experiments/verification.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Who wins at what, by how much, how surely: one row per quantity, for the page and for the
 terminal.
 
-Arms are ranked only beside those whose delays rest on the same basis (decision_basis.py).
+Arms are ranked only beside those whose delays rest on the same basis
+(config/decision_basis.py).
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ NOT_RANKED = "Not ranked: no two arms have clocks of the same class and capacity
 class Cell:
     """One arm at one quantity.
 
-    A figure that leaves out too much is replaced by its lower bound, marked "≥" (bounds.py); so are
-    changes that rest on one ("≤" where it is the baseline's). Neither that figure nor any other
-    figure of an arm that left tasks unplaced is best or tied among arms that placed theirs.
+    A figure that leaves out too much is replaced by its lower bound, marked "≥"
+    (analysis/bounds.py); so are changes that rest on one ("≤" where it is the baseline's). Neither
+    that figure nor any other figure of an arm that left tasks unplaced is best or tied among arms
+    that placed theirs.
 
     Attributes:
         value: The median over seeds, or this run's figure where there are no seeds.

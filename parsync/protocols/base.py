@@ -1,6 +1,7 @@
 """Base classes of a protocol's parts: of its agents (MeasuredAgent; BaseAgent if they run no
 scheduler, scheduler_agent.py if they do), of its participant beside the master (BaseCellSide), and
-of its queues at the machines (BaseNodeSide)."""
+of its queues at the machines (BaseNodeSide). What they share: CellWatcher, SortingOut and
+check_machines()."""
 
 from __future__ import annotations
 

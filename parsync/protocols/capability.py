@@ -18,8 +18,8 @@ class ProtocolCapability(StrEnum):
     PASSES_DEMAND = "passes_demand"
 
     # Its agents obey quotas: they answer QuotaRequest, and hold the tasks of a quota group back
-    # while these would exceed their last QuotaGrant (core/quota_account.py). Arms with quotas have
-    # no other protocols.
+    # while these would exceed their last QuotaGrant (agent_quota.py). Arms with quotas have no
+    # other protocols.
     OBEYS_QUOTAS = "obeys_quotas"
 
     # Its agents know which tasks of lower priority run (PlanContext.running). Without it,

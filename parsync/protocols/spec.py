@@ -163,7 +163,7 @@ class ProtocolSpec:
             may read the cell and must not change it. None: the protocol has no such participant.
         uses_cell_side: Whether an arm with these groups has that participant.
         node_side: Creates the queues at the machines, which are part of the worker pool (see
-            base_node_side.py). None: it has none.
+            BaseNodeSide in base.py). None: it has none.
         events: The classes of the protocol's own events, numbered within it.
         capabilities: What its groups need of the runtimes: a set, or a function that returns one
             for the options of a group. To be asked for by capabilities_of().

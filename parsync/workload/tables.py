@@ -1,7 +1,7 @@
 """The tables of a run's workload: what its arms had to do, and on which cell.
 
 They stand once per run, in its folder `workload`; arms/<arm>/tasks.parquet and the other tables of
-an arm (tables.py) name tasks, machines and preference sets by the ids used here.
+an arm (parsync/metrics/tables.py) name tasks, machines and preference sets by the ids used here.
 """
 
 from __future__ import annotations

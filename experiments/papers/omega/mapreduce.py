@@ -7,7 +7,7 @@ A and C, and a lightly used one, a quarter as large, for D. Their jobs are assum
 scales jobs occupy about 74 % of the busy cell and 38 % of the other one; MapReduce jobs have 16 %
 of each, and the largest of them ask for 2.5 and 10 %.
 
-Claims and drawings rest on what a run keeps of its MapReduce jobs (mapreduce_arrays.py).
+Claims and drawings rest on what a run keeps of its MapReduce jobs (../mapreduce_arrays.py).
 """
 
 from __future__ import annotations

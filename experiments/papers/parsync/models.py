@@ -3,7 +3,7 @@
 Fig. 1 shows arrivals and run times of a trace that is not public. What stands in is the generated
 workload of section 6, whose constants come from the paper: 40,000 tasks/s at 100 % load, run times
 of 5 s on average. Eq. 2 is compared with simulated rounds. All else runs on the slot simulator
-(model_settings.py).
+(studies/model_runs/settings.py).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The summary of a run that was killed before it could write one, made of what it left behind.
 
-Arms that had ended have their figures on disk (kept_arms.py), and so has every paired seed. The arm
-that was running is made of its measurements where they are sound: its Parquet files if it closed
-them, the logs of a live arm otherwise. In virtual time it keeps no log, and a Parquet file that was
-not closed cannot be read: such an arm is named, and repeated by running config.toml again.
+Arms that had ended have their figures on disk (analysis/run_directory.py), and so has every paired
+seed. The arm that was running is made of its measurements where they are sound: its Parquet files
+if it closed them, the logs of a live arm otherwise. In virtual time it keeps no log, and a Parquet
+file that was not closed cannot be read: such an arm is named, and repeated by running config.toml
+again.
 
 What is written is summary.json, series.npz of that arm, and the Parquet files of a live one, in the
 place of those that its actors had not closed. Nothing else that was there is changed.

@@ -1,1 +1,1 @@
-"""Many runs in virtual time: the engine that does them, and `agora sweep` on top of it."""
+"""`agora sweep`: the configuration of a run, varied. The runs are done by campaign/."""

@@ -60,11 +60,11 @@ inline uint32_t crc32_of(std::string_view bytes) {
   return ~crc;
 }
 
-// Puts a frame's head before its payload, which is out[start + kFrameHeadBytes ..].
 constexpr size_t kFrameHeadBytes = 12;
 constexpr size_t kMaxFrameBytes = size_t{1} << 30;  // MAX_FRAME_BYTES of journal.py
 constexpr size_t kBufferBytes = size_t{1} << 16;    // BUFFER_BYTES of journal.py
 
+// Puts a frame's head before its payload, which is out[start + kFrameHeadBytes ..].
 inline void finish_frame(std::string& out, size_t start) {
   const size_t size = out.size() - start - kFrameHeadBytes;
   if (size > kMaxFrameBytes)
@@ -79,7 +79,6 @@ inline void finish_frame(std::string& out, size_t start) {
 }
 
 // The frames of an actor's log (parsync/runtime/live/logs.py), gathered until they are taken.
-
 class HandledFrames {
  public:
   HandledFrames(Encoder& encoder, nanobind::object measured)
@@ -123,7 +122,6 @@ class HandledFrames {
 
 // The entries of an event log as frames (shared_state/journal.py), gathered until they are taken,
 // e.g. to be hashed together.
-
 class LogFrames {
  public:
   explicit LogFrames(Encoder& encoder) : encoder_(encoder) {}

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from parsync.core.event import Event
 from parsync.protocols._native import RequeueDue, RetryDue, RoundDue, SyncDue
-from parsync.protocols.optimistic.event import KIND, OptimisticEvent
+from parsync.protocols.optimistic.event import KIND
 
-__all__ = ["EVENTS", "KIND", "OptimisticEvent", "RequeueDue", "RetryDue", "RoundDue", "SyncDue"]
+__all__ = ["EVENTS", "KIND", "RequeueDue", "RetryDue", "RoundDue", "SyncDue"]
 
 EVENTS: tuple[type[Event], ...] = (SyncDue, RequeueDue, RetryDue, RoundDue)

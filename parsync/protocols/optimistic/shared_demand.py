@@ -24,11 +24,20 @@ from shared_state.cell import Cell
 from shared_state.packing import pack_columns
 from shared_state.tasks import Int64
 
-__all__ = ["EVENTS", "DemandReply", "DemandReport", "DemandRequest"]
+__all__ = [
+    "EVENTS",
+    "SETS_PER_REPLY",
+    "TABLES",
+    "DemandExchange",
+    "DemandLedger",
+    "DemandReply",
+    "DemandReport",
+    "DemandRequest",
+]
 
 EVENTS: tuple[type[Event], ...] = (DemandReport, DemandRequest, DemandReply)
-
-
+BYTES_PER_SET = 4 + 8 + 8  # of a reply; packing makes most columns shorter
+SETS_PER_REPLY = 100_000 // BYTES_PER_SET
 DEMAND_UPDATES = "demand_updates"
 
 TABLES: Tables = {
@@ -49,10 +58,6 @@ TABLES: Tables = {
         },
     )
 }
-
-
-BYTES_PER_SET = 4 + 8 + 8  # of a reply; packing makes most columns shorter
-SETS_PER_REPLY = 100_000 // BYTES_PER_SET
 
 
 class DemandLedger(BaseCellSide):

@@ -1,1 +1,1 @@
-"""Who sees what, when: sync policies, strategies, staleness. Sans I/O."""
+"""Sync policies: which partitions an agent refreshes, and when."""

@@ -6,7 +6,7 @@ minute for the dead GCS to take their last message. So a process of its own, in 
 own, waits for the end of a pipe that the process which started Ray holds, and kills what is left.
 It ends with Ray, too.
 
-    python ray_watchdog.py MARK         standard input: the pipe
+    python watchdog.py MARK         standard input: the pipe
 
 Imports nothing of the project nor of Ray: it is small, and starts before Ray does.
 """

@@ -44,7 +44,7 @@ def holds(out: Path | None, file: str, text: str, what: str, may_change: Collect
     other = first_difference(read_toml(out / file), tomllib.loads(text), may_change)
     if other:
         raise AgoraError(
-            f"{out}: holds another {what}: {other}; choose a new --out, or the options that it "
+            f"{out}: holds another {what}: {other}; choose a new --out, or repeat the options it "
             "was made with"
         )
     return True

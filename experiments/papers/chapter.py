@@ -16,9 +16,10 @@
     at_most = 2e6
 
 The fields of a claim are those of claims.Claim. Its source is that of the figure unless it has one
-of its own. Its limits are at_least and at_most, or one of above and below, which leave the limit
-itself out. Words in braces stand for entries of [texts], and for what the module gives, so that one
-text serves several figures; a limit may be such a word. White space counts as one blank.
+of its own. Its limits are at_least, at_most or both, or else one of above and below, which leave
+the limit itself out. Words in braces stand for entries of [texts], and for what the module gives,
+so that one text serves several figures; a limit may be such a word. White space counts as one
+blank.
 
 The module has the rest: the runs, for each claim the value that is computed of a seed's runs, and
 the drawing.
@@ -81,7 +82,9 @@ class ClaimText(Strict):
         given = [limit is not None for limit in (self.at_least, self.at_most)]
         strict = [limit is not None for limit in (self.above, self.below)]
         if any(given) + sum(strict) != 1:
-            raise ValueError("limits: expected at_least and at_most, or one of above and below")
+            raise ValueError(
+                "limits: expected at_least, at_most or both, or else one of above and below"
+            )
         return self
 
 

@@ -198,7 +198,7 @@ def _figures(kind: type[Metric], parts: Sequence[Sequence[Batch]]) -> dict[str, 
     for plot in kind.plots:
         for name in (plot.part, plot.whole):
             if name not in series:
-                raise _broken(kind, f"plots: {name!r} is none of its series")
+                raise _broken(kind, f"plots: {name!r} is not a series of this metric")
     found: dict[str, Any] = {
         f"{name} over time, agent {agent}": int(counts[agent].sum())
         for name, counts in series.items()

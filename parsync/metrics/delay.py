@@ -118,9 +118,9 @@ class DelayMetric(NativeMetric):
             unit=Unit.DURATION,
             axis="Scheduling delay",
             caption="Mean delay of the tasks submitted at each moment, first commits only.",
-            look_for="A line that climbs while the load is constant is a queue without end; look "
-            "where it comes back down after the peak. Where it breaks off, no task of that time "
-            "was committed.",
+            look_for="A line that climbs while the load is constant is a queue that keeps growing; "
+            "look at where it comes back down after the peak. Where it breaks off, no task of that "
+            "time was committed.",
         ),
     )
 

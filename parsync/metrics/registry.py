@@ -117,7 +117,7 @@ def wrong_declaration(metric: type) -> str:
             return f"{attribute}: {wrong}"
     plots: object = metric.plots
     if not (isinstance(plots, Sequence) and all(isinstance(plot, OverTime) for plot in plots)):
-        return f"plots: expected figures of OverTime, got {plots!r}"
+        return f"plots: expected a list of OverTime, got {plots!r}"
     try:
         metric.quantities()
     except ValidationError as error:

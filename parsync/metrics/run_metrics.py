@@ -121,7 +121,7 @@ class RunMetrics:
             for key in metric.series():
                 if owner.setdefault(key, name) != name:
                     raise AgoraError(
-                        f"metric {name!r}: its series {key!r} is one of metric {owner[key]!r}"
+                        f"metric {name!r}: series {key!r} already belongs to metric {owner[key]!r}"
                     )
 
     def get(self, kind: type[M]) -> M:

@@ -232,11 +232,11 @@ class ProtocolSpec:
 
     def description_of(self, options: Any) -> Mapping[str, str]:
         """What is said of a group with these options. AgoraError if the protocol's function raises,
-        or returns anything but texts by label."""
-        expected = "texts by label"
+        or returns no dict of strings."""
+        expected = "a dict of strings"
         said: dict[str, str] = self._asked("describe", expected, dict, self.describe, options)
         if not all(isinstance(text, str) for text in (*said, *said.values())):
-            raise AgoraError(f"protocol {self.kind!r}: describe: expected {expected}, got others")
+            raise AgoraError(f"protocol {self.kind!r}: describe: expected {expected}, got {said!r}")
         return said
 
     def gap_of(self, options: Any) -> int | None:
@@ -252,9 +252,11 @@ class ProtocolSpec:
         """A group's options with another synchronisation gap. AgoraError if they cannot have it, or
         the protocol's function raises or returns no options."""
         if self.gap_options is None:
-            raise AgoraError(f"protocol {self.kind!r} does not let its gap be set")
+            raise AgoraError(
+                f"protocol {self.kind!r}: its gap cannot be set, because it declares no gap_options"
+            )
         changes = self._asked(
-            "gap_options", "options by name", dict, self.gap_options, options, gap_us
+            "gap_options", "a dict of options", dict, self.gap_options, options, gap_us
         )
         return self.parse_options({**options.model_dump(), **changes})
 

@@ -145,7 +145,7 @@ def test_a_metric_that_keeps_its_promises_passes() -> None:
             ForgetsItsTimeline,
             "figure 'mine over time, agent 0' is .* in two objects that are merged",
         ),
-        (OverTimeMine, "plots: 'mine' is none of its series"),
+        (OverTimeMine, "plots: 'mine' is not a series of this metric"),
         (Unpicklable, "pickle: "),
         (NotANumber, "figures: ValidationError: "),
         (OtherFigures, "figures: TypeError: expected MineFigures, got Figures"),

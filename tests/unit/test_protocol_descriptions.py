@@ -97,7 +97,7 @@ def test_a_protocol_whose_gap_cannot_be_set_is_named(monkeypatch: pytest.MonkeyP
     with pytest.raises(AgoraError, match="'period_ms': Input should be greater than or equal to 1"):
         choice.with_gap(5)
     monkeypatch.setattr(f"{__name__}.SPEC", replace(SPEC, gap_options=None))
-    with pytest.raises(AgoraError, match="protocol 'polling' does not let its gap be set"):
+    with pytest.raises(AgoraError, match="protocol 'polling': its gap cannot be set"):
         choice.with_gap(1000)
 
 
@@ -107,8 +107,8 @@ def test_a_protocol_whose_gap_cannot_be_set_is_named(monkeypatch: pytest.MonkeyP
         ({"gap_us": lambda options: 1 / 0}, "protocol 'polling': gap_us raised ZeroDivisionError"),
         ({"gap_us": lambda options: 0.5}, "gap_us: expected a whole number of us or None, got a f"),
         ({"gap_us": lambda options: -1}, "gap_us: expected 0 or more, got -1"),
-        ({"describe": lambda options: 3}, "describe: expected texts by label, got a int"),
-        ({"describe": lambda options: {"sync": 3}}, "describe: expected texts by label, got other"),
+        ({"describe": lambda options: 3}, "describe: expected a dict of strings, got a int"),
+        ({"describe": lambda options: {"sync": 3}}, "describe: expected a dict of strings, got {"),
     ],
 )
 def test_a_wrong_answer_names_the_protocol(
@@ -123,11 +123,13 @@ def test_a_wrong_answer_names_the_protocol(
 def test_a_scheduler_without_a_gap_has_a_time_of_its_own_after_which_it_looks_again() -> None:
     every = {"kind": "optimistic", "sync": "every_attempt"}
     now = ProtocolChoice.model_validate({**every, "retry_s": 0.5})
-    with pytest.warns(RenamedOption, match='^gap_s under sync = "every_attempt" is read as retry_'):
+    with pytest.warns(
+        RenamedOption, match='^gap_s under sync = "every_attempt" is now called retry_s'
+    ):
         former = ProtocolChoice.model_validate({**every, "gap_s": 0.5})
     assert former == now and "gap_s" not in now.model_dump() and now.gap_us == 500_000
     assert now.with_gap(700_000).model_dump()["retry_s"] == 0.7
-    with pytest.warns(RenamedOption, match="has no effect, but retry_s"):
+    with pytest.warns(RenamedOption, match="has no effect; retry_s is used"):
         both = ProtocolChoice.model_validate({**every, "gap_s": 0.1, "retry_s": 0.5})
     assert both.gap_us == 500_000
     with pytest.raises(ValidationError, match="retry_s: missing; sync = 'every_attempt' requires"):
@@ -149,7 +151,7 @@ def test_a_command_says_in_one_line_that_a_file_has_the_former_name(
     assert exit_status(app, "--config", path, "--hold") == 2
     note, error = capsys.readouterr().err.splitlines()
     assert note == (
-        'note: gap_s under sync = "every_attempt" is read as retry_s, which is its name now'
+        'note: gap_s under sync = "every_attempt" is now called retry_s; please rename it'
     )
     assert error.startswith("error: --hold: ")
 

@@ -298,7 +298,7 @@ def test_what_does_not_suit_is_refused_by_an_agora_error_only() -> None:
     with pytest.raises(NonConformance, match="make: expected an AgoraError, got ValueError: few"):
         check_sync_policy(spec(raising(ValueError("few"))))
     with pytest.raises(
-        NonConformance, match="of one line that names gap_s or partitions, got 'no'"
+        NonConformance, match="of one line that names gap_s, retry_s or partitions, got 'no'"
     ):
         check_sync_policy(spec(raising(AgoraError("no"))))
     check_sync_policy(spec(raising(AgoraError("partitions: too few"))))

@@ -44,15 +44,15 @@ class OptimisticOptions(BaseModel):
         None,
         gt=0,
         le=LONGEST_S,
-        description="the synchronisation gap G in seconds; required, but without effect under"
-        " every_attempt, which has none",
+        description="the synchronisation gap G in seconds; required by every sync policy but"
+        " every_attempt, which has no gap and uses retry_s",
     )
     retry_s: float | None = Field(
         None,
         gt=0,
         le=LONGEST_S,
-        description="every_attempt, which requires it: after how many seconds a scheduler that"
-        " found no room looks again; without effect otherwise",
+        description="how many seconds a scheduler that found no room waits before it looks again;"
+        " required by every_attempt, without effect otherwise",
     )
     sync_options: dict[str, Any] = Field(
         default_factory=dict, description="options of the sync policy's own"
@@ -188,9 +188,9 @@ class OptimisticOptions(BaseModel):
             return given
         under = f'gap_s under sync = "{given["sync"]}"'
         if given.get("retry_s") is not None:
-            warn(f"{under} has no effect, but retry_s", RenamedOption, stacklevel=2)
+            warn(f"{under} has no effect; retry_s is used", RenamedOption, stacklevel=2)
             return given
-        warn(f"{under} is read as retry_s, which is its name now", RenamedOption, stacklevel=2)
+        warn(f"{under} is now called retry_s; please rename it", RenamedOption, stacklevel=2)
         options = {**given, "retry_s": given["gap_s"]}
         del options["gap_s"]
         return options

@@ -131,7 +131,7 @@ def _suits(spec: SyncPolicySpec, options: BaseModel, context: SyncContext) -> bo
         text = str(error)
         case.require(
             "\n" not in text and any(name in text for name in ("gap_s", "retry_s", "partitions")),
-            "make: expected an AgoraError of one line that names gap_s or partitions, "
+            "make: expected an AgoraError of one line that names gap_s, retry_s or partitions, "
             f"got {text!r}",
         )
         return False

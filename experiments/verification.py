@@ -9,6 +9,7 @@ can only be compared with the digests that were written at the end of the run
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from experiments.analysis.cell_watch import CellWatch, Watched, observe_log, settle_us
 from experiments.analysis.model_files import read_model
@@ -33,6 +35,8 @@ from parsync.runtime.recomputed_tables import Difference, RecomputedTables, all_
 from parsync.runtime.run_directory import SUMMARY, Arm
 from parsync.runtime.virtual.run import VirtualOutcome
 from parsync.runtime.workload_files import WORKLOAD_DIR, read_workload
+from parsync.spec.arm import ProtocolChoice
+from parsync.strict_model import RenamedOption
 from parsync.workload.workload import Workload
 from shared_state.observed_cell import CellObserver
 
@@ -262,13 +266,37 @@ def _plain_arm(arm: ArmSummary, virtual: bool) -> dict[str, Any]:
 
 def _difference(path: Path, expected: Any, found: Any, place: str) -> list[Difference]:
     """The first difference of two plain values, and how many others there are; [] if none."""
-    every = _differences(expected, found, place)
+    every = _differences(expected, with_names_of_now(found), place)
     first = next(every, None)
     if first is None:
         return []
     others = sum(1 for _ in islice(every, 1000))
     more = f" (and {others:,} other {'field' if others == 1 else 'fields'})" if others else ""
     return [Difference(path, f"{first}{more}")]
+
+
+def with_names_of_now(found: Any) -> Any:
+    """Plain values of a file; where an earlier version wrote the options of a protocol, with their
+    names of now, as a configuration is read."""
+    if _is_list(found):
+        return [with_names_of_now(one) for one in found]
+    if not isinstance(found, Mapping):
+        return found
+    return {
+        name: _protocol_of_now(value) if name == "protocol" else with_names_of_now(value)
+        for name, value in found.items()
+    }
+
+
+def _protocol_of_now(options: Any) -> Any:
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", RenamedOption)
+            now = ProtocolChoice.model_validate(options)
+    except ValidationError:
+        return options
+    is_renamed = any(issubclass(warning.category, RenamedOption) for warning in caught)
+    return now.model_dump(mode="json") if is_renamed else options
 
 
 def _differences(expected: Any, found: Any, place: str) -> Iterator[str]:

@@ -3,6 +3,7 @@ whatever the options are called."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from experiments.config.presets import default_arms, demo_scale
 from experiments.config.run_config import RunConfig
 from experiments.studies.frontiers.grid import make_grid
 from experiments.toml_text import toml_text
+from experiments.verification import with_names_of_now
 from parsync.protocols import registry
 from parsync.protocols.optimistic.protocol import SPEC as OPTIMISTIC
 from parsync.protocols.spec import ProtocolSpec
@@ -161,3 +163,16 @@ def test_the_demo_has_both_names() -> None:
     arms = {arm.name: arm for arm in default_arms(scale)}
     assert "retry_s" in arms["Omega"].groups[0].protocol.model_dump()
     assert "gap_s" in arms["ParSync adaptive"].groups[0].protocol.model_dump()
+
+
+def test_a_summary_of_an_earlier_version_is_compared_under_the_names_of_now() -> None:
+    every = {"kind": "optimistic", "sync": "every_attempt", "retry_s": 0.5}
+    arm = {"name": "a", "partitions": 2, "groups": [group(kind="random", protocol=every)]}
+    now = RunConfig.model_validate(config(arms=[arm])).model_dump(mode="json")
+    assert with_names_of_now(now) == now
+    former = json.loads(json.dumps(now))
+    options = former["arms"][0]["groups"][0]["protocol"]
+    options["gap_s"] = options.pop("retry_s")
+    assert with_names_of_now(former) == now
+    del options["gap_s"]
+    assert with_names_of_now(former) == former, "a field that is missing is not made up"

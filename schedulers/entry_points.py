@@ -20,7 +20,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from shared_state.errors import AgoraError
@@ -28,6 +28,12 @@ from shared_state.errors import AgoraError
 Spec = TypeVar("Spec")
 LONGEST = 300  # characters of what somebody else's code says
 Rule = tuple[str, bool, str]  # name of a field, whether its value can be used, what is expected
+
+
+class NoOptions(BaseModel):
+    """The options of a kind that has none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 
 NO_GANG = -1
+ENTIRE = 1000  # shares are kept in permille
 NO_PREFERENCE = 0
 # The elsewhere_cost of a preference set whose tasks may run only on what it lists: a constraint.
 # No other cost is that high.

@@ -181,7 +181,7 @@ class LiveRunner:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ArmJob:
     """A run of an arm. folder: where it leaves its files."""
 
     arm: ArmConfig
@@ -191,7 +191,7 @@ class Job:
 
 def run_and_show(
     config: RunConfig,
-    job: Job,
+    job: ArmJob,
     workload: Workload,
     title: str,
     report: ProgressReport,

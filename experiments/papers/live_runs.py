@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.analysis.summary_model import SeedFigures
-from experiments.campaign.arm_runners import Job, arm_runner, live_validity, run_and_show
+from experiments.campaign.arm_runners import ArmJob, arm_runner, live_validity, run_and_show
 from experiments.campaign.loop import KeptRuns
 from experiments.campaign.points import Point
 from experiments.campaign.pool import this_process
@@ -95,7 +95,7 @@ class LiveTask(Task[LiveFigures]):
         shutil.rmtree(folder, ignore_errors=True)  # of a run that did not get to its end
         config = point.config.model_copy(update={"runtime": "ray", "seed": point.seed})
         workload = make_workload(config, point.seed)
-        job = Job(point.arm, self.runner, folder)
+        job = ArmJob(point.arm, self.runner, folder)
         run = run_and_show(config, job, workload, self.title, self.report, self.interruption)
         self.interruption.check()
         if run.stopped:

@@ -22,7 +22,7 @@ from experiments.workloads.draws import draw_below
 from parsync.strict_model import Name, Strict
 from parsync.workload.workload import QuotaMembership
 from shared_state.random import Stream
-from shared_state.tasks import Int32, Int64, PreferenceCatalog
+from shared_state.tasks import ENTIRE, Int32, Int64, PreferenceCatalog
 
 
 def spread_machines(stream: Stream, machines: int, chosen: int) -> Int32:
@@ -99,8 +99,6 @@ def _joined(sets: list[Int32]) -> Int32:
 def _offsets(sets: list[Int32]) -> Int64:
     return np.cumsum(np.array([0, 0, *map(len, sets)], np.int64))
 
-
-ENTIRE = 1000  # shares are kept in permille
 
 Share = Annotated[float, Field(ge=0, le=1)]
 

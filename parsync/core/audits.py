@@ -25,9 +25,9 @@ from parsync.core.events import (
     TasksEnded,
 )
 from parsync.core.limits import SchedulerLimits
-from parsync.core.quotas import ENTIRE, Capacity, QuotaSpec, TaskQuotas
+from parsync.core.quotas import Capacity, QuotaSpec, TaskQuotas
 from shared_state.invariants import InvariantViolation
-from shared_state.tasks import CellSpec, Int64, TaskBatch
+from shared_state.tasks import ENTIRE, CellSpec, Int64, TaskBatch
 from shared_state.transaction import Reason
 
 _ACCEPTED = int(Reason.ACCEPTED)

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared_state.tasks import CellSpec, Int64
-
-ENTIRE = 1000  # shares are kept in permille
+from shared_state.tasks import ENTIRE, CellSpec, Int64
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ from parsync.core.events import (
     QuotaShares,
 )
 from parsync.core.fair_shares import shares_and_limits
-from parsync.core.quotas import ENTIRE, Capacity, QuotaSpec
-from shared_state.tasks import Int64
+from parsync.core.quotas import Capacity, QuotaSpec
+from shared_state.tasks import ENTIRE, Int64
 
 
 class QuotaRounds:

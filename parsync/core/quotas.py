@@ -17,9 +17,7 @@ from parsync.core.fair_shares import LARGEST_WEIGHT
 from parsync.strict_model import LONGEST_S, Name, Strict
 from parsync.workload.workload import QuotaMembership, Workload
 from shared_state.errors import AgoraError
-from shared_state.tasks import Int32, Int64
-
-ENTIRE = 1000  # shares are kept in permille
+from shared_state.tasks import ENTIRE, Int32, Int64
 
 
 class QuotaGroup(Strict):

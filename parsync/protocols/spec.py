@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from parsync.core.event import Event
 from parsync.core.limits import NO_LIMITS, SchedulerLimits
@@ -18,6 +18,7 @@ from parsync.workload.workload import Workload
 from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import DecisionClock
+from schedulers.entry_points import NoOptions as NoOptions  # a protocol names it from here
 from schedulers.entry_points import parse_options, raised, unknown_member
 from schedulers.unplaceable import UnplaceableUnits
 from shared_state.cell import Cell
@@ -25,13 +26,6 @@ from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
 from shared_state.view import StaticCellState
-
-
-class NoOptions(BaseModel):
-    """The options of a protocol that has none."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
 
 NO_CAPABILITIES: Set[ProtocolCapability] = frozenset()
 

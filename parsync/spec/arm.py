@@ -34,10 +34,9 @@ from schedulers import registry
 from schedulers.capability import Capability
 from schedulers.decision_time import DecisionClock, Measured
 from shared_state.errors import AgoraError
-from shared_state.tasks import TaskClass
+from shared_state.tasks import ENTIRE, TaskClass
 from shared_state.transaction import EvictionPolicy
 
-ENTIRE = 1000  # shares are kept in permille
 MOST_SCHEDULERS = 1 << 20  # of an arm
 
 

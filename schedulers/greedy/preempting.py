@@ -16,10 +16,10 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from schedulers.capability import Capability
 from schedulers.decision_time import PS_PER_OPERATION
+from schedulers.entry_points import NoOptions
 from schedulers.greedy.scheduler import (
     DECISION,
     WEIGHTS_PS,
@@ -131,12 +131,6 @@ class _Victims:
         self._highest[machine] = max(self._highest[machine], running.priority[there[:needed]].max())
         self._room[machine] = freed[needed - 1] - request
         return machine
-
-
-class NoOptions(BaseModel):
-    """The kind has no options."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 SPEC = SchedulerSpec(

@@ -37,10 +37,8 @@ from schedulers.interface import (
 )
 from schedulers.mapreduce.jobs import MAP, NOT_MAPREDUCE, REDUCE, MapReduceJobs, useful_workers
 from schedulers.registry import SchedulerSpec
-from shared_state.tasks import NO_GANG, Int32, Int64, TaskBatch
+from shared_state.tasks import ENTIRE, NO_GANG, Int32, Int64, TaskBatch
 from shared_state.view import ClusterView
-
-ENTIRE = 1000  # shares are kept in permille
 
 
 class PolicyKind(StrEnum):

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from experiments.analysis.cell_watch import Watched
 from experiments.analysis.restarts import Restart, count, sentence
-from experiments.campaign.arm_runners import Job, run_and_show
+from experiments.campaign.arm_runners import ArmJob, run_and_show
 from experiments.campaign.progress import ProgressReport
 from experiments.campaign.running import ArmRun
 from experiments.config.run_config import RunConfig
@@ -53,7 +53,7 @@ def test_each_is_told_as_its_arm_ends(tmp_path: Path) -> None:
         console = Console(record=True, file=terminal)
         run_and_show(
             config,
-            Job(arm, run_arm, tmp_path / "arm"),
+            ArmJob(arm, run_arm, tmp_path / "arm"),
             workload,
             "1/1 [ParSync]",
             ProgressReport(console),

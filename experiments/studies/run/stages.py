@@ -15,7 +15,7 @@ from experiments.analysis.frontier_model import FRONTIER
 from experiments.analysis.run_directory import keep_arm, write_seed
 from experiments.analysis.summary import workload_facts
 from experiments.analysis.summary_model import SeedFigures
-from experiments.campaign.arm_runners import Job, run_and_show, run_arms_virtual
+from experiments.campaign.arm_runners import ArmJob, run_and_show, run_arms_virtual
 from experiments.campaign.expected_time import ExpectedTimes
 from experiments.campaign.points import Point, paired_points, run_points
 from experiments.campaign.preconditions import runs_at_a_time
@@ -123,7 +123,7 @@ class Stages:
             cell = f" on {config.live.machines:,} machines" if config.live.machines else ""
             title = f"{number}/{len(alone)} {arm.name}{f', live{cell}' if separate else ''}"
             slug = (self._live_slug if separate else self._slug)[arm.name]
-            job = Job(arm, self._run_arm, self._folder(slug))
+            job = ArmJob(arm, self._run_arm, self._folder(slug))
             interruption, report = self._interruption, self._report
             self._ended(run_and_show(config, job, workload, title, report, interruption))
             self.doing = "interrupted"

@@ -14,7 +14,7 @@ from parsync.core.head_of_line import (
     HeadOfLineSeconds,
     head_of_line_us,
 )
-from parsync.core.limits import ENTIRE, SchedulerLimits
+from parsync.core.limits import SchedulerLimits
 from parsync.protocols.optimistic.choices import (
     AtomicUnit,
     StrategyKind,
@@ -29,6 +29,7 @@ from parsync.workload.gangs import TaskGangs
 from parsync.workload.workload import Workload
 from schedulers.interface import PartitionQuality
 from shared_state.errors import AgoraError
+from shared_state.tasks import ENTIRE
 from shared_state.transaction import CommitMode, ConflictCheck
 
 LONGEST_S = 1e6  # of any time: far beyond use, far within int64 microseconds

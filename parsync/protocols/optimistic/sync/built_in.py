@@ -13,7 +13,8 @@ from parsync.protocols.optimistic.sync.policy import (
     check_partitions,
     seconds,
 )
-from parsync.protocols.optimistic.sync.registry import NoOptions, SyncPolicySpec
+from parsync.protocols.optimistic.sync.registry import SyncPolicySpec
+from schedulers.entry_points import NoOptions
 from shared_state.errors import AgoraError
 
 

@@ -15,10 +15,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
-from schedulers.entry_points import EntryPointGroup, cause, is_model, parse_options, wrong_field
+from schedulers.entry_points import (
+    EntryPointGroup,
+    NoOptions,
+    cause,
+    is_model,
+    parse_options,
+    wrong_field,
+)
 from shared_state.errors import AgoraError
 
 ENTRY_POINTS = "agora.sync_policies"
@@ -34,12 +41,6 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "state_staggered": f"{_HERE}.built_in:STATE_STAGGERED",
     }
 )
-
-
-class NoOptions(BaseModel):
-    """The options of a policy that has none."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from experiments.analysis.model_files import writing
-from experiments.whole_files import whole_file
+from experiments.files import whole_file
 from parsync.runtime.json_files import field_of, read_json, to_json
 from parsync.runtime.recomputed_tables import Difference
 from shared_state.errors import AgoraError

@@ -38,7 +38,7 @@ from experiments.analysis.summary_model import (
     SeedFigures,
     WorkloadFacts,
 )
-from experiments.series_files import check_series, read_arrays, write_arrays
+from experiments.files import check_series, read_arrays, write_arrays
 from shared_state.errors import AgoraError
 
 SUMMARY = "summary.json"

@@ -17,9 +17,8 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from experiments.analysis import restarts
-from experiments.campaign.loop import run_tasks
+from experiments.campaign.loop import Processes, run_tasks
 from experiments.campaign.points import workload_cache
-from experiments.campaign.pool import Processes
 from experiments.campaign.progress import ProgressReport, time_text
 from experiments.campaign.running import ArmRun, ArmRunner, run_arm_virtual
 from experiments.campaign.task import Measured, Task

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from itertools import accumulate, count
 from pathlib import Path
 
+from experiments.campaign.progress import processors
 from experiments.campaign.running import make_metrics
 from experiments.config.run_config import RunConfig
-from experiments.processors import processors
 from experiments.toml_text import toml_text
 from flowsolver.memory import available_bytes
 from parsync.metrics.quantity import counted

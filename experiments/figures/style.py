@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from experiments.analysis.summary_model import Phase
-from experiments.whole_files import whole_file
+from experiments.files import whole_file
 from parsync.metrics.quantity import duration
 
 INK = "#22252b"

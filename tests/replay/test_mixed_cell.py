@@ -11,8 +11,8 @@ import pytest
 
 from experiments.campaign.running import make_workload
 from experiments.commands import replay
+from experiments.commands.run import app
 from experiments.config.run_config import RunConfig, load_config
-from experiments.parsync_vs_flow import app
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.participant import Participant
 from parsync.metrics.record import Record

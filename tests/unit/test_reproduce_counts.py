@@ -13,8 +13,8 @@ from experiments.papers.parsync.models import (
     short_share,
 )
 from experiments.papers.parsync.models import section51_runs as runs
-from experiments.studies.model_runs.settings import ReproduceScale
-from experiments.studies.model_runs.workload_counts import counts
+from experiments.studies.model_runs import counts
+from experiments.studies.model_settings import ReproduceScale
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.protocols.optimistic.choices import SyncMode
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from experiments.analysis.summary_model import Phase
 from experiments.figures import style
-from experiments.figures.data import Floats, band, ratio
+from experiments.figures.drawings import Floats, band, ratio
 from experiments.papers.figure import Results, Series
 
 BIN_S = 1.0

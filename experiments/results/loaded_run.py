@@ -233,7 +233,7 @@ class LoadedRun:
                 cannot be read.
         """
         from experiments.figures import all_figures
-        from experiments.figures.labels import in_drawable_letters
+        from experiments.figures.style import in_drawable_letters
 
         for spec in all_figures():
             if spec.name == name:

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator, NullFormatter
 from matplotlib.transforms import ScaledTranslation, Transform
 
 from experiments.figures import style
-from experiments.figures.labels import is_drawable, label
+from experiments.figures.style import is_drawable, label
 from experiments.studies.sweeps.result import CombinationResult, SweepSummary, SweptParameter
 from experiments.studies.sweeps.sweep_file import assignments, value_text
 from parsync.metrics.quantity import Quantity, Unit

@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.analysis.cell_watch import Watched
-from experiments.analysis.fluid_bound_model import PhaseBound
-from experiments.analysis.restarts import Restart
 from experiments.analysis.statistics import (
     Interval,
     level_of_seeds,
@@ -26,7 +24,9 @@ from experiments.analysis.summary_model import (
     ArmSummary,
     Paired,
     Phase,
+    PhaseBound,
     Prediction,
+    Restart,
     RunSummary,
     Runtime,
     SeedFigures,

@@ -79,7 +79,7 @@ def _panels(run: Run, has_data: Callable[[Arm], bool]) -> list[Panel]:
     return [replace(panel, title="") for panel in found] if len(found) == 1 else found
 
 
-def _coarse(arm: Arm, name: str, until_us: int) -> tuple[Floats, Floats]:
+def coarse(arm: Arm, name: str, until_us: int) -> tuple[Floats, Floats]:
     """Counts in at most MOST_POINTS buckets of time, up to until_us.
 
     Returns:
@@ -203,8 +203,8 @@ def metric_over_time(plot: OverTime, run: Run) -> Figure | None:
     until_us = run.summary.workload.end_us
 
     def quotient(arm: Arm) -> tuple[Floats, Floats]:
-        time, part = _coarse(arm, plot.part, until_us)
-        return time, ratio(part, _coarse(arm, plot.whole, until_us)[1])
+        time, part = coarse(arm, plot.part, until_us)
+        return time, ratio(part, coarse(arm, plot.whole, until_us)[1])
 
     def draw(axes: Axes, panel: Panel) -> None:
         for arm in panel.arms:
@@ -272,7 +272,7 @@ def _rate(arm: Arm, name: str, until_us: int) -> tuple[Floats, Floats]:
     Returns:
         The time in s, and the rates, float64[agents, buckets].
     """
-    time, counts = _coarse(arm, name, until_us)
+    time, counts = coarse(arm, name, until_us)
     if len(time) < 2:
         return time[:0], counts[:, :0]
     return time[:-1], counts[:, :-1] / (time[1] - time[0])
@@ -300,7 +300,7 @@ def backlog(run: Run) -> Figure | None:
 
     def draw(axes: Axes, panel: Panel) -> None:
         for arm in panel.arms:
-            _draw_band(axes, panel, arm, *_sampled_by_agent(arm, "queued"))
+            _draw_band(axes, panel, arm, *sampled_by_agent(arm, "queued"))
 
     def finish(axes: Axes) -> None:
         axes.set_yscale("symlog", linthresh=10)
@@ -310,7 +310,7 @@ def backlog(run: Run) -> Figure | None:
     return _drawn_over_time(run, panels, "Tasks waiting per scheduler", draw, finish)
 
 
-def _sampled_by_agent(arm: Arm, column: str) -> tuple[Floats, Floats]:
+def sampled_by_agent(arm: Arm, column: str) -> tuple[Floats, Floats]:
     """The samples of all agents, gathered in at most MOST_POINTS steps of time.
 
     Returns:
@@ -467,7 +467,7 @@ def conflicts_by_age(run: Run) -> Figure | None:
 
     def draw(axes: Axes, panel: Panel) -> None:
         for arm in panel.arms:
-            counts = _rebinned_ages(arm, edges)
+            counts = rebinned_ages(arm, edges)
             claims = counts.sum(axis=0)
             enough = np.where(claims >= _FEWEST_CLAIMS, claims, 0)
             rate = ratio(counts[Outcome.CONFLICT], enough)
@@ -487,7 +487,7 @@ _AGE_BINS = 16
 _FEWEST_CLAIMS = 50  # a rate on fewer says nothing
 
 
-def _rebinned_ages(arm: Arm, edges_us: Floats) -> Floats:
+def rebinned_ages(arm: Arm, edges_us: Floats) -> Floats:
     """Claims by age of the state they were planned on: float64[Outcome.COUNT, bins], over all
     groups."""
     counts = arm.series["ages"].sum(axis=0)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from experiments.analysis.arm_names import in_sentence
 from experiments.analysis.summary_model import (
     ArmSummary,
     ComparedArms,
     Prediction,
     RunSummary,
+    in_sentence,
 )
 from parsync.metrics.quantity import Quantity, Unit, counted, duration, percent_change
 from parsync.metrics.validity import Validity

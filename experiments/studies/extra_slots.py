@@ -24,7 +24,7 @@ from experiments.campaign.directories import run_continued
 from experiments.campaign.expected_time import check_length, on_this_machine_s
 from experiments.campaign.progress import Progress, ProgressReport, time_text
 from experiments.campaign.task import Arrays
-from experiments.config.option_values import numbers_of
+from experiments.config.flags import numbers_of
 from experiments.consoles import error_console, output_console
 from experiments.figures import style
 from experiments.interruption import Interruption

@@ -25,7 +25,7 @@ from experiments.papers.page import CLAIMS, PAGE, Reproduction
 from experiments.papers.platform_runs import PlatformRuns
 from experiments.papers.registry import OMEGA, PAPERS
 from experiments.studies.model_runs.settings import ReproduceScale
-from experiments.workloads.mapreduce_jobs import MapReduceJobClass
+from experiments.workloads.service_batch import MapReduceJobClass
 
 TINY = {
     "machines": 40,

@@ -32,7 +32,7 @@ from experiments.studies.model_runs.searches import SearchRun
 from experiments.studies.model_runs.settings import ReproduceScale, default_settings
 from experiments.studies.model_runs.simulations import SimulationRun, whole_run
 from experiments.studies.model_runs.workload_counts import WorkloadRun
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions
 from parsync.metrics.conflicts import ConflictCauses
 from parsync.model.slot_results import ConflictsAndScores
 from parsync.model.slot_settings import Phase, SchedulerGroup

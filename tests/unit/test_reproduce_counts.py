@@ -15,7 +15,7 @@ from experiments.papers.parsync.models import (
 from experiments.papers.parsync.models import section51_runs as runs
 from experiments.studies.model_runs.settings import ReproduceScale
 from experiments.studies.model_runs.workload_counts import counts
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions
 from parsync.protocols.optimistic.choices import SyncMode
 
 

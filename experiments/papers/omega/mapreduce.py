@@ -39,9 +39,9 @@ from experiments.papers.omega.runs import (
 from experiments.papers.statistics import least, median_text, percent, quotient_of
 from experiments.results.mapreduce import speedups_of
 from experiments.studies.model_runs.settings import ReproduceScale
-from experiments.workloads.mapreduce_jobs import MapReduceJobClass
 from experiments.workloads.service_batch import (
     BatchJobs,
+    MapReduceJobClass,
     ServiceBatchOptions,
     ServiceJobs,
 )

@@ -10,8 +10,7 @@ from shlex import quote
 from rich.console import Console
 from rich.text import Text
 
-from experiments.analysis.manifest import write_manifest
-from experiments.analysis.run_directory import SUMMARY
+from experiments.analysis.run_directory import SUMMARY, write_manifest
 from experiments.campaign.arm_runners import LiveRunner, arm_runner
 from experiments.campaign.expected_time import check_length
 from experiments.campaign.live_size import fitted
@@ -25,10 +24,10 @@ from experiments.campaign.preconditions import (
 from experiments.campaign.progress import ProgressReport
 from experiments.campaign.running import ArmRunner, make_workload
 from experiments.command_line import BAD_INPUT
-from experiments.config.gangs import gangs_announced
 from experiments.config.run_config import RunConfig
 from experiments.consoles import error_console
 from experiments.interruption import Interruption, stop_signals_noted
+from experiments.report.gangs import gangs_announced
 from experiments.studies.frontiers.execution import as_it_is, check_grid
 from experiments.studies.frontiers.grid import make_grid
 from experiments.studies.run.announcement import run_announcement, unplaceable_notes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -149,79 +149,76 @@ class ArmStories:
         return tuple(claims), first_us
 
     def _committed(self, row: int, number: int) -> Claim:
-        its = self._columns("tasks")
-        agent, learned_us = int(its["agent"][row]), int(its["commit_us"][row])
-        start_us, age_us = int(its["start_us"][row]), int(its["age_us"][row])
-        machine = int(its["machine"][row])
+        its = {name: int(column[row]) for name, column in self._columns("tasks").items()}
         rounds = self._columns("commits")
         transaction = np.flatnonzero(
-            (rounds["agent"] == agent) & (rounds["commit_us"] == learned_us)
+            (rounds["agent"] == its["agent"]) & (rounds["commit_us"] == its["commit_us"])
         )
         if len(transaction) != 1:  # the answers to two of them arrived together
             transaction = transaction[:0]
-        return Claim(
-            number=number,
-            scheduler=self._schedulers[agent],
-            machine=machine,
-            rack=int(self._workload.cell.rack[machine]),
-            preferred=bool(its["preferred"][row]),
-            cost=int(its["cost"][row]),
+        return self._claim(
+            its,
+            number,
+            transaction,
+            preferred=bool(its["preferred"]),
+            cost=its["cost"],
             outcome=COMMITTED,
             is_conflict=False,
-            round_us=self._of_round("start_us", transaction),
-            decision_us=self._of_round("decision_us", transaction),
-            state_us=start_us - age_us,
-            age_us=age_us,
-            handled_us=start_us,
-            learned_us=learned_us,
-            rival=None,
-            others=(),
-            cost_us=0,
-            is_bound=False,
+            handled_us=its["start_us"],
+            learned_us=its["commit_us"],
         )
 
     def _rejected(self, row: int, number: int) -> Claim:
-        its = self._columns("rejections")
-        agent, learned_us = int(its["agent"][row]), int(its["at_us"][row])
-        rejected_us, age_us = int(its["rejected_us"][row]), int(its["age_us"][row])
-        machine, reason = int(its["machine"][row]), Reason(int(its["reason"][row]))
-        rival = int(its["rival"][row])
+        its = {name: int(column[row]) for name, column in self._columns("rejections").items()}
+        reason = Reason(its["reason"])
         workload = self._workload
-        preference = workload.tasks.preference[its["task"][row : row + 1]]
+        preference = workload.tasks.preference[[its["task"]]]
         cost, preferred = placement_cost(
             workload.catalog,
             workload.cell.rack,
             np.ascontiguousarray(preference, np.int32),
-            np.array([machine], np.int32),
+            np.array([its["machine"]], np.int32),
         )
         rounds = self._columns("commits")
         transaction = np.flatnonzero(
-            (rounds["agent"] == agent)
-            & (rounds["sequence"] == its["sequence"][row])
-            & (rounds["commit_us"] == learned_us)
+            (rounds["agent"] == its["agent"])
+            & (rounds["sequence"] == its["sequence"])
+            & (rounds["commit_us"] == its["at_us"])
         )
-        is_conflict = reason in CONFLICTS
-        return Claim(
-            number=number,
-            scheduler=self._schedulers[agent],
-            machine=machine,
-            rack=int(workload.cell.rack[machine]),
+        claim = self._claim(
+            its,
+            number,
+            transaction,
             preferred=bool(preferred[0]),
             cost=int(cost[0]),
             outcome=reason.name.lower(),
-            is_conflict=is_conflict,
-            round_us=self._of_round("start_us", transaction),
-            decision_us=self._of_round("decision_us", transaction),
-            state_us=rejected_us - age_us,
-            age_us=age_us,
-            handled_us=rejected_us,
-            learned_us=learned_us,
-            rival=None if rival == NO_RIVAL else self._schedulers[rival],
-            others=self._others(machine, agent, rival, rejected_us - age_us, rejected_us)
-            if is_conflict
-            else (),
+            is_conflict=reason in CONFLICTS,
+            handled_us=its["rejected_us"],
+            learned_us=its["at_us"],
+        )
+        return replace(
+            claim,
+            rival=None if its["rival"] == NO_RIVAL else self._schedulers[its["rival"]],
+            others=self._others(its, claim.state_us) if claim.is_conflict else (),
             cost_us=int(self._costs.cost_us[row]),
             is_bound=bool(self._costs.is_bound[row]),
+        )
+
+    def _claim(
+        self, its: Mapping[str, int], number: int, transaction: Int64, handled_us: int, **known: Any
+    ) -> Claim:
+        """What claims have in common, committed or rejected."""
+        return Claim(
+            number=number,
+            scheduler=self._schedulers[its["agent"]],
+            machine=its["machine"],
+            rack=int(self._workload.cell.rack[its["machine"]]),
+            round_us=self._of_round("start_us", transaction),
+            decision_us=self._of_round("decision_us", transaction),
+            state_us=handled_us - its["age_us"],
+            age_us=its["age_us"],
+            handled_us=handled_us,
+            **known,
         )
 
     def _of_round(self, column: str, transaction: Int64) -> int | None:
@@ -231,13 +228,13 @@ class ArmStories:
         value = int(self._columns("commits")[column][transaction[0]])
         return None if value == NOT_KNOWN else value
 
-    def _others(
-        self, machine: int, agent: int, rival: int, state_us: int, rejected_us: int
-    ) -> tuple[OtherClaim, ...]:
+    def _others(self, rejection: Mapping[str, int], state_us: int) -> tuple[OtherClaim, ...]:
         """The claims of other schedulers on a machine, after a state and up to a rejection."""
-        its = self._columns("tasks")
+        its, rival = self._columns("tasks"), rejection["rival"]
         rows = np.flatnonzero(
-            (its["machine"] == machine) & (its["agent"] != agent) & (its["start_us"] <= rejected_us)
+            (its["machine"] == rejection["machine"])
+            & (its["agent"] != rejection["agent"])
+            & (its["start_us"] <= rejection["rejected_us"])
         )
         rows = rows[np.argsort(its["start_us"][rows], kind="stable")]
         since = rows[its["start_us"][rows] > state_us]

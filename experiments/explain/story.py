@@ -80,10 +80,10 @@ class Claim:
     age_us: int
     handled_us: int
     learned_us: int
-    rival: str | None
-    others: tuple[OtherClaim, ...]
-    cost_us: int
-    is_bound: bool
+    rival: str | None = None
+    others: tuple[OtherClaim, ...] = ()
+    cost_us: int = 0
+    is_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)

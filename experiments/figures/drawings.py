@@ -339,7 +339,12 @@ def solver_time(run: Run) -> Figure | None:
         for arm in panel.arms:
             time, solve_us = _sampled(arm, "rounds", "solve_us")
             value = solve_us.clip(1)
-            dots = {"linestyle": "none", "marker": ".", "markersize": 3, "markeredgewidth": 0}
+            dots: dict[str, Any] = {
+                "linestyle": "none",
+                "marker": ".",
+                "markersize": 3,
+                "markeredgewidth": 0,
+            }
             axes.plot(time, value, alpha=0.35, color=style.colour(arm.index), **dots)
             edges = np.linspace(0, max(end_s, float(time[-1])), 21)
             step = np.clip(np.searchsorted(edges, time, side="right") - 1, 0, 19)
@@ -517,7 +522,7 @@ def staleness_by_partition(run: Run) -> Figure | None:
             axes.plot(np.arange(len(mean_us)), mean_us, label=arm.name, **_small_marks(arm))
 
     def finish(axes: Axes) -> None:
-        if axes.get_subplotspec().is_first_row():  # all panels have its range
+        if axes is axes.figure.axes[0]:  # all panels have its range
             axes.set_ylim(0, axes.get_ylim()[1] * 1.08)
         style.duration_axis(axes, "y", log=False)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))

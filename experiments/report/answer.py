@@ -30,7 +30,12 @@ from experiments.analysis.summary_model import (
 )
 from experiments.config.decision_basis import basis_condition, basis_explained, basis_text
 from experiments.config.price_settings import REGRET_OF_PRICED_ARMS
-from experiments.report.live_runs import live_cells, live_disagreement, live_soundness
+from experiments.report.live_runs import (
+    live_cells,
+    live_disagreement,
+    live_soundness,
+    modelled_message_us,
+)
 from experiments.report.verdict import Row, verdict
 from parsync.metrics.quantity import Quantity, Unit, counted, duration, percent_change
 
@@ -165,12 +170,10 @@ def times(ratio: float) -> str:
 
 
 def _other_times(summary: RunSummary) -> str:
-    virtual = summary.config.get("virtual")
-    calibrated = isinstance(virtual, dict) and virtual.get("calibration") is not None
-    message_us = virtual.get("message_us") if isinstance(virtual, dict) else None
+    message_us = modelled_message_us(summary)
     message = (
         f"In virtual time a message takes {duration(message_us)}"
-        if isinstance(message_us, int) and not calibrated
+        if message_us is not None
         else "In virtual time messages take the times that were measured live"
     )
     real = " In live runs all of these take real time." if summary.ran_live else ""

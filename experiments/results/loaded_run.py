@@ -112,37 +112,23 @@ class LoadedRun:
     def describe_metrics(self) -> Any:
         """The metrics that the run has, as a pyarrow.Table: key, label, unit (durations are in
         microseconds), which direction is better, and meaning."""
-        return table_of(
-            [
-                {
-                    "key": entry.key,
-                    "label": entry.label,
-                    "unit": entry.unit,
-                    "better": entry.direction,
-                    "meaning": entry.description,
-                }
-                for entry in self.dictionary.figures
-            ],
-            dict.fromkeys(("key", "label", "unit", "better", "meaning"), pa.string()),
-        )
+        names = ("key", "label", "unit", "better", "meaning")
+        rows = [
+            (entry.key, entry.label, entry.unit, entry.direction, entry.description)
+            for entry in self.dictionary.figures
+        ]
+        return table_of([dict(zip(names, row, strict=True)) for row in rows], _texts(*names))
 
     def describe_tables(self) -> Any:
         """The columns of all tables, as a pyarrow.Table: table, column, unit, meaning, and what the
         values of codes stand for."""
-        return table_of(
-            [
-                {
-                    "table": table.name,
-                    "column": column.name,
-                    "unit": column.unit,
-                    "meaning": column.meaning,
-                    "codes": column.codes,
-                }
-                for table in self.dictionary.tables
-                for column in table.columns
-            ],
-            dict.fromkeys(("table", "column", "unit", "meaning", "codes"), pa.string()),
-        )
+        names = ("table", "column", "unit", "meaning", "codes")
+        rows = [
+            (table.name, column.name, column.unit, column.meaning, column.codes)
+            for table in self.dictionary.tables
+            for column in table.columns
+        ]
+        return table_of([dict(zip(names, row, strict=True)) for row in rows], _texts(*names))
 
     def metrics(self) -> Any:
         """The metrics of the arms under the root seed, a pyarrow.Table with one row per arm.
@@ -152,59 +138,50 @@ class LoadedRun:
         leaves out tasks that were never placed, the value is its lower bound; `lower_bounds` lists
         these keys.
         """
-        return table_of(
-            [
-                {
-                    "arm": arm.name,
-                    "runtime": arm.summary.runtime,
-                    "partial": arm.summary.partial,
-                    **self._values(arm.summary.overall),
-                }
-                for arm in self.arms
-            ],
-            {"arm": pa.string(), "runtime": pa.string(), "partial": pa.bool_(), **self._types},
-        )
+        rows = [
+            {
+                "arm": arm.name,
+                "runtime": arm.summary.runtime,
+                "partial": arm.summary.partial,
+                **self._values(arm.summary.overall),
+            }
+            for arm in self.arms
+        ]
+        return table_of(rows, {**_texts("arm", "runtime"), "partial": pa.bool_(), **self._types})
 
     def phases(self) -> Any:
         """The metrics of each load phase, a pyarrow.Table with one row per arm and phase: `arm`,
         `phase`, `start_us`, `end_us`, `load_percent`, and the columns of metrics()."""
-        return table_of(
-            [
-                {
-                    "arm": arm.name,
-                    "phase": number,
-                    "start_us": phase.start_us,
-                    "end_us": phase.end_us,
-                    "load_percent": phase.load_percent,
-                    **self._values(phase),
-                }
-                for arm in self.arms
-                for number, phase in enumerate(arm.summary.phases)
-            ],
+        of_phase = ("start_us", "end_us", "load_percent")
+        rows = [
             {
-                "arm": pa.string(),
-                **dict.fromkeys(("phase", "start_us", "end_us", "load_percent"), pa.int64()),
-                **self._types,
-            },
-        )
+                "arm": arm.name,
+                "phase": number,
+                **{name: getattr(phase, name) for name in of_phase},
+                **self._values(phase),
+            }
+            for arm in self.arms
+            for number, phase in enumerate(arm.summary.phases)
+        ]
+        whole_numbers = dict.fromkeys(("phase", *of_phase), pa.int64())
+        return table_of(rows, {**_texts("arm"), **whole_numbers, **self._types})
 
     def seeds(self) -> Any:
         """The metrics under the paired seeds, a pyarrow.Table with one row per arm and seed: `arm`,
         `seed`, `digest` (of the event log), and the columns of metrics(). They ran in virtual
         time."""
-        return table_of(
-            [
-                {
-                    "arm": arm.name,
-                    "seed": seed.seed,
-                    "digest": seed.digest,
-                    **self._values(seed.overall),
-                }
-                for arm in self.arms
-                for seed in arm.summary.seeds
-            ],
-            {"arm": pa.string(), "seed": pa.int64(), "digest": pa.string(), **self._types},
-        )
+        rows = [
+            {
+                "arm": arm.name,
+                "seed": seed.seed,
+                "digest": seed.digest,
+                **self._values(seed.overall),
+            }
+            for arm in self.arms
+            for seed in arm.summary.seeds
+        ]
+        types = {**_texts("arm"), "seed": pa.int64(), **_texts("digest"), **self._types}
+        return table_of(rows, types)
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> Any:
         """A table of measurements of all arms together, a pyarrow.Table.
@@ -435,6 +412,10 @@ def table_of(rows: Sequence[Mapping[str, Any]], types: Mapping[str, Any]) -> Any
     return pa.table(
         {name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()}
     )
+
+
+def _texts(*names: str) -> dict[str, Any]:
+    return dict.fromkeys(names, pa.string())
 
 
 def as_data_frame(table: Any) -> Any:

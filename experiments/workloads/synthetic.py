@@ -373,7 +373,11 @@ def arriving_tasks(
     work_per_batch = 100 * scale * mean_us * options.batch_tasks
     if clock.total // work_per_batch * options.batch_tasks >= 1 << 31:
         raise ValueError("phases: more than 2^31 tasks; shorten the phases or shrink the cell")
-    arrival_us = _arrivals(options, clock, work_per_batch, seed)
+    stream = _stream(seed, "arrivals")
+    if options.poisson_arrivals:
+        arrival_us = poisson_arrivals(clock, work_per_batch, stream)
+    else:
+        arrival_us = even_arrivals(clock, work_per_batch, options.arrival_jitter_percent, stream)
     batches = len(arrival_us)
     if batches == 0:
         raise ValueError(
@@ -394,7 +398,7 @@ def arriving_tasks(
         task_class = np.where(is_service, np.int8(TaskClass.SERVICE), np.int8(TaskClass.BATCH))
         priority = np.where(is_service, np.int32(SERVICE_PRIORITY), np.int32(0))
     if options.production_permille > 0:
-        stream = Stream(stream_key(seed, "workload/production"))
+        stream = _stream(seed, "production")
         is_production = production_jobs(options, len(preference), stream)[job]
         is_production = np.repeat(is_production, options.batch_tasks)
         priority = np.where(is_production, np.int32(PRODUCTION_PRIORITY), priority)
@@ -441,16 +445,9 @@ def arriving_tasks(
             options.quota_groups,
             phase_of_job,
             tasks.job,
-            Stream(stream_key(seed, "workload/quota_group")),
+            _stream(seed, "quota_group"),
         ),
     )
-
-
-def _arrivals(options: SyntheticOptions, clock: WorkClock, work_per_batch: int, seed: int) -> Int64:
-    stream = Stream(stream_key(seed, "workload/arrivals"))
-    if options.poisson_arrivals:
-        return poisson_arrivals(clock, work_per_batch, stream)
-    return even_arrivals(clock, work_per_batch, options.arrival_jitter_percent, stream)
 
 
 def make_cell(options: SyntheticOptions, seed: int) -> CellSpec:
@@ -460,7 +457,7 @@ def make_cell(options: SyntheticOptions, seed: int) -> CellSpec:
     if options.slot_score_variance > 0:
         # exp(N(0, V)) is lognormal of mean exp(V / 2) and median 1.
         mean = round(exponential(options.slot_score_variance / 2) * SLOT_SCORE_ONE)
-        stream = Stream(stream_key(seed, "workload/slot_score"))
+        stream = _stream(seed, "slot_score")
         score = np.maximum(
             stream.lognormal(machines, mean, math.sqrt(options.slot_score_variance)), 1
         )
@@ -476,15 +473,14 @@ def make_cell(options: SyntheticOptions, seed: int) -> CellSpec:
 def make_catalog(options: SyntheticOptions, cell: CellSpec, seed: int) -> PreferenceCatalog:
     """What jobs prefer."""
     streams = [
-        Stream(stream_key(seed, "workload/preferred_machines", group))
-        for group in range(options.preference_groups)
+        _stream(seed, "preferred_machines", group) for group in range(options.preference_groups)
     ]
     groups = [
         spread_machines(stream, options.machines, options.machines_per_group) for stream in streams
     ]
     if options.preference_overlap_percent is not None:
         disjoint = disjoint_groups(
-            Stream(stream_key(seed, "workload/disjoint_groups")),
+            _stream(seed, "disjoint_groups"),
             options.machines,
             options.machines_per_group,
             options.preference_groups,
@@ -505,27 +501,30 @@ def draw_jobs(
     """Draw the jobs: the job of each batch int64[batches]; of each job its preference set
     int32[jobs], whether it is a service, and whether its batches are gangs, bool[jobs]."""
     table = bounded_pareto_table(options.job_batches_max, options.job_size_alpha)
-    size = 1 + draw(Stream(stream_key(seed, "workload/job_size")), table, batches)
+    size = 1 + draw(_stream(seed, "job_size"), table, batches)
     jobs = int(np.searchsorted(np.cumsum(size), batches)) + 1
     job = np.repeat(np.arange(jobs, dtype=np.int64), size[:jobs])[:batches]
+
+    def some(what: str, permille: int) -> NDArray[np.bool_]:
+        drawn: NDArray[np.bool_] = _stream(seed, what).integers(jobs, 1000) < permille
+        return drawn
+
     preference = np.zeros(jobs, np.int32)
     if groups > 0:
         popularity = zipf_table(groups, options.preference_zipf)
-        preference = (
-            1 + draw(Stream(stream_key(seed, "workload/preference_group")), popularity, jobs)
-        ).astype(np.int32)
-        indifferent = (
-            Stream(stream_key(seed, "workload/no_preference")).integers(jobs, 1000)
-            < options.no_preference_permille
-        )
-        preference[indifferent] = 0
-    service = (
-        Stream(stream_key(seed, "workload/service")).integers(jobs, 1000) < options.service_permille
+        preference += (1 + draw(_stream(seed, "preference_group"), popularity, jobs)).astype("i4")
+        preference[some("no_preference", options.no_preference_permille)] = 0
+    return (
+        job,
+        preference,
+        some("service", options.service_permille),
+        some("gang", options.gang_permille),
     )
-    in_gangs = (
-        Stream(stream_key(seed, "workload/gang")).integers(jobs, 1000) < options.gang_permille
-    )
-    return job, preference, service, in_gangs
+
+
+def _stream(seed: int, what: str, *numbers: int) -> Stream:
+    """The random numbers that decide this, and nothing else."""
+    return Stream(stream_key(seed, f"workload/{what}", *numbers))
 
 
 def production_jobs(options: SyntheticOptions, jobs: int, stream: Stream) -> NDArray[np.bool_]:
@@ -542,7 +541,7 @@ def _drifted(
     drifted = preference.copy()
     drifts = arrival_us // max(1, round(options.preference_drift_s * 1e6))
     for drift in np.unique(drifts[drifts > 0]).tolist():
-        order = Stream(stream_key(seed, "workload/preference_drift", drift)).permutation(groups)
+        order = _stream(seed, "preference_drift", drift).permutation(groups)
         now = np.flatnonzero((drifts == drift) & (preference > 0))
         drifted[now] = 1 + order[preference[now] - 1]
     return drifted
@@ -551,9 +550,7 @@ def _drifted(
 def _durations(options: SyntheticOptions, mean_us: int, n: int, seed: int) -> Int64:
     if options.duration_sigma == 0:
         return np.full(n, mean_us, np.int64)
-    duration = Stream(stream_key(seed, "workload/duration")).lognormal(
-        n, mean_us, options.duration_sigma
-    )
+    duration = _stream(seed, "duration").lognormal(n, mean_us, options.duration_sigma)
     return np.maximum(duration, 1, out=duration)
 
 
@@ -731,13 +728,6 @@ def _load(options: SyntheticOptions, seed: int) -> Workload:
         raise AgoraError(f"workload: {error}") from error
 
 
-def _seeds_vary(options: SyntheticOptions) -> str:
-    return (
-        "A seed draws the whole workload: machines' scores, preferences, run times, and arrivals "
-        "as far as the options leave them open. Intervals are about workloads with these options."
-    )
-
-
 SPEC = WorkloadSpec(
     "synthetic",
     SyntheticOptions,
@@ -747,5 +737,8 @@ SPEC = WorkloadSpec(
     with_machines=SyntheticOptions.cell_size,
     warm_up=warm_up,
     expected_rates=expected_rates,
-    seeds_vary=_seeds_vary,
+    seeds_vary=lambda options: (
+        "A seed draws the whole workload: machines' scores, preferences, run times, and arrivals "
+        "as far as the options leave them open. Intervals are about workloads with these options."
+    ),
 )

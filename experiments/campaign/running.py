@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from experiments.analysis.cell_watch import CellWatch, Watched, settle_us
-from experiments.analysis.restarts import Restart
-from experiments.analysis.summary_model import SeedFigures
-from experiments.config.placement_values import placement_values
+from experiments.analysis.summary_model import Restart, SeedFigures
 from experiments.config.run_config import RunConfig
 from experiments.config.warm_up import warmed_up
 from experiments.interruption import Interruption
@@ -107,7 +105,7 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
             job_of=job_of,
             endless=workload.duration_us < 0,
             services=workload.tasks.task_class == TaskClass.SERVICE,
-            values=placement_values(config, workload),
+            values=config.workload.values(workload),
             preferences=TaskPreferences(workload.tasks.preference, workload.tasks.submit_us),
             gangs=TaskGangs.of(workload),
         ),

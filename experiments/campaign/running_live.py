@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.analysis.cell_watch import CellWatch, Watched, observe_log
-from experiments.analysis.restarts import Restart
+from experiments.analysis.summary_model import Restart
 from experiments.campaign.running import ArmRun, make_metrics, workload_folder
 from experiments.config.run_config import RunConfig
 from experiments.config.warm_up import warmed_up

@@ -16,7 +16,7 @@ from rich import box
 from rich.console import Console, Group
 from rich.text import Text
 
-from experiments.config.option_values import numbers_of
+from experiments.config.flags import numbers_of
 from experiments.figures import style
 from experiments.report.fitted_table import FittedTable
 from parsync.metrics.quantity import counted, duration, share

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from experiments.config.presets import optimistic
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS, is_own
 from parsync.core.effects import Effect
 from parsync.core.event import Event

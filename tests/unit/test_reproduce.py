@@ -34,7 +34,7 @@ from experiments.studies.model_runs import (
     whole_run,
 )
 from experiments.studies.model_settings import ReproduceScale, default_settings
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions
 from parsync.metrics.conflicts import ConflictCauses
 from parsync.model.slot_results import ConflictsAndScores
 from parsync.model.slot_settings import Phase, SchedulerGroup

@@ -15,7 +15,7 @@ from experiments.papers.parsync.models import (
 from experiments.papers.parsync.models import section51_runs as runs
 from experiments.studies.model_runs import counts
 from experiments.studies.model_settings import ReproduceScale
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions
 from parsync.protocols.optimistic.choices import SyncMode
 
 

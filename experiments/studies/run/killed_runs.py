@@ -23,13 +23,13 @@ from typing import Any
 
 from experiments.analysis.cell_watch import Watched, settle_us
 from experiments.analysis.model_files import read_model, write_model
-from experiments.analysis.restarts import Restart
 from experiments.analysis.run_directory import SUMMARY, kept_arm, write_series
 from experiments.analysis.summary import RunFacts, describe, distinct, summary_of, workload_facts
 from experiments.analysis.summary_model import (
     ArmSummary,
     KeptArm,
     KeptSeed,
+    Restart,
     RunSummary,
     SeedFigures,
     WorkloadFacts,

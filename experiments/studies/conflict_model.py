@@ -24,8 +24,7 @@ from experiments.studies.conflict_variations import (
     table_variations,
 )
 from parsync.metrics.quantity import counted, duration, share
-from parsync.model.parameters import Float64
-from parsync.model.staleness import average_staleness_bounds_us
+from parsync.model.equations import Float64, average_staleness_bounds_us
 from shared_state.errors import AgoraError
 
 _FORMATS = {".png": style.write_png, ".svg": style.write_svg}

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parsync.model.conflicts import conflicts_with_countless_schedulers, expected_conflicts
-from parsync.model.parameters import Float64
-from parsync.model.weighted import (
+from parsync.model.equations import (
+    Float64,
+    conflicts_with_countless_schedulers,
+    expected_conflicts,
     expected_weighted_conflicts,
     score_classes,
     weighted_conflicts_with_countless_schedulers,

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.core.routing import Route, route_jobs
-from parsync.model.slot_settings import SlotSettings
-from parsync.protocols.optimistic.choices import SlotWeighting
+from parsync.model.slot_settings import SlotSettings, SlotWeighting
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmSpec, GroupConfig, ProtocolChoice

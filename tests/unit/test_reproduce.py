@@ -34,8 +34,8 @@ from experiments.studies.model_runs.simulations import SimulationRun, whole_run
 from experiments.studies.model_runs.workload_counts import WorkloadRun
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.conflicts import ConflictCauses
-from parsync.model.slot_results import ConflictsAndScores
 from parsync.model.slot_settings import Phase, SchedulerGroup
+from parsync.model.slot_simulator import ConflictsAndScores
 from parsync.spec.decision_times import ModelledTime
 from shared_state.errors import AgoraError
 from tests.unit.slot_cells import small_settings

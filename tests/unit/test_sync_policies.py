@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsync.model.staleness import average_staleness_bounds_us
+from parsync.model.equations import average_staleness_bounds_us
 from parsync.protocols.optimistic.sync import registry
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
 from shared_state.errors import AgoraError

@@ -74,7 +74,7 @@ from experiments.studies.model_runs.settings import (
 )
 from experiments.studies.model_runs.simulations import SimulationRun
 from experiments.studies.model_runs.workload_counts import WorkloadRun
-from parsync.protocols.optimistic.choices import SyncMode
+from parsync.model.slot_settings import SyncMode
 
 CHAPTER = Chapter(Path(__file__).with_suffix(".toml"))
 _WIDE_IN, _PANEL_IN = 9.2, 2.7

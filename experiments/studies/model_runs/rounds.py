@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from experiments.campaign.task import Arrays
 from experiments.studies.model_runs.run import ModelRun
-from parsync.model.conflicts import expected_conflicts
+from parsync.model.equations import expected_conflicts
 
 _PICK_S = 0.1e-6  # of a processor, for each idle slot that a scheduler draws from
 

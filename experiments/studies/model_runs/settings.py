@@ -20,8 +20,14 @@ from experiments.studies.model_runs.rounds import RoundsRun
 from experiments.studies.model_runs.searches import SearchRun, chained
 from experiments.studies.model_runs.simulations import SimulationRun
 from parsync.model.extra_slots import ExtraSlotsSearch
-from parsync.model.slot_settings import Phase, SchedulerGroup, SlotSettings, paper_settings
-from parsync.protocols.optimistic.choices import StrategyKind, SyncMode
+from parsync.model.slot_settings import (
+    Phase,
+    SchedulerGroup,
+    SlotSettings,
+    SyncMode,
+    paper_settings,
+)
+from parsync.protocols.optimistic.strategies import StrategyKind
 
 
 class ReproduceScale(StrEnum):

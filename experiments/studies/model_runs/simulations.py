@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from experiments.campaign.task import Arrays
 from experiments.studies.model_runs.run import FIRST_SEED, ModelRun
 from parsync.model.extra_slots import ExtraSlotsSearch
-from parsync.model.slot_results import ConflictsAndScores, SlotResults
 from parsync.model.slot_settings import SlotSettings
-from parsync.model.slot_simulator import simulate
+from parsync.model.slot_simulator import ConflictsAndScores, SlotResults, simulate
 
 # Of a whole simulation; all runs keep them under the same names.
 NAMES = tuple(field.name for field in fields(ConflictsAndScores))

@@ -57,7 +57,7 @@ class SyncPolicy {
 //   SinglePartitionSync   one partition every G/P            diff_single
 //   EveryAttemptSync      everything before each round       every_attempt
 //
-// How stale views are on average under each: parsync/model/staleness.py. Times are computed from k,
+// How stale views are on average under each: parsync/model/equations.py. Times are computed from k,
 // never accumulated, so that integer division loses nothing over a run; for times of more than 64
 // bits, due_us() and latest() throw std::overflow_error.
 

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum, IntEnum
 from typing import Annotated, Any, Self
 from warnings import warn
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from parsync.core.head_of_line import (
     DEFAULT_S,
@@ -15,12 +24,7 @@ from parsync.core.head_of_line import (
     head_of_line_us,
 )
 from parsync.core.limits import SchedulerLimits
-from parsync.protocols.optimistic.choices import (
-    AtomicUnit,
-    StrategyKind,
-    named,
-)
-from parsync.protocols.optimistic.strategies import Strategy, make_strategy
+from parsync.protocols.optimistic.strategies import Strategy, StrategyKind, make_strategy
 from parsync.protocols.optimistic.sync import registry as sync_policies
 from parsync.protocols.pending_queue import LoserPolicy
 from parsync.protocols.rounds import ClaimUnit
@@ -33,6 +37,34 @@ from shared_state.tasks import ENTIRE
 from shared_state.transaction import CommitMode, ConflictCheck
 
 LONGEST_S = 1e6  # of any time: far beyond use, far within int64 microseconds
+
+
+def named(enum: type[Enum]) -> tuple[BeforeValidator, PlainSerializer]:
+    """The annotations of a field that a configuration fills with the name of a member of `enum`,
+    in lower case. The field itself holds the member."""
+    members = {member.name.lower(): member for member in enum}
+    *first, last = (repr(name) for name in members)
+    expected = f"{', '.join(first)} or {last}"
+
+    def member(value: Any) -> Any:
+        if isinstance(value, enum):
+            return value
+        if not isinstance(value, str) or value not in members:
+            raise PydanticCustomError("enum", "Input should be {expected}", {"expected": expected})
+        return members[value]
+
+    return (
+        BeforeValidator(member),
+        PlainSerializer(lambda value: value.name.lower(), return_type=str),
+    )
+
+
+class AtomicUnit(IntEnum):
+    """Which claims of a transaction CommitMode.ALL_OR_NOTHING accepts together or not at all: those
+    of a gang, or those of a job (Omega's simulator, whose transactions are of one job each)."""
+
+    GANG = 0
+    JOB = 1
 
 
 class OptimisticOptions(BaseModel):

@@ -4,19 +4,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parsync.protocols import _native
-from parsync.protocols.optimistic.choices import StrategyKind
 from schedulers.interface import PartitionRanking
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64
 
 # How many rounds a prompt scheduler has time for from one synchronisation of DiffSyn to the next.
 PROMPT_ROUNDS = 8
+
+
+class StrategyKind(StrEnum):
+    """How an agent ranks partitions: those of ParSync section 5.2, and two of Agora's."""
+
+    OPTIMISTIC = "optimistic"  # not at all: the whole view is one pool
+    QUALITY_FIRST = "quality_first"
+    LATENCY_FIRST = "latency_first"
+    ADAPTIVE = "adaptive"
+    FRESHEST_PREFERRED = "freshest_preferred"  # preferred machines, the freshest of them first
+    PROMPT = "prompt"  # as quality-first, in rounds of a fraction of G/N
+
+    @property
+    def ranks_by_quality(self) -> bool:
+        """Whether some of its batches look for the best partition."""
+        return self in (StrategyKind.QUALITY_FIRST, StrategyKind.ADAPTIVE, StrategyKind.PROMPT)
+
 
 _FIXED = {
     StrategyKind.OPTIMISTIC: PartitionRanking.OPTIMISTIC,

@@ -1,7 +1,7 @@
 """The built-in sync policies by name. They are native: parsync/protocols/native/sync_policies.hpp
 says what each does.
 
-How stale views are on average under each: parsync/model/staleness.py.
+How stale views are on average under each: parsync/model/equations.py.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy as np
 from experiments.campaign.progress import time_text
 from experiments.config.run_config import SAMPLES_MAX
 from experiments.processors import processors
-from parsync.protocols.optimistic.strategies import StrategyKind
+from parsync.protocols.optimistic.options import StrategyKind
 from parsync.runtime.virtual.run import REST_US
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload

@@ -31,8 +31,7 @@ from parsync.runtime.records import RecordSink, merge_parts
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.runtime.workload_files import WORKLOAD_DIR, WORKLOAD_FILE
 from parsync.spec.arm import ArmConfig
-from parsync.workload.gangs import TaskGangs
-from parsync.workload.workload import Workload
+from parsync.workload.workload import TaskGangs, Workload
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from experiments.config.run_config import RunConfig
 from parsync.metrics.quantity import counted
-from parsync.protocols.capability import ProtocolCapability
+from parsync.protocols.spec import ProtocolCapability
 from parsync.spec.arm import ArmConfig, GroupConfig
-from parsync.workload.gangs import TaskGangs
-from parsync.workload.workload import Workload
+from parsync.workload.workload import TaskGangs, Workload
 
 
 def tears_gangs(arm: ArmConfig) -> str:

@@ -16,8 +16,7 @@ from experiments.config.run_config import RunConfig
 from parsync.metrics.record import Record
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig, ArmSpec
-from parsync.workload.start import WAITS, StartState, starting_from
-from parsync.workload.workload import Workload
+from parsync.workload.workload import WAITS, StartState, Workload, starting_from
 from schedulers.interface import ChangeKind, ContractBroken
 from schedulers.objective import placement_cost
 from shared_state.tasks import Int64

@@ -51,7 +51,7 @@ from experiments.toml_text import toml_text
 from experiments.workloads.registry import ATTRIBUTION
 from parsync.metrics.quantity import Quantity, counted, duration, share
 from parsync.metrics.summary import ScopeFigures, StartFigures
-from parsync.protocols.optimistic.strategies import StrategyKind
+from parsync.protocols.optimistic.options import StrategyKind
 from parsync.spec.arm import kept_choice
 from shared_state.errors import AgoraError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 from parsync.model import _native
-from parsync.protocols.optimistic.strategies import StrategyKind
+from parsync.protocols.optimistic.options import StrategyKind
 from parsync.protocols.pending_queue import LoserPolicy
 from schedulers.interface import PartitionQuality
 from shared_state.errors import AgoraError

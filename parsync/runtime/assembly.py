@@ -20,9 +20,8 @@ from parsync.core.routing import Route, route_jobs
 from parsync.core.workers import WorkerPool
 from parsync.metrics.tables import Tables
 from parsync.protocols import registry as protocols
-from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.registry import tables_of
-from parsync.protocols.spec import AgentEnvironment, Environment, GroupReach
+from parsync.protocols.spec import AgentEnvironment, Environment, GroupReach, ProtocolCapability
 from parsync.runtime.protocol_faults import CheckedNodeSide, ProtocolPart, made
 from parsync.spec.arm import ArmSpec, GroupConfig
 from parsync.workload.placeability import Reach, unplaceable_units

@@ -24,9 +24,8 @@ from pydantic import (
 
 from parsync.core.quotas import QuotaSpec
 from parsync.protocols import registry as protocols
-from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.registry import tables_of
-from parsync.protocols.spec import GroupReach, Member
+from parsync.protocols.spec import GroupReach, Member, ProtocolCapability
 from parsync.spec.decision_times import DecisionTime, ModelledTime
 from parsync.strict_model import NO_EFFECT, Name, RenamedOption, Strict
 from parsync.workload.workload import Workload

@@ -26,7 +26,7 @@ from parsync.model.slot_settings import (
     paper_settings,
 )
 from parsync.model.slot_simulator import simulate
-from parsync.protocols.optimistic.strategies import StrategyKind
+from parsync.protocols.optimistic.options import StrategyKind
 from tests.benchmarks.bench_virtual import Case
 
 ROOT = Path(__file__).parents[2]

@@ -38,8 +38,7 @@ from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.metrics.delay import DelayMetric
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig, GroupConfig
-from parsync.workload.start import starting_from
-from parsync.workload.workload import Workload
+from parsync.workload.workload import Workload, starting_from
 
 DATA = Path(__file__).parent / "data" / "interval_seeds.csv"
 COLUMNS = (

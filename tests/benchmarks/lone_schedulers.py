@@ -27,8 +27,7 @@ from parsync.metrics.delay import DelayMetric
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig
-from parsync.workload.start import starting_from
-from parsync.workload.workload import InitialPlacement, Workload
+from parsync.workload.workload import InitialPlacement, Workload, starting_from
 
 SHARING = ("StateSync aligned quality-first", "ParSync adaptive", "Omega")
 

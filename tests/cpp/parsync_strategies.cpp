@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "parsync/protocols/native/strategies.hpp"
+#include "parsync/protocols/native/round_planner.hpp"
 #include "shared_state/native/random.hpp"
 
 static Draws draw(5);

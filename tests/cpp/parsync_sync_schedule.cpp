@@ -14,8 +14,7 @@
 
 #include "check.hpp"
 #include "parsync/protocols/native/optimistic_events.hpp"
-#include "parsync/protocols/native/sync_policies.hpp"
-#include "parsync/protocols/native/sync_schedule.hpp"
+#include "parsync/protocols/native/sync.hpp"
 
 static Draws draw(29);
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parsync.protocols import _native
-from parsync.protocols.optimistic.sync.policy import SyncContext
-from parsync.protocols.optimistic.sync.registry import kinds, make_sync_policy
+from parsync.protocols.optimistic.sync import SyncContext, kinds, make_sync_policy
 
 LONGEST = 2**63  # numbers of native code are below it
 

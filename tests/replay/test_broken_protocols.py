@@ -14,7 +14,7 @@ import pytest
 from experiments.analysis.run_directory import read_summary
 from experiments.commands.run import app
 from experiments.config.run_config import load_config
-from parsync.protocols.broken import ProtocolBroken
+from parsync.protocols.spec import ProtocolBroken
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL
 from tests.fixtures.changed import changed
 from tests.fixtures.commands import exit_status

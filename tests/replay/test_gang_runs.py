@@ -16,8 +16,7 @@ from parsync.metrics.record import Record
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.decision_times import CountedTime, ModelledTime
 from parsync.workload.checks import validate
-from parsync.workload.gangs import TaskGangs
-from parsync.workload.workload import Workload
+from parsync.workload.workload import TaskGangs, Workload
 from shared_state.tasks import NO_GANG
 from tests.fixtures.overloaded_cell import OPTIONS, arm
 from tests.fixtures.overloaded_cell import group as make_group

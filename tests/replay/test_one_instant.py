@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from parsync.protocols.optimistic.sync import registry as sync_policies
+from parsync.protocols.optimistic import sync as sync_policies
 from parsync.runtime.virtual.run import run_virtual
 from parsync.workload.workload import Workload
 from tests.fixtures.outcome_digest import DigestObserver, OutcomeDigest

@@ -23,8 +23,8 @@ from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.core.participant import Agent, Participant
 from parsync.metrics.record import Record
+from parsync.protocols.optimistic import sync as sync_policies
 from parsync.protocols.optimistic.agent import OptimisticAgent
-from parsync.protocols.optimistic.sync import registry as sync_policies
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.runtime.virtual.runtime import VirtualRuntime

@@ -27,8 +27,7 @@ from parsync.runtime.virtual.repeat import repeat
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig, ArmSpec
 from parsync.workload.checks import validate
-from parsync.workload.start import WAITS, StartState, starting_from
-from parsync.workload.workload import MachineEvents, Workload
+from parsync.workload.workload import WAITS, MachineEvents, StartState, Workload, starting_from
 from tests.fixtures.overloaded_cell import arm, failing_workload, group
 
 SMALL = SyntheticOptions(

@@ -21,8 +21,7 @@ from parsync.core.queued_tasks import QueuedTasks
 from parsync.metrics.record import Record
 from parsync.protocols import registry
 from parsync.protocols.base import BaseAgent, BaseCellSide
-from parsync.protocols.capability import ProtocolCapability
-from parsync.protocols.spec import Environment, NoOptions, ProtocolSpec
+from parsync.protocols.spec import Environment, NoOptions, ProtocolCapability, ProtocolSpec
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live import replay as log_replay
 from parsync.runtime.live.cell import CellRuntime

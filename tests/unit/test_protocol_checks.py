@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.protocols import registry as protocols
-from parsync.protocols.capability import ProtocolCapability
-from parsync.protocols.spec import ProtocolSpec
+from parsync.protocols.spec import ProtocolCapability, ProtocolSpec
 from parsync.spec.arm import ArmSpec, ProtocolChoice, check_protocols
 from schedulers import registry as schedulers
 from shared_state.errors import AgoraError

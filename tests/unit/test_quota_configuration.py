@@ -15,9 +15,9 @@ from experiments.workloads.inspection import describe, digest
 from experiments.workloads.synthetic import PRODUCTION_PRIORITY, generate, warm_up
 from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.protocols import registry
-from parsync.protocols.capability import ProtocolCapability
+from parsync.protocols.spec import ProtocolCapability
 from parsync.spec.arm import ArmConfig, check_protocols
-from parsync.workload.start import StartState, starting_from
+from parsync.workload.workload import StartState, starting_from
 from shared_state.errors import AgoraError
 
 PARSYNC = {"kind": "optimistic", "sync": "diff_block", "gap_s": 0.05}

@@ -35,10 +35,9 @@ from parsync.model.slot_simulator import (
     SlotResults,
     simulate,
 )
-from parsync.protocols.optimistic.strategies import StrategyKind
-from parsync.protocols.optimistic.sync import registry
-from parsync.protocols.optimistic.sync.policy import SyncContext
-from parsync.protocols.optimistic.sync.registry import make_sync_policy
+from parsync.protocols.optimistic import sync as sync_policies
+from parsync.protocols.optimistic.options import StrategyKind
+from parsync.protocols.optimistic.sync import SyncContext, make_sync_policy
 from parsync.protocols.pending_queue import LoserPolicy
 from schedulers.interface import PartitionQuality
 from shared_state.errors import AgoraError
@@ -517,7 +516,7 @@ def test_choices_have_the_same_names_and_order_in_native_code(
 
 
 def test_sync_modes_are_sync_policies_of_the_agent() -> None:
-    assert {mode.value for mode in SyncMode} <= set(registry.kinds())
+    assert {mode.value for mode in SyncMode} <= set(sync_policies.kinds())
 
 
 def test_the_paper_setting_is_load_one_of_a_fully_used_cell() -> None:

@@ -13,7 +13,7 @@ from experiments.config.slot_settings_file import load_settings, settings_text, 
 from experiments.studies.slots import phase_figures
 from parsync.model.slot_settings import Phase, SchedulerGroup, SlotSettings, SlotWeighting, SyncMode
 from parsync.model.slot_simulator import simulate
-from parsync.protocols.optimistic.strategies import StrategyKind
+from parsync.protocols.optimistic.options import StrategyKind
 from parsync.protocols.pending_queue import LoserPolicy
 from parsync.runtime.command_line import run
 from schedulers.interface import PartitionQuality

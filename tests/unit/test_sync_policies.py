@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parsync.model.equations import average_staleness_bounds_us
-from parsync.protocols.optimistic.sync import registry
-from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
+from parsync.protocols.optimistic import sync as sync_policies
+from parsync.protocols.optimistic.sync import SyncContext, SyncPolicy
 from shared_state.errors import AgoraError
 
 
@@ -17,10 +17,10 @@ def make_sync_policy(
     name: str, gap_us: int, partitions: int, index: int, agents: int
 ) -> SyncPolicy:
     context = SyncContext(gap_us, partitions, index, agents, stream=0)
-    return registry.make_sync_policy(name, {}, context)
+    return sync_policies.make_sync_policy(name, {}, context)
 
 
-PERIODIC = [name for name in registry.kinds() if name != "every_attempt"]
+PERIODIC = [name for name in sync_policies.kinds() if name != "every_attempt"]
 
 
 @given(

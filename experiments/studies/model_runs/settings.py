@@ -27,7 +27,7 @@ from parsync.model.slot_settings import (
     SyncMode,
     paper_settings,
 )
-from parsync.protocols.optimistic.strategies import StrategyKind
+from parsync.protocols.optimistic.options import StrategyKind
 
 
 class ReproduceScale(StrEnum):

@@ -148,7 +148,7 @@ class SyncTimes {
 };
 
 // Exponential moving average of the scheduling delay, as the agent of the optimistic protocol keeps
-// it (parsync/protocols/optimistic/strategies.py): integers only. A fully committed batch weighs
+// it (parsync/protocols/optimistic/options.py): integers only. A fully committed batch weighs
 // the coefficient, a part of it its share.
 class DelayAverage {
  public:

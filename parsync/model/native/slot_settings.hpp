@@ -1,6 +1,6 @@
 // What a slot simulation is given, and what it refuses. The modelling choices are those that the
 // agent of the optimistic protocol has too; their Python twins are in
-// parsync/model/slot_settings.py, the strategies' in parsync/protocols/optimistic/strategies.py,
+// parsync/model/slot_settings.py, the strategies' in parsync/protocols/optimistic/options.py,
 // and PartitionQuality's in schedulers/interface.py.
 #pragma once
 

@@ -175,7 +175,7 @@ def run_arm_virtual(
     outcome: VirtualOutcome | None = None
     watched = Watched()
     stopped, interrupted, broken, wall_s = "", False, False, 0.0
-    spec = arm.spec(seed, config.heartbeat_us, config.sample_us(workload), live=False)
+    spec = arm.seeded(seed, config.heartbeat_us, config.sample_us(workload), live=False)
     drain_us = round(config.drain_s * 1e6)
     message_us = config.virtual.message_us
     calibration = config.virtual.calibration

@@ -1,5 +1,5 @@
-"""The built-in sync policies against the paper's formulas, in integers of any length; how stale they
-leave a view; and the contexts that they refuse."""
+"""The built-in sync policies against the paper's formulas, in integers of any length; how stale
+they leave a view; and the contexts that they refuse."""
 
 from __future__ import annotations
 

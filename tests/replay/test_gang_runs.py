@@ -39,7 +39,7 @@ def run(
     own = make_group(options.pop("kind"), options.pop("count"), name="g", **options)
     records: list[Record] = []
     outcome = run_virtual(
-        arm("diff_block", own).spec(3, 1000, 50_000, live=False),
+        arm("diff_block", own).seeded(3, 1000, 50_000, live=False),
         workload,
         5_000_000,
         records.append,

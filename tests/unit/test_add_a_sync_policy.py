@@ -132,7 +132,7 @@ def test_a_policy_that_breaks_a_rule_is_named_in_one_line(
     monkeypatch.delitem(sys.modules, "conflicts_first")
     line = ""
     try:
-        spec = load_config(EXAMPLE / "run.toml").arms[0].spec(3, 1000, 50_000, live=False)
+        spec = load_config(EXAMPLE / "run.toml").arms[0].seeded(3, 1000, 50_000, live=False)
         run_virtual(spec, failing_workload(), 5_000_000, lambda _: None, lambda _: None)
     except AgoraError as error:
         line = str(error)

@@ -64,7 +64,7 @@ def test_every_setting_of_a_group_comes_back(tmp_path: Path) -> None:
     protocol = optimistic("diff_block", 0.1, sync_set="both", losers="requeue")
     other = GroupConfig(name="other", kind="random", count=1, task_class="batch", protocol=protocol)
     arm = ArmConfig(name="a", partitions=3, groups=(group, other))
-    spec = arm.spec(7, 1000, 100_000, live=False)
+    spec = arm.seeded(7, 1000, 100_000, live=False)
     write_arm(tmp_path, ArmFile(arm=spec, workload=""))
     assert read_arm(tmp_path).arm == spec
 

@@ -45,7 +45,7 @@ def tree(**changes: object) -> dict:
 
 def test_what_is_written_is_what_was_read() -> None:
     config = validated(tree(), "test")
-    quotas = config.arms[0].spec(1, 1, 1, live=False).quotas
+    quotas = config.arms[0].seeded(1, 1, 1, live=False).quotas
     assert quotas is not None and quotas.interval_us == 100_000
     assert [(g.minimum_permille, g.maximum_permille, g.weight) for g in quotas.groups] == [
         (200, 1000, 1),
@@ -106,7 +106,7 @@ def test_schedulers_that_cannot_obey_are_refused(monkeypatch: pytest.MonkeyPatch
     given["arms"][0]["groups"] = keeps
     with pytest.raises(AgoraError, match=r"group 'flow': quotas: a scheduler of kind 'quincy'"):
         validated(given, "test")
-    spec = validated(tree(), "test").arms[0].spec(1, 1, 1, live=False)
+    spec = validated(tree(), "test").arms[0].seeded(1, 1, 1, live=False)
     check_protocols(spec)
     obeys = registry.get("optimistic").capabilities_of
     monkeypatch.setattr(

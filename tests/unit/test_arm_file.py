@@ -34,7 +34,7 @@ ARMS = [*default_arms(DEMO), mix_arm("latency_first=8,firmament=1", paper_scale(
 @pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
 @pytest.mark.parametrize("live", [False, True])
 def test_every_arm_comes_back(arm: ArmConfig, live: bool, tmp_path: Path) -> None:
-    spec = arm.spec(7, 1000, 100_000, live)
+    spec = arm.seeded(7, 1000, 100_000, live)
     virtual = None if live else InVirtualTime(drain_us=10_000_000, message_us=250)
     written = ArmFile(arm=spec, workload="0" * 32, virtual=virtual)
     write_arm(tmp_path, written)

@@ -1,5 +1,5 @@
-// An agent's schedule where many synchronisations are due together, and policies and schedule at the
-// ends of their ranges. (All else: tests/unit/test_sync_schedule.py.)
+// An agent's schedule where many synchronisations are due together, and policies and schedule at
+// the ends of their ranges. (All else: tests/unit/test_sync_schedule.py.)
 #include <algorithm>
 #include <cstdlib>
 #include <limits>

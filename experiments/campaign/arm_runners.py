@@ -232,7 +232,7 @@ def run_and_show(
 
 def live_validity(config: RunConfig, run: ArmRun) -> Validity:
     """Apply the rule of parsync.metrics.validity to what the actors of a live run measured."""
-    spec = run.arm.spec(0, heartbeat_us=1, sample_us=1, live=True)
+    spec = run.arm.seeded(0, heartbeat_us=1, sample_us=1, live=True)
     hosts = plan_hosts(spec, config.live.hosts, config.live.tick_ms * 1000)
     return validity(run.metrics.samples("actors"), {host.host: host.name for host in hosts})
 

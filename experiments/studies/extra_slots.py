@@ -46,8 +46,7 @@ from experiments.studies.model_settings import (
     slots,
 )
 from parsync.metrics.quantity import counted
-from parsync.model.slot_settings import LONGEST_S, SlotSettings
-from parsync.protocols.optimistic.choices import SyncMode
+from parsync.model.slot_settings import LONGEST_S, SlotSettings, SyncMode
 from shared_state.errors import AgoraError
 
 _SEARCHES = "searches"

@@ -3,7 +3,7 @@ over its paired seeds from the files of the seeds.
 
 Everything else in the files of a run is measured by the clock, or belongs to runs without a log. It
 can only be compared with the digests that were written at the end of the run
-(analysis/manifest.py).
+(analysis/run_directory.py).
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def runs_at_a_time(config: RunConfig, workload: Workload) -> int:
 def check_arms(config: RunConfig, workload: Workload) -> None:
     """Raise AgoraError for an arm that does not fit the workload, or has an unusable scheduler."""
     for arm in config.arms:
-        spec = arm.spec(config.seed, config.heartbeat_us, 1, live=False)
+        spec = arm.seeded(config.seed, config.heartbeat_us, 1, live=False)
         try:
             assembly = Assembly.of(spec, workload)
             assembly.owners()

@@ -14,7 +14,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 
 def _sync_modes(incomplete: str) -> list[str]:
-    from parsync.protocols.optimistic.choices import SyncMode
+    from parsync.model.slot_settings import SyncMode
 
     return [mode.value for mode in SyncMode if mode.value.startswith(incomplete)]
 

@@ -163,7 +163,7 @@ def run_command(
     Exit status 0 if everything ran; 2 for bad input, or if an arm failed; 130 after Ctrl-C,
     143 after SIGTERM, 129 after SIGHUP.
     """
-    from experiments.config.given_schedulers import given_schedulers
+    from experiments.config.flags import given_schedulers
     from experiments.studies.run.execution import start
 
     with given_schedulers(with_) as added:

@@ -22,7 +22,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 from experiments.analysis.statistics import median_interval
 from experiments.analysis.summary_model import Phase, SeedFigures
 from experiments.figures import style
-from experiments.figures.data import Floats, band, ratio
+from experiments.figures.drawings import Floats, band, ratio
 from experiments.papers.chapter import Results, Series
 from experiments.papers.statistics import Points, Reader, over
 

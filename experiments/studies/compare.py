@@ -197,7 +197,7 @@ def csv_text(summary: Comparison, rows: Sequence[Row]) -> str:
     The column runtime is "virtual" or "ray" (live), and basis what the decision times of the arm
     stand for: figures of different runtimes or bases cannot be compared.
 
-    The column at_least says that value and mean may be lower bounds (analysis/bounds.py);
+    The column at_least says that value and mean may be lower bounds (report/verdict.py);
     difference_at_least and difference_at_most say that the difference rests on one.
     """
     buffer = io.StringIO()

@@ -16,18 +16,20 @@ from rich import box
 from rich.console import Console, Group
 from rich.text import Text
 
-from experiments.config.option_values import numbers_of
+from experiments.config.flags import numbers_of
 from experiments.figures import style
 from experiments.report.fitted_table import FittedTable
 from parsync.metrics.quantity import counted, duration, share
-from parsync.model.conflicts import conflicts_with_countless_schedulers, expected_conflicts
-from parsync.model.parameters import Float64
-from parsync.model.staleness import average_staleness_bounds_us
-from parsync.model.weighted import (
+from parsync.model.equations import (
+    Float64,
+    average_staleness_bounds_us,
+    conflicts_with_countless_schedulers,
+    expected_conflicts,
     expected_weighted_conflicts,
     score_classes,
     weighted_conflicts_with_countless_schedulers,
 )
+from parsync.model.slot_simulator import Float64
 from shared_state.errors import AgoraError
 
 _CURVE_POINTS = 81

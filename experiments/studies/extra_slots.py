@@ -25,7 +25,7 @@ from experiments.campaign.expected_time import check_length, on_this_machine_s
 from experiments.campaign.progress import Progress, ProgressReport, time_text
 from experiments.campaign.task import Arrays
 from experiments.command_line import error_console, output_console
-from experiments.config.option_values import numbers_of
+from experiments.config.flags import numbers_of
 from experiments.figures import style
 from experiments.files import whole_file
 from experiments.interruption import Interruption
@@ -46,8 +46,7 @@ from experiments.studies.model_settings import (
     slots,
 )
 from parsync.metrics.quantity import counted
-from parsync.model.slot_settings import LONGEST_S, SlotSettings
-from parsync.protocols.optimistic.choices import SyncMode
+from parsync.model.slot_settings import LONGEST_S, SlotSettings, SyncMode
 from shared_state.errors import AgoraError
 
 _SEARCHES = "searches"

@@ -22,11 +22,10 @@ from experiments.analysis.statistics import Interval, median_interval
 from experiments.campaign.loop import KeptRuns, missing
 from experiments.campaign.task import ARRAYS, Arrays, Measured, Store, Task, content_key
 from experiments.config.workload_config import WorkloadConfig
-from parsync.model.conflicts import expected_conflicts
+from parsync.model.equations import expected_conflicts
 from parsync.model.extra_slots import ExtraSlots, ExtraSlotsSearch, find_extra_slots, widened
-from parsync.model.slot_results import ConflictsAndScores, SlotResults
 from parsync.model.slot_settings import SlotSettings
-from parsync.model.slot_simulator import simulate
+from parsync.model.slot_simulator import ConflictsAndScores, SlotResults, simulate
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 

@@ -25,9 +25,8 @@ from experiments.files import whole_file
 from experiments.report.fitted_table import FittedTable
 from experiments.studies.model_settings import ReproduceScale, default_settings
 from parsync.metrics.quantity import counted, duration, share
-from parsync.model.slot_results import ConflictsAndScores, Ending, SlotResults
 from parsync.model.slot_settings import SlotSettings
-from parsync.model.slot_simulator import simulate
+from parsync.model.slot_simulator import ConflictsAndScores, Ending, SlotResults, simulate
 from shared_state.errors import AgoraError
 
 _FACTOR = 2  # A of the setting without a file

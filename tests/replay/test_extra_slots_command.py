@@ -18,8 +18,7 @@ from experiments.studies import extra_slots as figure_of
 from experiments.studies.extra_slots import AXES, FACTOR, points_of
 from experiments.studies.model_settings import ReproduceScale
 from parsync.model.extra_slots import ExtraSlotsSearch, find_extra_slots
-from parsync.model.slot_settings import SlotSettings
-from parsync.protocols.optimistic.choices import SyncMode
+from parsync.model.slot_settings import SlotSettings, SyncMode
 from parsync.runtime.command_line import run
 from tests.unit.slot_cells import TASKS_PER_S, small_settings
 

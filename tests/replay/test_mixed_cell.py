@@ -48,7 +48,7 @@ class Watched:
         until_us: int = 20_000_000,
     ) -> None:
         self.arm: ArmConfig = config.arms[0]
-        spec = self.arm.spec(config.seed, config.heartbeat_us, 100_000, live=False)
+        spec = self.arm.seeded(config.seed, config.heartbeat_us, 100_000, live=False)
         assembly = Assembly.of(spec, workload)
         audit = CellAudit(workload.cell, assembly.partitioning)
         audit.submitted(workload.arrival_rows)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.analysis.manifest import MANIFEST, read_manifest, write_manifest
+from experiments.analysis.run_directory import MANIFEST, read_manifest, write_manifest
 from experiments.commands import replay
 from experiments.commands.report import app as report_app
 from experiments.commands.run import app

@@ -25,7 +25,7 @@ from experiments.papers.page import CLAIMS, PAGE, Reproduction
 from experiments.papers.registry import OMEGA, PAPERS
 from experiments.papers.runs import PlatformRuns
 from experiments.studies.model_settings import ReproduceScale
-from experiments.workloads.mapreduce_jobs import MapReduceJobClass
+from experiments.workloads.service_batch import MapReduceJobClass
 
 TINY = {
     "machines": 40,

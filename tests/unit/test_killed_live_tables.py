@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.explain.arm_stories import ArmStories
-from experiments.explain.outcomes import Columns
+from experiments.explain.arm_stories import ArmStories, Columns
 from experiments.explain.story import COMMITTED
 from parsync.metrics.tables import TABLES
 from parsync.runtime.live.logs import CELL_LOG

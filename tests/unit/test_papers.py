@@ -60,11 +60,11 @@ from experiments.studies.model_runs import (
     whole_run,
 )
 from experiments.studies.model_settings import ReproduceScale, default_settings
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions
 from parsync.metrics.conflicts import ConflictCauses
 from parsync.metrics.summary import PhaseFigures, ScopeFigures
-from parsync.model.slot_results import ConflictsAndScores
 from parsync.model.slot_settings import Phase, SchedulerGroup
+from parsync.model.slot_simulator import ConflictsAndScores
 from parsync.spec.decision_times import ModelledTime
 from shared_state.errors import AgoraError
 from tests.documents import ROOT

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from experiments.analysis.model_files import read_model
-from experiments.analysis.restarts import Restart
-from experiments.analysis.summary_model import SeedFigures
+from experiments.analysis.summary_model import Restart, SeedFigures
 from experiments.campaign import loop
 from experiments.campaign.progress import ProgressReport
 from experiments.campaign.running import ArmRun, ArmRunner, run_arm_virtual, seed_figures

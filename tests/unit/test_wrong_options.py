@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from experiments.analysis.run_directory import read_summary
-from experiments.config.frontier_presets import default_config
-from experiments.config.option_values import numbers_of
+from experiments.config.flags import numbers_of
+from experiments.config.presets import default_config
 from experiments.studies.extra_slots import points_of
 from experiments.studies.frontiers.execution import FrontierOptions, start
 from experiments.studies.model_settings import ReproduceScale

@@ -38,9 +38,9 @@ from experiments.papers.runs import RUN_US, USED_AT_US, USED_PERMILLE
 from experiments.papers.statistics import least, median_text, percent, quotient_of
 from experiments.results.mapreduce import speedups_of
 from experiments.studies.model_settings import ReproduceScale
-from experiments.workloads.mapreduce_jobs import MapReduceJobClass
 from experiments.workloads.service_batch import (
     BatchJobs,
+    MapReduceJobClass,
     ServiceBatchOptions,
     ServiceJobs,
 )

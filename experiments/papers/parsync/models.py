@@ -76,7 +76,7 @@ from experiments.studies.model_settings import (
     part,
     point_label,
 )
-from parsync.protocols.optimistic.choices import SyncMode
+from parsync.model.slot_settings import SyncMode
 
 CHAPTER = Chapter(Path(__file__).with_suffix(".toml"))
 _WIDE_IN, _PANEL_IN = 9.2, 2.7

@@ -21,7 +21,6 @@ from itertools import pairwise
 import numpy as np
 
 from experiments.analysis.cell_watch import settle_us
-from experiments.analysis.fluid_bound_model import PhaseBound, bound_over
 from experiments.analysis.frontier_model import (
     BESIDE,
     DELAYS,
@@ -36,7 +35,7 @@ from experiments.analysis.frontier_model import (
     pair_key,
 )
 from experiments.analysis.statistics import corrected_level, median_interval, seeds_needed
-from experiments.analysis.summary_model import SeedFigures
+from experiments.analysis.summary_model import PhaseBound, SeedFigures, bound_over
 from experiments.campaign.running import make_workload
 from experiments.config.decision_basis import by_basis
 from experiments.config.frontier_config import setting_text

@@ -39,11 +39,11 @@ from experiments.campaign.progress import Progress, ProgressReport, time_text
 from experiments.campaign.running import make_workload
 from experiments.campaign.task import Store
 from experiments.command_line import error_console, output_console
+from experiments.config.flags import numbers_of
 from experiments.config.frontier_config import (
     setting_text,
 )
-from experiments.config.frontier_presets import default_config
-from experiments.config.option_values import numbers_of
+from experiments.config.presets import default_config
 from experiments.config.run_config import RunConfig, load_config
 from experiments.files import whole_file
 from experiments.interruption import Interruption, stop_signals_noted

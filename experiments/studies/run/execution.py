@@ -14,8 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from experiments.analysis.manifest import write_manifest
-from experiments.analysis.run_directory import SUMMARY
+from experiments.analysis.run_directory import SUMMARY, write_manifest
 from experiments.campaign.arm_runners import LiveRunner, arm_runner
 from experiments.campaign.expected_time import BUSY, START_S, ExpectedTimes, check_length
 from experiments.campaign.live_size import fitted
@@ -30,9 +29,9 @@ from experiments.campaign.preconditions import (
 from experiments.campaign.progress import ProgressReport, processors, time_text
 from experiments.campaign.running import ArmRunner, make_workload
 from experiments.command_line import error_console
-from experiments.config.gangs import gangs_announced
 from experiments.config.run_config import RunConfig
 from experiments.interruption import Interruption, stop_signals_noted
+from experiments.report.gangs import gangs_announced
 from experiments.studies.frontiers.execution import as_it_is, check_grid
 from experiments.studies.frontiers.grid import make_grid
 from experiments.studies.run.fluid_bound import expected_rates

@@ -20,7 +20,7 @@ from experiments.config.decision_basis import basis_text, basis_title
 from experiments.config.price_settings import REGRET_OF_PRICED_ARMS
 from experiments.config.run_config import read_toml
 from experiments.figures import style
-from experiments.figures.labels import is_drawable, label
+from experiments.figures.style import is_drawable, label
 from experiments.report.html import filled, save_page
 from experiments.report.page import never_stop
 from experiments.studies.sweeps.result import (

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "parsync/core/native/queued_tasks.hpp"
+#include "parsync/core/native/queue_parts.hpp"
 #include "parsync/metrics/native/agent_log.hpp"
 #include "schedulers/native/unplaceable_units.hpp"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "shared_state/native/shared_column.hpp"
+#include "shared_state/native/fields.hpp"
 
 namespace agora {
 

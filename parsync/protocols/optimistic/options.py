@@ -8,13 +8,13 @@ from warnings import warn
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from parsync.core.head_of_line import (
+from parsync.core.queued_tasks import (
     DEFAULT_S,
     HEAD_OF_LINE,
     HeadOfLineSeconds,
     head_of_line_us,
 )
-from parsync.core.limits import SchedulerLimits
+from parsync.core.quotas import SchedulerLimits
 from parsync.protocols.optimistic.choices import (
     AtomicUnit,
     StrategyKind,

@@ -11,8 +11,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsync.core.head_of_line import SkippedUnits, UnitSizes
-from parsync.core.queued_tasks import QueuedTasks
+from parsync.core.queued_tasks import QueuedTasks, SkippedUnits, UnitSizes
 from parsync.core.quotas import TaskQuotas
 from parsync.metrics.tables import NOBODY, Waiting
 from parsync.protocols.agent_quota import QuotaAccount

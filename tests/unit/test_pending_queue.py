@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsync.core.head_of_line import SkippedUnits, UnitSizes
-from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
+from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, SkippedUnits, UnitSizes
 from parsync.protocols.pending_queue import (
     AgentQueue,
     LoserPolicy,

@@ -9,8 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsync.core.head_of_line import SkippedUnits, UnitSizes
-from parsync.core.queued_tasks import QueuedTasks
+from parsync.core.queued_tasks import QueuedTasks, SkippedUnits, UnitSizes
 from parsync.core.quotas import TaskQuotas
 from parsync.protocols.agent_quota import QuotaAccount
 from parsync.protocols.pending_queue import (

@@ -196,6 +196,7 @@ def test_who_does_not_answer_counts_with_its_last_answer() -> None:
     coordinator.handle(1, report(0, 0, [10, 10], [0, 0]))
     effects = coordinator.handle(1000, QuotaRoundDue(1))
     assert len(sent(effects, QuotaGrant)) == 2 and len(sent(effects, QuotaRequest)) == 2
+    assert coordinator.handle(1000, report(0, 1, [10, 10], [0, 0])) == []
     # late, but not for the round that is open
     assert coordinator.handle(1001, report(1, 0, [30, 0], [0, 0])) == []
     effects = coordinator.handle(2000, QuotaRoundDue(2))

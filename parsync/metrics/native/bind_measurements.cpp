@@ -11,7 +11,6 @@
 #include "measurements.hpp"
 #include "schedulers/native/bound_catalog.hpp"
 #include "shared_state/native/column.hpp"
-#include "shared_state/native/new_array.hpp"
 
 namespace nb = nanobind;
 using agora::BoundAgentLog;

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "shared_state/native/column.hpp"
-#include "shared_state/native/new_array.hpp"
 #include "table_fold.hpp"
 
 namespace nb = nanobind;

@@ -1,9 +1,5 @@
-// Columns of events and transactions: immutable integers whose memory their holders share.
-//
-// SharedColumn<T> is n values, SharedTable<T> [n, width]; AnyColumn is either, of any integer type,
-// for what chooses its type by its values (PartitionDelta.used) and for code that treats all alike
-// (the encoder). Copying one copies no values. The memory is native, or that of a numpy array
-// (bound_fields.hpp); nothing here knows Python.
+// What events and transactions are made of: named fields, and columns whose memory their holders
+// share.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +12,47 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace agora {
+
+// A named member of a struct: from the list of them, encoder and Python class are made, so that a
+// struct is described once.
+//
+//   struct Point { int64_t x, y;
+//     static constexpr auto fields() { return std::tuple{Field{"x", &Point::x}, ...}; } };
+template <class Owner, class Value>
+struct Field {
+  const char* name;
+  Value Owner::* member;
+};
+
+// Makes what a struct makes only when it is looked at: before any of its fields is read.
+template <class T>
+void complete(const T& of) {
+  if constexpr (requires { of.complete(); }) of.complete();
+}
+
+// Calls visit(name, value) for each field, in order.
+template <class T, class Visit>
+void for_each_field(const T& of, Visit&& visit) {
+  complete(of);
+  std::apply([&](const auto&... field) { (visit(field.name, of.*field.member), ...); },
+             T::fields());
+}
+
+template <class T>
+constexpr size_t kFieldCount = std::tuple_size_v<decltype(T::fields())>;
+
+// Columns of events and transactions: immutable integers whose memory their holders share.
+//
+// SharedColumn<T> is n values, SharedTable<T> [n, width]; AnyColumn is either, of any integer type,
+// for what chooses its type by its values (PartitionDelta.used) and for code that treats all alike
+// (the encoder). Copying one copies no values. The memory is native, or that of a numpy array
+// (bound_fields.hpp); nothing here knows Python.
 
 // The letter by which numpy and the packed form (pack.hpp) know a type.
 template <class T>

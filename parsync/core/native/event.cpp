@@ -1,9 +1,7 @@
-#include "event_codec.hpp"
+#include "event.hpp"
 
 #include <limits>
 #include <stdexcept>
-
-#include "event_codec.hpp"
 
 namespace agora {
 

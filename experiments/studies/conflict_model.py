@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -161,34 +162,30 @@ def curves(setting: RoundSetting, factors: Sequence[float]) -> list[Variation]:
 
 def by_schedulers(setting: RoundSetting, values: Sequence[int]) -> Variation:
     """More schedulers for more tasks: each has K, as before."""
-    return Variation(
-        "Schedulers N, K each",
-        setting.schedulers,
-        tuple(values),
-        tuple(f"N = {one:,}" for one in values),
-        tuple(replace(setting, schedulers=one) for one in values),
-    )
+    return _varied(setting, "schedulers", "Schedulers N, K each", values, "N = {:,}")
 
 
 def by_extra_slots(setting: RoundSetting, values: Sequence[int]) -> Variation:
     """More slots, which are all idle."""
-    return Variation(
-        "Extra slots, idle",
-        setting.extra_slots,
-        tuple(values),
-        tuple(f"+{one:,}" for one in values),
-        tuple(replace(setting, extra_slots=one) for one in values),
-    )
+    return _varied(setting, "extra_slots", "Extra slots, idle", values, "+{:,}")
 
 
 def by_load(setting: RoundSetting, values: Sequence[float]) -> Variation:
     """Other shares of slots that are taken; the tasks to place stay as many."""
+    return _varied(setting, "load_percent", "Load: slots taken (%)", values, "{:g} %")
+
+
+def _varied(
+    setting: RoundSetting, field: str, label: str, values: Sequence[float], form: str
+) -> Variation:
+    """The setting with other values of one field."""
+    changes: list[dict[str, Any]] = [{field: one} for one in values]
     return Variation(
-        "Load: slots taken (%)",
-        setting.load_percent,
+        label,
+        getattr(setting, field),
         tuple(values),
-        tuple(f"{one:g} %" for one in values),
-        tuple(replace(setting, load_percent=one) for one in values),
+        tuple(map(form.format, values)),
+        tuple(replace(setting, **one) for one in changes),
     )
 
 

@@ -114,6 +114,8 @@ def _search(
         check_length(expected_s, options.long)
         time = time_text(expected_s)
         console.print(Text(f"{counted(len(work), 'run')}, about {time}."), soft_wrap=True)
+        if unusable := engine.unusable(work):
+            console.print(Text(unusable), soft_wrap=True)
     progress = Progress(len(work))
     with ProgressReport(console) as report, report.stage("searching") as show:
         engine.run(work, interruption, lambda: show(f"searching: {progress.step()}"))

@@ -17,6 +17,7 @@ from rich import box
 from rich.console import Console, Group
 from rich.text import Text
 
+from experiments.campaign.preconditions import check_new_file, writing_out
 from experiments.config.flags import numbers_of
 from experiments.figures import style
 from experiments.report.fitted_table import FittedTable
@@ -232,16 +233,15 @@ def show(setting: RoundSetting, factor: str, gap_s: float, out: Path | None) -> 
             f"that {setting.slots:,} slots have at {setting.load_percent:g} % load"
         )
     factors = _factors(factor, setting.schedulers)
-    _check_out(out)
+    if out is not None:
+        check_new_file(out, _FORMATS)
     console = Console()
     console.print(conflict_table(setting, table_variations(setting, factors)))
     console.print(staleness_line(setting.schedulers, gap_s))
     if out is not None:
         figure = draw(setting, curves(setting, factors))
-        try:
+        with writing_out(out):
             _FORMATS[out.suffix](figure, out)
-        except OSError as error:
-            raise AgoraError(f"--out {out}: cannot write it: {error.strerror}") from error
 
 
 def _factors(text: str, schedulers: int) -> tuple[float, ...]:
@@ -258,15 +258,6 @@ def _factors(text: str, schedulers: int) -> tuple[float, ...]:
                 f"{one:g} * {schedulers} = {one * schedulers:g}"
             )
     return factors
-
-
-def _check_out(out: Path | None) -> None:
-    if out is None:
-        return
-    if out.suffix not in _FORMATS:
-        raise AgoraError(f"--out {out}: expected a name ending in {', '.join(_FORMATS)}")
-    if out.exists():
-        raise AgoraError(f"--out {out}: already exists; choose another name")
 
 
 def conflict_table(setting: RoundSetting, variations: Sequence[Variation]) -> Group:

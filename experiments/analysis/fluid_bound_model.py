@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from parsync.metrics.figures import Figures, Number
+from parsync.metrics.quantity import Figures, Number
 
 Share = Annotated[float, Field(ge=0, le=1)]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from parsync.metrics.figures import Count, Figures
-from parsync.metrics.quantity import duration
+from parsync.metrics.quantity import Count, Figures, duration
 
 
 class Restart(Figures):

@@ -16,8 +16,7 @@ from experiments.analysis.restarts import Restart
 from experiments.analysis.statistics import Difference, Interval
 from experiments.config.decision_basis import Capacity, DecisionBasis, by_basis
 from experiments.config.price_settings import prices_of_groups
-from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.quantity import Quantity
+from parsync.metrics.quantity import Count, Figures, Number, Quantity
 from parsync.metrics.regret import Regret
 from parsync.metrics.summary import (
     ArmFigures,

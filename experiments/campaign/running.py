@@ -18,7 +18,7 @@ from experiments.config.run_config import RunConfig
 from experiments.config.warm_up import warmed_up
 from experiments.interruption import Interruption
 from experiments.workloads.inspection import digest, offered_permille
-from parsync.metrics.live import Snapshot
+from parsync.metrics.live_line import Snapshot
 from parsync.metrics.record import Record
 from parsync.metrics.run_frame import BUCKET_US, NOT_IN_JOB, Group, RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics

@@ -22,8 +22,7 @@ from experiments.analysis.summary_model import VERSION, Version
 from experiments.campaign.task import Arrays, F, Measured, Task
 from experiments.series_files import read_arrays, write_arrays
 from experiments.version import version_text
-from parsync.metrics.figures import Figures
-from parsync.metrics.quantity import counted
+from parsync.metrics.quantity import Figures, counted
 from shared_state.errors import AgoraError
 
 ARRAYS = ""

@@ -19,8 +19,7 @@ from experiments.campaign.store import ARRAYS, Store
 from experiments.campaign.task import Measured, Task
 from experiments.interruption import Interruption
 from experiments.papers.figure import FigureRun, Results
-from parsync.metrics.figures import Count, Figures
-from parsync.metrics.quantity import counted
+from parsync.metrics.quantity import Count, Figures, counted
 from parsync.metrics.summary import series
 from parsync.metrics.validity import Validity
 from shared_state.errors import AgoraError

@@ -15,7 +15,7 @@ from experiments.papers.claims import ClaimResult, Verdict
 from experiments.papers.figure import Paper, PaperFigure, Results, Table
 from experiments.report.html import filled, save_page
 from experiments.studies.model_runs.settings import ReproduceScale
-from parsync.metrics.figures import Figures
+from parsync.metrics.quantity import Figures
 from shared_state.errors import AgoraError
 
 CLAIMS, PAGE = "claims.json", "reproduce.html"

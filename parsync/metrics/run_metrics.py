@@ -19,14 +19,21 @@ from typing import Any, TypeVar
 import numpy as np
 
 from parsync.metrics import registry
-from parsync.metrics.live import LiveLine, LiveSums, Snapshot
-from parsync.metrics.metric import KeptRows, Metric, NativeMetric, RecordBatch, Scope
+from parsync.metrics.live_line import LiveLine, LiveSums, Snapshot
+from parsync.metrics.metric import (
+    KeptRows,
+    Metric,
+    NativeMetric,
+    RecordBatch,
+    Rows,
+    Scope,
+    TableFold,
+)
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.record import Columns, RecordBuffer, Table
 from parsync.metrics.run_frame import (
     RunFrame,
 )
-from parsync.metrics.table_fold import Rows, TableFold
 from parsync.metrics.tables import SCHEMAS, Tables
 from schedulers.entry_points import raised
 from shared_state.errors import AgoraError

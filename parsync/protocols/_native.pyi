@@ -6,8 +6,7 @@ from numpy.typing import NDArray
 
 from parsync.core._native import NativeParticipant, QueuedTasks, QuotaAccount, SkippedUnits
 from parsync.core.events import SyncReply
-from parsync.metrics.agent_log import AgentLog
-from parsync.metrics.record import Measurements
+from parsync.metrics.record import AgentLog, Measurements
 from parsync.protocols.agent_view import Preemptible
 from parsync.protocols.optimistic.event import OptimisticEvent
 from parsync.protocols.optimistic.shared_demand import DemandExchange

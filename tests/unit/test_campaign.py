@@ -15,7 +15,7 @@ from experiments.campaign.pool import this_process
 from experiments.campaign.store import ARRAYS, Store
 from experiments.campaign.task import Measured, Task
 from experiments.interruption import Interruption
-from parsync.metrics.figures import Figures
+from parsync.metrics.quantity import Figures
 from shared_state.errors import AgoraError
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from parsync.metrics.metric import TableFold
 from parsync.metrics.run_frame import JobIndex, RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
-from parsync.metrics.table_fold import TableFold
 from tests.fixtures.service_batch_runs import OMEGA, group, made, modelled, recorded
 from tests.unit.record_factory import Phase
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsync.metrics.agent_log import AgentLog
-from parsync.metrics.record import Measurements
+from parsync.metrics.record import AgentLog, Measurements
 from parsync.metrics.tables import NOT_KNOWN, TABLES
 from schedulers.objective import placement_cost
 from shared_state.tasks import NO_GANG, CellSpec, PreferenceCatalog, TaskBatch, TaskClass

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parsync.metrics.conflicts import ConflictMetric
-from parsync.metrics.live import DELAY_BOUNDS_US, LiveLine
+from parsync.metrics.live_line import DELAY_BOUNDS_US, LiveLine
+from parsync.metrics.metric import TableFold
 from parsync.metrics.run_frame import Group, RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ScopeFigures, series, summarise
-from parsync.metrics.table_fold import TableFold
 from schedulers.interface import ChangeKind
 from shared_state.transaction import Reason
 from tests.fixtures.examples import examples

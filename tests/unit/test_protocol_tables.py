@@ -65,8 +65,8 @@ DRAWN = """
         recorded = Record("draws", draw)
         return [recorded, Send"""
 METRIC = """
-from parsync.metrics.counters import Counters
-from parsync.metrics.figures import Count, Figures
+from parsync.metrics.metric import Counters
+from parsync.metrics.quantity import Count, Figures
 from parsync.metrics.metric import Metric
 from parsync.metrics.quantity import Better, Unit, quantity
 from recording_lottery import DRAWS

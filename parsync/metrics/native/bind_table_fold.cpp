@@ -64,7 +64,7 @@ class Kept {
   size_t length_;
 };
 
-// A TimeSeries (parsync/metrics/counters.py): its array `counts`, int64[names, rows, buckets], is
+// A TimeSeries (parsync/metrics/metric.py): its array `counts`, int64[names, rows, buckets], is
 // another one once it has grown, be it for another table or by a merge. So it is looked up before
 // every batch.
 class PythonCounts : public agora::GrowingCounts {

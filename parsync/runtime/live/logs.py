@@ -35,7 +35,7 @@ from typing import Any
 import msgpack
 
 from parsync.core.codec import Codec, decode, encode
-from parsync.metrics.live import Snapshot
+from parsync.metrics.live_line import Snapshot
 from parsync.metrics.record import Record
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.tables import SCHEMAS, Tables, measured_tables

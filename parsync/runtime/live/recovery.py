@@ -38,8 +38,7 @@ from parsync.core.events import (
     TasksStarted,
     TasksSubmitted,
 )
-from parsync.metrics.agent_log import AgentLog
-from parsync.metrics.record import Record
+from parsync.metrics.record import AgentLog, Record
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.event_logs import log_end

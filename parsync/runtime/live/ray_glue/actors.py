@@ -21,7 +21,7 @@ from ray.util.metrics import Counter, Gauge
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from parsync.core.codec import decode, encode
-from parsync.metrics.live import DELAY_BOUNDS_US, SchedulerLine, Snapshot
+from parsync.metrics.live_line import DELAY_BOUNDS_US, SchedulerLine, Snapshot
 from parsync.runtime.live.calls import (
     CALL_TIMEOUT_S,
     ActorFailed,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from parsync.metrics import histogram
+from parsync.metrics.metric import Rows
 from parsync.metrics.quantity import Quantity
-from parsync.metrics.table_fold import Rows
 from shared_state.tasks import Int64
 
 DELAY_BOUNDS_US = tuple(

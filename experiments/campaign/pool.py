@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from typing import Protocol, TypeVar
 
+from experiments.campaign.orphans import end_with_parent
 from experiments.campaign.task import F, Failed, Job, Measured, outcome
 from experiments.interruption import stop_signals_kept_from_children
 from experiments.processors import processors
-from parsync.runtime.orphans import end_with_parent
 from shared_state.errors import AgoraError
 
 POLL_S = 0.1  # for a stop signal

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from experiments.explain.story import COMMITTED, Claim, End, OtherClaim, TaskStory
 from parsync.metrics.quantity import counted, duration
-from parsync.runtime.event_logs import seconds
+from parsync.runtime.arm_directory import seconds
 
 MOST_COMMITS = 4  # of others on a machine, that are shown
 

@@ -5,7 +5,7 @@ Submissions, delays and quality belong to the window of the task's submission, s
 waits into the next phase is charged to the phase that made it wait. Transactions, claims, conflicts
 and throughput belong to the window in which the answer came.
 
-Cost. Native code adds up a batch as it comes (table_fold.py): about 2 us per batch and 0.1 us per
+Cost. Native code adds up a batch as it comes (metric.py): about 2 us per batch and 0.1 us per
 task. Only batches that are kept, or that a metric folds in Python, are held back and put together
 (record.py).
 """

@@ -23,7 +23,7 @@ from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.registry import tables_of
 from parsync.protocols.spec import AgentEnvironment, Environment, GroupReach
-from parsync.runtime.protocol_faults import CheckedNodeSide, ProtocolPart, made
+from parsync.runtime.faults import CheckedNodeSide, ProtocolPart, made
 from parsync.spec.arm import ArmSpec, GroupConfig
 from parsync.workload.placeability import Reach, unplaceable_units
 from parsync.workload.workload import Workload

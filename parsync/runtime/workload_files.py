@@ -27,7 +27,7 @@ from parsync.runtime.json_files import (
     read_json,
     write_json,
 )
-from parsync.runtime.parquet_schema import arrow_schema
+from parsync.runtime.records import arrow_schema
 from parsync.workload.checks import check_order, validate
 from parsync.workload.tables import (
     MAPREDUCE,

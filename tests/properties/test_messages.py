@@ -25,7 +25,7 @@ from parsync.runtime.live.logs import CELL_LOG, Frame, HandledLog, handled_log, 
 from parsync.runtime.live.loop import ActorRuntime, ignore_record
 from parsync.runtime.live.replay import ReplayedActor
 from parsync.runtime.live.steps import Step, StepClient
-from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.run import VirtualRuntime
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
 from shared_state.journal import read_journal

@@ -15,7 +15,7 @@ from parsync.core.event import Event
 from parsync.core.events import DecisionDone, SampleDue, Started
 from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.actor import leave_out_of_collections
+from parsync.runtime.live.hosts import leave_out_of_collections
 from parsync.runtime.live.loop import ActorRuntime, ignore_record
 from parsync.runtime.live.meters import LoadMeter, MeteredDecider
 from parsync.runtime.live.plan import LiveOptions, plan_run

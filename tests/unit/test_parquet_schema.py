@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parsync.metrics.tables import NOT_KNOWN, SCHEMAS, TABLES, Column, TableSchema
-from parsync.runtime.parquet_schema import arrow_schema
-from parsync.runtime.records import RecordSink, merge_parts
+from parsync.runtime.records import RecordSink, arrow_schema, merge_parts
 from parsync.workload.tables import workload_schemas
 from schedulers.interface import ChangeKind, PartitionRanking
 from shared_state.tasks import TaskClass

@@ -29,7 +29,7 @@ from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.tables import SCHEMAS, measured_tables, wrong_tables
 from parsync.protocols import registry
 from parsync.protocols.registry import tables_of
-from parsync.runtime.assembly_files import write_assembly
+from parsync.runtime.arm_directory import write_assembly
 from parsync.runtime.live.logs import Recorder, records_log
 from parsync.runtime.live.logs import read_records as read_log
 from parsync.runtime.live.plan import CELL, RunPlan

@@ -19,12 +19,12 @@ from parsync.core.event import Event
 from parsync.core.events import DecisionDone, Started
 from parsync.core.participant import Decider, Participant
 from parsync.metrics.record import Record
-from parsync.runtime.effects import DecisionInterpreter, RecordListener
+from parsync.runtime.effect_interpreter import DecisionInterpreter, RecordListener
+from parsync.runtime.faults import ProtocolPart, blame
 from parsync.runtime.live.calls import Waker
 from parsync.runtime.live.logs import HandledLog
 from parsync.runtime.live.meters import LoadMeter, MeteredDecider, StepWaitRecorder
 from parsync.runtime.live.steps import BackgroundSteps, Messages, Steps
-from parsync.runtime.protocol_faults import ProtocolPart, blame
 
 # A decision that follows another at once is back-dated by at most so much (ActorRuntime).
 LATENESS_US = 2_000

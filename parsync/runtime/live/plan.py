@@ -13,8 +13,8 @@ from parsync.metrics.live_line import Snapshot
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.calibration import NO_TIMES, MeasuredTimes
+from parsync.runtime.faults import PLAN_LIMIT_S
 from parsync.runtime.live.meters import NO_WAIT, StepWait
-from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from parsync.spec.arm import ArmSpec
 from schedulers.capability import Capability
 

@@ -8,7 +8,7 @@ Other audits check that they kept their quotas and their schedulers' own limits
 (parsync.core.audits). Sync replies are logged without their payload, which is taken from the
 replayed master. Effects are compared by digest.
 
-Before that, every log is compared with what it was when the arm ended (event_logs.py). Otherwise a
+Before that, every log is compared with what it was when the arm ended (ended.json). Otherwise a
 log without its last events would go unnoticed: it replays well as far as it goes.
 
 replay_master() compares nothing: it is for readers that want the run's true state.
@@ -34,11 +34,18 @@ from parsync.core.participant import Decider, Participant
 from parsync.core.workers import WorkerPool
 from parsync.metrics.record import Record
 from parsync.metrics.tables import SCHEMAS, Tables, measured_tables
+from parsync.runtime.arm_directory import (
+    ARM_FILE,
+    ArmEnd,
+    LogEnd,
+    read_assembly,
+    read_end,
+    shortfall,
+)
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.audit import RunAudit
-from parsync.runtime.effects import RecordListener
-from parsync.runtime.event_logs import ArmEnd, LogEnd, read_end, shortfall
+from parsync.runtime.effect_interpreter import RecordListener
+from parsync.runtime.faults import PLAN_LIMIT_S, plan_limit
 from parsync.runtime.json_files import digest_of, read_bytes
 from parsync.runtime.live.cell import (
     CellRuntime,
@@ -51,7 +58,6 @@ from parsync.runtime.live.logs import CELL_LOG, Frame, handled_logs, log_ends, r
 from parsync.runtime.live.loop import ignore_record
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL
 from parsync.runtime.live.steps import Step
-from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
 from parsync.runtime.recomputed_tables import (
     AT_THE_END,
     KILLED,
@@ -60,7 +66,6 @@ from parsync.runtime.recomputed_tables import (
     measured_only,
 )
 from parsync.runtime.records import RecordSink, merge_parts
-from parsync.runtime.run_directory import ARM_FILE
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, InvariantViolation

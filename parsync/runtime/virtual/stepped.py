@@ -26,7 +26,8 @@ from parsync.core.participant import Decider, Participant
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.calibration import Calibration, Draws
-from parsync.runtime.effects import RecordListener
+from parsync.runtime.effect_interpreter import RecordListener
+from parsync.runtime.faults import hand_out_last_records
 from parsync.runtime.live.cell import CellSideLoop, HandledListener
 from parsync.runtime.live.loop import WAKE_US, ActorRuntime, HostLoop, Ticks, ignore_record
 from parsync.runtime.live.meters import LoadMeter
@@ -38,7 +39,6 @@ from parsync.runtime.live.submissions import (
     SubmissionSender,
     SubmittingSteps,
 )
-from parsync.runtime.protocol_faults import hand_out_last_records
 from schedulers.decision_time import ClockClass
 
 Messages = list[tuple[int, Event]]

@@ -1,29 +1,234 @@
-// Python's access to table folds, and to the slots and buckets that figures are made with.
+// The Python module parsync.metrics._native: measurements and the log of an agent; table folds, and
+// the slots and buckets that figures are made with; what observes the cell (the causes of
+// conflicts, and the regret of sampled transactions and instants).
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "bound_agent_log.hpp"
+#include "conflict_causes.hpp"
+#include "measurements.hpp"
+#include "regret.hpp"
+#include "schedulers/native/bound_catalog.hpp"
+#include "shared_state/native/bound_fields.hpp"
 #include "shared_state/native/column.hpp"
 #include "shared_state/native/new_array.hpp"
 #include "table_fold.hpp"
 
 namespace nb = nanobind;
-using agora::Column;
-using agora::IntegerArray;
-using agora::length_of;
-using agora::NewArray;
-using agora::RowColumn;
-using agora::TableFold;
-using agora::Windows;
+using namespace agora;
 using Binary = TableFold::Binary;
 
 namespace {
+
+// An array of any integer type or bool as the new rows of a column.
+void copy_column(RowBuffer& rows, size_t column, PyObject* values, size_t count) {
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(values, &buffer, PyBUF_STRIDES | PyBUF_FORMAT) != 0)
+    throw nb::python_error();
+  const struct Release {
+    Py_buffer* buffer;
+    ~Release() { PyBuffer_Release(buffer); }
+  } release{&buffer};
+  if (buffer.ndim != 1 || buffer.shape[0] != static_cast<Py_ssize_t>(count) ||
+      std::strlen(buffer.format) != 1)
+    throw nb::value_error("measurements: expected an array of integers with one value per row");
+  const auto copy = [&]<class T>(T) {
+    if (buffer.strides[0] == sizeof(T)) return rows.copy(column, static_cast<const T*>(buffer.buf));
+    for (size_t row = 0; row < count; ++row) {
+      T value;
+      std::memcpy(
+          &value,
+          static_cast<const char*>(buffer.buf) + static_cast<Py_ssize_t>(row) * buffer.strides[0],
+          sizeof value);
+      rows.write(column, row, static_cast<int64_t>(value));
+    }
+  };
+  switch (*buffer.format) {
+    case 'b':
+      return copy(int8_t{});
+    case '?':
+    case 'B':
+      return copy(uint8_t{});
+    case 'h':
+      return copy(int16_t{});
+    case 'H':
+      return copy(uint16_t{});
+    case 'i':
+      return copy(int32_t{});
+    case 'I':
+      return copy(uint32_t{});
+    case 'l':
+    case 'q':
+      return copy(int64_t{});
+    case 'L':
+    case 'Q':
+      return copy(uint64_t{});
+    default:
+      throw nb::value_error("measurements: expected integers");
+  }
+}
+
+// values: one number (repeated) or one array per column.
+void add_rows(RowBuffer& rows, size_t count, const nb::tuple& values) {
+  rows.grow(count);
+  try {
+    for (size_t column = 0; column < rows.columns(); ++column) {
+      PyObject* const value = PyTuple_GET_ITEM(values.ptr(), static_cast<Py_ssize_t>(column));
+      if (!PyLong_Check(value)) {
+        copy_column(rows, column, value, count);
+        continue;
+      }
+      const long long number = PyLong_AsLongLong(value);
+      if (number == -1 && PyErr_Occurred()) throw nb::python_error();
+      rows.fill(column, number);
+    }
+  } catch (...) {
+    rows.ungrow();
+    throw;
+  }
+}
+
+// The schema of a table as Python knows it: its columns with their dtypes.
+struct BoundTable {
+  nb::str name;
+  std::vector<std::pair<nb::str, nb::object>> columns;
+};
+
+// Measurements with what Python calls their tables and columns.
+class BoundMeasurements : public Measurements {
+ public:
+  explicit BoundMeasurements(const nb::dict& tables) : BoundMeasurements(tables_of(tables)) {}
+
+  void add(nb::handle table, size_t rows, const nb::tuple& columns) {
+    PyObject* const place = PyDict_GetItemWithError(places_.ptr(), table.ptr());
+    if (place == nullptr) {
+      if (PyErr_Occurred()) throw nb::python_error();
+      throw nb::key_error(nb::repr(table).c_str());
+    }
+    RowBuffer& buffer = this->rows(PyLong_AsSize_t(place));
+    if (columns.size() != buffer.columns())
+      throw nb::value_error("measurements: expected one value per column");
+    add_rows(buffer, rows, columns);
+  }
+
+  // Table and columns by name of each table that has rows.
+  nb::list take() {
+    nb::list taken;
+    for (size_t table = 0; table < tables_.size(); ++table) {
+      RowBuffer& buffer = this->rows(table);
+      if (buffer.rows() == 0) continue;
+      nb::dict columns;
+      for (size_t column = 0; column < buffer.columns(); ++column)
+        columns[tables_[table].columns[column].first] = array_of(table, column);
+      taken.append(nb::make_tuple(tables_[table].name, columns));
+      buffer.clear();
+    }
+    return taken;
+  }
+
+  nb::tuple held() const {
+    nb::list held;
+    for (size_t table = 0; table < tables_.size(); ++table) {
+      const RowBuffer& buffer = this->rows(table);
+      if (buffer.rows() == 0) continue;
+      nb::list columns;
+      for (size_t column = 0; column < buffer.columns(); ++column)
+        columns.append(array_of(table, column));
+      held.append(nb::make_tuple(tables_[table].name, buffer.rows(), nb::tuple(columns)));
+    }
+    return nb::tuple(held);
+  }
+
+ private:
+  explicit BoundMeasurements(std::vector<BoundTable> tables)
+      : Measurements(layouts_of(tables)), tables_(std::move(tables)) {
+    for (size_t table = 0; table < tables_.size(); ++table) places_[tables_[table].name] = table;
+  }
+
+  static std::vector<BoundTable> tables_of(const nb::dict& tables) {
+    std::vector<BoundTable> result;
+    for (const auto [name, columns] : tables) {
+      BoundTable& table = result.emplace_back(BoundTable{nb::cast<nb::str>(name), {}});
+      for (const auto [column, dtype] : nb::cast<nb::dict>(columns))
+        table.columns.emplace_back(nb::cast<nb::str>(column), nb::borrow(dtype));
+    }
+    return result;
+  }
+
+  static std::vector<TableLayout> layouts_of(const std::vector<BoundTable>& tables) {
+    std::vector<TableLayout> layouts;
+    for (const BoundTable& table : tables) {
+      TableLayout& layout = layouts.emplace_back(TableLayout{table.name.c_str(), {}});
+      for (const auto& [name, dtype] : table.columns)
+        layout.bytes.push_back(nb::cast<size_t>(dtype.attr("itemsize")));
+    }
+    return layouts;
+  }
+
+  nb::object array_of(size_t table, size_t column) const {
+    const RowBuffer& buffer = this->rows(table);
+    const NewArrayOf array(tables_[table].columns[column].second, buffer.rows());
+    std::memcpy(array.data(), buffer.data(column), buffer.rows() * buffer.bytes_of(column));
+    return array.object();
+  }
+
+  std::vector<BoundTable> tables_;
+  nb::dict places_;  // of the tables, by name
+};
+
+void bind_measurements(nb::module_& module) {
+  // what native participants of other modules add rows to
+  nb::class_<Measurements>(module, "MeasurementRows", "See measurements.hpp.");
+  nb::class_<BoundMeasurements, Measurements>(module, "Measurements",
+                                              "Rows of tables; see measurements.hpp.")
+      .def(nb::init<const nb::dict&>(), nb::arg("tables"))
+      .def("add", &BoundMeasurements::add, nb::arg("table"), nb::arg("rows"), nb::arg("columns"))
+      .def("take", &BoundMeasurements::take)
+      .def("held", &BoundMeasurements::held)
+      .def("clear", &Measurements::clear);
+  nb::class_<BoundAgentLog>(module, "AgentLog", "What one agent measures; see agent_log.hpp.")
+      .def(
+          "__init__",
+          [](BoundAgentLog* self, int32_t agent, nb::handle job, nb::handle submit_us,
+             nb::handle preference, const CatalogColumns& catalog, BoundMeasurements& records) {
+            new (self) BoundAgentLog(agent, job, submit_us, preference, catalog, records);
+          },
+          nb::arg("agent"), nb::arg("job"), nb::arg("submit_us"), nb::arg("preference"),
+          nb::arg("catalog"), nb::arg("records"), nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>())
+      .def("commit", &BoundAgentLog::commit, nb::arg("at_us"), nb::arg("sequence"), nb::arg("task"),
+           nb::arg("machine"), nb::arg("synced_us"), nb::arg("attempts"), nb::arg("first"),
+           nb::arg("reason"), nb::arg("rival"), nb::arg("age_us"), nb::arg("start_us"),
+           nb::arg("decision_us"), nb::arg("ranking"), nb::arg("tasks").none())
+      .def("attempts", &BoundAgentLog::attempts)
+      .def("sync", [](BoundAgentLog& self, int64_t now_us, int32_t partition, int64_t age_us,
+                      int64_t rows) { self.log.sync(now_us, partition, age_us, rows); })
+      .def("decided",
+           [](BoundAgentLog& self, int64_t decision_us) { self.log.decided(decision_us); })
+      .def("round",
+           [](BoundAgentLog& self, int64_t now_us,
+              const std::array<int64_t, kRoundFigures>& figures) {
+             self.log.round(now_us, figures);
+           })
+      .def("unplaceable", &BoundAgentLog::unplaceable)
+      .def("hold", [](BoundAgentLog& self, int64_t task, int64_t from_us, int64_t until_us,
+                      int64_t behind) { self.log.hold(task, from_us, until_us, behind); })
+      .def("waiting", &BoundAgentLog::waiting)
+      .def("sample", [](BoundAgentLog& self, int64_t now_us, int64_t queued, int64_t average_us,
+                        bool latency_first, int64_t staleness_us) {
+        self.log.sample(now_us, queued, average_us, latency_first, staleness_us);
+      });
+}
 
 // The memory of a contiguous array that rows change. It stays where it is as long as the array
 // lives.
@@ -67,7 +272,7 @@ class Kept {
 // A TimeSeries (parsync/metrics/metric.py): its array `counts`, int64[names, rows, buckets], is
 // another one once it has grown, be it for another table or by a merge. So it is looked up before
 // every batch.
-class PythonCounts : public agora::GrowingCounts {
+class PythonCounts : public GrowingCounts {
  public:
   explicit PythonCounts(nb::object series) : series_(std::move(series)) { look_up(); }
 
@@ -296,14 +501,12 @@ nb::object buckets_of(nb::handle values) {
   const size_t count = length_of(values, "values");
   const Column<const int64_t> given(values, "values", count);
   const NewArray<int64_t> buckets(count);
-  for (size_t i = 0; i < count; ++i) buckets.data()[i] = agora::bucket_of(given.data()[i]);
+  for (size_t i = 0; i < count; ++i) buckets.data()[i] = bucket_of(given.data()[i]);
   return buckets.object();
 }
 
-}  // namespace
-
 void bind_table_fold(nb::module_& module) {
-  module.attr("HISTOGRAM_BUCKETS") = agora::kBuckets;
+  module.attr("HISTOGRAM_BUCKETS") = kBuckets;
   module.def("slots_of", &slots_of, nb::arg("edges"), nb::arg("at_us"));
   module.def("buckets_of", &buckets_of, nb::arg("values"));
   nb::enum_<Binary>(module, "Binary")
@@ -350,4 +553,88 @@ void bind_table_fold(nb::module_& module) {
       .def("call", &Fold::call, nb::arg("rows"), nb::arg("function"), nb::arg("values"))
       .def("has_sinks", &Fold::has_sinks)
       .def("fold", &Fold::fold, nb::arg("columns"));
+}
+
+SharedColumn<int64_t> column(nb::handle array, const char* field) {
+  return BoundValue<SharedColumn<int64_t>>::from(array, field);
+}
+
+void bind_conflict_causes(nb::module_& module) {
+  nb::class_<ConflictCauses, CellObserver>(module, "ConflictCauses",
+                                           "Conflicts counted by cause; see conflict_causes.hpp.")
+      .def(
+          "__init__",
+          [](ConflictCauses* self, size_t machines, nb::handle preference,
+             const CatalogColumns& catalog, std::vector<int64_t> from_us,
+             std::vector<int64_t> to_us) {
+            new (self) ConflictCauses(
+                machines, BoundValue<SharedColumn<int32_t>>::from(preference, "preference"),
+                catalog.spans(), std::move(from_us), std::move(to_us));
+          },
+          nb::arg("machines"), nb::arg("preference"), nb::arg("catalog"), nb::arg("from_us"),
+          nb::arg("to_us"), nb::keep_alive<1, 4>())
+      .def(
+          "counts",
+          [](const ConflictCauses& self) {
+            return nb::make_tuple(self.same_tick(), self.quality(), self.stale());
+          },
+          "(same tick, quality, staleness).");
+}
+
+void bind_regret(nb::module_& module) {
+  nb::class_<RegretWatch, CellObserver>(module, "RegretWatch",
+                                        "Regret of what is sampled; see regret.hpp.")
+      .def(
+          "__init__",
+          [](RegretWatch* self, BestPlacement& best, nb::handle preference, nb::handle request,
+             nb::handle arrival_us, nb::handle arrival_offsets, nb::handle arrival_rows,
+             nb::handle initial, bool has_gangs,
+             const std::vector<std::pair<int64_t, int64_t>>& phases, int64_t batches_per_phase,
+             int64_t instants_per_phase, uint64_t seed) {
+            std::vector<RegretWatch::Phase> settled;
+            for (const auto& [from_us, to_us] : phases) settled.push_back({from_us, to_us});
+            new (self) RegretWatch(
+                best,
+                {BoundValue<SharedColumn<int32_t>>::from(preference, "preference"),
+                 BoundValue<SharedTable<int64_t>>::from(request, "request"),
+                 column(arrival_us, "arrival_us"), column(arrival_offsets, "arrival_offsets"),
+                 column(arrival_rows, "arrival_rows"), column(initial, "initial"), has_gangs},
+                {std::move(settled), batches_per_phase, instants_per_phase, seed});
+          },
+          nb::arg("best"), nb::arg("preference"), nb::arg("request"), nb::arg("arrival_us"),
+          nb::arg("arrival_offsets"), nb::arg("arrival_rows"), nb::arg("initial"),
+          nb::arg("has_gangs"), nb::arg("phases"), nb::arg("batches_per_phase"),
+          nb::arg("instants_per_phase"), nb::arg("seed"), nb::keep_alive<1, 2>())
+      .def("end", &RegretWatch::end, nb::arg("ended_us"))
+      .def(
+          "decisions",
+          [](const RegretWatch& self) {
+            nb::list rows;
+            for (const auto& row : self.decisions())
+              rows.append(nb::make_tuple(row.at_us, row.agent, row.sequence, row.tasks, row.losers,
+                                         row.regret, row.exact));
+            return rows;
+          },
+          "The columns of DecisionRegret, in order.")
+      .def(
+          "systems",
+          [](const RegretWatch& self) {
+            nb::list rows;
+            for (const auto& row : self.systems())
+              rows.append(nb::make_tuple(row.at_us, row.running, row.waiting, row.cost,
+                                         row.without_migration, row.with_migration, row.exact));
+            return rows;
+          },
+          "The columns of SystemRegret, in order.");
+}
+
+}  // namespace
+
+NB_MODULE(_native, module) {
+  nb::module_::import_("shared_state._native");  // has the classes of arguments
+  nb::module_::import_("schedulers._native");
+  bind_measurements(module);
+  bind_table_fold(module);
+  bind_conflict_causes(module);
+  bind_regret(module);
 }

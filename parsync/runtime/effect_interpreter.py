@@ -25,6 +25,10 @@ from shared_state.errors import AgoraError
 RecordListener = Callable[[Record], None]
 
 
+def ignore(*values: object) -> None:
+    """The listener of those who want to know nothing."""
+
+
 class WrongEffect(AgoraError):
     """A participant asked for what cannot be carried out.
 

@@ -29,6 +29,29 @@ namespace nb = nanobind;
 using namespace agora;
 using Binary = TableFold::Binary;
 
+namespace nanobind::detail {
+
+// What names values and choices of rows of a fold are plain numbers in Python.
+template <class Id>
+struct IdCaster {
+  NB_TYPE_CASTER(Id, const_name("int"))
+  bool from_python(handle number, uint8_t flags, cleanup_list* cleanup) noexcept {
+    make_caster<uint32_t> caster;
+    if (!caster.from_python(number, flags, cleanup)) return false;
+    value = static_cast<Id>(caster.value);
+    return true;
+  }
+  static handle from_cpp(Id id, rv_policy, cleanup_list*) noexcept {
+    return PyLong_FromUnsignedLong(static_cast<uint32_t>(id));
+  }
+};
+template <>
+struct type_caster<TableFold::Value> : IdCaster<TableFold::Value> {};
+template <>
+struct type_caster<TableFold::Rows> : IdCaster<TableFold::Rows> {};
+
+}  // namespace nanobind::detail
+
 namespace {
 
 // An array of any integer type or bool as the new rows of a column.
@@ -348,85 +371,56 @@ class BatchColumn {
 };
 
 // A fold with the arrays, functions and series that its sinks change, which it keeps alive.
-class BoundTableFold {
+class BoundTableFold : public TableFold {
  public:
-  using Value = TableFold::Value;
-  using Rows = TableFold::Rows;
-
   BoundTableFold(const std::vector<nb::str>& names, nb::handle edges)
-      : names_(names),
-        windows_(Column<const int64_t>(edges, "edges", length_of(edges, "edges")).span()),
-        fold_(names_.size()) {}
+      : TableFold(names.size()),
+        names_(names),
+        windows_(Column<const int64_t>(edges, "edges", length_of(edges, "edges")).span()) {}
   BoundTableFold(const BoundTableFold&) = delete;  // its steps point into it
   BoundTableFold& operator=(const BoundTableFold&) = delete;
 
-  uint32_t column(size_t number) { return id(fold_.column(number)); }
-  uint32_t constant(int64_t number) { return id(fold_.constant(number)); }
-  uint32_t binary(Binary what, uint32_t left, uint32_t right) {
-    return id(fold_.binary(what, Value{left}, Value{right}));
+  Value slot(Value at_us) { return TableFold::slot(at_us, windows_); }
+  Value place_of(Value value, const nb::object& ids) {
+    return TableFold::place_of(value, table(ids));
   }
-  uint32_t choose(uint32_t mask, uint32_t yes, uint32_t no) {
-    return id(fold_.choose(Value{mask}, Value{yes}, Value{no}));
+  Value gather(Rows rows, const nb::object& from, Value index, const std::string& name) {
+    return TableFold::gather(rows, table(from), index, name);
   }
-  uint32_t divide(uint32_t value, int64_t by) { return id(fold_.divide(Value{value}, by)); }
-  uint32_t clamp(uint32_t value, int64_t lowest, int64_t highest) {
-    return id(fold_.clamp(Value{value}, lowest, highest));
-  }
-  uint32_t slot(uint32_t at_us) { return id(fold_.slot(Value{at_us}, windows_)); }
-  uint32_t histogram_bucket(uint32_t value) { return id(fold_.histogram_bucket(Value{value})); }
-  uint32_t place_of(uint32_t value, const nb::object& ids) {
-    return id(fold_.place_of(Value{value}, table(ids)));
-  }
-  uint32_t gather(uint32_t rows, const nb::object& from, uint32_t index, const std::string& name) {
-    return id(fold_.gather(Rows{rows}, table(from), Value{index}, name));
-  }
-  uint32_t where(uint32_t within, uint32_t mask) {
-    return static_cast<uint32_t>(fold_.where(Rows{within}, Value{mask}));
-  }
-  uint32_t place(uint32_t rows, const std::vector<uint32_t>& indices,
-                 const std::vector<size_t>& shape, const std::vector<std::string>& names) {
-    std::vector<Value> values;
-    for (const uint32_t index : indices) values.push_back(Value{index});
-    return id(fold_.place(Rows{rows}, values, shape, names));
-  }
-  uint32_t place_in(uint32_t rows, const nb::object& series, uint32_t row, uint32_t bucket) {
-    return id(fold_.place_in(Rows{rows}, counts_of(series), Value{row}, Value{bucket}));
+  Value place_in(Rows rows, const nb::object& series, Value row, Value bucket) {
+    return TableFold::place_in(rows, counts_of(series), row, bucket);
   }
 
-  void add(uint32_t rows, uint32_t place, const nb::object& sums, uint32_t weight) {
-    fold_.add(Rows{rows}, Value{place}, kept(sums).sums(), Value{weight});
+  void add(Rows rows, Value place, const nb::object& sums, Value weight) {
+    TableFold::add(rows, place, kept(sums).sums(), weight);
   }
-  void count_rows(uint32_t rows, const nb::object& count) {
-    fold_.count_rows(Rows{rows}, kept(count).sums());
+  void count_rows(Rows rows, const nb::object& count) {
+    TableFold::count_rows(rows, kept(count).sums());
   }
-  void add_in(uint32_t rows, uint32_t place, const nb::object& series, size_t name,
-              uint32_t weight) {
-    fold_.add_in(Rows{rows}, Value{place}, counts_of(series), name, Value{weight});
+  void add_in(Rows rows, Value place, const nb::object& series, size_t name, Value weight) {
+    TableFold::add_in(rows, place, counts_of(series), name, weight);
   }
-  void add_squares(uint32_t rows, uint32_t place, const nb::object& sums, uint32_t value) {
-    fold_.add_squares(Rows{rows}, Value{place}, kept(sums).squares(), Value{value});
+  void add_squares(Rows rows, Value place, const nb::object& sums, Value value) {
+    TableFold::add_squares(rows, place, kept(sums).squares(), value);
   }
-  void largest(uint32_t rows, uint32_t place, const nb::object& values, uint32_t value) {
-    fold_.largest(Rows{rows}, Value{place}, kept(values).sums(), Value{value});
+  void largest(Rows rows, Value place, const nb::object& values, Value value) {
+    TableFold::largest(rows, place, kept(values).sums(), value);
   }
-  void smallest(uint32_t rows, uint32_t place, const nb::object& values, uint32_t value) {
-    fold_.smallest(Rows{rows}, Value{place}, kept(values).sums(), Value{value});
+  void smallest(Rows rows, Value place, const nb::object& values, Value value) {
+    TableFold::smallest(rows, place, kept(values).sums(), value);
   }
-  void store(uint32_t rows, uint32_t place, const nb::object& values, uint32_t value) {
-    fold_.store(Rows{rows}, Value{place}, kept(values).integers(), Value{value});
+  void store(Rows rows, Value place, const nb::object& values, Value value) {
+    TableFold::store(rows, place, kept(values).integers(), value);
   }
-  void earliest(uint32_t rows, uint32_t place, const nb::object& keys, uint32_t key,
-                const std::vector<std::pair<nb::object, uint32_t>>& beside) {
+  void earliest(Rows rows, Value place, const nb::object& keys, Value key,
+                const std::vector<std::pair<nb::object, Value>>& beside) {
     std::vector<std::pair<IntegerArray, Value>> stored;
-    for (const auto& [values, value] : beside)
-      stored.emplace_back(kept(values).integers(), Value{value});
-    fold_.earliest(Rows{rows}, Value{place}, kept(keys).sums(), Value{key}, std::move(stored));
+    for (const auto& [values, value] : beside) stored.emplace_back(kept(values).integers(), value);
+    TableFold::earliest(rows, place, kept(keys).sums(), key, std::move(stored));
   }
-  void call(uint32_t rows, nb::object function, const std::vector<uint32_t>& values) {
-    std::vector<Value> columns;
-    for (const uint32_t value : values) columns.push_back(Value{value});
-    fold_.call(
-        Rows{rows},
+  void call(Rows rows, nb::object function, std::vector<Value> values) {
+    TableFold::call(
+        rows,
         [function = std::move(function)](const std::vector<std::vector<int64_t>>& selected) {
           nb::list arrays;
           for (const std::vector<int64_t>& column : selected) {
@@ -436,10 +430,8 @@ class BoundTableFold {
           }
           function(*arrays);
         },
-        std::move(columns));
+        std::move(values));
   }
-
-  bool has_sinks() const { return fold_.has_sinks(); }
 
   // columns: of the table, by name. False, with nothing added up, if one is missing or they are not
   // of one length.
@@ -455,16 +447,14 @@ class BoundTableFold {
       if (length < 0) throw nb::python_error();
       if (rows >= 0 && length != rows) return false;
       rows = length;
-      if (fold_.reads(i)) views[i] = held.emplace_back(column).view();
+      if (reads(i)) views[i] = held.emplace_back(column).view();
     }
     for (const auto& series : series_) series->look_up();
-    fold_.fold(views, static_cast<size_t>(std::max<Py_ssize_t>(rows, 0)));
+    TableFold::fold(views, static_cast<size_t>(std::max<Py_ssize_t>(rows, 0)));
     return true;
   }
 
  private:
-  static uint32_t id(Value value) { return static_cast<uint32_t>(value); }
-
   Kept kept(const nb::object& array) {
     alive_.push_back(array);
     return Kept(array);
@@ -485,7 +475,6 @@ class BoundTableFold {
   Windows windows_;
   std::vector<nb::object> alive_;
   std::vector<std::unique_ptr<PythonCounts>> series_;
-  TableFold fold_;
 };
 
 nb::object slots_of(nb::handle edges, nb::handle at_us) {

@@ -26,6 +26,7 @@ from parsync.core.addresses import ARRIVALS, COORDINATOR, WORKERS
 from parsync.core.codec import decode, encode
 from parsync.core.participant import Agent, Participant
 from parsync.runtime.calibration import MeasuredTimes
+from parsync.runtime.effect_interpreter import ignore
 from parsync.runtime.live.calls import (
     ActorFailed,
     CallListener,
@@ -43,7 +44,6 @@ from parsync.runtime.live.loop import (
     LiveClock,
     LoopThread,
     Ticks,
-    ignore_record,
     last_step,
     run_loop,
 )
@@ -582,10 +582,10 @@ class CoordinatorHost:
             {},
             inputs.assembly.addresses,
             self._clock,
-            ignore_record,
+            ignore,
             log=self._log,
         )
-        self._load = LoadMeter(COORDINATOR, ignore_record)  # it is in nobody's way
+        self._load = LoadMeter(COORDINATOR, ignore)  # it is in nobody's way
         self._plan = plan
         self._codec = inputs.assembly.codec
         self._thread: LoopThread | None = None

@@ -44,7 +44,7 @@ from parsync.runtime.arm_directory import (
 )
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import RunAudit
-from parsync.runtime.effect_interpreter import RecordListener
+from parsync.runtime.effect_interpreter import RecordListener, ignore
 from parsync.runtime.faults import PLAN_LIMIT_S, plan_limit
 from parsync.runtime.json_files import digest_of, read_bytes
 from parsync.runtime.live.cell import (
@@ -55,7 +55,6 @@ from parsync.runtime.live.cell import (
     replay_frame,
 )
 from parsync.runtime.live.logs import CELL_LOG, Frame, handled_logs, log_ends, read_cell_log
-from parsync.runtime.live.loop import ignore_record
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL
 from parsync.runtime.live.steps import Step
 from parsync.runtime.recomputed_tables import (
@@ -79,10 +78,6 @@ SyncQueues = dict[tuple[int, int], dict[int, deque[SyncReply]]]
 Hosts = tuple[tuple[int, str, tuple[int, ...]], ...]
 # bytes of the logs replayed so far, and in all
 Progress = Callable[[int, int], None]
-
-
-def no_progress(done: int, total: int) -> None:
-    """The listener of a replay that shows no progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +115,7 @@ class Replayed:
 
 def replay(
     directory: Path,
-    on_progress: Progress = no_progress,
+    on_progress: Progress = ignore,
     folder: Path | None = None,
     tables_dir: Path | None = None,
 ) -> Replayed:
@@ -352,7 +347,7 @@ class _Replay:
 
     def _taker(self, name: str, agents: Collection[int], epochs: int) -> RecordListener:
         if self._records is None or name == COORDINATOR_NAME:  # which measures nothing
-            return ignore_record
+            return ignore
         return self._records.taker(name, agents, epochs)
 
     def _keep_syncs(self, runtime: CellRuntime, step: Step) -> None:
@@ -589,16 +584,12 @@ class Handled:
     effects: list[Effect]
 
 
-def ignore_outgoing(at_us: int, to: int, event: Event) -> None:
-    """The listener of a reader that wants no messages."""
-
-
 def replay_master(
     codec: Codec,
     log: Path,
     master: Participant,
     cell_side: Mapping[int, Participant],
-    on_outgoing: Callable[[int, int, Event], None] = ignore_outgoing,
+    on_outgoing: Callable[[int, int, Event], None] = ignore,
 ) -> Iterator[Handled]:
     """Feed a cell's log to a master as it was at the start of the run.
 
@@ -648,7 +639,7 @@ class _MasterLoop(CellSideLoop):
         addresses: Collection[int],
         on_outgoing: Callable[[int, int, Event], None],
     ) -> None:
-        super().__init__(participants, addresses, ignore_record)
+        super().__init__(participants, addresses, ignore)
         self._on_outgoing = on_outgoing
         self.epoch = -1
         self.handled_by_master: list[Handled] = []

@@ -169,10 +169,7 @@ class SolverRoundFigures(Figures):
         "Median over the rounds of flow schedulers.",
     )
     solve_max_us: Number | None = quantity(
-        "Longest solver time",
-        Unit.DURATION,
-        Better.LOWER,
-        "Over the rounds of flow schedulers.",
+        "Longest solver time", Unit.DURATION, Better.LOWER, "Over the rounds of flow schedulers."
     )
     round_p50_us: Number | None = quantity(
         "Flow round, end to end",

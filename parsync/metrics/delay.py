@@ -94,10 +94,7 @@ class DelayFigures(Figures):
     )
     delay_max_us: Number | None
     attempts_mean: Number | None = quantity(
-        "Claims per placed task",
-        Unit.PLAIN,
-        Better.LOWER,
-        "1 if no claim was ever rejected.",
+        "Claims per placed task", Unit.PLAIN, Better.LOWER, "1 if no claim was ever rejected."
     )
     incomplete: bool
 

@@ -533,7 +533,7 @@ class JobClassMetric(NativeMetric):
     description = "What batch and service jobs cost their schedulers."
     figures_model = JobClassFigures
     reads: ClassVar[TableColumns] = {
-        "job_attempts": ("agent", "job", "start_us", "decision_us", "claims", "conflicts"),
+        "job_attempts": ("agent", "job", "start_us", "decision_us", "claims", "conflicts")
     }
 
     def __init__(self, run: RunFrame) -> None:
@@ -608,10 +608,7 @@ class GangFigures(Figures):
         column_label="Torn",
     )
     gangs_unplaced: Count | None = quantity(
-        "Gangs never placed",
-        Unit.COUNT,
-        Better.LOWER,
-        "No task of the gang ever started.",
+        "Gangs never placed", Unit.COUNT, Better.LOWER, "No task of the gang ever started."
     )
     gang_wait_max_us: Number | None = quantity(
         "Longest wait of a gang",

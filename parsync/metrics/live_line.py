@@ -132,10 +132,7 @@ class LiveLine:
             rows.store(self._queue, agent, rows["queued"])
 
     def take(
-        self,
-        at_us: int,
-        agents: Iterable[int],
-        others: Sequence[tuple[Quantity, LiveSums]] = (),
+        self, at_us: int, agents: Iterable[int], others: Sequence[tuple[Quantity, LiveSums]] = ()
     ) -> Snapshot:
         """Figures of `agents` since the last call; all counters begin anew.
 

@@ -139,10 +139,7 @@ class BacklogFigures(Figures):
         per_scheduler=True,
     )
     backlog_end: Number | None = quantity(
-        "Backlog at the end",
-        Unit.COUNT,
-        Better.LOWER,
-        "At the last sample of the counted time.",
+        "Backlog at the end", Unit.COUNT, Better.LOWER, "At the last sample of the counted time."
     )
     backlog_max_per_scheduler: Number | None
 

@@ -291,11 +291,7 @@ class Counters:
         return iter(self._counts)
 
     def add(
-        self,
-        name: str,
-        agent: NDArray[Any],
-        slot: Int64,
-        weight: NDArray[Any] | int = 1,
+        self, name: str, agent: NDArray[Any], slot: Int64, weight: NDArray[Any] | int = 1
     ) -> None:
         """Add one, or a weight per row, to the counts of agents and slots."""
         add_at(self._counts[name], agent, slot, weight)

@@ -139,10 +139,7 @@ class PreferenceSetFigures(Figures):
         f"Those with at least {LEAST_TASKS} submitted tasks, which the figures by set rest on.",
     )
     preference_sets: Count | None = quantity(
-        "Preference sets",
-        Unit.COUNT,
-        Better.NEITHER,
-        "Those with any submitted task.",
+        "Preference sets", Unit.COUNT, Better.NEITHER, "Those with any submitted task."
     )
     worst_preference_set: Count | None
 

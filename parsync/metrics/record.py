@@ -156,25 +156,14 @@ class AgentLog(_native.AgentLog):  # type: ignore[misc] # compiled
         super().hold(task, from_us, until_us, behind)
 
     def waiting(
-        self,
-        task: Int64,
-        why: Waiting,
-        ahead: int,
-        resource: Int32,
-        machines: Int64,
-        unseen: Int64,
+        self, task: Int64, why: Waiting, ahead: int, resource: Int32, machines: Int64, unseen: Int64
     ) -> None:
         """Tasks that still wait as the run ends, int64[n], and why; columns as in the table
         `waiting`, [n] each."""
         super().waiting(task, int(why), ahead, resource, machines, unseen)
 
     def sample(
-        self,
-        now_us: int,
-        queued: int,
-        average_us: int,
-        latency_first: bool,
-        staleness_us: int,
+        self, now_us: int, queued: int, average_us: int, latency_first: bool, staleness_us: int
     ) -> None:
         """The agent as it is at the end of a sample interval; columns as in the table `agents`."""
         super().sample(now_us, queued, average_us, latency_first, staleness_us)

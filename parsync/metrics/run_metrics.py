@@ -31,9 +31,7 @@ from parsync.metrics.metric import (
 )
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.record import Columns, RecordBuffer, Table
-from parsync.metrics.run_frame import (
-    RunFrame,
-)
+from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.tables import SCHEMAS, Tables
 from schedulers.entry_points import raised
 from shared_state.errors import AgoraError

@@ -13,11 +13,7 @@ from pydantic import Field
 
 from parsync.metrics import registry
 from parsync.metrics.busyness import BusynessFigures, SolverRoundFigures
-from parsync.metrics.conflicts import (
-    ConflictCauses,
-    ConflictFigures,
-    ConflictMetric,
-)
+from parsync.metrics.conflicts import ConflictCauses, ConflictFigures, ConflictMetric
 from parsync.metrics.delay import DelayFigures, DelayMetric, UnplaceableFigures
 from parsync.metrics.jobs import JobFigures
 from parsync.metrics.load import (

@@ -273,12 +273,7 @@ SCHEMAS: Tables = {
             "task": _TASK,
             "agent": _AGENT,
             "at_us": _AT_US,
-            "abandoned": Column(
-                "int8",
-                "code",
-                "why",
-                dict(REASONS),
-            ),
+            "abandoned": Column("int8", "code", "why", dict(REASONS)),
         },
     ),
     "waiting": TableSchema(

@@ -12,9 +12,8 @@ from parsync.metrics.metric import TableFold
 from parsync.metrics.run_frame import DAY_US, PARTS, JobIndex, RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ScopeFigures, summarise
-from parsync.metrics.tables import TABLES
 from tests.fixtures.service_batch_runs import OMEGA, group, made, modelled, recorded
-from tests.unit.record_factory import Phase
+from tests.unit.record_factory import Phase, columns_of
 
 END_US = 1_000_000
 
@@ -124,9 +123,8 @@ def attempts(metrics: RunMetrics, agent: int, job: int, at_us: int, good: int, b
 
 
 def transaction(metrics: RunMetrics, at_us: int, claims: int, **outcomes: int) -> None:
-    columns = dict.fromkeys(TABLES["commits"], 0) | outcomes
-    columns |= {"commit_us": at_us, "claims": claims}
-    metrics.add("commits", {name: np.array([value]) for name, value in columns.items()})
+    counts = {name: [value] for name, value in outcomes.items()}
+    metrics.add("commits", columns_of("commits", commit_us=[at_us], claims=[claims], **counts))
 
 
 def overall(metrics: RunMetrics) -> ScopeFigures:
@@ -211,9 +209,7 @@ def busyness(
         share = np.array([of_agent[min(k, len(of_agent) - 1)] for k in range(len(at_us))])
         busy_us = np.concatenate([[0], np.cumsum(share * every_us)])[:-1].astype(np.int64)
         zero = np.zeros(len(at_us), np.int64)
-        columns = {"at_us": at_us, "agent": zero + agent, "busy_us": busy_us}
-        for name in ("queued", "ema_us", "latency_first", "wasted_us", "staleness_us"):
-            columns[name] = zero
+        columns = columns_of("agents", at_us=at_us, agent=zero + agent, busy_us=busy_us)
         metrics.add("agents", columns)
     summary = summarise(metrics)
     return [

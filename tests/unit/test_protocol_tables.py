@@ -65,10 +65,8 @@ DRAWN = """
         recorded = Record("draws", draw)
         return [recorded, Send"""
 METRIC = """
-from parsync.metrics.metric import Counters
-from parsync.metrics.quantity import Count, Figures
-from parsync.metrics.metric import Metric
-from parsync.metrics.quantity import Better, Unit, quantity
+from parsync.metrics.metric import Counters, Metric
+from parsync.metrics.quantity import Better, Count, Figures, Unit, quantity
 from recording_lottery import DRAWS
 
 
@@ -91,9 +89,6 @@ class Draws(Metric):
 
     def fold(self, batch):
         self.count.add("tickets", batch["agent"], batch.slot("at_us"), batch["tickets"])
-
-    def merge(self, other):
-        self.count.merge(other.count)
 
     def figures(self, scope):
         _, inside = scope.rows("draws")

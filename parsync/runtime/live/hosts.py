@@ -508,8 +508,7 @@ class WorkloadSource(Actor):
         self._runtime = self._runtime_of(ARRIVALS, self._arrivals)
         self._senders = {
             host.host: SubmissionSender(
-                HostPort(member(plan.namespace, host.name), self._clock),
-                self._cell.never_placed,
+                HostPort(member(plan.namespace, host.name), self._clock), self._cell.never_placed
             )
             for host in plan.hosts
         }

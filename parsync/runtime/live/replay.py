@@ -284,12 +284,7 @@ class _Replay:
         ]
 
     def actor(
-        self,
-        name: str,
-        actor: ReplayedActor,
-        path: Path,
-        host_epoch: tuple[int, int],
-        epochs: int,
+        self, name: str, actor: ReplayedActor, path: Path, host_epoch: tuple[int, int], epochs: int
     ) -> bool:
         """Feed an actor's log to its participants, made anew; False at a divergence.
 

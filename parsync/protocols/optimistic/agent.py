@@ -11,8 +11,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from parsync.core.queued_tasks import SkippedUnits, UnitSizes
-from parsync.metrics.agent_log import AgentLog
-from parsync.metrics.record import Record
+from parsync.metrics.record import AgentLog, Record
 from parsync.protocols import _native
 from parsync.protocols.agent_quota import QuotaAccount, make_quota
 from parsync.protocols.agent_view import AgentView

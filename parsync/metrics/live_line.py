@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from parsync.metrics import histogram
+from parsync.metrics.metric import Rows
 from parsync.metrics.quantity import Quantity
-from parsync.metrics.table_fold import Rows
 from shared_state.tasks import Int64
 
 DELAY_BOUNDS_US = tuple(
@@ -132,10 +132,7 @@ class LiveLine:
             rows.store(self._queue, agent, rows["queued"])
 
     def take(
-        self,
-        at_us: int,
-        agents: Iterable[int],
-        others: Sequence[tuple[Quantity, LiveSums]] = (),
+        self, at_us: int, agents: Iterable[int], others: Sequence[tuple[Quantity, LiveSums]] = ()
     ) -> Snapshot:
         """Figures of `agents` since the last call; all counters begin anew.
 

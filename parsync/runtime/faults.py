@@ -1,4 +1,4 @@
-"""Who is to blame for an exception: the code of a protocol that users brought, or our own.
+"""Faults of code that users brought: whose fault an exception is, and calls that do not return.
 
 What goes wrong in a user's protocol ends its arm with a ProtocolBroken, which is one line. An error
 of our own code is a bug and stays as it is.
@@ -6,8 +6,12 @@ of our own code is a bug and stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import FrameType
 from typing import TypeVar
 
 from parsync.core.effects import Effect
@@ -15,7 +19,8 @@ from parsync.core.event import Event
 from parsync.core.participant import NodeSide, Participant
 from parsync.metrics.record import Record
 from parsync.protocols.spec import ProtocolBroken
-from parsync.runtime.effects import RecordListener, WrongEffect
+from parsync.runtime.effect_interpreter import RecordListener, WrongEffect
+from schedulers.checked import Overdue
 from schedulers.entry_points import raised
 from shared_state.errors import AgoraError
 from shared_state.invariants import InvariantViolation
@@ -125,3 +130,42 @@ class CheckedNodeSide:
         except Exception as error:
             blame(error, self._part, self.node_side, None)
             raise
+
+
+PLAN_LIMIT_S = 60.0  # unless a run says otherwise
+LONGEST_TICK_S = 1.0
+
+
+@contextlib.contextmanager
+def plan_limit(limit_s: float, call_under_way: Callable[[], int | None]) -> Iterator[None]:
+    """Raise Overdue in a call of a scheduler, within the block, that takes longer than limit_s (to
+    a quarter, at most a second, more).
+
+    Takes SIGALRM. Only a process's main thread gets signals: elsewhere nothing is limited.
+
+    Args:
+        call_under_way: Returns the number of the call under way, another one for each; None while
+            there is none.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    tick_s = min(LONGEST_TICK_S, limit_s / 4)
+    seen: int | None = None
+    ticks = 0
+
+    def tick(number: int, frame: FrameType | None) -> None:
+        nonlocal seen, ticks
+        call = call_under_way()
+        ticks = ticks + 1 if call == seen else 0
+        seen = call
+        if call is not None and ticks * tick_s >= limit_s:
+            raise Overdue(limit_s)
+
+    handler_before = signal.signal(signal.SIGALRM, tick)
+    timer_before = signal.setitimer(signal.ITIMER_REAL, tick_s, tick_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *timer_before)
+        signal.signal(signal.SIGALRM, handler_before)

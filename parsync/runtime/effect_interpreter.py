@@ -2,7 +2,7 @@
 
 A runtime drives participants with events. What it does with their effects differs in clock and
 transport only, which is what the Runtime protocol asks for. Three runtimes implement it: the one in
-virtual time (virtual/runtime.py), the one of an actor (live/loop.py), and the one of the
+virtual time (virtual/run.py), the one of an actor (live/loop.py), and the one of the
 participants that live beside the cell (live/cell.py).
 
 Messages and timers of native participants are carried out in native code
@@ -23,6 +23,10 @@ from parsync.metrics.record import Record
 from shared_state.errors import AgoraError
 
 RecordListener = Callable[[Record], None]
+
+
+def ignore(*values: object) -> None:
+    """The listener of those who want to know nothing."""
 
 
 class WrongEffect(AgoraError):

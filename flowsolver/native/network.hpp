@@ -66,7 +66,7 @@ struct Stats {
   std::int64_t relabels = 0;  // prices moved one at a time, or a set of them at once
   std::int64_t pivots = 0;    // exchanges of tree arcs (network simplex), cycles cancelled
   // times a method took a feasible network for infeasible: an error of the method, which was
-  // detected, and the network was solved again (proven_infeasibility.hpp)
+  // detected, and the network was solved again (solve.hpp)
   std::int64_t disproved = 0;
 
   void add(const Stats& other);

@@ -1,6 +1,6 @@
 // Capacities beyond range: the level they are lowered to, and races over all algorithms at the ends
 // of int64.
-#include "graph/capacity_level.hpp"
+#include "graph/start_state.hpp"
 
 #include <vector>
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string_view>
 
-#include "engine.hpp"
-#include "engines/race_engine.hpp"
+#include "solve.hpp"
+#include "race.hpp"
 #include "networks.hpp"
 #include "shortest_path/incremental_ssp.hpp"
 

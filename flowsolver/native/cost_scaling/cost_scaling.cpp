@@ -12,7 +12,7 @@
 #include "cost_scaling/local_scaling.hpp"
 #include "cost_scaling/scaling_steps.hpp"
 #include "graph/arc_graph.hpp"
-#include "graph/deficit_cancelling.hpp"
+#include "graph/imbalances.hpp"
 #include "graph/dynamic_graph.hpp"
 #include "graph/start_state.hpp"
 
@@ -807,7 +807,7 @@ class CostScalingEngine final : public Engine {
   DynamicGraph<V> graph_;
   LocalScaling<V> scaling_;
   bool has_answer_;  // flow and prices are an earlier answer with changes since
-  // in step with a race (race_engine.hpp) since the last answer it gave
+  // in step with a race (race.hpp) since the last answer it gave
   bool is_in_sync_ = false;
   std::vector<NodeId>
       changed_since_answer_;   // since the last answer: new nodes, and tails of arcs that changed

@@ -9,13 +9,11 @@
 #include <utility>
 
 #include "cost_scaling/cost_scaling.hpp"
-#include "engine.hpp"
-#include "engines/warm_start.hpp"
+#include "solve.hpp"
 #include "graph/residual_graph.hpp"
 #include "graph/start_state.hpp"
 #include "shortest_path/local_engine.hpp"
 #include "shortest_path/path_search.hpp"
-#include "unit_source/initial_assignment.hpp"
 #include "unit_source/unit_source_engine.hpp"
 
 namespace flowsolver {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine.hpp"
+#include "solve.hpp"
 #include "graph/residual_graph.hpp"
 #include "graph/start_state.hpp"
 #include "shortest_path/path_search.hpp"

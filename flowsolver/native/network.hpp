@@ -92,6 +92,11 @@ struct Solution {
 
 // |cost| * (n + 1) must not exceed this, so that no path length or difference of prices overflows.
 inline constexpr std::int64_t kMaxPathCost = std::int64_t{1} << 59;
+// Whether a price, relative to the largest sink's, is so far off that sums of a few prices and path
+// costs need not fit.
+constexpr bool is_far(__int128 price) {
+  return price > 2 * kMaxPathCost || price < -2 * kMaxPathCost;
+}
 // Supplies and capacities around one node must not exceed this in sum.
 inline constexpr std::int64_t kMaxNodeSum = std::int64_t{1} << 61;
 

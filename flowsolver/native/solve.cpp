@@ -306,8 +306,7 @@ void WarmStartState::adopt_touched(const Engine& winner) {
 }
 
 bool WarmStartState::prices_drifted() const {
-  return std::any_of(price_.begin(), price_.end(),
-                     [](std::int64_t p) { return p > 2 * kMaxPathCost || p < -2 * kMaxPathCost; });
+  return std::any_of(price_.begin(), price_.end(), is_far);
 }
 
 Status WarmStartEngine::run(const Control& control, Stats& stats) {

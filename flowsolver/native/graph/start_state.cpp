@@ -53,7 +53,7 @@ std::vector<std::int64_t> start_prices(const Network& network, const Start& star
   const __int128 base = start.price[largest_sink(network)];
   for (NodeId v = 0; v < network.num_nodes(); ++v) {
     const __int128 relative = start.price[v] - base;
-    if (relative > 2 * kMaxPathCost || relative < -2 * kMaxPathCost) {
+    if (is_far(relative)) {
       std::fill(price.begin(), price.end(), 0);
       return price;
     }

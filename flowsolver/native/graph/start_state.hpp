@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -41,6 +42,23 @@ Solution solve_by_width(const Network& network, const Start& start, const Contro
     solution.status = stopped.status;
   }
   return std::move(solution);
+}
+
+// make.operator()<V>() with the width of the network's costs and capacities: an engine, or null
+// when cancelled meanwhile.
+template <class Make>
+std::unique_ptr<Engine> make_by_width(const Network& network, const Control& control, Make make) {
+  try {
+    return fits_narrow(network, control) ? make.template operator()<std::int32_t>()
+                                         : make.template operator()<std::int64_t>();
+  } catch (const Stopped&) {
+    return nullptr;
+  }
+}
+// The largest value for an engine of that width; differences of such values fit.
+template <class Value>
+constexpr std::uint64_t width_limit(int wide_bits = 56) {
+  return sizeof(Value) == 4 ? kNarrowLimit : std::uint64_t{1} << wide_bits;
 }
 
 // Makes an array of zeros, with checks in between: the first touch of so much memory takes

@@ -106,13 +106,14 @@ def series_of(machines: Sequence[int], seed: int, quick: bool) -> list[Series]:
     largest = max(machines)
     room = largest * _SLOTS // 2
     used = f"{largest:,} machines, 90 % used"
-    cold, contended, contended_cold = (
-        _case(f"{name}, {used}", label, lambda options=options: quincy_graph(options, seed))
-        for name, label, options in (
-            ("cold", "cold 90 %", GraphOptions(largest, 90, 100)),
-            ("contended", "contended 90 %", contended_options(largest)),
-            ("contended and cold", "contended, cold 90 %", contended_options(largest, 90, 100)),
-        )
+
+    def cell(name: str, label: str, options: GraphOptions) -> Case:
+        return _case(f"{name}, {used}", label, lambda: quincy_graph(options, seed))
+
+    cold = cell("cold", "cold 90 %", GraphOptions(largest, 90, 100))
+    contended = cell("contended", "contended 90 %", contended_options(largest))
+    contended_cold = cell(
+        "contended and cold", "contended, cold 90 %", contended_options(largest, 90, 100)
     )
     aware = _case(
         f"network-aware, {used}", "network-aware 90 %", lambda: network_aware_graph(largest, seed)

@@ -15,7 +15,13 @@ from flowsolver.generate import GraphOptions, contended_options, network_aware_g
 from tests.fixtures.changing_cell import Cell, all_costs_anew, arrivals, machines_fail
 from tests.fixtures.examples import examples
 from tests.fixtures.network_strategies import networks
-from tests.fixtures.networks import check_resolved, ortools_answer, ortools_cost, random_network
+from tests.fixtures.networks import (
+    check_resolved,
+    network,
+    ortools_answer,
+    ortools_cost,
+    random_network,
+)
 
 each_algorithm = pytest.mark.parametrize("algorithm", algorithms())
 
@@ -201,14 +207,14 @@ def test_changes_before_it_is_done(algorithm, budget):
 
 @examples(150)
 @given(networks(), st.integers(0, 300))
-def test_small_networks(network, budget):
+def test_small_networks(net, budget):
     """Status and cost are those of an unlimited solve, unless it was stopped."""
     expected, cost = ortools_answer(network)
     for algorithm in algorithms():
-        solver = IncrementalSolver(network, algorithm)
+        solver = IncrementalSolver(net, algorithm)
         for stopped in (solver.resolve(max_operations=budget), solver.resolve(max_seconds=0)):
             assert stopped in (Status.BUDGET, expected), algorithm
-            assert within_capacities(network, solver.flow_reached()), algorithm
+            assert within_capacities(net, solver.flow_reached()), algorithm
         assert solver.resolve() is expected, algorithm
         if expected is Status.OPTIMAL:
             assert solver.cost == cost, algorithm
@@ -370,3 +376,25 @@ def test_any_budget_suffices_to_prove_infeasibility(algorithm):
     _, status = resolve_repeatedly(solver, 10 * graph.tasks, max_operations=0)
     assert status is Status.OPTIMAL
     check_resolved(solver)
+
+
+ROUNDS_OF_EVERY_END = {
+    Status.OPTIMAL: lambda solver: None,
+    Status.UNBALANCED: lambda solver: solver.set_supply([0], [3]),
+    Status.INFEASIBLE: lambda solver: solver.set_capacity([2, 3], 0),
+    Status.BAD_COST_RANGE: lambda solver: solver.set_cost([0], [2**60]),
+    Status.BAD_CAPACITY_RANGE: lambda solver: solver.set_supply([0], [2**62]),
+}
+
+
+@pytest.mark.parametrize("end", ROUNDS_OF_EVERY_END)
+@pytest.mark.parametrize("algorithm", [*algorithms(), RACE], ids=str)
+def test_a_cancellation_is_for_one_round(algorithm, end):
+    """If none is running, it ends the next resolve, whatever its status would be, and no other."""
+    arcs = [(0, 1, 1, 1), (0, 2, 2, 4), (1, 3, 5, 0), (2, 3, 5, 0)]
+    solver = IncrementalSolver(network([2, 0, 0, -2], arcs), algorithm)
+    assert solver.resolve() is Status.OPTIMAL
+    ROUNDS_OF_EVERY_END[end](solver)
+    solver.cancel()
+    solver.cancel()
+    assert [solver.resolve() for _ in range(3)] == [Status.CANCELLED, end, end]

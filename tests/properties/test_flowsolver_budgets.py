@@ -209,7 +209,7 @@ def test_changes_before_it_is_done(algorithm, budget):
 @given(networks(), st.integers(0, 300))
 def test_small_networks(net, budget):
     """Status and cost are those of an unlimited solve, unless it was stopped."""
-    expected, cost = ortools_answer(network)
+    expected, cost = ortools_answer(net)
     for algorithm in algorithms():
         solver = IncrementalSolver(net, algorithm)
         for stopped in (solver.resolve(max_operations=budget), solver.resolve(max_seconds=0)):

@@ -319,7 +319,7 @@ class PlanCheck:
         self._constraints = constraints
         self._dimensions = table.request.shape[1]
         self._has_gangs = bool((table.gang != NO_GANG).any())
-        self._waiting = None  # native/plan_check.hpp
+        self._waiting = None  # native/contract.hpp
         if Capability.KEEPS_PENDING in capabilities:
             gang = table.gang if self._has_gangs else NONE
             self._waiting = _native.PendingTasks(len(table), gang)

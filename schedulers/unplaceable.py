@@ -76,7 +76,7 @@ class UnplaceableUnits:
 
     @cached_property
     def native(self) -> Any:
-        """The same in native code (native/unplaceable_units.hpp). Shares the arrays."""
+        """The same in native code (native/contract.hpp). Shares the arrays."""
         columns = (self.task_us, self.gang_us, self.gang, self.gang_size)
         return _native.UnplaceableUnits(*map(np.ascontiguousarray, columns))
 

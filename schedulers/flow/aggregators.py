@@ -223,7 +223,7 @@ class Aggregators:
 class JobAggregators:
     """The unscheduled aggregators U_j: one node, and one arc to the sink with the waiting price,
     for each job with tasks in the graph. The task table keeps them
-    (native/task_table.hpp)."""
+    (native/flow_graph.hpp)."""
 
     def __init__(self, graph: SolverGraph, sink: int, wait_price: TimePrice) -> None:
         self._graph = graph

@@ -14,7 +14,7 @@ arcs take the place of that arc, and no nodes E are needed.
 
 A machine's n-th placement of a round pays the price of its n-th free slot. Prices never fall from
 one slot to the next, so this cost is convex, and an arc per slot expresses it exactly. Slots of
-equal price share an arc, a **segment** (native/flow_arcs.hpp).
+equal price share an arc, a **segment** (native/flow_graph.hpp).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class JoiningTasks(NamedTuple):
 
 class SolverGraph:
     """Adds nodes and arcs to an incremental solver, and keeps whose arcs they are
-    (native/flow_arcs.hpp).
+    (native/flow_graph.hpp).
 
     added: nodes and arcs added in the current round. altered: capacities and costs of arcs set in
     it.

@@ -1,5 +1,5 @@
 """The tasks a flow scheduler answers for: waiting, claimed and unanswered, and (under preemption)
-running. Columnar and compiled (native/task_table.hpp); rows are reused."""
+running. Columnar and compiled (native/flow_graph.hpp); rows are reused."""
 
 from __future__ import annotations
 

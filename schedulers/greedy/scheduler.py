@@ -316,7 +316,7 @@ class _NativeTasks(Protocol):
 
 
 class NativePlanner(Protocol):
-    """A greedy placer in native code (native/greedy_planner.hpp)."""
+    """A greedy placer in native code (native/placer.hpp)."""
 
     def plan_and_claim(
         self,

@@ -11,7 +11,7 @@
 #include "arrivals.hpp"
 #include "bound_participant.hpp"
 #include "master.hpp"
-#include "schedulers/native/bound_catalog.hpp"
+#include "schedulers/native/bound_types.hpp"
 #include "shared_state/native/bound_observer.hpp"
 #include "worker_pool.hpp"
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "schedulers/native/catalog.hpp"
+#include "schedulers/native/objective.hpp"
 #include "shared_state/native/random.hpp"
 #include "timer_wheel.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "bound_agent_log.hpp"
 #include "measurements.hpp"
-#include "schedulers/native/bound_catalog.hpp"
+#include "schedulers/native/bound_types.hpp"
 #include "shared_state/native/column.hpp"
 #include "shared_state/native/new_array.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "conflict_causes.hpp"
 #include "regret.hpp"
-#include "schedulers/native/bound_catalog.hpp"
+#include "schedulers/native/bound_types.hpp"
 #include "shared_state/native/bound_fields.hpp"
 
 namespace nb = nanobind;

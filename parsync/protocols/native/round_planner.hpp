@@ -17,9 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "schedulers/native/decision_clock.hpp"
-#include "schedulers/native/greedy_planner.hpp"
-#include "schedulers/native/unplaceable_units.hpp"
+#include "schedulers/native/contract.hpp"
+#include "schedulers/native/placer.hpp"
 
 namespace agora {
 

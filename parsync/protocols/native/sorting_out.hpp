@@ -8,7 +8,7 @@
 
 #include "parsync/core/native/queued_tasks.hpp"
 #include "parsync/metrics/native/agent_log.hpp"
-#include "schedulers/native/unplaceable_units.hpp"
+#include "schedulers/native/contract.hpp"
 
 namespace agora {
 

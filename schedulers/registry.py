@@ -23,8 +23,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from schedulers.capability import Capability
-from schedulers.decision_time import DecisionClock
+from schedulers.decision_clock import DecisionClock
 from schedulers.entry_points import (
     EntryPointGroup,
     cause,
@@ -33,7 +32,7 @@ from schedulers.entry_points import (
     unknown_member,
     wrong_field,
 )
-from schedulers.interface import Scheduler, SchedulerEnvironment
+from schedulers.interface import Capability, Scheduler, SchedulerEnvironment
 from shared_state.errors import AgoraError
 
 ENTRY_POINTS = "agora.schedulers"
@@ -43,12 +42,12 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "best_fit": "schedulers.greedy.kinds:BEST_FIT",
         "first_fit": "schedulers.greedy.kinds:FIRST_FIT",
-        "flow_load_spreading": "schedulers.flow.kinds:LOAD_SPREADING",
+        "flow_load_spreading": "schedulers.flow.scheduler:LOAD_SPREADING",
         "load_spreading": "schedulers.greedy.kinds:LOAD_SPREADING",
         "mapreduce": "schedulers.mapreduce.scheduler:SPEC",
-        "preempting": "schedulers.greedy.preempting:SPEC",
+        "preempting": "schedulers.greedy.kinds:PREEMPTING",
         "preferred_first": "schedulers.greedy.kinds:PREFERRED_FIRST",
-        "quincy": "schedulers.flow.kinds:QUINCY",
+        "quincy": "schedulers.flow.scheduler:QUINCY",
         "random": "schedulers.greedy.kinds:RANDOM",
         "randomized_first_fit": "schedulers.greedy.kinds:RANDOMIZED_FIRST_FIT",
         "weighted_sampling": "schedulers.greedy.kinds:WEIGHTED_SAMPLING",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from experiments.analysis.summary_model import ArmSummary, Settings
 from experiments.config.price_settings import prices_of
-from schedulers.prices.options import PriceOptions
+from schedulers.prices.registry import PriceOptions
 
 NOTHING = "nothing"
 _NOT_A_CHOICE = ("name",)

@@ -14,7 +14,7 @@ class ProtocolCapability(StrEnum):
     RUNS_SCHEDULERS = "runs_schedulers"
 
     # Its agents pass on what their schedulers were offered, and learn what others were
-    # (schedulers.capability.Capability.SHARES_DEMAND). Without it, schedulers share no demand.
+    # (schedulers.interface.Capability.SHARES_DEMAND). Without it, schedulers share no demand.
     PASSES_DEMAND = "passes_demand"
 
     # Its agents obey quotas: they answer QuotaRequest, and hold the tasks of a quota group back

@@ -39,8 +39,7 @@ from parsync.protocols.pending_queue import NO_EXITS, QueueExits, WaitingPart
 from parsync.protocols.rounds import Activity, Round
 from parsync.protocols.scheduler_agent import SchedulerAgent
 from parsync.protocols.spec import AgentEnvironment, Environment, GroupReach, Member, ProtocolSpec
-from schedulers.capability import Capability
-from schedulers.interface import PartitionRanking, PendingReason
+from schedulers.interface import Capability, PartitionRanking, PendingReason
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
 from shared_state.static_frozen import static_frozen

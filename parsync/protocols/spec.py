@@ -15,11 +15,11 @@ from parsync.core.quotas import TaskQuotas
 from parsync.metrics.tables import Tables
 from parsync.protocols.capability import ProtocolCapability
 from parsync.workload.workload import Workload
-from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
-from schedulers.decision_time import DecisionClock
+from schedulers.decision_clock import DecisionClock
 from schedulers.entry_points import NoOptions as NoOptions  # a protocol names it from here
 from schedulers.entry_points import parse_options, raised, unknown_member
+from schedulers.interface import Capability
 from schedulers.unplaceable import UnplaceableUnits
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError

@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from schedulers.capability import Capability
-from schedulers.decision_time import PS_PER_OPERATION
+from schedulers.decision_clock import PS_PER_OPERATION
 from schedulers.greedy.scheduler import DECISION, WEIGHTS_PS, GreedyScheduler, PlacementKind
 from schedulers.interface import (
     NONE,
+    Capability,
     ChangeKind,
     PendingReason,
     Plan,

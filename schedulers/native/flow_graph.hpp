@@ -162,7 +162,7 @@ struct TaskColumns {
 };
 
 // The tasks that a flow scheduler is responsible for, with their state and their nodes in its graph
-// (schedulers/flow/task_table.py).
+// (schedulers/flow/solver_graph.py).
 //
 //                     offer()            set_state()             run()
 //   (unknown) ------------> WAITING ---------------> IN_FLIGHT ---------> RUNNING

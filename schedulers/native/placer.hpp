@@ -417,7 +417,7 @@ struct WaitingTasks {
 int64_t may_be_placed(const ClusterView& view, const Catalog& catalog, const WaitingTasks& tasks,
                       bool* may);
 
-// Picoseconds of counted work in an operation (schedulers.decision_time.PS_PER_OPERATION).
+// Picoseconds of counted work in an operation (schedulers.decision_clock.PS_PER_OPERATION).
 constexpr int64_t kPsPerOperation = 100'000;
 
 // The columns of the task table that placing reads, by task id. Borrowed. A column of one value may

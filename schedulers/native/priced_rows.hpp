@@ -97,7 +97,7 @@ class PriceTree {
   bool saved_ = false;
 };
 
-// How prices enter a placement (schedulers/prices/options.py).
+// How prices enter a placement (schedulers/prices/registry.py).
 struct PriceRule {
   bool paid = false;            // cost + weight x price; else the price decides between equal costs
   int64_t weight_permille = 0;  // of prices that are paid

@@ -21,13 +21,15 @@ import numpy as np
 
 from experiments.workloads.synthetic import generate
 from experiments.workloads.synthetic_options import SyntheticOptions
-from schedulers.flow.kinds import (
+from schedulers.flow.scheduler import (
+    WEIGHTS_PS,
+    FlowScheduler,
     LoadSpreadingOptions,
     QuincyOptions,
+    RoundWork,
     build_load_spreading,
     build_quincy,
 )
-from schedulers.flow.scheduler import WEIGHTS_PS, FlowScheduler, RoundWork
 from schedulers.interface import (
     ChangeKind,
     PartitionRanking,

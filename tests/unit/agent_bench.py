@@ -18,9 +18,15 @@ from parsync.protocols.optimistic.strategies import make_strategy
 from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.optimistic.sync.registry import make_sync_policy
 from parsync.protocols.spec import AgentEnvironment, Environment, Member
-from schedulers.capability import Capability
-from schedulers.decision_time import Modelled
-from schedulers.interface import ClaimedPlan, PendingReason, Plan, PlanContext, TaskChanges
+from schedulers.decision_clock import Modelled
+from schedulers.interface import (
+    Capability,
+    ClaimedPlan,
+    PendingReason,
+    Plan,
+    PlanContext,
+    TaskChanges,
+)
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch

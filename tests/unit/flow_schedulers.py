@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from schedulers.flow.kinds import (
+from schedulers.flow.scheduler import (
+    FlowScheduler,
     LoadSpreadingOptions,
     QuincyOptions,
     build_load_spreading,
     build_quincy,
 )
-from schedulers.flow.scheduler import FlowScheduler
 from schedulers.interface import Plan, SchedulerEnvironment
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, PreferenceCatalog

@@ -19,7 +19,7 @@ from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.spec.decision_times import CountedTime, MeasuredTime, ModelledTime, ServiceTime
 from parsync.strict_model import RenamedOption
 from schedulers import registry
-from schedulers.decision_time import Counted, Measured, Modelled, ModelledByClass
+from schedulers.decision_clock import Counted, Measured, Modelled, ModelledByClass
 from schedulers.registry import SchedulerSpec
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass

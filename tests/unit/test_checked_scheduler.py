@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from schedulers import registry
-from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.greedy.scheduler import GreedyOptions, GreedyScheduler, PlacementKind
 from schedulers.interface import (
+    Capability,
     PartitionRanking,
     PendingReason,
     Plan,
     PlanContext,
     SchedulerEnvironment,
 )
-from schedulers.unplaceable import larger_than_every_machine
+from schedulers.unplaceable import UnplaceableUnits
 from shared_state.tasks import PreferenceCatalog, TaskBatch
 from shared_state.view import ClusterView
 from tests.greedy_world import cell_of, tasks_of
@@ -104,10 +104,10 @@ def test_a_task_as_large_as_no_single_machine_in_any_dimension_is_too_large() ->
     """Another machine reaches it in each dimension."""
     cell = cell_of([[8, 0], [4, 1]])
     tasks = tasks_of([[8, 0], [8, 1], [9, 0], [0, 1]])
-    found = larger_than_every_machine(tasks, cell)
+    found = UnplaceableUnits.by_size(tasks, cell)
     assert found is not None and (found.task_us == 0).tolist() == [False, True, True, False]
-    assert larger_than_every_machine(tasks.take(np.array([0, 3])), cell) is None
-    assert larger_than_every_machine(tasks.take(slice(0, 0)), cell) is None
+    assert UnplaceableUnits.by_size(tasks.take(np.array([0, 3])), cell) is None
+    assert UnplaceableUnits.by_size(tasks.take(slice(0, 0)), cell) is None
 
 
 def test_partitions_are_counted_for_a_plan_that_states_no_number() -> None:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from schedulers import registry
-from schedulers.capability import Capability
 from schedulers.conformance import NonConformance, check_conformance
 from schedulers.greedy.scheduler import GreedyOptions, GreedyScheduler, PlacementKind
 from schedulers.interface import (
+    Capability,
     ClaimedPlan,
     ContractBroken,
     PartitionRanking,

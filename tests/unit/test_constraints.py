@@ -11,10 +11,9 @@ import pytest
 
 from parsync.workload.checks import validate
 from schedulers import registry
-from schedulers.capability import Capability
 from schedulers.checked import PlanCheck
 from schedulers.greedy.scheduler import PlacementKind
-from schedulers.interface import PartitionRanking, PendingReason, SchedulerEnvironment
+from schedulers.interface import Capability, PartitionRanking, PendingReason, SchedulerEnvironment
 from schedulers.objective import BestPlacement, PlacementConstraints
 from shared_state.errors import AgoraError
 from shared_state.tasks import NOWHERE_ELSE, PreferenceCatalog

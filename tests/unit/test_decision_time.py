@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedulers.decision_time import Counted, Measured, Modelled, ModelledByClass
+from schedulers.decision_clock import Counted, Measured, Modelled, ModelledByClass
 
 
 def test_modelled_is_linear_in_tasks_and_partitions_and_rounds_up():

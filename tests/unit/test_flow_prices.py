@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from schedulers import _native, registry
 from schedulers.conformance import check_conformance
-from schedulers.flow import slot_pricing
+from schedulers.flow import machine_arcs
 from schedulers.flow.extraction import place_singly
-from schedulers.flow.policies.policy import MAX_COST, AggregatorArcs, MachineLoad, PolicyError
-from schedulers.flow.policies.quincy import Quincy
+from schedulers.flow.policies import MAX_COST, AggregatorArcs, MachineLoad, PolicyError, Quincy
 from schedulers.interface import PendingReason
 from shared_state.errors import AgoraError
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog
@@ -183,7 +182,7 @@ def test_a_policy_that_keeps_room_back_elsewhere_is_refused() -> None:
 def test_the_sum_of_costs_comes_first_through_chains_over_several_racks() -> None:
     """One unit of cost would save the highest price twice: E1 and E2 could both move to slots that
     cost nothing. The scale that keeps costs first has to count the racks."""
-    highest = slot_pricing.RESOLUTION
+    highest = machine_arcs.RESOLUTION
     sets = [
         {"machine": {}, "rack": {0: 5}, "elsewhere": 6, "unscheduled": 50},  # E1
         {"machine": {}, "rack": {1: 5}, "elsewhere": 6, "unscheduled": 50},  # E2
@@ -312,7 +311,7 @@ def test_new_prices_alter_what_differs_and_nothing_else() -> None:
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("preemption", [False, True])
 def test_costs_that_leave_the_range_are_refused(scope: str, preemption: bool) -> None:
-    sets = [{**ANYWHERE, "elsewhere": MAX_COST // slot_pricing.RESOLUTION}]
+    sets = [{**ANYWHERE, "elsewhere": MAX_COST // machine_arcs.RESOLUTION}]
     prices = FixedPrices([[0]] * 4, [1] * 4)
     given = {"price_scope": scope, "preemption": preemption}
     with pytest.raises(

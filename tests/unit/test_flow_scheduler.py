@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from experiments.workloads.input_data import input_catalog
 from schedulers import registry
 from schedulers.conformance import check_conformance
-from schedulers.flow.kinds import QuincyOptions
-from schedulers.flow.task_table import TaskState, TaskTable
+from schedulers.flow.scheduler import QuincyOptions
+from schedulers.flow.solver_graph import TaskState, TaskTable
 from schedulers.interface import ChangeKind, PendingReason
 from shared_state.random import Stream
 from tests.flow_world import FLOW, RIVAL, FlowWorld, catalog_of, cell_of, slot_cell, tasks_of

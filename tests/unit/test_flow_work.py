@@ -8,9 +8,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from schedulers.decision_time import PS_PER_OPERATION
-from schedulers.flow.kinds import LoadSpreadingOptions, build_load_spreading
-from schedulers.flow.scheduler import WEIGHTS_PS, RoundWork
+from schedulers.decision_clock import PS_PER_OPERATION
+from schedulers.flow.scheduler import (
+    WEIGHTS_PS,
+    LoadSpreadingOptions,
+    RoundWork,
+    build_load_spreading,
+)
 from schedulers.interface import ChangeKind
 from tests.flow_world import FlowWorld, catalog_of, slot_cell, tasks_of
 from tests.unit.flow_schedulers import LOCAL, environment, quincy

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schedulers import registry
-from schedulers.capability import Capability
 from schedulers.greedy.scheduler import GreedyScheduler
 from schedulers.interface import (
+    Capability,
     ChangeKind,
     PartitionRanking,
     PendingReason,

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from schedulers.capability import Capability
 from schedulers.checked import PlanCheck
-from schedulers.interface import ChangeKind, PendingReason, Plan, TaskChanges
+from schedulers.interface import Capability, ChangeKind, PendingReason, Plan, TaskChanges
 from schedulers.running_tasks import MERGE_AT, OwnAllocations
 from shared_state.partition import Partitioning
 from shared_state.tasks import NO_GANG, CellSpec, TaskBatch

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, ValidationError
 
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices.interface import LearnsPotentials
-from schedulers.prices.options import PriceOptions
+from schedulers.prices.registry import PriceOptions
 from tests.price_world import PriceWorld, catalog_of, cell_of
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from schedulers import registry
-from schedulers.greedy.patience import LONGEST_US, PatienceByPrice, PatientScheduler
+from schedulers.greedy.scheduler import LONGEST_US, PatienceByPrice, PatientScheduler
 from schedulers.interface import PartitionRanking, PendingReason, PlanContext, SchedulerEnvironment
-from schedulers.prices.options import PriceScope
+from schedulers.prices.registry import PriceScope
 from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from shared_state.tasks import TaskBatch

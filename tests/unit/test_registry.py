@@ -6,8 +6,8 @@ import textwrap
 import pytest
 
 from schedulers import registry
-from schedulers.capability import Capability
 from schedulers.conformance import check_conformance
+from schedulers.interface import Capability
 from shared_state.errors import AgoraError
 
 # The guide's example: what a third party writes, whole.
@@ -17,7 +17,7 @@ OWN_SCHEDULER = '''
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from schedulers.decision_time import Counted
+from schedulers.decision_clock import Counted
 from schedulers.interface import Plan
 from schedulers.registry import SchedulerSpec
 
@@ -51,7 +51,7 @@ SPEC = SchedulerSpec("last_fit", Options, LastFit, default_decision=Counted(100)
 
 BROKEN = """
 from pydantic import BaseModel
-from schedulers.decision_time import Counted
+from schedulers.decision_clock import Counted
 from schedulers.registry import SchedulerSpec
 
 NUMBER = 3

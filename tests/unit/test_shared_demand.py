@@ -19,11 +19,10 @@ from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import check_protocols
 from parsync.spec.decision_times import ModelledTime
 from schedulers import registry as schedulers
-from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.conformance import NonConformance
-from schedulers.decision_time import PRICE_MACHINE_NS, Counted, Measured, Modelled
-from schedulers.interface import ContractBroken, SchedulerEnvironment
+from schedulers.decision_clock import PRICE_MACHINE_NS, Counted, Measured, Modelled
+from schedulers.interface import Capability, ContractBroken, SchedulerEnvironment
 from schedulers.prices import registry
 from schedulers.prices.conformance import check_estimator
 from schedulers.prices.interface import DemandCounts

@@ -14,8 +14,7 @@ from schedulers.interface import SchedulerEnvironment
 from schedulers.prices import registry
 from schedulers.prices.conformance import check_estimator
 from schedulers.prices.interface import SlotPrices
-from schedulers.prices.options import PriceOptions
-from schedulers.prices.registry import SlotPriceSpec
+from schedulers.prices.registry import PriceOptions, SlotPriceSpec
 from shared_state.errors import AgoraError
 from tests.fixtures.installed import install
 from tests.price_world import PriceWorld, catalog_of, cell_of

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from schedulers.flow.task_table import NO_ROW, TaskState, TaskTable
+from schedulers.flow.solver_graph import NO_ROW, TaskState, TaskTable
 from shared_state.tasks import TaskBatch
 from tests.flow_world import tasks_of
 

@@ -17,7 +17,7 @@ from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.optimistic.sync.registry import make_sync_policy
 from parsync.protocols.pending_queue import LoserPolicy
 from parsync.protocols.spec import AgentEnvironment, GroupReach, Member, ProtocolSpec
-from schedulers.capability import Capability
+from schedulers.interface import Capability
 from shared_state.errors import AgoraError
 from shared_state.random import stream_key
 from shared_state.transaction import CommitMode

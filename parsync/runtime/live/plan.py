@@ -16,7 +16,7 @@ from parsync.runtime.calibration import NO_TIMES, MeasuredTimes
 from parsync.runtime.live.meters import NO_WAIT, StepWait
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from parsync.spec.arm import ArmSpec
-from schedulers.capability import Capability
+from schedulers.interface import Capability
 
 # The coordinator's tick, unless schedulers wait for it.
 COORDINATOR_TICK_US = 100_000

@@ -22,7 +22,7 @@ from parsync.runtime.live.plan import (
 from parsync.runtime.live.ray_glue.actors import node_ip
 from parsync.runtime.live.steps import Steps
 from parsync.runtime.live.submissions import SubmissionReceiver
-from schedulers.decision_time import Measured
+from schedulers.decision_clock import Measured
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 

@@ -39,7 +39,7 @@ from parsync.runtime.live.submissions import (
     SubmittingSteps,
 )
 from parsync.runtime.protocol_faults import hand_out_last_records
-from schedulers.decision_time import ClockClass
+from schedulers.decision_clock import ClockClass
 
 Messages = list[tuple[int, Event]]
 Action = Callable[[], None]

@@ -19,7 +19,7 @@ from shared_state.errors import AgoraError
 from shared_state.tasks import NOWHERE_ELSE, PreferenceCatalog
 from tests.fixtures.service_batch_runs import group, made, recorded
 from tests.greedy_world import Greedy, catalog_of, cell_of, tasks_of
-from tests.unit.test_plan_check import Trial
+from tests.unit.test_checked_scheduler import Trial
 
 PICKY = {
     "machines": 60,

@@ -119,6 +119,7 @@ def test_a_patient_task_waits_for_its_machine_and_then_takes_any() -> None:
 
 def test_patience_counts_from_the_submission_also_for_rejected_tasks() -> None:
     world = patient_world()
+    world.now_us = 200_000
     world.offer(tasks_of(np.arange(1), preference=1))
     world.rival_claims([0], 100)
     plan = world.plan()

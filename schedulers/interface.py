@@ -8,7 +8,7 @@ outcomes are values; exceptions are for bugs and bad input.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
 
@@ -223,20 +223,7 @@ class Plan:
 
     def having_scanned(self, partitions: int) -> Plan:
         """The same plan with that number of partitions scanned."""
-        return Plan(
-            self.task,
-            self.machine,
-            self.request,
-            self.gang,
-            self.evict,
-            self.pending,
-            self.pending_reason,
-            self.operations,
-            partitions,
-            self.stats,
-            self.retry_at_us,
-            self.priced_machines,
-        )
+        return replace(self, partitions_scanned=partitions)
 
     @staticmethod
     def from_machines(
@@ -256,13 +243,8 @@ class Plan:
         Args:
             tasks: The tasks of the call.
             machine: int32[n], where each task is placed; -1 where it is left waiting.
-            operations: As in Plan.
             reason: Why tasks are left waiting: one for all, or int8[n] (read where machine is -1).
-            partitions_scanned: As in Plan.
-            evict: int64[e], as in Plan.
-            stats: As in Plan.
-            retry_at_us: As in Plan.
-            priced_machines: As in Plan.
+            operations, partitions_scanned, evict, stats, retry_at_us, priced_machines: As in Plan.
 
         Raises:
             ValueError: `machine` is not an int32 array with one entry per task.
@@ -272,40 +254,28 @@ class Plan:
                 f"machine: expected int32[{len(tasks)}], got {machine.dtype}{list(machine.shape)}"
             )
         waiting = machine < 0
-        figures = {} if stats is None else stats
-        if not np.count_nonzero(waiting):
-            return Plan(
-                tasks.task,
-                machine,
-                tasks.request,
-                tasks.gang,
-                evict,
-                NONE,
-                NO_REASON,
-                operations,
-                partitions_scanned,
-                figures,
-                retry_at_us,
-                priced_machines,
+        if np.count_nonzero(waiting):
+            placed, left = ~waiting, tasks.task[waiting]
+            claims = (
+                tasks.task[placed],
+                machine[placed],
+                tasks.request[placed],
+                tasks.gang[placed],
             )
-        placed, left = ~waiting, tasks.task[waiting]
+            is_one = isinstance(reason, PendingReason)
+            why = np.full(len(left), reason, np.int8) if is_one else reason[waiting]
+        else:
+            claims, left, why = (tasks.task, machine, tasks.request, tasks.gang), NONE, NO_REASON
         return Plan(
-            task=tasks.task[placed],
-            machine=machine[placed],
-            request=tasks.request[placed],
-            gang=tasks.gang[placed],
-            evict=evict,
-            pending=left,
-            pending_reason=(
-                np.full(len(left), reason, np.int8)
-                if isinstance(reason, PendingReason)
-                else reason[waiting]
-            ),
-            operations=operations,
-            partitions_scanned=partitions_scanned,
-            stats=figures,
-            retry_at_us=retry_at_us,
-            priced_machines=priced_machines,
+            *claims,
+            evict,
+            left,
+            why,
+            operations,
+            partitions_scanned,
+            {} if stats is None else stats,
+            retry_at_us,
+            priced_machines,
         )
 
 

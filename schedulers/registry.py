@@ -93,35 +93,6 @@ class SchedulerSpec:
         return parse_options("scheduler kind", self.kind, self.options, options)
 
 
-def kinds() -> tuple[str, ...]:
-    """The names of all kinds, ascending, without aliases."""
-    return _GROUP.kinds()
-
-
-def names() -> tuple[str, ...]:
-    """Every name that a kind may be given by, aliases included, ascending."""
-    return _GROUP.names()
-
-
-def listing() -> str:
-    """All kinds and aliases, for a message or a help text."""
-    return _GROUP.listing()
-
-
-def location(kind: str) -> str:
-    """Where a known kind or alias is: "module:attribute"."""
-    return _GROUP.location(kind)
-
-
-def get(kind: str) -> SchedulerSpec:
-    """The spec of a kind or alias.
-
-    Raises:
-        AgoraError: There is none, or its entry point does not lead to a SchedulerSpec of that name.
-    """
-    return _GROUP.get(kind)
-
-
 def _wrong(spec: SchedulerSpec) -> str:
     """What is wrong with the fields of a spec, "" if nothing."""
     clock: object = spec.default_decision
@@ -144,6 +115,8 @@ def _wrong(spec: SchedulerSpec) -> str:
 
 
 _GROUP = EntryPointGroup("scheduler kind", ENTRY_POINTS, BUILT_IN, SchedulerSpec, _wrong, ALIASES)
+kinds, names, listing = _GROUP.kinds, _GROUP.names, _GROUP.listing
+location, get = _GROUP.location, _GROUP.get
 
 
 @contextmanager

@@ -33,8 +33,8 @@ from schedulers.flow.policies import (
     MachineLoad,
     Policy,
     PolicyError,
-    TaskArcs,
     TimePrice,
+    arcs_as_int64,
     as_int64,
     check_acyclic,
     check_costs,
@@ -42,6 +42,7 @@ from schedulers.flow.policies import (
     check_one_arc_elsewhere,
     check_room_elsewhere,
     check_rows,
+    join_arcs,
     to_aggregator,
 )
 from schedulers.flow.solver_graph import (
@@ -139,37 +140,29 @@ class Aggregators:
             if len(named) == 0:
                 break
             self.node[named] = self._graph.add_nodes(len(named))
-            arcs = self._arcs_of(named, load)
+            arcs = arcs_as_int64(
+                self._policy, self._policy.aggregator_arcs(named, load), "aggregator_arcs"
+            )
             check_heads(self._policy, arcs.head, self._machines, "an aggregator")
             check_costs(self._policy, arcs.cost, "out of an aggregator")
             new.append(arcs)
             head = arcs.head
         if not new:
             return
-        arcs = AggregatorArcs.join(new)
+        arcs = join_arcs(new)
         between = arcs.head < 0
         check_acyclic(self._policy, arcs.tail[between], to_aggregator(arcs.head[between]))
         order = Stream(stream).permutation(len(arcs.tail))
         order = order[np.argsort(arcs.tail[order], kind="stable")]
         tail, head, cost, level = (
-            arcs.tail[order],
-            arcs.head[order],
-            arcs.cost[order],
-            arcs.level[order],
+            column[order] for column in (arcs.tail, arcs.head, arcs.cost, arcs.level)
         )
         is_elsewhere = self._policy.is_elsewhere(tail)
         is_priced = self._machine_arcs.is_priced(is_elsewhere)
         old = self.inner
-        self.inner = InnerArcs(
-            tail=np.concatenate([old.tail, tail]),
-            head=np.concatenate([old.head, head]),
-            cost=np.concatenate([old.cost, cost]),
-            level=np.concatenate([old.level, level]),
-            arc=np.concatenate([old.arc, np.full(len(tail), NO_ARC, np.int64)]),
-            capacity=np.concatenate([old.capacity, np.full(len(tail), UNBOUNDED, np.int64)]),
-            flow=np.concatenate([old.flow, np.zeros(len(tail), np.int64)]),
-            is_priced=np.concatenate([old.is_priced, is_priced]),
-        )
+        no_arc, unbounded, flow = (np.full(len(tail), n, np.int64) for n in (NO_ARC, UNBOUNDED, 0))
+        new_rows = InnerArcs(tail, head, cost, level, no_arc, unbounded, flow, is_priced)
+        self.inner = InnerArcs(*map(np.concatenate, zip(old, new_rows, strict=True)))
         first, end = self._rows
         opened = np.unique(tail)
         first[opened] = len(old.tail) + np.searchsorted(tail, opened, side="left")
@@ -207,15 +200,6 @@ class Aggregators:
         """The flow out of aggregators after the last solve, for the extraction."""
         inner = self.inner
         return AggregatorFlow(*self._rows, inner.head, inner.cost, inner.flow, inner.capacity)
-
-    def _arcs_of(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
-        arcs, policy = self._policy.aggregator_arcs(aggregator, load), self._policy
-        return AggregatorArcs(
-            as_int64(policy, arcs.tail, "tail of aggregator_arcs"),
-            as_int64(policy, arcs.head, "head of aggregator_arcs"),
-            as_int64(policy, arcs.cost, "cost of aggregator_arcs"),
-            as_int64(policy, arcs.level, "level of aggregator_arcs"),
-        )
 
     def _capacity_into_machines(self, entry: Int64, load: MachineLoad) -> Int64:
         capacity = as_int64(
@@ -544,7 +528,7 @@ class FlowGraph:
     def _join(self, table: TaskTable, row: Int64, load: MachineLoad, stream: int) -> None:
         """Nodes for these tasks, with the arcs every task has."""
         tasks = table.batch(row)
-        arcs = self._task_arcs(tasks)
+        arcs = arcs_as_int64(self._policy, self._policy.task_arcs(tasks), "task_arcs")
         check_rows(self._policy, arcs.row, len(row))
         check_heads(self._policy, arcs.head, self._machines, "a task")
         self._aggregators.open(arcs.head, load, stream)
@@ -562,14 +546,6 @@ class FlowGraph:
             arcs,
             self._machine_arcs.entrance_of_preferred,
             self._aggregators.node,
-        )
-
-    def _task_arcs(self, tasks: TaskBatch) -> TaskArcs:
-        arcs, policy = self._policy.task_arcs(tasks), self._policy
-        return TaskArcs(
-            as_int64(policy, arcs.row, "row of task_arcs"),
-            as_int64(policy, arcs.head, "head of task_arcs"),
-            as_int64(policy, arcs.cost, "cost of task_arcs"),
         )
 
     def _add_running_arcs(self, table: TaskTable, row: Int64, now_us: int) -> None:

@@ -21,8 +21,9 @@ or that it waits; the sum of its costs is what that costs.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,14 +63,6 @@ class TaskArcs:
     head: Int64
     cost: Int64
 
-    @staticmethod
-    def join(parts: list[TaskArcs]) -> TaskArcs:
-        return TaskArcs(
-            np.concatenate([part.row for part in parts]),
-            np.concatenate([part.head for part in parts]),
-            np.concatenate([part.cost for part in parts]),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class AggregatorArcs:
@@ -87,14 +80,15 @@ class AggregatorArcs:
     cost: Int64
     level: Int64
 
-    @staticmethod
-    def join(parts: list[AggregatorArcs]) -> AggregatorArcs:
-        return AggregatorArcs(
-            np.concatenate([part.tail for part in parts]),
-            np.concatenate([part.head for part in parts]),
-            np.concatenate([part.cost for part in parts]),
-            np.concatenate([part.level for part in parts]),
-        )
+
+Arcs = TypeVar("Arcs", TaskArcs, AggregatorArcs)
+
+
+def join_arcs(parts: Sequence[Arcs]) -> Arcs:
+    """The arcs of all parts, one part after the other."""
+    kind = type(parts[0])
+    names = [field.name for field in fields(kind)]
+    return kind(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +231,13 @@ def as_int64(policy: Policy, column: NDArray[Any], which: str) -> Int64:
     if not np.can_cast(column.dtype, np.int64):
         raise PolicyError(f"{policy.name}: {which}: expected int64, got {column.dtype}")
     return column.astype(np.int64)
+
+
+def arcs_as_int64(policy: Policy, arcs: Arcs, method: str) -> Arcs:
+    """What a method of the policy returned, each column as as_int64() has it."""
+    kind = type(arcs)
+    columns = ((field.name, getattr(arcs, field.name)) for field in fields(kind))
+    return kind(*(as_int64(policy, column, f"{name} of {method}") for name, column in columns))
 
 
 def check_rows(policy: Policy, row: Int64, tasks: int) -> None:
@@ -483,7 +484,7 @@ class Quincy(Policy):
             parts.append(self._cluster_to_racks())
         if np.any(is_set):
             parts.append(self._set_to_preferred(aggregator[is_set] - 1 - self._racks))
-        return AggregatorArcs.join(parts)
+        return join_arcs(parts)
 
     def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
         row = np.arange(len(tasks))
@@ -499,7 +500,7 @@ class Quincy(Policy):
         if len(own_row) < len(row):
             aggregator = to_aggregator(1 + self._racks + preference[shares])
             parts.append(TaskArcs(row[shares], aggregator, np.zeros(len(aggregator), np.int64)))
-        return TaskArcs.join(parts)
+        return join_arcs(parts)
 
     def is_elsewhere(self, aggregator: Int64) -> NDArray[np.bool_]:
         return aggregator <= self._racks
@@ -555,12 +556,8 @@ class Quincy(Policy):
 
     def _set_to_preferred(self, preference: Int64) -> AggregatorArcs:
         tail = 1 + self._racks + preference
-        arcs = TaskArcs.join(
-            [
-                self._to_preferred_machines(tail, preference),
-                self._to_preferred_racks(tail, preference),
-            ]
-        )
+        machines = self._to_preferred_machines(tail, preference)
+        arcs = join_arcs([machines, self._to_preferred_racks(tail, preference)])
         return AggregatorArcs(arcs.row, arcs.head, arcs.cost, np.zeros(len(arcs.row), np.int64))
 
     def _cluster_to_racks(self) -> AggregatorArcs:

@@ -11,7 +11,6 @@ one time for all tasks, or what slot prices make worth it (PatienceByPrice).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from operator import mul
 from types import MappingProxyType
@@ -390,8 +389,7 @@ LONGEST_US = 10**12  # of patience by price where waiting costs nothing, or no l
 _LARGEST = 2**62
 
 
-@dataclass(frozen=True, slots=True)
-class _Queue:
+class _Queue(NamedTuple):
     """n tasks in order of submission; of those submitted together in order of their first offer.
 
     Columns are as in TaskBatch.
@@ -407,27 +405,12 @@ class _Queue:
     def of(tasks: TaskBatch) -> _Queue:
         return _Queue(tasks.task, tasks.request, tasks.preference, tasks.gang, tasks.submit_us)
 
-    def __len__(self) -> int:
-        return len(self.task)
-
     def take(self, rows: NDArray[np.intp]) -> _Queue:
-        return _Queue(
-            self.task[rows],
-            self.request[rows],
-            self.preference[rows],
-            self.gang[rows],
-            self.submit_us[rows],
-        )
+        return _Queue(*(column[rows] for column in self))
 
     def join(self, other: _Queue) -> _Queue:
         """The tasks of both: not in order yet."""
-        return _Queue(
-            np.concatenate([self.task, other.task]),
-            np.concatenate([self.request, other.request]),
-            np.concatenate([self.preference, other.preference]),
-            np.concatenate([self.gang, other.gang]),
-            np.concatenate([self.submit_us, other.submit_us]),
-        )
+        return _Queue(*map(np.concatenate, zip(self, other, strict=True)))
 
 
 class PatientScheduler:
@@ -474,7 +457,7 @@ class PatientScheduler:
         may[kept] = kept_may
         rows = np.flatnonzero(_with_gangs(may, queue.gang))
         waits = self._waits(queue, context.now_us)
-        tried = queue if len(rows) == len(queue) else queue.take(rows)
+        tried = queue if len(rows) == len(queue.task) else queue.take(rows)
         found = self._greedy.place(
             view,
             tried.request,
@@ -488,7 +471,7 @@ class PatientScheduler:
         placed = np.flatnonzero(found.machine >= 0)
         claimed = tried.take(placed)
         if len(placed):
-            is_left = np.ones(len(queue), np.bool_)
+            is_left = np.ones(len(queue.task), np.bool_)
             is_left[rows[placed]] = False
             left = np.flatnonzero(is_left)
             queue, waits, kept = queue.take(left), waits[left], kept[left]
@@ -518,9 +501,9 @@ class PatientScheduler:
     def _queue(self, tasks: TaskBatch) -> tuple[_Queue, NDArray[np.bool_]]:
         """All tasks that wait, and which of them were kept: bool[n]."""
         if not len(tasks):
-            return self._kept, np.ones(len(self._kept), np.bool_)
+            return self._kept, np.ones(len(self._kept.task), np.bool_)
         queue = self._kept.join(_Queue.of(tasks))
-        kept = np.arange(len(queue)) < len(self._kept)
+        kept = np.arange(len(queue.task)) < len(self._kept.task)
         if (queue.submit_us[1:] >= queue.submit_us[:-1]).all():
             return queue, kept
         order = np.argsort(queue.submit_us, kind="stable")

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from operator import mul
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -235,8 +235,7 @@ _ENTERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Tasks:
+class _Tasks(NamedTuple):
     """n tasks to place, in order. Columns as in TaskBatch."""
 
     task: Int64
@@ -249,15 +248,10 @@ class _Tasks:
         return _Tasks(tasks.task, tasks.request, tasks.preference, tasks.gang)
 
     def take(self, rows: NDArray[np.bool_]) -> _Tasks:
-        return _Tasks(self.task[rows], self.request[rows], self.preference[rows], self.gang[rows])
+        return _Tasks(*(column[rows] for column in self))
 
     def join(self, other: _Tasks) -> _Tasks:
-        return _Tasks(
-            np.concatenate([self.task, other.task]),
-            np.concatenate([self.request, other.request]),
-            np.concatenate([self.preference, other.preference]),
-            np.concatenate([self.gang, other.gang]),
-        )
+        return _Tasks(*map(np.concatenate, zip(self, other, strict=True)))
 
 
 class MapReduceScheduler:

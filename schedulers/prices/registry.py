@@ -74,20 +74,6 @@ class SlotPriceSpec:
         return parse_options("kind of slot prices", self.kind, self.options, options)
 
 
-def kinds() -> tuple[str, ...]:
-    """The names of all kinds, ascending, without NONE."""
-    return _GROUP.kinds()
-
-
-def get(kind: str) -> SlotPriceSpec:
-    """The spec of a kind.
-
-    Raises:
-        AgoraError: There is none, or its entry point does not lead to a SlotPriceSpec of that name.
-    """
-    return _GROUP.get(kind)
-
-
 def _wrong(spec: SlotPriceSpec) -> str:
     """What is wrong with the fields of a spec, "" if nothing."""
     return wrong_field(
@@ -102,6 +88,7 @@ def _wrong(spec: SlotPriceSpec) -> str:
 
 
 _GROUP = EntryPointGroup("kind of slot prices", ENTRY_POINTS, BUILT_IN, SlotPriceSpec, _wrong)
+kinds, get = _GROUP.kinds, _GROUP.get  # without NONE
 
 
 ONE_PERMILLE = 1000

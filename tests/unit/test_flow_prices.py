@@ -14,7 +14,14 @@ from schedulers import registry
 from schedulers.conformance import check_conformance
 from schedulers.flow import machine_arcs
 from schedulers.flow.extraction import place_singly
-from schedulers.flow.policies import MAX_COST, AggregatorArcs, MachineLoad, PolicyError, Quincy
+from schedulers.flow.policies import (
+    MAX_COST,
+    AggregatorArcs,
+    MachineLoad,
+    PolicyError,
+    Quincy,
+    join_arcs,
+)
 from schedulers.interface import PendingReason
 from shared_state.errors import AgoraError
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog
@@ -95,7 +102,7 @@ def test_a_policy_that_breaks_its_word_on_arcs_elsewhere_is_refused(
     def to_machines(self: Quincy, rack: Int64) -> AggregatorArcs:
         arcs = made(self, rack)
         if twice:
-            return AggregatorArcs.join([arcs, arcs])
+            return join_arcs([arcs, arcs])
         return replace(arcs, cost=np.full_like(arcs.cost, cost))
 
     made = Quincy._rack_to_machines

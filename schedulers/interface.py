@@ -262,8 +262,11 @@ class Plan:
                 tasks.request[placed],
                 tasks.gang[placed],
             )
-            is_one = isinstance(reason, PendingReason)
-            why = np.full(len(left), reason, np.int8) if is_one else reason[waiting]
+            why = (
+                np.full(len(left), reason, np.int8)
+                if isinstance(reason, PendingReason)
+                else reason[waiting]
+            )
         else:
             claims, left, why = (tasks.task, machine, tasks.request, tasks.gang), NONE, NO_REASON
         return Plan(

@@ -17,7 +17,7 @@ patience node W, where tasks wait for a place that they prefer.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,7 +162,8 @@ class Aggregators:
         old = self.inner
         no_arc, unbounded, flow = (np.full(len(tail), n, np.int64) for n in (NO_ARC, UNBOUNDED, 0))
         new_rows = InnerArcs(tail, head, cost, level, no_arc, unbounded, flow, is_priced)
-        self.inner = InnerArcs(*map(np.concatenate, zip(old, new_rows, strict=True)))
+        pairs: Any = zip(old, new_rows, strict=True)
+        self.inner = InnerArcs(*(np.concatenate(pair) for pair in pairs))
         first, end = self._rows
         opened = np.unique(tail)
         first[opened] = len(old.tail) + np.searchsorted(tail, opened, side="left")

@@ -406,11 +406,13 @@ class _Queue(NamedTuple):
         return _Queue(tasks.task, tasks.request, tasks.preference, tasks.gang, tasks.submit_us)
 
     def take(self, rows: NDArray[np.intp]) -> _Queue:
-        return _Queue(*(column[rows] for column in self))
+        columns: Any = (column[rows] for column in self)
+        return _Queue(*columns)
 
     def join(self, other: _Queue) -> _Queue:
         """The tasks of both: not in order yet."""
-        return _Queue(*map(np.concatenate, zip(self, other, strict=True)))
+        pairs: Any = zip(self, other, strict=True)
+        return _Queue(*(np.concatenate(pair) for pair in pairs))
 
 
 class PatientScheduler:

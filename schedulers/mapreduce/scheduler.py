@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from operator import mul
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -248,10 +248,12 @@ class _Tasks(NamedTuple):
         return _Tasks(tasks.task, tasks.request, tasks.preference, tasks.gang)
 
     def take(self, rows: NDArray[np.bool_]) -> _Tasks:
-        return _Tasks(*(column[rows] for column in self))
+        columns: Any = (column[rows] for column in self)
+        return _Tasks(*columns)
 
     def join(self, other: _Tasks) -> _Tasks:
-        return _Tasks(*map(np.concatenate, zip(self, other, strict=True)))
+        pairs: Any = zip(self, other, strict=True)
+        return _Tasks(*(np.concatenate(pair) for pair in pairs))
 
 
 class MapReduceScheduler:

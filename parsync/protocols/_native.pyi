@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 from parsync.core._native import NativeParticipant, QueuedTasks, QuotaAccount, SkippedUnits
 from parsync.core.event import Event, static_frozen
 from parsync.core.events import SyncReply
-from parsync.metrics.agent_log import AgentLog
-from parsync.metrics.record import Measurements
+from parsync.metrics.record import AgentLog, Measurements
 from parsync.protocols.agent_view import Preemptible
 from parsync.protocols.optimistic.shared_demand import DemandExchange
 from parsync.protocols.optimistic.sync import SyncContext, SyncFeedback

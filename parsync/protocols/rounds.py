@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
-from parsync.metrics.agent_log import round_figures
+from parsync.metrics.record import round_figures
 from parsync.protocols import _native
 from parsync.protocols.agent_view import AgentView
 from parsync.protocols.spec import AgentEnvironment
-from schedulers.decision_time import ModelledByClass, native_clock
+from schedulers.decision_clock import ModelledByClass, native_clock
 from schedulers.greedy.scheduler import claimed_plan
 from schedulers.interface import (
     PartitionQuality,

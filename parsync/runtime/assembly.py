@@ -20,14 +20,13 @@ from parsync.metrics.tables import Tables
 from parsync.protocols import registry as protocols
 from parsync.protocols.registry import tables_of
 from parsync.protocols.spec import AgentEnvironment, Environment, GroupReach, ProtocolCapability
-from parsync.runtime.protocol_faults import CheckedNodeSide, ProtocolPart, made
+from parsync.runtime.faults import CheckedNodeSide, ProtocolPart, made
 from parsync.spec.arm import GroupConfig, SeededArm
 from parsync.workload.placeability import Reach, unplaceable_units
 from parsync.workload.workload import Workload
 from schedulers import registry
-from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
-from schedulers.interface import SchedulerEnvironment
+from schedulers.interface import Capability, SchedulerEnvironment
 from schedulers.unplaceable import UnplaceableUnits
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError

@@ -13,13 +13,12 @@ from pydantic import BaseModel
 
 from experiments.config.presets import default_arms, demo_scale, mix_arm, optimistic, paper_scale
 from parsync.core.quotas import QuotaGroup, QuotaSpec
-from parsync.runtime.assembly_files import ArmFile, InVirtualTime, read_arm, write_arm
-from parsync.runtime.run_directory import ARM_FILE
+from parsync.runtime.arm_directory import ARM_FILE, ArmFile, InVirtualTime, read_arm, write_arm
 from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.spec.decision_times import CountedTime, MeasuredTime, ModelledTime, ServiceTime
 from parsync.strict_model import RenamedOption
 from schedulers import registry
-from schedulers.decision_time import Counted, Measured, Modelled, ModelledByClass
+from schedulers.decision_clock import Counted, Measured, Modelled, ModelledByClass
 from schedulers.registry import SchedulerSpec
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
@@ -94,11 +93,8 @@ FOREIGN = SchedulerSpec(
 def test_the_clock_of_another_packages_kind_is_found_by_the_kind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        registry,
-        "_GROUP",
-        replace(registry._GROUP, built_in={"foreign": f"{__name__}:FOREIGN", **registry.BUILT_IN}),
-    )
+    built_in = {"foreign": f"{__name__}:FOREIGN", **registry.BUILT_IN}
+    monkeypatch.setattr(registry, "get", replace(registry._GROUP, built_in=built_in).get)
     group = changed(small_arm().groups[0], kind="foreign", decision=None)
     spec = changed(small_arm(), groups=(group,))
     write_arm(tmp_path, ArmFile(arm=spec, workload=""))

@@ -11,8 +11,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from parsync.core.queued_tasks import SkippedUnits, UnitSizes
-from parsync.metrics.agent_log import AgentLog
-from parsync.metrics.record import Record
+from parsync.metrics.record import AgentLog, Record
 from parsync.protocols import _native
 from parsync.protocols.agent_quota import QuotaAccount, make_quota
 from parsync.protocols.agent_view import AgentView
@@ -34,7 +33,7 @@ from parsync.protocols.pending_queue import (
 from parsync.protocols.rounds import Activity, ClaimUnit, ScheduledRounds, native_planner
 from parsync.protocols.scheduler_agent import DrivesScheduler, TaskObserver
 from parsync.protocols.spec import AgentEnvironment
-from schedulers.capability import Capability, observes_changes
+from schedulers.interface import Capability, observes_changes
 from shared_state.tasks import NO_GANG, Int64, PreferenceCatalog, TaskBatch
 from shared_state.transaction import ConflictCheck
 

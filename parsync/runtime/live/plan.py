@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from parsync.metrics.live import Snapshot
+from parsync.metrics.live_line import Snapshot
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.calibration import NO_TIMES, MeasuredTimes
+from parsync.runtime.faults import PLAN_LIMIT_S
 from parsync.runtime.live.meters import NO_WAIT, StepWait
-from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from parsync.spec.arm import SeededArm
-from schedulers.capability import Capability
+from schedulers.interface import Capability
 
 # The coordinator's tick, unless schedulers wait for it.
 COORDINATOR_TICK_US = 100_000

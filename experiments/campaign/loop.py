@@ -322,7 +322,7 @@ class KeptRuns(Generic[F]):
             for _ in results:
                 on_done()
 
-    def unusable(self, work: Sequence[Task[F]]) -> str:
+    def unusable(self, work: Sequence[Task[Any]]) -> str:
         """What is kept of missing runs, such as those of another version of Agora, and cannot be
         used, as a sentence for people; "" if that is nothing."""
         return self._store.unusable({task.key(): task.keeps for task in work})

@@ -137,12 +137,7 @@ def test_machines_come_and_go(tmp_path: Path) -> None:
     events = workload.machine_events
     assert list(
         zip(events.at_us.tolist(), events.machine.tolist(), events.up.tolist(), strict=True)
-    ) == [
-        (0, 1, False),
-        (2 * SECOND, 2, False),
-        (4 * SECOND, 2, True),
-        (5 * SECOND, 1, True),
-    ]
+    ) == [(0, 1, False), (2 * SECOND, 2, False), (4 * SECOND, 2, True), (5 * SECOND, 1, True)]
     facts = workload.facts
     assert (
         facts["machines_up_at_start"] == 3

@@ -45,11 +45,7 @@ def test_slots() -> None:
         facts["runs_ended"],
         facts["runs_open_at_end"],
         facts["runs_open_ended_with_their_job"],
-    ) == (
-        58_585,
-        131_409,
-        68_370,
-    )
+    ) == (58_585, 131_409, 68_370)
     assert (
         facts["machine_additions"],
         facts["machine_removals"],

@@ -41,9 +41,7 @@ def found(disturbed: bool) -> Validity:
 
 
 def live_summary(
-    live_us: dict[str, float],
-    disturbed: str = "",
-    seeds: dict[str, dict[int, float]] | None = None,
+    live_us: dict[str, float], disturbed: str = "", seeds: dict[str, dict[int, float]] | None = None
 ) -> RunSummary:
     """Live runs with these mean delays; with seeds, beside their arms in virtual time."""
     live = [live_run(name, name == disturbed) for name in live_us]

@@ -208,12 +208,7 @@ def test_placement_prefers_machines_while_they_have_room() -> None:
     catalog = make_catalog(SMALL, cell, 1)
     n = 100
     machine = running_machines(
-        cell,
-        catalog,
-        np.ones(n, np.int32),
-        np.ones((n, 1), np.int64),
-        1000,
-        Stream(1),
+        cell, catalog, np.ones(n, np.int32), np.ones((n, 1), np.int64), 1000, Stream(1)
     )
     first = catalog.machine[catalog.machine_offsets[1] : catalog.machine_offsets[2]]
     assert np.isin(machine, first).all() and (machine != NOT_RUNNING).all()

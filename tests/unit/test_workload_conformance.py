@@ -131,10 +131,7 @@ def test_gangs_priorities_machine_types_and_preferences_follow_their_tasks() -> 
         ({"gang": [3, 3, 3]}, "the tasks of gang 3 are not all of one job and submitted together"),
         ({"gang": [-2, 0, 0]}, "gang: expected -1 or numbers from 0 on, got -2"),
         ({"gang": [1, 1]}, "gang: expected 3 values"),
-        (
-            {"priority": [0, 2**31, 0]},
-            "priority: expected -2147483648 to .*, got 2147483648",
-        ),
+        ({"priority": [0, 2**31, 0]}, "priority: expected -2147483648 to .*, got 2147483648"),
         ({"preference": [0, 0, 1]}, "preference: expected 0 to 0, got 1"),
     ],
 )

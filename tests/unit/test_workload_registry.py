@@ -178,8 +178,7 @@ def test_options_are_validated_by_the_kind() -> None:
     spec = registry.get("synthetic")
     assert spec.parse_options({"machines": 3}) == SyntheticOptions(machines=3)
     with pytest.raises(
-        AgoraError,
-        match=r"has no option 'mashines' .did you mean 'machines'.*its options: arr",
+        AgoraError, match=r"has no option 'mashines' .did you mean 'machines'.*its options: arr"
     ):
         spec.parse_options({"mashines": 3})
     with pytest.raises(AgoraError, match="'synthetic', option 'machines': Input should be greater"):

@@ -27,7 +27,7 @@ from experiments.analysis.summary_model import ArmSummary, KeptSeed, RunSummary,
 from experiments.campaign.preconditions import CONFIG_FILE
 from experiments.campaign.running import ArmRun, make_metrics
 from experiments.config.run_config import load_config
-from experiments.series_files import read_arrays
+from experiments.files import read_arrays
 from experiments.studies.run.finishing import arm_result, slugs_of_arms
 from experiments.studies.run.fluid_bound import phase_bounds
 from parsync.runtime.live.logs import CELL_LOG

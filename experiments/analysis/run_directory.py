@@ -45,8 +45,7 @@ from experiments.analysis.summary_model import (
     SeedFigures,
     WorkloadFacts,
 )
-from experiments.series_files import check_series, read_arrays, write_arrays
-from experiments.whole_files import whole_file
+from experiments.files import check_series, read_arrays, whole_file, write_arrays
 from parsync.runtime.json_files import field_of, read_json, to_json
 from parsync.runtime.recomputed_tables import Difference
 from shared_state.errors import AgoraError

@@ -29,8 +29,7 @@ from parsync.runtime.records import RecordSink, merge_parts
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.runtime.workload_files import WORKLOAD_DIR, WORKLOAD_FILE
 from parsync.spec.arm import ArmConfig
-from parsync.workload.gangs import TaskGangs
-from parsync.workload.workload import Workload
+from parsync.workload.workload import TaskGangs, Workload
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
@@ -174,7 +173,7 @@ def run_arm_virtual(
     outcome: VirtualOutcome | None = None
     watched = Watched()
     stopped, interrupted, broken, wall_s = "", False, False, 0.0
-    spec = arm.spec(seed, config.heartbeat_us, config.sample_us(workload), live=False)
+    spec = arm.seeded(seed, config.heartbeat_us, config.sample_us(workload), live=False)
     drain_us = round(config.drain_s * 1e6)
     message_us = config.virtual.message_us
     calibration = config.virtual.calibration

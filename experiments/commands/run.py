@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.shared_options import Long
+from experiments.commands.registry import Long
 from experiments.studies.run.run_options import RunOptions, RuntimeName, ScaleName
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)

@@ -14,8 +14,8 @@ from experiments.config.run_config import RunConfig
 from experiments.config.workload_config import WorkloadConfig
 from experiments.workloads.synthetic import SyntheticOptions, demo_options, paper_options
 from parsync.protocols import registry as protocols
-from parsync.protocols.capability import ProtocolCapability
-from parsync.protocols.optimistic.choices import StrategyKind
+from parsync.protocols.optimistic.options import StrategyKind
+from parsync.protocols.spec import ProtocolCapability
 from parsync.spec.arm import ArmConfig, GroupConfig, ProtocolChoice
 from parsync.spec.decision_times import CountedTime, DecisionTime, ModelledTime
 from parsync.strict_model import first_error

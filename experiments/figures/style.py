@@ -29,7 +29,7 @@ from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullFormatter,
 
 from experiments.analysis.run_directory import Run
 from experiments.analysis.summary_model import Phase
-from experiments.whole_files import whole_file
+from experiments.files import whole_file
 from parsync.metrics.quantity import duration
 
 INK = "#22252b"

@@ -10,7 +10,7 @@ from experiments.analysis.summary_model import ArmSummary, Settings
 from experiments.config.price_settings import prices_of
 from experiments.report.answer import effective_capacity, times
 from parsync.metrics.quantity import counted, duration
-from parsync.protocols.optimistic.choices import StrategyKind
+from parsync.protocols.optimistic.options import StrategyKind
 from parsync.spec.arm import kept_choice
 from schedulers.prices.options import PriceOptions
 

@@ -11,10 +11,9 @@ from experiments.config.decision_basis import basis_title
 from experiments.config.run_config import RunConfig
 from parsync.metrics.jobs import GangMetric
 from parsync.metrics.quantity import Quantity, counted
-from parsync.protocols.capability import ProtocolCapability
+from parsync.protocols.spec import ProtocolCapability
 from parsync.spec.arm import ArmConfig, GroupConfig
-from parsync.workload.gangs import TaskGangs
-from parsync.workload.workload import Workload
+from parsync.workload.workload import TaskGangs, Workload
 
 
 def tears_gangs(arm: ArmConfig) -> str:

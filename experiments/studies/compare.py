@@ -27,10 +27,10 @@ from experiments.analysis.statistics import interval_in_words
 from experiments.analysis.summary import BASELINE, distinct, paired
 from experiments.analysis.summary_model import ArmSummary, ComparedArms, Phase, RunSummary, Settings
 from experiments.config.decision_basis import basis_text, basis_titles
+from experiments.files import whole_file
 from experiments.report.page import verdict_page
 from experiments.report.terminal import compared_table
 from experiments.report.verdict import Row, unplaced_share, verdict
-from experiments.whole_files import whole_file
 from experiments.workloads import registry
 from experiments.workloads.resampling import RESAMPLE
 from parsync.metrics.quantity import Quantity, counted

@@ -102,7 +102,7 @@ class WorkloadSpec:
             the same load to it; None if its size cannot be chosen, as with a trace.
         warm_up: what each arm runs in virtual time before time 0 of the workload, of the same
             options and seed: a workload on the same cell, with tasks, jobs and times of its own.
-            What runs or waits at its end, does so at time 0 (parsync.workload.start). None where
+            What runs or waits at its end, does so at time 0 (parsync.workload.workload). None where
             the run begins as the workload says.
         expected_rates: how often tasks of each set arrive on average; None if only reading the
             workload tells. The report's bound rests on it (docs/prices.md).

@@ -34,8 +34,7 @@ from experiments.workloads.equilibrium import NOT_RUNNING, running_machines
 from experiments.workloads.registry import Outline, WorkloadSpec
 from experiments.workloads.resources import Amount, Dimension, MachineType, Resources, TaskShape
 from parsync.strict_model import Strict
-from parsync.workload.start import joined_tasks
-from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
+from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload, joined_tasks
 from schedulers.mapreduce.jobs import MapReduceJobs
 from shared_state.errors import AgoraError
 from shared_state.random import Stream, stream_key

@@ -43,13 +43,14 @@ from experiments.workloads.groups import (
 from experiments.workloads.registry import WARM_UP_S, ExpectedRates, Outline, WorkloadSpec
 from experiments.workloads.resources import MachineType, Resources, TaskShape
 from parsync.strict_model import Strict
-from parsync.workload.start import joined_quotas, joined_tasks
 from parsync.workload.workload import (
     InitialPlacement,
     MachineEvents,
     Phase,
     QuotaMembership,
     Workload,
+    joined_quotas,
+    joined_tasks,
 )
 from shared_state.errors import AgoraError
 from shared_state.random import Stream, stream_key

@@ -14,7 +14,7 @@ from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.participant import NodeSide, Participant
 from parsync.metrics.record import Record
-from parsync.protocols.broken import ProtocolBroken
+from parsync.protocols.spec import ProtocolBroken
 from parsync.runtime.effects import RecordListener, WrongEffect
 from schedulers.entry_points import raised
 from shared_state.errors import AgoraError

@@ -1,5 +1,5 @@
-"""Configurations, with quotas and schedulers of --with: what is refused and how it is said, and that
-a run's own file runs it again."""
+"""Configurations, with quotas and schedulers of --with: what is refused and how it is said, and
+that a run's own file runs it again."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from experiments.toml_text import toml_text
 from experiments.workloads.inspection import describe, digest
 from experiments.workloads.synthetic import PRODUCTION_PRIORITY, SyntheticOptions, generate, warm_up
 from parsync.protocols import registry as protocols
-from parsync.protocols.capability import ProtocolCapability
+from parsync.protocols.spec import ProtocolCapability
 from parsync.spec.arm import ArmConfig, check_protocols
 from parsync.spec.decision_times import CountedTime, ModelledTime
-from parsync.workload.start import StartState, starting_from
+from parsync.workload.workload import StartState, starting_from
 from schedulers import registry
 from schedulers.registry import registered
 from shared_state.errors import AgoraError
@@ -276,7 +276,7 @@ def test_limits_of_attempts_and_the_weight_of_the_average_reach_the_agents() -> 
     }
     tree = demo_tree()
     tree["arms"][0]["groups"][0]["protocol"] |= chosen
-    [group] = validated(tree, "test").arms[0].spec(1, 1000, 100_000, live=False).groups
+    [group] = validated(tree, "test").arms[0].seeded(1, 1000, 100_000, live=False).groups
     policy = group.protocol.for_workload(small_workload()).options
     assert {name: getattr(policy, name) for name in chosen if name != "losers"} | {
         "losers": "requeue"
@@ -316,7 +316,7 @@ def tree(**changes: object) -> dict:
 
 def test_what_is_written_is_what_was_read() -> None:
     config = validated(tree(), "test")
-    quotas = config.arms[0].spec(1, 1, 1, live=False).quotas
+    quotas = config.arms[0].seeded(1, 1, 1, live=False).quotas
     assert quotas is not None and quotas.interval_us == 100_000
     assert [(g.minimum_permille, g.maximum_permille, g.weight) for g in quotas.groups] == [
         (200, 1000, 1),
@@ -377,7 +377,7 @@ def test_schedulers_that_cannot_obey_are_refused(monkeypatch: pytest.MonkeyPatch
     given["arms"][0]["groups"] = keeps
     with pytest.raises(AgoraError, match=r"group 'flow': quotas: a scheduler of kind 'quincy'"):
         validated(given, "test")
-    spec = validated(tree(), "test").arms[0].spec(1, 1, 1, live=False)
+    spec = validated(tree(), "test").arms[0].seeded(1, 1, 1, live=False)
     check_protocols(spec)
     obeys = protocols.get("optimistic").capabilities_of
     monkeypatch.setattr(

@@ -9,7 +9,7 @@ import pytest
 from ray.exceptions import ActorDiedError, ActorUnavailableError, GetTimeoutError, RayTaskError
 
 from parsync.metrics.live import DELAY_BOUNDS_US, SchedulerLine, Snapshot
-from parsync.protocols.broken import ProtocolBroken
+from parsync.protocols.spec import ProtocolBroken
 from parsync.runtime.live.calls import ActorFailed, Unavailable
 from parsync.runtime.live.ray_glue import actors as ports
 

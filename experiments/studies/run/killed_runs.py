@@ -264,7 +264,7 @@ class _Measured:
 def _from_logs(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Path) -> _Measured:
     """Measure a live arm whose actors had not handed their measurements over, from its logs. Raises
     AgoraError naming a log that cannot be read."""
-    spec = arm.spec(config.seed, config.heartbeat_us, config.sample_us(workload), live=True)
+    spec = arm.seeded(config.seed, config.heartbeat_us, config.sample_us(workload), live=True)
     options = LiveOptions(
         journal_dir=folder / _LOG,
         records_dir=folder,

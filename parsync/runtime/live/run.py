@@ -40,7 +40,7 @@ from parsync.runtime.live.recovery import Restart, complete
 from parsync.runtime.live.scheduler_host import SchedulerHost
 from parsync.runtime.live.steps import ActorLost
 from parsync.runtime.live.workload_hosts import WorkerHost, WorkloadSource
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
@@ -111,7 +111,7 @@ class LiveOutcome:
 
 
 def run_live(
-    arm: ArmSpec,
+    arm: SeededArm,
     workload: Workload,
     options: LiveOptions,
     drain_us: int,

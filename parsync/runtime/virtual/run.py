@@ -20,7 +20,7 @@ from parsync.runtime.effects import RecordListener
 from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
 from parsync.runtime.virtual.runtime import VirtualRuntime
 from parsync.runtime.virtual.stepped import SteppedRuntime
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from parsync.workload.workload import Workload
 from shared_state.observed_cell import CellObserver, ObservedCell
 
@@ -49,7 +49,7 @@ class VirtualOutcome:
 
 
 def run_virtual(
-    arm: ArmSpec,
+    arm: SeededArm,
     workload: Workload,
     drain_us: int,
     on_record: RecordListener,

@@ -15,8 +15,8 @@ from parsync.core.event import Event
 from parsync.core.events import DecisionDone, SampleDue, Started, SyncReply, SyncRequest
 from parsync.core.participant import Decider, Participant
 from parsync.metrics.record import Measurements, Record
-from parsync.protocols.broken import ProtocolBroken
 from parsync.protocols.optimistic.events import SyncDue
+from parsync.protocols.spec import ProtocolBroken
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.effects import DecisionInterpreter, RecordListener
 from parsync.runtime.protocol_faults import ProtocolPart, blame, hand_out_last_records

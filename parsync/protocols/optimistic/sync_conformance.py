@@ -1,5 +1,5 @@
 """A check of sync policies, check_sync_policy(SPEC, options): does a policy keep the contract of
-policy.py?
+sync.py?
 
 The function makes policies for several gaps, numbers of partitions P and of agents N, and asks each
 for its synchronisations as an agent does: with timers that are on time and late, and, if the policy
@@ -27,14 +27,15 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
-from parsync.protocols.optimistic.sync.checked import CheckedSyncPolicy, SyncPolicyBroken
-from parsync.protocols.optimistic.sync.policy import (
+from parsync.protocols.optimistic.sync import (
     REFRESH_GAPS,
+    CheckedSyncPolicy,
     SyncContext,
     SyncFeedback,
     SyncPolicy,
+    SyncPolicyBroken,
+    SyncPolicySpec,
 )
-from parsync.protocols.optimistic.sync.registry import SyncPolicySpec
 from schedulers.conformance import NonConformance, move_global_draws
 from schedulers.entry_points import raised
 from shared_state.errors import AgoraError

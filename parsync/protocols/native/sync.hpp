@@ -1,15 +1,21 @@
-// Which partitions an agent refreshes, and when: the contract of a sync policy, as described in
-// parsync/protocols/optimistic/sync/policy.py, and the built-in ones. Those of users are Python's
-// (bound_parts.hpp).
+// Sync policies: which partitions an agent refreshes, and when; and the schedule of one agent,
+// which asks its policy.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "parsync/core/native/participant.hpp"
 #include "shared_state/native/shared_column.hpp"
 
 namespace agora {
+
+// Which partitions an agent refreshes, and when: the contract of a sync policy, as described in
+// parsync/protocols/optimistic/sync.py, and the built-in ones. Those of users are Python's
+// (bound_parts.hpp).
 
 // What an agent has seen since its last periodic synchronisation. Vectors are by partition.
 struct SyncFeedback {
@@ -49,7 +55,7 @@ class SyncPolicy {
   virtual void observe(const SyncFeedback& feedback) = 0;
 };
 
-// The built-in sync policies. Their Python makers (parsync/protocols/optimistic/sync/built_in.py)
+// The built-in sync policies. Their Python makers (parsync/protocols/optimistic/sync.py)
 // check that the gap and the partitions suit them, and give them their names.
 //
 //   StateSync             everything once in a gap G         state_aligned, state_staggered
@@ -57,7 +63,7 @@ class SyncPolicy {
 //   SinglePartitionSync   one partition every G/P            diff_single
 //   EveryAttemptSync      everything before each round       every_attempt
 //
-// How stale views are on average under each: parsync/model/staleness.py. Times are computed from k,
+// How stale views are on average under each: parsync/model/equations.py. Times are computed from k,
 // never accumulated, so that integer division loses nothing over a run; for times of more than 64
 // bits, due_us() and latest() throw std::overflow_error.
 
@@ -146,6 +152,57 @@ class EveryAttemptSync final : public SyncPolicy {
  private:
   const int64_t gap_us_;
   const SharedColumn<int32_t> all_;
+};
+
+// When an agent synchronises next, and what it has seen since the last time.
+//
+//   start() ──> timer of k ──> on_due(k) ──> timer of the next one that is still to come ──> ...
+//
+// A runtime may deliver a timer late. Synchronisations that have become due meanwhile are done
+// together. Of more than kMostTogether, which a runtime leaves out where nothing happens for long,
+// the policy is not asked for each if it can tell the last: every partition is refreshed then.
+class SyncSchedule {
+ public:
+  static constexpr int64_t kMostTogether = 256;  // synchronisations that are asked for one by one
+
+  // policy: outlives the schedule. partitions: their number.
+  SyncSchedule(SyncPolicy& policy, size_t partitions);
+
+  SyncPolicy& policy() { return policy_; }
+  // When the next one is due; none: there is none, or the agent has not started.
+  std::optional<int64_t> next_us() const { return next_us_; }
+  // By partition, the machines that had changed in those refreshed since the policy was last given
+  // feedback. Whoever refreshes one adds to it.
+  std::span<int64_t> rows_changed() { return rows_changed_; }
+
+  // Sets the timer of the first synchronisation that is still to come.
+  void start(int64_t now_us, Effects& effects);
+
+  // The partitions to refresh at the k-th synchronisation and at all later ones that are due;
+  // appends the timer of the next.
+  //
+  // delay_us, queued, load: for SyncFeedback; load() gives used_permille, and is asked only if the
+  // policy wants feedback.
+  SharedColumn<int32_t> on_due(int64_t now_us, int64_t k, int64_t delay_us, int64_t queued,
+                               const std::function<std::vector<int64_t>()>& load, Effects& effects);
+
+  // Notes a transaction's outcome: the partition of each of its claims, and whether the claim was a
+  // conflict. Throws std::invalid_argument if these differ in length, or for a partition that does
+  // not exist.
+  void on_committed(std::span<const int32_t> partition, std::span<const uint8_t> conflict);
+
+ private:
+  void set_timer(std::optional<int64_t> due_us, int64_t k, Effects& effects);
+  SyncFeedback take_feedback(int64_t now_us, int64_t delay_us, int64_t queued,
+                             std::vector<int64_t> used_permille);
+
+  SyncPolicy& policy_;
+  std::optional<int64_t> next_us_;
+
+  // since the policy was last given feedback, by partition
+  std::vector<int64_t> claims_;
+  std::vector<int64_t> conflicts_;
+  std::vector<int64_t> rows_changed_;
 };
 
 }  // namespace agora

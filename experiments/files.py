@@ -1,23 +1,42 @@
-"""Files of time series: named arrays, written whole or not at all (.npz). They are checked before
-they are drawn: the file may be damaged, or of another version."""
+"""Files that are written whole or not at all; and files of time series, named arrays (.npz). They
+are checked before they are drawn: the file may be damaged, or of another version.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.whole_files import whole_file
+from experiments.interruption import stop_signals_held
 from flowsolver.memory import need_memory
 from flowsolver.problem_files import declared_arrays
 from parsync.metrics import histogram
 from parsync.metrics.conflicts import Outcome
 from parsync.metrics.summary import SERIES
 from shared_state.errors import AgoraError, reading
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary path, renamed to `path` at the end of the block, or removed if that fails.
+
+    Stop signals are delayed until then.
+    """
+    unfinished = path.with_name(path.name + ".partial")
+    with stop_signals_held():
+        try:
+            yield unfinished
+            unfinished.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            raise
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:

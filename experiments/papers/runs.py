@@ -1,4 +1,9 @@
-"""The runs of figures on Ray, kept as soon as they are done, each with whether it is valid."""
+"""The runs of figures on the platform, kept as soon as they are done.
+
+In virtual time, runs that several figures need are done once. Under the first seed a run also keeps
+its time series, which plots are drawn from. Runs whose figures need it keep what became of their
+MapReduce jobs, under every seed. Runs on Ray are kept with whether they are valid.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +11,112 @@ import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from experiments.analysis.summary_model import SeedFigures
 from experiments.campaign.arm_runners import ArmJob, arm_runner, live_validity, run_and_show
-from experiments.campaign.loop import KeptRuns
+from experiments.campaign.loop import KeptRuns, missing, this_process
 from experiments.campaign.points import Point
-from experiments.campaign.pool import this_process
 from experiments.campaign.preconditions import check_memory
 from experiments.campaign.progress import ProgressReport
 from experiments.campaign.running import ArmRunner, figures_of_run, make_workload
-from experiments.campaign.store import ARRAYS, Store
-from experiments.campaign.task import Measured, Task
+from experiments.campaign.task import ARRAYS, Arrays, Measured, Store, Task
 from experiments.interruption import Interruption
-from experiments.papers.figure import FigureRun, Results
+from experiments.papers.chapter import FigureRun, Results
+from experiments.results.mapreduce import run_times_us
 from parsync.metrics.figures import Count, Figures
+from parsync.metrics.jobs import UNKNOWN, JobMetric
 from parsync.metrics.quantity import counted
+from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import series
 from parsync.metrics.validity import Validity
+from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
+
+RUN_US, USED_AT_US, USED_PERMILLE = "run_us", "used_at_us", "used_permille"
+
+
+def mapreduce_arrays(metrics: RunMetrics, workload: Workload) -> dict[str, NDArray[Any]]:
+    """The arrays of a run in which messages take no time: a task starts when it is committed.
+
+    Returns:
+        run_us: int64[j], of each MapReduce job (experiments.results.mapreduce.run_times_us).
+        used_at_us, used_permille: int64[s], samples of the use of the cell's first resource
+            (processors), while jobs arrive.
+
+    Raises:
+        AgoraError: The workload has no MapReduce jobs, or the run has no times of jobs.
+    """
+    times = metrics.get(JobMetric).task_times()
+    if workload.mapreduce is None or times is None:
+        raise AgoraError("the workload has no MapReduce jobs")
+    commit_us, finish_us = times
+    started, finished = np.flatnonzero(commit_us != UNKNOWN), np.flatnonzero(finish_us != UNKNOWN)
+    run_us = run_times_us(
+        workload.mapreduce, started, commit_us[started], finished, finish_us[finished]
+    )
+    cell = metrics.samples("cell")
+    arriving = cell["at_us"] <= workload.phases[-1].end_us
+    return {
+        RUN_US: run_us,
+        USED_AT_US: cell["at_us"][arriving].astype(np.int64),
+        USED_PERMILLE: cell["used_permille"][arriving].astype(np.int64),
+    }
+
+
+MAPREDUCE = "mapreduce"
+
+
+class PlatformRuns(KeptRuns[SeedFigures]):
+    """The runs that are kept in a folder, with the arrays ARRAYS of those whose series are drawn,
+    and MAPREDUCE of those that keep their MapReduce jobs."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(Store(folder, SeedFigures))
+
+    def missing(self, runs: Sequence[FigureRun], seeds: Sequence[int]) -> list[Point]:
+        """What has not run yet, seed by seed, each once."""
+        points = []
+        for seed in seeds:
+            for run in runs:
+                arrays = {ARRAYS: _series} if run.draws_series and seed == seeds[0] else {}
+                if run.keeps_mapreduce:
+                    arrays[MAPREDUCE] = mapreduce_arrays
+                points.append(Point(run.config, run.arm, seed, arrays))
+        return missing(points, self._store)
+
+    def results(self, runs: tuple[FigureRun, ...], seeds: Sequence[int]) -> Results:
+        """What the runs of a figure measured; all of them are done. Raises AgoraError if a kept
+        file cannot be read."""
+        return Results(
+            runs,
+            tuple(
+                {run.label: self.result(_key(run, seed)).figures for run in runs} for seed in seeds
+            ),
+            {run.label: self._arrays(run, seeds[0], ARRAYS) for run in runs if run.draws_series},
+        )
+
+    def mapreduce_results(self, runs: tuple[FigureRun, ...], seeds: Sequence[int]) -> Results:
+        """The arrays of mapreduce_arrays of the runs of a figure; all of them are done. Raises
+        AgoraError if a kept file cannot be read."""
+        of_seeds = (
+            {run.label: self._arrays(run, seed, MAPREDUCE) for run in runs} for seed in seeds
+        )
+        return Results(runs, tuple(of_seeds), {})
+
+    def _arrays(self, run: FigureRun, seed: int, name: str) -> Arrays:
+        return self.result(_key(run, seed), (name,)).arrays[name]
+
+
+def _key(run: FigureRun, seed: int) -> str:
+    return Point(run.config, run.arm, seed).key()
+
+
+def _series(metrics: RunMetrics, workload: Workload) -> Arrays:
+    return series(metrics)
 
 
 class LiveEvidence(Figures):

@@ -16,12 +16,16 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 
-from experiments.studies.model_runs.rounds import RoundsRun
-from experiments.studies.model_runs.searches import SearchRun, chained
-from experiments.studies.model_runs.simulations import SimulationRun
+from experiments.studies.model_runs import RoundsRun, SearchRun, SimulationRun, chained
 from parsync.model.extra_slots import ExtraSlotsSearch
-from parsync.model.slot_settings import Phase, SchedulerGroup, SlotSettings, paper_settings
-from parsync.protocols.optimistic.choices import StrategyKind, SyncMode
+from parsync.model.slot_settings import (
+    Phase,
+    SchedulerGroup,
+    SlotSettings,
+    SyncMode,
+    paper_settings,
+)
+from parsync.protocols.optimistic.options import StrategyKind
 
 
 class ReproduceScale(StrEnum):

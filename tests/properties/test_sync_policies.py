@@ -1,4 +1,5 @@
-"""The built-in sync policies against the paper's formulas, in integers of any length."""
+"""The built-in sync policies against the paper's formulas, in integers of any length; how stale
+they leave a view; and the contexts that they refuse."""
 
 from __future__ import annotations
 
@@ -10,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parsync.model.equations import average_staleness_bounds_us
 from parsync.protocols import _native
-from parsync.protocols.optimistic.sync.policy import SyncContext
-from parsync.protocols.optimistic.sync.registry import kinds, make_sync_policy
+from parsync.protocols.optimistic.sync import SyncContext, kinds, make_sync_policy
+from shared_state.errors import AgoraError
 
 LONGEST = 2**63  # numbers of native code are below it
 
@@ -123,3 +125,48 @@ def test_the_latest_changes_when_one_is_due(kind: str, context: SyncContext, k: 
     due_us = FORMULAS[kind](context).due_us(k)
     if due_us is not None:
         assert (policy.latest(due_us - 1), policy.latest(due_us)) == (k - 1, k)
+
+
+@pytest.mark.parametrize(("agents", "partitions"), [(1, 1), (2, 2), (10, 20), (20, 20), (8, 30)])
+@pytest.mark.parametrize("name", sorted({*FORMULAS} - {"every_attempt"}))
+def test_average_staleness_stays_within_the_model_s_bounds(
+    name: str, agents: int, partitions: int
+) -> None:
+    gap_us = 600_000
+    context = SyncContext(gap_us, partitions, agents // 2, agents, stream=0)
+    policy = make_sync_policy(name, {}, context)
+    blocks = {"diff_block": agents, "same_block": agents, "diff_single": partitions}.get(name, 1)
+    low_us, high_us = map(float, average_staleness_bounds_us(gap_us, blocks))
+    unequal_us = gap_us / partitions if partitions % blocks else 0
+    synced_us = np.zeros(partitions, np.int64)
+    for k in range(1, 4 * partitions):
+        due_us = policy.due_us(k)
+        assert due_us is not None
+        # just before the k-th sync the state is at its stalest, just after it at its freshest
+        stalest_us = due_us - synced_us.mean()
+        synced_us[policy.partitions(k)] = due_us
+        if k > blocks:
+            assert stalest_us == pytest.approx(high_us, abs=unequal_us + 1)
+            assert due_us - synced_us.mean() == pytest.approx(low_us, abs=unequal_us + 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "gap_us", "partitions", "says"),
+    [
+        *(
+            (kind, 500_000, 7, "partitions: expected at least 8")
+            for kind in FORMULAS
+            if "_b" in kind
+        ),
+        ("diff_single", 500_000, 7, "partitions: expected at least 8"),
+        ("gossip", 500_000, 8, "unknown sync policy 'gossip'"),
+        ("diff_block", 7, 8, "gap_s: expected at least 0.000008"),
+        ("state_staggered", 7, 8, "gap_s: expected at least 0.000008"),
+        ("every_attempt", 0, 8, "retry_s: expected at least 0.000001"),
+    ],
+)
+def test_a_context_that_does_not_suit_is_refused(
+    kind: str, gap_us: int, partitions: int, says: str
+) -> None:
+    with pytest.raises(AgoraError, match=says):
+        make_sync_policy(kind, {}, SyncContext(gap_us, partitions, 0, 8, stream=0))

@@ -228,6 +228,11 @@ def test_a_group_is_held_against_its_own_share_of_the_jobs() -> None:
     capacities = {
         capacity.group: capacity.low for capacity in decision_capacity(arm, options.outline())
     }
+    # A service's task takes longer here: 1900 us and its tenth of 1000.
+    slow = {**clock.model_dump(), "service": {"job_us": 1000, "task_us": 1900.0}}
+    slower = groups[2].model_copy(update={"decision": ModelledTime.model_validate(slow)})
+    both = arm.model_copy(update={"groups": (*groups[:2], slower)})
+    assert decision_capacity(both, options.outline())[2].low == pytest.approx(2.0)
     # A task takes 900 us and its tenth of the batch's 1000: 1000 per second, against 1000 arriving.
     assert capacities == pytest.approx({"half": 2.0, "rest": 2.0, "services": 4.0})
 

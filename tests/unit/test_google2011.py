@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,41 +68,67 @@ def test_initial_state_arrivals_and_ends(tmp_path: Path) -> None:
     assert workload.end_us == 1000 * SECOND + 1
 
 
-def test_speedup_divides_times_and_run_times(tmp_path: Path) -> None:
-    rows = rows_of(2, 0, (10, SUBMIT), (12, SCHEDULE, 7))
-    workload = replayed(tmp_path, *rows, row_at(7012, 2, 0, FINISH, 7), speedup=50)
-    assert workload.duration_us.tolist() == [20 * SECOND, 140 * SECOND]
-    assert workload.arrival_us.tolist() == [200_000]
-    # The input belongs to the trace's run time, not to the shortened one: 7000 s read two blocks,
-    # 1000 s one.
-    assert workload.facts["input_blocks_gb"] == 3
+SENTINELS = [str((1 << 63) - 1), str(1 << 63), str((1 << 64) - 1)]  # after the end of the trace
+AGAIN = [task_row(WINDOW + at * SECOND + 1, 2, 0, SUBMIT) for at in (15, 27)]
+ATTEMPTS = [
+    *rows_of(2, 0, (1, SUBMIT), (10, SCHEDULE, 7), (15, EVICT, 7), (20, SCHEDULE, 9)),
+    *rows_of(2, 0, (27, FAIL, 9), (30, SCHEDULE, 9), (41, KILL, 9)),
+    row_at(2, 2, 0, UPDATE_PENDING, cpu=0.4),
+]
+# what is in the files, the run times of jobs 2 and up in s, and what the report counts
+PITFALLS: dict[str, tuple[dict[str, Any], dict[int, int], dict[str, object]]] = {
+    "attempts add up, resubmissions are no arrivals": (
+        {"tasks": [*ATTEMPTS, *AGAIN]},
+        {2: 5 + 7 + 11},
+        {"resubmissions_ignored": 2, "task_updates_ignored": 1},
+    ),
+    "a task killed while it waits never ran": (
+        {"tasks": rows_of(2, 0, (1, SUBMIT), (9, KILL))},
+        {2: -1},
+        {"tasks_never_run": 1},
+    ),
+    "repeated rows count once": (
+        {"tasks": rows_of(2, 0, (1, SUBMIT), (2, SCHEDULE, 7), (5, FINISH, 7)) * 2},
+        {2: 3},
+        {},
+    ),
+    "a SCHEDULE stands in for a missing SUBMIT": (
+        {"tasks": rows_of(2, 0, (3, SCHEDULE, 7), (5, FINISH, 7)) + rows_of(3, 0, (5, FINISH, 7))},
+        {2: 2},
+        {"tasks_without_submit": 1, "tasks_never_submitted_dropped": 1},
+    ),
+    "tasks that are over before the window are dropped": (
+        {"tasks": [task_row(at, 2, 0, event, 7) for at, event in ((0, 0), (0, 1), (SECOND, 4))]},
+        {},
+        {"tasks_over_before_the_window_dropped": 1},
+    ),
+    "times after the trace are dropped": (
+        {
+            "tasks": [task_row(0, 2, 0, event, 7) for event in (SUBMIT, SCHEDULE)]
+            + [task_row(time, 2, 0, FINISH, 7) for time in SENTINELS],
+            "machines": [*MACHINES, machine_row(SENTINELS[0], 7, REMOVE)],
+            "later": [job_row(SENTINELS[1], 2, FINISH)],
+        },
+        {2: -1},
+        {"trace_rows_after_the_end_dropped": 5},
+    ),
+}
 
 
-def test_first_submit_only_and_all_attempts(tmp_path: Path) -> None:
-    """Evicted, failed and killed attempts add up; resubmissions are no arrivals; an UPDATE changes
-    nothing."""
-    workload = replayed(
-        tmp_path,
-        row_at(1, 2, 0, SUBMIT),
-        row_at(2, 2, 0, UPDATE_PENDING, cpu=0.4),
-        *rows_of(2, 0, (10, SCHEDULE, 7), (15, EVICT, 7)),
-        task_row(WINDOW + 15 * SECOND + 1, 2, 0, SUBMIT),
-        *rows_of(2, 0, (20, SCHEDULE, 9), (27, FAIL, 9)),
-        task_row(WINDOW + 27 * SECOND + 1, 2, 0, SUBMIT),
-        *rows_of(2, 0, (30, SCHEDULE, 9), (41, KILL, 9)),
-        resources="requests",
-    )
-    assert len(workload.tasks) == 2 and workload.duration_us[1] == (5 + 7 + 11) * SECOND
-    assert_facts(workload.facts, resubmissions_ignored=2, task_updates_ignored=1)
-    assert workload.tasks.request[1].tolist() == [100_000, 50_000]
-
-
-def test_a_task_killed_while_it_waits_never_ran(tmp_path: Path) -> None:
-    workload = replayed(
-        tmp_path, task_row(WINDOW + 1, 2, 0, SUBMIT), task_row(WINDOW + 9, 2, 0, KILL)
-    )
-    assert workload.duration_us[1] == -1 and workload.tasks.task_class[1] == TaskClass.SERVICE
-    assert workload.tasks.preference[1] == 0 and workload.facts["tasks_never_run"] == 1
+@pytest.mark.parametrize("pitfall", PITFALLS)
+def test_a_pitfall(tmp_path: Path, pitfall: str) -> None:
+    tables, run_s, facts = PITFALLS[pitfall]
+    workload = replay(trace(tmp_path, **tables), resources="requests")
+    tasks = workload.tasks
+    others = np.flatnonzero(tasks.job > 1)
+    found = np.where(workload.duration_us < 0, -1, workload.duration_us // SECOND)[others]
+    assert dict(zip(tasks.job[others].tolist(), found.tolist(), strict=True)) == run_s
+    assert_facts(workload.facts, **facts)
+    services = workload.duration_us < 0
+    assert ((tasks.task_class == TaskClass.SERVICE) == services).all()
+    assert ((tasks.preference == 0) == services).all()
+    assert (tasks.request == [100_000, 50_000]).all(), "what the first SUBMIT states"
+    assert workload.end_us == 1000 * SECOND + 1 and not len(workload.machine_events.at_us)
 
 
 def test_open_runs_end_with_their_job_or_never(tmp_path: Path) -> None:
@@ -123,10 +150,13 @@ def test_open_runs_end_with_their_job_or_never(tmp_path: Path) -> None:
     assert_facts(workload.facts, runs_open_at_end=3, runs_open_ended_with_their_job=1)
 
 
-def test_repeated_rows_count_once(tmp_path: Path) -> None:
-    rows = rows_of(2, 0, (1, SUBMIT), (2, SCHEDULE, 7), (5, FINISH, 7))
-    workload = replayed(tmp_path, *(row for row in rows for _ in range(2)))
-    assert len(workload.tasks) == 2 and workload.duration_us[1] == 3 * SECOND
+def test_speedup_divides_times_and_run_times(tmp_path: Path) -> None:
+    rows = rows_of(2, 0, (10, SUBMIT), (12, SCHEDULE, 7), (7012, FINISH, 7))
+    workload = replayed(tmp_path, *rows, speedup=50)
+    assert workload.duration_us.tolist() == [20 * SECOND, 140 * SECOND]
+    assert workload.arrival_us.tolist() == [200_000]
+    # The input belongs to the trace's run time: 7000 s read two blocks, 1000 s one.
+    assert workload.facts["input_blocks_gb"] == 3
 
 
 def test_waiting_is_priced_by_the_second_of_the_trace_however_fast_it_runs(tmp_path: Path) -> None:
@@ -134,47 +164,6 @@ def test_waiting_is_priced_by_the_second_of_the_trace_however_fast_it_runs(tmp_p
         catalog = replayed(tmp_path / str(speedup), speedup=speedup).catalog
         per_run_second = catalog.wait_cost * 1_000_000 // catalog.wait_quantum_us
         assert per_run_second == 500 * speedup
-
-
-def test_times_after_the_trace_are_dropped(tmp_path: Path) -> None:
-    sentinels = [str((1 << 63) - 1), str(1 << 63), str((1 << 64) - 1)]
-    workload = replayed(
-        tmp_path,
-        task_row(0, 2, 0, SUBMIT, 7),
-        task_row(0, 2, 0, SCHEDULE, 7),
-        *(task_row(time, 2, 0, FINISH, 7) for time in sentinels),
-        machines=[*MACHINES, machine_row(sentinels[0], 7, REMOVE)],
-        later=[job_row(sentinels[1], 2, FINISH)],
-    )
-    assert workload.duration_us[row_of(workload, 2)] == -1
-    assert workload.facts["trace_rows_after_the_end_dropped"] == 5
-    assert workload.end_us == 1000 * SECOND + 1 and len(workload.machine_events.at_us) == 0
-
-
-def test_schedule_stands_in_for_a_missing_submit(tmp_path: Path) -> None:
-    workload = replayed(
-        tmp_path,
-        row_at(3, 2, 0, SCHEDULE, 7, missing=1),
-        row_at(5, 2, 0, FINISH, 7),
-        row_at(5, 3, 0, FINISH, 7, missing=1),
-    )
-    assert sorted(workload.tasks.job.tolist()) == [1, 2] and workload.arrival_us.tolist() == [
-        3 * SECOND
-    ]
-    assert_facts(workload.facts, tasks_without_submit=1, tasks_never_submitted_dropped=1)
-
-
-def test_tasks_over_before_the_window_are_dropped(tmp_path: Path) -> None:
-    rows = [
-        task_row(0, 2, 0, SUBMIT, 7),
-        task_row(0, 2, 0, SCHEDULE, 7),
-        task_row(SECOND, 2, 0, FINISH, 7),
-    ]
-    workload = replayed(tmp_path, *rows)
-    assert (
-        workload.tasks.job.tolist() == [1]
-        and workload.facts["tasks_over_before_the_window_dropped"] == 1
-    )
 
 
 def test_rows_out_of_order_are_sorted(tmp_path: Path) -> None:

@@ -84,11 +84,6 @@ def test_offered_load_is_exact_in_every_phase(jitter: int) -> None:
         assert abs(10 * int(inside.sum()) - wanted) <= (10 if phase.load_percent else 0)
 
 
-def test_batches_are_evenly_spaced_without_jitter() -> None:
-    gaps = np.diff(varied(load_percent=(50,), arrival_jitter_percent=0).arrival_us)
-    assert set(gaps.tolist()) == {20_000}
-
-
 def test_poisson_arrivals() -> None:
     workload = varied(poisson_arrivals=True, load_percent=(100, 50), phase_s=100.0)
     gaps = np.diff(workload.arrival_us[workload.arrival_us < 100_000_000])
@@ -166,13 +161,6 @@ def test_jobs_without_preference() -> None:
     assert varied(preference_groups=0).catalog.sets == 1
 
 
-def test_a_job_is_of_one_preference_and_class() -> None:
-    workload = varied(service_permille=300, no_preference_permille=300)
-    kind = workload.tasks.preference * 2 + workload.tasks.task_class
-    starts = np.flatnonzero(np.diff(workload.tasks.job, prepend=-1))
-    assert (kind == np.repeat(kind[starts], np.diff(starts, append=len(kind)))).all()
-
-
 def test_services_never_end() -> None:
     workload = varied(phase_s=60.0, service_permille=200)
     services = workload.tasks.task_class == TaskClass.SERVICE
@@ -208,14 +196,6 @@ def test_one_option_moves_only_what_it_names() -> None:
     )
 
 
-def test_another_seed_is_another_workload() -> None:
-    one, two = generate(SMALL, 1), generate(SMALL, 2)
-    for column in ("duration_us", "arrival_us"):
-        assert not np.array_equal(getattr(one, column), getattr(two, column))
-    assert not np.array_equal(one.tasks.preference, two.tasks.preference)
-    assert not np.array_equal(one.catalog.machine, two.catalog.machine)
-
-
 def test_duration_scales_the_phases() -> None:
     options = demo_options(quick=True).with_duration(10.5)
     assert options.phase_s == 3.5 and options.load_percent == demo_options(quick=True).load_percent
@@ -245,14 +225,6 @@ def test_phases_too_short_or_too_long_are_refused() -> None:
         varied(phase_s=1e-3)
     with pytest.raises(ValueError, match="more than 2\\^31 tasks"):
         varied(machines=100_000, phase_s=2000.0)
-
-
-def test_offered_load_described() -> None:
-    described = describe(varied(phase_s=30.0))
-    phases = described["phases"]
-    assert isinstance(phases, list)
-    for phase in phases:
-        assert phase["offered_percent"]["slots"] == pytest.approx(phase["load_percent"], rel=0.08)
 
 
 def members(workload: Workload, group: int) -> set[int]:

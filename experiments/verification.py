@@ -30,9 +30,9 @@ from experiments.config.run_config import load_config
 from experiments.files import read_arrays
 from experiments.studies.run.finishing import arm_result, slugs_of_arms
 from experiments.studies.run.fluid_bound import phase_bounds
+from parsync.runtime.arm_directory import SUMMARY, Arm
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.recomputed_tables import Difference, RecomputedTables, all_rows
-from parsync.runtime.run_directory import SUMMARY, Arm
 from parsync.runtime.virtual.run import VirtualOutcome
 from parsync.runtime.workload_files import WORKLOAD_DIR, read_workload
 from parsync.spec.arm import ProtocolChoice

@@ -12,8 +12,7 @@ from experiments.analysis.model_files import read_model, write_model
 from experiments.analysis.statistics import Interval
 from experiments.analysis.summary_model import VERSION, PhaseBound, Version
 from experiments.config.decision_basis import DecisionBasis
-from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.quantity import Quantity
+from parsync.metrics.quantity import Count, Figures, Number, Quantity
 
 FRONTIER = "frontier.json"
 POINTS = "points.parquet"  # a row for each run

@@ -14,7 +14,7 @@ A run directory holds
                            series.npz: time series and histograms the figures are drawn from
                            (parsync.metrics.summary.series); arm.json and ended.json, for a
                            replay, with the logs of a live run in log/ (parsync.runtime:
-                           assembly_files, event_logs)
+                           arm_directory)
     seeds/<seed>.json      the figures of every arm for one paired seed, phase by phase
 
     manifest.json          the size and the SHA-256 digest of every file, written last

@@ -15,8 +15,7 @@ from pydantic import Field, JsonValue, model_validator
 from experiments.analysis.statistics import Difference, Interval
 from experiments.config.decision_basis import Capacity, DecisionBasis, by_basis
 from experiments.config.price_settings import prices_of_groups
-from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.quantity import Quantity, counted, duration
+from parsync.metrics.quantity import Count, Figures, Number, Quantity, counted, duration
 from parsync.metrics.regret import Regret
 from parsync.metrics.summary import (
     ArmFigures,

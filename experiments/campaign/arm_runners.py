@@ -24,7 +24,7 @@ from experiments.campaign.task import Measured, Task
 from experiments.config.run_config import RunConfig
 from experiments.interruption import Interruption
 from experiments.report.fitted_table import FittedTable
-from parsync.metrics.live import SchedulerLine, Snapshot
+from parsync.metrics.live_line import SchedulerLine, Snapshot
 from parsync.metrics.validity import Validity, validity
 from parsync.runtime.live.plan import plan_hosts
 from parsync.spec.arm import ArmConfig

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from typing import Any, Generic, Protocol, TypeVar
 
+from experiments.campaign.orphans import end_with_parent
 from experiments.campaign.progress import processors
 from experiments.campaign.task import F, Failed, Job, Measured, Store, Task, outcome
 from experiments.interruption import Interruption, stop_signals_kept_from_children
-from parsync.runtime.orphans import end_with_parent
 from shared_state.errors import AgoraError
 
 POLL_S = 0.1  # for a stop signal

@@ -17,7 +17,7 @@ from experiments.toml_text import toml_text
 from flowsolver.memory import available_bytes
 from parsync.metrics.quantity import counted
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.plan_limit import plan_limit
+from parsync.runtime.faults import plan_limit
 from parsync.runtime.workload_files import WORKLOAD_DIR, write_workload
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError

@@ -16,15 +16,20 @@ from experiments.config.run_config import RunConfig
 from experiments.config.warm_up import warmed_up
 from experiments.interruption import Interruption
 from experiments.workloads.inspection import digest, offered_permille
-from parsync.metrics.live import Snapshot
+from parsync.metrics.live_line import Snapshot
 from parsync.metrics.record import Record
 from parsync.metrics.run_frame import BUCKET_US, NOT_IN_JOB, Group, RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise_run
 from parsync.protocols.registry import tables_of
-from parsync.runtime.assembly_files import InVirtualTime, write_assembly
+from parsync.runtime.arm_directory import (
+    VIRTUAL_LOG,
+    InVirtualTime,
+    LogEnd,
+    write_assembly,
+    write_end,
+)
 from parsync.runtime.calibration import NO_TIMES, MeasuredTimes
-from parsync.runtime.event_logs import VIRTUAL_LOG, LogEnd, write_end
 from parsync.runtime.records import RecordSink, merge_parts
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.runtime.workload_files import WORKLOAD_DIR, WORKLOAD_FILE

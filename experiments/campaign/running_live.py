@@ -18,7 +18,7 @@ from experiments.config.run_config import RunConfig
 from experiments.config.warm_up import warmed_up
 from experiments.interruption import Interruption
 from parsync.metrics.delay import DelayMetric
-from parsync.metrics.live import Snapshot
+from parsync.metrics.live_line import Snapshot
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.logs import CELL_LOG

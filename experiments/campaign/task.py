@@ -32,8 +32,7 @@ from experiments.analysis.model_files import read_model, write_model, writing
 from experiments.analysis.summary_model import VERSION, Version
 from experiments.files import read_arrays, write_arrays
 from experiments.version import version_text
-from parsync.metrics.figures import Figures
-from parsync.metrics.quantity import counted
+from parsync.metrics.quantity import Figures, counted
 from shared_state.errors import AgoraError
 
 F = TypeVar("F")  # the figures of a result

@@ -17,8 +17,7 @@ from typing import TypeVar
 from pydantic import Field
 
 from experiments.workloads.registry import Outline
-from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.quantity import counted, duration
+from parsync.metrics.quantity import Count, Figures, Number, counted, duration
 from parsync.spec.arm import ArmConfig, GroupConfig, decision_clock
 from parsync.spec.decision_times import ModelledTime
 from schedulers.decision_time import ClockClass

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from parsync.metrics.quantity import counted, duration
-from parsync.runtime.event_logs import seconds
+from parsync.runtime.arm_directory import seconds
 
 COMMITTED = "committed"
 

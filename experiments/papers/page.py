@@ -20,10 +20,10 @@ from experiments.studies.model_runs import SearchRun, SimulationRun, number
 from experiments.studies.model_settings import ReproduceScale
 from experiments.studies.sweeps.wording import interval_text
 from parsync.metrics.conflicts import ConflictCauses, ConflictFigures
-from parsync.metrics.figures import Figures
 from parsync.metrics.quantity import (
     MISSING,
     Better,
+    Figures,
     Quantity,
     Unit,
     duration,

@@ -27,9 +27,8 @@ from experiments.campaign.task import ARRAYS, Arrays, Measured, Store, Task
 from experiments.interruption import Interruption
 from experiments.papers.chapter import FigureRun, Results
 from experiments.results.mapreduce import run_times_us
-from parsync.metrics.figures import Count, Figures
 from parsync.metrics.jobs import UNKNOWN, JobMetric
-from parsync.metrics.quantity import counted
+from parsync.metrics.quantity import Count, Figures, counted
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import series
 from parsync.metrics.validity import Validity

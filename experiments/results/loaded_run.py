@@ -19,10 +19,8 @@ from experiments.report.data_dictionary import DataDictionary, arm_tables, data_
 from parsync.metrics.quantity import counted
 from parsync.metrics.summary import ScopeFigures
 from parsync.metrics.tables import Tables
-from parsync.runtime.assembly_files import read_workload_of
-from parsync.runtime.parquet_schema import arrow_schema
-from parsync.runtime.records import record_files
-from parsync.runtime.run_directory import ARM_FILE, LOG
+from parsync.runtime.arm_directory import ARM_FILE, LOG, read_workload_of
+from parsync.runtime.records import arrow_schema, record_files
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError, reading
 

@@ -19,7 +19,7 @@ from parsync.metrics.record import Record
 from parsync.protocols.pending_queue import LoserPolicy
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster
-from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.run import VirtualRuntime
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.invariants import AuditCounts, CellAudit

@@ -17,12 +17,11 @@ from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.metrics.record import Record
+from parsync.runtime.arm_directory import read_assembly, write_assembly
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.assembly_files import read_assembly, write_assembly
 from parsync.runtime.audit import CellAuditor, quota_audit
 from parsync.runtime.calibration import Calibration
-from parsync.runtime.virtual.run import run_virtual
-from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.run import VirtualRuntime, run_virtual
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.invariants import CellAudit

@@ -28,9 +28,17 @@ from experiments.commands.run import app
 from experiments.files import read_arrays, write_arrays
 from parsync.core.events import QuotaGrant
 from parsync.protocols.agent_quota import AgentLimit, AgentQuota
-from parsync.runtime.assembly_files import ArmFile, write_arm
-from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, LogEnd, read_end, write_end
-from parsync.runtime.run_directory import ARM_FILE, OLD_FILE
+from parsync.runtime.arm_directory import (
+    ARM_FILE,
+    ENDED_FILE,
+    OLD_FILE,
+    VIRTUAL_LOG,
+    ArmFile,
+    LogEnd,
+    read_end,
+    write_arm,
+    write_end,
+)
 from schedulers.interface import ContractBroken
 from shared_state.transaction import Transaction
 from tests.fixtures.commands import exit_status, in_one_process, without_figures

@@ -13,7 +13,7 @@ from experiments.campaign.directories import is_locked, locked
 from experiments.campaign.loop import missing, run_tasks, this_process
 from experiments.campaign.task import ARRAYS, Measured, Store, Task
 from experiments.interruption import Interruption
-from parsync.metrics.figures import Figures
+from parsync.metrics.quantity import Figures
 from shared_state.errors import AgoraError
 
 

@@ -43,8 +43,8 @@ from experiments.studies.run.fluid_bound import phase_bounds
 from experiments.version import version_text
 from parsync.metrics.quantity import Quantity, duration
 from parsync.metrics.run_metrics import RunMetrics
+from parsync.runtime.arm_directory import VIRTUAL_LOG, read_end
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.event_logs import VIRTUAL_LOG, read_end
 from parsync.runtime.live.logs import CELL_LOG, has_records
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.recovery import measure_killed

@@ -35,8 +35,7 @@ from experiments.studies.sweeps.sweep_file import (
     parameter_labels,
     plain_value,
 )
-from parsync.metrics.figures import Count, Figures
-from parsync.metrics.quantity import Quantity
+from parsync.metrics.quantity import Count, Figures, Quantity
 from parsync.metrics.summary import ScopeFigures
 
 SWEEP = "sweep.json"

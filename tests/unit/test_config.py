@@ -467,7 +467,7 @@ def test_the_example_is_a_configuration() -> None:
 
 SOURCE = """
 from pydantic import BaseModel
-from schedulers.decision_time import Counted
+from schedulers.decision_clock import Counted
 from schedulers.registry import SchedulerSpec
 
 class Options(BaseModel):

@@ -409,11 +409,7 @@ class ComparedArms(Figures):
         if not self.live_runs:
             return None
         paired = Paired(
-            seeds=[],
-            level=None,
-            baseline=self.live_runs[0].slug,
-            arms={},
-            differences={},
+            seeds=[], level=None, baseline=self.live_runs[0].slug, arms={}, differences={}
         )
         return self.model_copy(
             update={

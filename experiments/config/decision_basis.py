@@ -178,11 +178,14 @@ def basis_text(basis: DecisionBasis) -> str:
 
 def basis_condition(basis: DecisionBasis) -> str:
     """A basis as the beginning of a sentence about the arms that have it."""
-    if basis.kind is BasisKind.OWN_SPEED:
-        return f"Where each scheduler runs at the speed of its own code ({basis_text(basis)})"
-    if basis.kind is BasisKind.EQUAL_CAPACITY:
-        return f"Where all arms can decide equally many tasks per second ({basis_text(basis)})"
-    return "Where schedulers have clocks of both classes"
+    return _CONDITIONS[basis.kind].format(basis_text(basis))
+
+
+_CONDITIONS = {
+    BasisKind.OWN_SPEED: "Where each scheduler runs at the speed of its own code ({})",
+    BasisKind.EQUAL_CAPACITY: "Where all arms can decide equally many tasks per second ({})",
+    BasisKind.MIXED: "Where schedulers have clocks of both classes",
+}
 
 
 def basis_title(basis: DecisionBasis) -> str:
@@ -222,27 +225,28 @@ def _message_times(basis: DecisionBasis) -> str | int:
 
 def basis_explained(basis: DecisionBasis) -> str:
     """What a basis means, in a sentence or two."""
-    if basis.kind is BasisKind.OWN_SPEED:
-        return (
-            "A decision takes as long as its work takes, on a core for each scheduler: delays show "
-            "the speed of the code too."
-        )
-    if basis.kind is BasisKind.MIXED:
-        return (
-            "Schedulers of one arm have clocks of both classes, or unequal capacities: the arm is "
-            "not ranked."
-        )
-    scan = (
-        f" Looking at all partitions makes a decision {100 * basis.scan_cost:g} % longer."
-        if basis.scan_cost
-        else ""
+    if basis.kind is not BasisKind.EQUAL_CAPACITY:
+        return _EXPLAINED[basis.kind]
+    amount = (
+        "All schedulers of an arm together can decide this many tasks."
+        if basis.capacity is None
+        else "All schedulers of an arm together have time to decide "
+        f"A = {basis.capacity:.3g} times the tasks that arrive at 100 % load; a lone scheduler is "
+        "as fast as several together."
     )
-    if basis.capacity is None:
-        return f"All schedulers of an arm together can decide this many tasks.{scan}"
+    if not basis.scan_cost:
+        return amount
     return (
-        f"All schedulers of an arm together have time to decide A = {basis.capacity:.3g} times the "
-        f"tasks that arrive at 100 % load; a lone scheduler is as fast as several together.{scan}"
+        f"{amount} Looking at all partitions makes a decision {100 * basis.scan_cost:g} % longer."
     )
+
+
+_EXPLAINED = {
+    BasisKind.OWN_SPEED: "A decision takes as long as its work takes, on a core for each scheduler:"
+    " delays show the speed of the code too.",
+    BasisKind.MIXED: "Schedulers of one arm have clocks of both classes, or unequal capacities:"
+    " the arm is not ranked.",
+}
 
 
 Arm = TypeVar("Arm")

@@ -361,10 +361,7 @@ def full_frontier(scale: Scale, quick: bool) -> FrontierConfig:
     task_s = scale.synthetic.mean_duration_s
     patience_s = tuple(task_s * part for part in ((0, 0.15, 0.5) if quick else PATIENCES))
     tau_s = tuple(task_s * part for part in ((0.02,) if quick else (0.01, 0.02, 0.04)))
-    patient = (
-        PATIENT,
-        *((arm, arm) for arm in _ONE_SCHEDULER),
-    )
+    patient = (PATIENT, *((arm, arm) for arm in _ONE_SCHEDULER))
     return FrontierConfig(
         seeds=2 if quick else 5,
         load_percent=(80,),

@@ -86,15 +86,7 @@ def state_after(
     The arguments are those of run_virtual. The end must be a multiple of arm.sample_us.
     """
     cell = _CellRecords(workload)
-    run_virtual(
-        arm,
-        workload,
-        0,
-        cell.take,
-        on_progress,
-        message_us,
-        plan_limit_s=plan_limit_s,
-    )
+    run_virtual(arm, workload, 0, cell.take, on_progress, message_us, plan_limit_s=plan_limit_s)
     return cell.state()
 
 

@@ -199,10 +199,7 @@ def live_figures(specs: Sequence[FigureSpec]) -> list[FigureSpec]:
 
 
 def draw_all(
-    run: Run,
-    directory: Path,
-    check: Callable[[], None],
-    specs: Sequence[FigureSpec],
+    run: Run, directory: Path, check: Callable[[], None], specs: Sequence[FigureSpec]
 ) -> list[RenderedFigure]:
     """Draw every figure the run has data for into an existing directory.
 

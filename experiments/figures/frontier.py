@@ -158,10 +158,7 @@ def _bound(axes: Axes, summary: FrontierSummary, condition: int, quality: str) -
 def _mark(run: Run, axes: Axes, arm: ArmSummary, index: int) -> None:
     """An arm of the run: its median over the paired seeds, or the run's own figures."""
     paired = run.summary.paired.arms.get(arm.slug, {})
-    x, y = (
-        limits(paired.get("delay_mean_us")),
-        limits(paired.get("preferred_share")),
-    )
+    x, y = (limits(paired.get("delay_mean_us")), limits(paired.get("preferred_share")))
     delay = x[1] if x else arm.overall.value("delay_mean_us")
     share = y[1] if y else arm.overall.preferred_share
     if delay and share is not None:

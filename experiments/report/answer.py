@@ -28,7 +28,12 @@ from experiments.analysis.summary_model import (
     in_sentence,
     names_by_slug,
 )
-from experiments.config.decision_basis import basis_condition, basis_explained, basis_text
+from experiments.config.decision_basis import (
+    basis_condition,
+    basis_explained,
+    basis_text,
+    basis_title,
+)
 from experiments.config.price_settings import REGRET_OF_PRICED_ARMS
 from experiments.report.live_runs import (
     live_cells,
@@ -125,26 +130,24 @@ def _beside(rows: Sequence[Row], key: str, names: dict[str, str]) -> str:
 
 def rests_on(summary: RunSummary) -> list[tuple[str, str]]:
     """What the comparison rests on, as (subject, sentences)."""
-    rows: list[tuple[str, str]] = []
-    for one in summary.sets():
-        basis = one.arms[0].basis
-        arms = counted(len(one.arms), "arm")
-        text = basis_text(basis)
-        title = f"{text[0].upper()}{text[1:]}: {arms}"
-        rows.append((title, f"{basis_explained(basis)} {_effective(one)}".strip()))
-    if choices := sensitivity_sentences(summary):
-        rows.append(("Decision times", " ".join(choices)))
-    rows.append(("Other times", _other_times(summary)))
-    rows.append(("Steady state", _steady(summary)))
-    rows.append(("Runs", _runs(summary)))
-    if seeds := what_seeds_vary(summary):
-        rows.append(("Seeds", seeds))
-    if prices := _prices(summary):
-        rows.append(("Slot prices", prices))
+    rows = [
+        (
+            f"{basis_title(one.arms[0].basis)}: {counted(len(one.arms), 'arm')}",
+            f"{basis_explained(one.arms[0].basis)} {_effective(one)}".strip(),
+        )
+        for one in summary.sets()
+    ]
     about_live = (live_soundness(summary), live_cells(summary), live_disagreement(summary))
-    if any(about_live):
-        rows.append(("Live runs", " ".join(filter(None, about_live))))
-    return rows
+    subjects = {
+        "Decision times": " ".join(sensitivity_sentences(summary)),
+        "Other times": _other_times(summary),
+        "Steady state": _steady(summary),
+        "Runs": _runs(summary),
+        "Seeds": what_seeds_vary(summary),
+        "Slot prices": _prices(summary),
+        "Live runs": " ".join(filter(None, about_live)),
+    }
+    return rows + [(subject, text) for subject, text in subjects.items() if text]
 
 
 def effective_capacity(arm: ArmSummary) -> float | None:

@@ -65,13 +65,7 @@ class DataDictionary:
     tables: list[TableEntry]
 
 
-UNITS = {
-    "duration": "µs",
-    "share": "0 to 1",
-    "count": "count",
-    "rate": "1/s",
-    "plain": "number",
-}
+UNITS = {"duration": "µs", "share": "0 to 1", "count": "count", "rate": "1/s", "plain": "number"}
 
 
 def data_dictionary(summary: ComparedArms) -> DataDictionary:

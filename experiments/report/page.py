@@ -27,13 +27,7 @@ from experiments.figures import (
     live_figures,
     style,
 )
-from experiments.report.answer import (
-    answer,
-    question,
-    rests_on,
-    seeds_text,
-    sensitivity_tables,
-)
+from experiments.report.answer import answer, question, rests_on, seeds_text, sensitivity_tables
 from experiments.report.arms import (
     capacity_text,
     cell_rules,

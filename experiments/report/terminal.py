@@ -72,35 +72,27 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
     title = Text(f"{summary.workload.name}, seed {summary.seed}: {basis}")
     if summary.partial:
         title.append(f"\nPARTIAL: {summary.partial_reason}")
-    waiting = (
-        " Waiting: tasks not committed by the end."
-        if any(row.quantity.key == "censored" for row in rows)
-        else ""
-    )
-    cut = (
-        " Arms cut short are not ranked."
-        if any(arm.partial for arm in summary.arms) and not seeds
-        else ""
-    )
-    bounds = (
-        " ≥: tasks never placed are charged up to the end; arms that left many are not ranked."
-        if any(unplaced_share(summary, arm) for arm in summary.arms)
-        else ""
-    )
-    sets = summary.sets()
+    shown, sets = {row.quantity.key for row in rows}, summary.sets()
     of_class = " of its clock class" if len(sets) > 1 else ""
-    capacity = (
-        " A: decisions that all schedulers of an arm have time for, over arrivals at 100 % load."
-        if any(arm.basis.capacity for arm in summary.arms)
-        else ""
-    ) + (
-        " Capacity: what they would commit if they never paused."
-        if any(row.quantity.key == "decisions_per_s" for row in rows)
-        else ""
+    has_capacity = any(arm.basis.capacity for arm in summary.arms)
+    cut_short = not seeds and any(arm.partial for arm in summary.arms)
+    unplaced = any(unplaced_share(summary, arm) for arm in summary.arms)
+    legend = (
+        (True, f"★ best{of_class}, green: no certain difference to the best."),
+        ("censored" in shown, "Waiting: tasks not committed by the end."),
+        (
+            has_capacity,
+            "A: decisions that all schedulers of an arm have time for, over arrivals at 100 % "
+            "load.",
+        ),
+        ("decisions_per_s" in shown, "Capacity: what they would commit if they never paused."),
+        (cut_short, "Arms cut short are not ranked."),
+        (
+            unplaced,
+            "≥: tasks never placed are charged up to the end; arms that left many are not ranked.",
+        ),
     )
-    best = f"★ best{of_class}, green: no certain difference to the best."
-    legend = best + waiting + capacity + cut + bounds
-    notes = [Text(legend, style="dim italic")]
+    notes = [Text(" ".join(text for applies, text in legend if applies), style="dim italic")]
     if seed_text := seed_note(summary):
         notes.append(Text(seed_text))
     if drifted := transient_phases(summary):

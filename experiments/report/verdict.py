@@ -27,19 +27,11 @@ from experiments.analysis.summary_model import (
     ArmSummary,
     ComparedArms,
     and_list,
-    in_sentence,
     names_by_slug,
 )
 from experiments.config.decision_basis import basis_titles
 from experiments.config.price_settings import NOT_RANKED_BY_REGRET
-from parsync.metrics.quantity import (
-    Better,
-    Quantity,
-    Unit,
-    from_to,
-    is_better,
-    percent_change,
-)
+from parsync.metrics.quantity import Better, Quantity, Unit, from_to, is_better, percent_change
 from parsync.metrics.regret import RegretMeans
 from parsync.metrics.summary import ScopeFigures
 
@@ -388,26 +380,22 @@ def _priced(summary: ComparedArms, quantity: Quantity) -> list[ArmSummary]:
 
 
 def _why_not_ranked(summary: ComparedArms, quantity: Quantity, out: Sequence[ArmSummary]) -> str:
-    priced = [in_sentence(arm.name) for arm in _priced(summary, quantity)]
-    others = [arm for arm in out if in_sentence(arm.name) not in priced]
-    waiting = [in_sentence(arm.name) for arm in others if unplaced_share(summary, arm)]
-    unfinished = [in_sentence(arm.name) for arm in others if not unplaced_share(summary, arm)]
+    priced = [arm.slug for arm in _priced(summary, quantity)]
+    others = [arm for arm in out if arm.slug not in priced]
+    waiting = [arm.slug for arm in others if unplaced_share(summary, arm)]
+    unfinished = [arm.slug for arm in others if arm.slug not in waiting]
+    names = names_by_slug(summary.arms)
     reasons = (
-        f" {and_list(waiting)} left tasks unplaced and {_is(waiting)} not ranked."
-        if waiting
-        else ""
+        (waiting, "left tasks unplaced and {is_are} not ranked."),
+        (unfinished, "left jobs unfinished and {is_are} not ranked here."),
+        (priced, "{has} slot prices and {is_are} not ranked here: " + NOT_RANKED_BY_REGRET + "."),
     )
-    if unfinished:
-        reasons += (
-            f" {and_list(unfinished)} left jobs unfinished and {_is(unfinished)} not ranked here."
-        )
-    if priced:
-        has = "has" if len(priced) == 1 else "have"
-        reasons += (
-            f" {and_list(priced)} {has} slot prices and {_is(priced)} not ranked here: "
-            f"{NOT_RANKED_BY_REGRET}."
-        )
-    return reasons
+    return "".join(
+        f" {and_list([names[slug] for slug in slugs])} "
+        + text.format(is_are=_is(slugs), has="has" if len(slugs) == 1 else "have")
+        for slugs, text in reasons
+        if slugs
+    )
 
 
 def _is(names: Sequence[str]) -> str:

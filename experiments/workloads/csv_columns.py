@@ -72,11 +72,7 @@ def time_column(name: str) -> Column:
     """A column of microseconds, uint64. The mark of Google's trace for "after the end" is 2^63 - 1,
     and some copies round it up beyond an int64."""
     return Column(
-        name,
-        pa.uint64(),
-        None,
-        "a time in microseconds",
-        lambda text: _integer(text, _UINT64_MAX),
+        name, pa.uint64(), None, "a time in microseconds", lambda text: _integer(text, _UINT64_MAX)
     )
 
 
@@ -108,11 +104,7 @@ def number_column(name: str, largest: float = LARGEST_NUMBER) -> Column:
 def fraction_column(name: str) -> Column:
     """A column of numbers in [0, 1], float64. An empty field reads as NaN."""
     return Column(
-        name,
-        pa.float64(),
-        float("nan"),
-        "a number in [0, 1]",
-        partial(_number, largest=1.0),
+        name, pa.float64(), float("nan"), "a number in [0, 1]", partial(_number, largest=1.0)
     )
 
 

@@ -70,10 +70,7 @@ class JobClass(Strict):
         description="what each task asks for; 0: also on machines without the resource",
     )
     pickiness: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="share of the machines on which constrained jobs may not run",
+        0.0, ge=0, lt=1, description="share of the machines on which constrained jobs may not run"
     )
     constrained_permille: int = Field(
         1000, ge=0, le=1000, description="share of the jobs that are constrained, by pickiness"
@@ -257,11 +254,7 @@ class ServiceBatchOptions(Strict):
 UNSCHEDULED_COST = 1_000
 _MOST_TASKS = 1 << 31
 MAPREDUCE = "mapreduce"
-_CLASS_OF = {
-    "batch": TaskClass.BATCH,
-    "service": TaskClass.SERVICE,
-    MAPREDUCE: TaskClass.MAPREDUCE,
-}
+_CLASS_OF = {"batch": TaskClass.BATCH, "service": TaskClass.SERVICE, MAPREDUCE: TaskClass.MAPREDUCE}
 _PRIORITY = {"batch": 0, "service": 1, MAPREDUCE: 0}
 
 

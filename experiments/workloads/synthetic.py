@@ -443,10 +443,7 @@ def arriving_tasks(
             **resources.facts(),
         },
         quotas=membership(
-            options.quota_groups,
-            phase_of_job,
-            tasks.job,
-            _stream(seed, "quota_group"),
+            options.quota_groups, phase_of_job, tasks.job, _stream(seed, "quota_group")
         ),
     )
 
@@ -642,9 +639,7 @@ def warm_up(options: SyntheticOptions, seed: int) -> Workload | None:
     running, remaining_us, machine, quotas = _running(options, cell, catalog, seed)
     n, k = len(arriving.tasks), len(running)
     running = replace(
-        running,
-        task=running.task + n,
-        job=running.job + (int(arriving.tasks.job[-1]) + 1),
+        running, task=running.task + n, job=running.job + (int(arriving.tasks.job[-1]) + 1)
     )
     return replace(
         arriving,

@@ -1,21 +1,37 @@
-"""Configurations: what is refused and how it is said, and that a run's own file runs it again."""
+"""Configurations, with quotas and schedulers of --with: what is refused and how it is said, and
+that a run's own file runs it again."""
 
 from __future__ import annotations
 
 import gc
+import sys
 import tomllib
 import weakref
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.config.presets import default_arms, demo_scale, mix_arm, paper_scale
+from experiments.campaign.preconditions import check_arms
+from experiments.config.flags import arm_beside, given_schedulers
+from experiments.config.presets import default_arms, demo_scale, greedy_group, mix_arm, paper_scale
 from experiments.config.run_config import RunConfig, load_config, validated
+from experiments.config.workload_config import WorkloadConfig
+from experiments.studies.run.resolve import resolve
+from experiments.studies.run.run_options import RunOptions
 from experiments.toml_text import toml_text
-from parsync.spec.arm import ArmConfig
+from experiments.workloads.inspection import describe, digest
+from experiments.workloads.synthetic import PRODUCTION_PRIORITY, SyntheticOptions, generate, warm_up
+from parsync.protocols import registry as protocols
+from parsync.protocols.spec import ProtocolCapability
+from parsync.spec.arm import ArmConfig, check_protocols
+from parsync.spec.decision_times import CountedTime, ModelledTime
+from parsync.workload.workload import StartState, starting_from
+from schedulers import registry
+from schedulers.registry import registered
 from shared_state.errors import AgoraError
 from tests.fixtures.live_runs import small_workload
 
@@ -273,3 +289,306 @@ def test_limits_of_attempts_and_the_weight_of_the_average_reach_the_agents() -> 
         tree["arms"][0]["groups"][0]["protocol"] |= chosen | {name: wrong}
         with pytest.raises(AgoraError, match=name):
             validated(tree, "test")
+
+
+PARSYNC = {"kind": "optimistic", "sync": "diff_block", "gap_s": 0.05}
+GROUPS = [{"name": "a", "share": 0.25}, {"name": "b", "share": [0.75, 0.75]}]
+
+
+def tree(**changes: object) -> dict:
+    quotas = {"groups": [{"name": "a", "minimum": 0.2}, {"name": "b"}]}
+    arm = {
+        "name": "arm",
+        "partitions": 4,
+        "quotas": quotas,
+        "groups": [{"name": "g", "kind": "random", "count": 2, "protocol": PARSYNC}],
+    }
+    workload = {
+        "kind": "synthetic",
+        "machines": 40,
+        "load_percent": [50, 80],
+        "quota_groups": GROUPS,
+    }
+    for part in (arm, workload, quotas):
+        part.update({name: value for name, value in changes.items() if name in part})
+    return {"workload": workload, "arms": [arm]}
+
+
+def test_what_is_written_is_what_was_read() -> None:
+    config = validated(tree(), "test")
+    quotas = config.arms[0].seeded(1, 1, 1, live=False).quotas
+    assert quotas is not None and quotas.interval_us == 100_000
+    assert [(g.minimum_permille, g.maximum_permille, g.weight) for g in quotas.groups] == [
+        (200, 1000, 1),
+        (0, 1000, 1),
+    ]
+    plain = config.model_dump(mode="json")
+    assert validated(plain, "again") == config
+    assert "[[arms.quotas.groups]]" in toml_text(plain)
+    without = config.arms[0].model_copy(update={"quotas": None})
+    assert "quotas" not in without.model_dump() and ArmConfig.model_validate(without.model_dump())
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (
+            {"groups": [{"name": "a", "minimum": 0.6}, {"name": "b", "minimum": 0.5}]},
+            "the minimums sum to 1.1 of the cell, expected at most 1",
+        ),
+        (
+            {"groups": [{"name": "a", "minimum": 0.6, "maximum": 0.5}, {"name": "b"}]},
+            "group 'a': expected 0 <= minimum <= maximum <= 1, got 0.6 and 0.5",
+        ),
+        ({"groups": [{"name": "a"}, {"name": "a"}]}, "two groups have the same name"),
+        (
+            {"groups": [{"name": "a"}]},
+            "arm 'arm': quotas: the workload's group 'b' is missing, got a",
+        ),
+        ({"quota_groups": []}, "arm 'arm': quotas: the jobs of the workload belong to no quota"),
+        ({"groups": [{"name": "a", "weight": 0}]}, "arms.0.quotas.groups.0.weight: "),
+        ({"groups": [{"name": "a", "maximum": 1.5}]}, "arms.0.quotas.groups.0.maximum: "),
+        (
+            {"quota_groups": [{"name": "a", "share": 0.5}, {"name": "b", "share": 0.4}]},
+            "quota_groups: the shares of phase 1 sum to 0.9, not to 1",
+        ),
+        (
+            {"quota_groups": [{"name": "a", "share": [0.5]}, {"name": "b", "share": 0.5}]},
+            "quota_groups: group 'a': share: expected one number or 2, one for each phase, got 1",
+        ),
+        (
+            {"quota_groups": [{"name": "a", "share": 0.5}, {"name": "a", "share": 0.5}]},
+            "quota_groups: two groups have the same name",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(changes: dict, says: str) -> None:
+    given = tree()
+    for name, value in changes.items():
+        (given["workload"] if name == "quota_groups" else given["arms"][0]["quotas"])[name] = value
+    with pytest.raises(AgoraError, match=r"^test: ") as refusal:
+        validated(given, "test")
+    assert says in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+def test_schedulers_that_cannot_obey_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    keeps = [{"name": "flow", "kind": "quincy", "count": 1, "protocol": PARSYNC}]
+    given = tree()
+    given["arms"][0]["groups"] = keeps
+    with pytest.raises(AgoraError, match=r"group 'flow': quotas: a scheduler of kind 'quincy'"):
+        validated(given, "test")
+    spec = validated(tree(), "test").arms[0].seeded(1, 1, 1, live=False)
+    check_protocols(spec)
+    obeys = protocols.get("optimistic").capabilities_of
+    monkeypatch.setattr(
+        type(protocols.get("optimistic")),
+        "capabilities_of",
+        lambda self, options: obeys(options) - {ProtocolCapability.OBEYS_QUOTAS},
+    )
+    with pytest.raises(AgoraError, match=r"group 'g': quotas: protocol 'optimistic' with"):
+        check_protocols(spec)
+
+
+OPTIONS = SyntheticOptions.model_validate(
+    {
+        "machines": 400,
+        "load_percent": [90, 90],
+        "mean_duration_s": 0.1,
+        "batch_tasks": 5,
+        "quota_groups": [
+            {"name": "a", "share": [0.0, 0.5]},
+            {"name": "b", "share": [0.25, 0.25]},
+            {"name": "c", "share": [0.75, 0.25]},
+        ],
+        "production_permille": 200,
+    }
+)
+
+
+def test_jobs_of_each_phase_are_divided_as_the_shares_say() -> None:
+    workload = generate(OPTIONS, 3)
+    assert workload.quotas is not None and workload.quotas.names == ("a", "b", "c")
+    first = np.unique(workload.tasks.job, return_index=True)[1]
+    late = workload.tasks.submit_us[first] >= workload.phases[1].start_us
+    for phase, shares in ((~late, (0, 0.25, 0.75)), (late, (0.5, 0.25, 0.25))):
+        count = np.bincount(workload.quotas.group[first][phase], minlength=3)
+        assert count / count.sum() == pytest.approx(shares, abs=4 * (0.25 / count.sum()) ** 0.5)
+    production = (workload.tasks.priority[first] == PRODUCTION_PRIORITY).mean()
+    assert production == pytest.approx(0.2, abs=4 * (0.16 / len(first)) ** 0.5)
+
+
+def test_quota_groups_change_nothing_else() -> None:
+    plain = generate(OPTIONS.model_copy(update={"quota_groups": ()}), 3)
+    grouped = generate(OPTIONS, 3)
+    assert plain.quotas is None
+    assert (plain.duration_us == grouped.duration_us).all()
+    assert (plain.tasks.preference == grouped.tasks.preference).all()
+
+
+def test_the_tasks_of_a_warm_up_keep_their_groups() -> None:
+    before, workload = warm_up(OPTIONS, 3), generate(OPTIONS, 3)
+    assert before is not None and before.quotas is not None and workload.quotas is not None
+    rows = before.initial.task
+    state = StartState(
+        before.tasks.take(rows),
+        before.initial.machine,
+        before.duration_us[rows],
+        before.quotas.group[rows],
+    )
+    begun = starting_from(workload, state)
+    assert begun.quotas is not None and len(begun.quotas.group) == len(begun.tasks)
+    at_start = begun.quotas.group[begun.initial.task]
+    share = np.bincount(at_start, minlength=3) / len(at_start)
+    assert share[0] == 0 and share[2] == pytest.approx(0.75, abs=0.15)
+
+
+def test_a_workload_that_is_known_only_when_it_is_read_is_checked_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(WorkloadConfig, "quota_groups", lambda self: None)
+    config = validated(tree(quota_groups=[{"name": "c", "share": 1.0}]), "test")
+    workload = config.workload.make(1)
+    with pytest.raises(AgoraError, match=r"arm 'arm': quotas: .* group 'c' is missing, got a, b"):
+        check_arms(config, workload)
+
+
+def test_statistics_count_the_tasks_of_each_group() -> None:
+    workload = generate(OPTIONS, 3)
+    counts = describe(workload)["tasks_by_quota_group"]
+    assert isinstance(counts, dict) and list(counts) == ["a", "b", "c"]
+    assert sum(counts.values()) == len(workload.tasks)
+    assert digest(workload) != digest(generate(OPTIONS.model_copy(update={"quota_groups": ()}), 3))
+
+
+def test_the_example_is_a_configuration() -> None:
+    config = load_config(Path("examples/quotas.toml"))
+    assert [arm.quotas is not None for arm in config.arms] == [True, False]
+
+
+SOURCE = """
+from pydantic import BaseModel
+from schedulers.decision_clock import Counted
+from schedulers.registry import SchedulerSpec
+
+class Options(BaseModel):
+    pass
+
+def build(options, environment):
+    raise NotImplementedError
+
+SPEC = SchedulerSpec({kind!r}, Options, build, Counted(1))
+"""
+
+
+@pytest.fixture(autouse=True)
+def forgotten_modules():
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith("given_"):
+            del sys.modules[name]
+
+
+def write(folder: Path, name: str, kind: str = "mine") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / name
+    file.write_text(SOURCE.format(kind=kind))
+    return file
+
+
+@pytest.mark.parametrize("form", ["{file}", "{file}:SPEC"])
+def test_a_file_is_known_in_the_block_only(tmp_path, form):
+    file = write(tmp_path, "given_file.py")
+    path = list(sys.path)
+    with registered([form.format(file=file)]) as kinds:
+        assert kinds == ("mine",)
+        assert registry.get("mine").kind == "mine"
+        assert "first_fit" in registry.names()
+        assert sys.path[: len(path)] == path  # it hides no other module
+    assert sys.path == path
+    assert "mine" not in registry.names()
+
+
+def test_a_package_in_the_working_directory(tmp_path, monkeypatch):
+    write(tmp_path / "given_package", "module.py")
+    monkeypatch.chdir(tmp_path)
+    with registered(["given_package.module:SPEC"]) as kinds:
+        assert kinds == ("mine",)
+        assert registry.location("mine") == "given_package.module:SPEC"
+
+
+def test_a_kind_that_is_known_already():
+    with registered(["schedulers.greedy.kinds:FIRST_FIT"]) as kinds:
+        assert kinds == ("first_fit",)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "location", "says"),
+    [
+        ("given_a.py", None, "{file}", "no such file"),
+        ("given-b.py", SOURCE, "{file}", "'given-b' is not a name for a Python module"),
+        ("given_c.py", "SPEC = 1", "{file}", "expected a SchedulerSpec, got a int"),
+        ("given_d.py", "1 / 0", "{file}", "given_d.py, line 1: ZeroDivisionError"),
+        ("given_e.py", SOURCE, "{file}:OTHER", "has no attribute 'OTHER'"),
+        ("schedulers.py", SOURCE, "{file}", "is imported as 'schedulers' instead"),
+        ("given_f.py", SOURCE.replace("{kind!r}", "'quincy'"), "{file}", "is registered twice"),
+        ("given_h.py", SOURCE, "", "expected package.module:SPEC or FILE.py"),
+        ("given_h.py", SOURCE, "..given_h:SPEC", "expected package.module:SPEC or FILE.py"),
+        ("given_h.py", SOURCE, "a:b:c", "expected package.module:SPEC or FILE.py"),
+        ("given_g.py", SOURCE, "given_nowhere:SPEC", "No module named 'given_nowhere'"),
+    ],
+)
+def test_what_cannot_be_used_is_named(tmp_path, name, source, location, says):
+    file = tmp_path / name
+    if source is not None:
+        file.write_text(source.replace("{kind!r}", "'mine'"))
+    path = list(sys.path)
+    with pytest.raises(AgoraError) as raised, registered([location.format(file=file)]):
+        pass
+    assert says in str(raised.value)
+    assert len(str(raised.value).splitlines()) == 1
+    assert sys.path == path
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "x", "1.5", "1000001", "", "²", "9" * 5000])
+def test_a_number_that_is_none(tmp_path, number):
+    file = write(tmp_path, "given_number.py")
+    with (
+        pytest.raises(AgoraError, match="expected SPEC=N, with N from 1 to"),
+        given_schedulers([f"{file}={number}"]),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("count", [1, 8, 20])
+def test_an_arm_can_decide_as_much_as_the_others(count):
+    scale = demo_scale(quick=False)
+    arms = default_arms(scale)
+    arm = arm_beside("first_fit", count, arms)
+    (group,) = arm.groups
+    assert isinstance(group.decision, ModelledTime)
+    assert group.count == count and arm.partitions >= count
+    assert group.decision.task_us == pytest.approx(scale.equal_capacity(count).task_us)
+    assert group.protocol.options.gap_s == scale.gap_s
+
+
+def test_without_modelled_decision_times_there_is_nothing_to_equal():
+    scale = demo_scale(quick=False)
+    arms = [
+        arm.model_copy(
+            update={"groups": (greedy_group(scale, "optimistic", 1, decision=CountedTime()),)}
+        )
+        for arm in default_arms(scale)[:1]
+    ]
+    with pytest.raises(AgoraError, match="no arm has modelled decision times"):
+        arm_beside("first_fit", 1, arms)
+
+
+def test_the_main_comparison_has_the_arms_besides(tmp_path):
+    file = write(tmp_path, "given_compared.py")
+    with given_schedulers([str(file), f"{file}=8"]) as added:
+        config = resolve(RunOptions(quick=True, added=added))
+        assert [arm.name for arm in config.arms[-2:]] == ["mine", "8 mine"]
+        assert len(config.arms) == len(resolve(RunOptions(quick=True)).arms) + 2
+        with pytest.raises(AgoraError, match="an arm is already named 'mine'"):
+            resolve(RunOptions(quick=True, added=(*added, *added)))

@@ -126,14 +126,8 @@ PATIENCE = "options.patience_s"
             {"arm": "greedy", "knob": PATIENCE, "values": [0.1, 0.1]},
             "values: a value appears twice",
         ),
-        (
-            {"arm": "greedy", "knob": PATIENCE, "values": [-1.0]},
-            "patience_s",
-        ),
-        (
-            {"arm": "greedy", "knob": "options.hope_s", "values": [1.0]},
-            "hope_s",
-        ),
+        ({"arm": "greedy", "knob": PATIENCE, "values": [-1.0]}, "patience_s"),
+        ({"arm": "greedy", "knob": "options.hope_s", "values": [1.0]}, "hope_s"),
         (
             {"arm": "greedy", "knob": "hope.much.more", "values": [1.0]},
             "hope.much.more: group 'greedy' has no table 'hope'",
@@ -158,11 +152,7 @@ def test_a_knob_may_be_an_option_of_the_prices() -> None:
     """Also where the arm leaves all of them to their defaults."""
     tree = frontier_tree(
         architectures=[
-            {
-                "arm": "greedy",
-                "knob": "options.price_options.forget_s",
-                "values": [5.0, 30.0],
-            }
+            {"arm": "greedy", "knob": "options.price_options.forget_s", "values": [5.0, 30.0]}
         ]
     )
     tree["arms"][0]["groups"][0]["options"] = {"prices": "implied"}

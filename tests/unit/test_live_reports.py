@@ -1,5 +1,6 @@
 """What summary, report and terminal say of live runs: whether they were disturbed, and what virtual
-time had predicted."""
+time had predicted.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +10,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from experiments.analysis.cell_watch import Watched
 from experiments.analysis.run_directory import read_summary, write_run
 from experiments.analysis.summary import ArmResult, build_summary
 from experiments.analysis.summary_model import RunSummary
+from experiments.campaign.running import ArmRun, make_metrics, make_workload
+from experiments.config.run_config import RunConfig, load_config, validated
 from experiments.report.answer import answer
 from experiments.report.live_runs import (
     disturbed_runs,
@@ -23,7 +27,10 @@ from experiments.report.live_runs import (
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import is_ranked, verdict
+from experiments.studies.run.calibration import calibrated_on, prediction_points, predictions_of
 from parsync.metrics.validity import Validity, validity
+from parsync.runtime.calibration import MeasuredTimes
+from tests.fixtures.small_run import SMALL_RUN
 from tests.unit.known_quantities import QUANTITIES
 from tests.unit.run_factory import with_overall, workload
 from tests.unit.test_summary import FACTS, bare_arm
@@ -41,9 +48,7 @@ def found(disturbed: bool) -> Validity:
 
 
 def live_summary(
-    live_us: dict[str, float],
-    disturbed: str = "",
-    seeds: dict[str, dict[int, float]] | None = None,
+    live_us: dict[str, float], disturbed: str = "", seeds: dict[str, dict[int, float]] | None = None
 ) -> RunSummary:
     """Live runs with these mean delays; with seeds, beside their arms in virtual time."""
     live = [live_run(name, name == disturbed) for name in live_us]
@@ -168,3 +173,58 @@ def test_the_live_section_says_when_live_and_virtual_orders_disagree(tmp_path: P
     live = page[page.index('<section id="live">') :]
     assert "Live runs and virtual time disagree" in live[: live.index("</section>")]
     assert "Live runs" not in page[page.index("<h2>Answer") : page.index("</p>")]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> RunConfig:
+    path = tmp_path / "run.toml"
+    path.write_text(SMALL_RUN.replace('runtime = "virtual"', 'runtime = "ray"'), "utf-8")
+    return load_config(path)
+
+
+def calibrating_run(config: RunConfig, name: str, step_us: int, disturbed: bool = False) -> ArmRun:
+    arm = next(arm for arm in config.arms if arm.name == name)
+    metrics = make_metrics(config, arm, make_workload(config, 1))
+    table = rows()
+    if disturbed:
+        change(table, 0, [3, 4, 5], late_p95_us=50_000)
+    metrics.add("actors", table)
+    times = MeasuredTimes([step_us], [500], [400], [100])
+    return ArmRun(arm, metrics, "", {}, "", 0.0, Watched(), live=True, times=times)
+
+
+def on(config: RunConfig, *runs: ArmRun) -> dict[str, list[str]]:
+    return {
+        name: [run.arm.name for run in those] for name, those in calibrated_on(config, runs).items()
+    }
+
+
+def test_an_arm_is_calibrated_on_the_others_that_were_not_disturbed(config: RunConfig) -> None:
+    parsync, flow = calibrating_run(config, "ParSync", 800), calibrating_run(config, "Flow", 900)
+    disturbed = calibrating_run(config, "Flow", 900, disturbed=True)
+    assert on(config, parsync, flow) == {"ParSync": ["Flow"], "Flow": ["ParSync"]}
+    assert on(config, parsync, disturbed) == {"ParSync": ["ParSync"], "Flow": ["ParSync"]}
+    assert on(config, disturbed) == {}
+    assert on(config) == {}
+
+
+def test_predictions_are_runs_in_virtual_time_with_those_times(config: RunConfig) -> None:
+    runs = [calibrating_run(config, "ParSync", 800), calibrating_run(config, "Flow", 900)]
+    points = prediction_points(config, runs)
+    assert [(point.arm.name, point.seed) for point in points] == [("ParSync", 1), ("Flow", 1)]
+    tables = [point.config.virtual.calibration for point in points]
+    assert [table.step_us for table in tables if table is not None] == [(900,), (800,)]
+    figures = {}
+    for point in points:
+        result = point.measure(None).figures
+        figures[point.arm.name] = result
+    found = predictions_of(config, runs, figures)
+    assert found["ParSync"].calibrated_on == ["Flow"]
+    assert found["Flow"].overall.delay_mean_us is not None
+
+
+def test_a_run_that_is_calibrated_already_predicts_by_itself(config: RunConfig) -> None:
+    runs = [calibrating_run(config, "ParSync", 800)]
+    (point,) = prediction_points(config, runs)
+    calibrated = validated(point.config.model_dump(mode="json"), "test")
+    assert prediction_points(calibrated, runs) == []

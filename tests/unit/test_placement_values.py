@@ -137,13 +137,7 @@ def test_a_run_has_them_where_the_workload_has_scores(variance: float, kinds: se
                 "preference_groups": 0,
                 "slot_score_variance": variance,
             },
-            "arms": [
-                {
-                    "name": "A",
-                    "partitions": 4,
-                    "groups": [group],
-                }
-            ],
+            "arms": [{"name": "A", "partitions": 4, "groups": [group]}],
         }
     )
     workload = make_workload(config, 1)

@@ -59,10 +59,7 @@ MIXED = SMALL.model_copy(
 def trace_workload(folder: Path) -> Workload:
     """Two resources, tasks that run at the start, a machine that goes and one that comes later."""
     machines = [machine_row(0, 7 + k, ADD, 0.5, 0.5 + k / 20) for k in range(5)]
-    machines += [
-        machine_row(WINDOW + SECOND, 9, REMOVE),
-        machine_row(WINDOW + 2 * SECOND, 20, ADD),
-    ]
+    machines += [machine_row(WINDOW + SECOND, 9, REMOVE), machine_row(WINDOW + 2 * SECOND, 20, ADD)]
     rows = [task_row(0, 1, k, event, 7) for k in range(3) for event in (SUBMIT, SCHEDULE)]
     rows += [task_row(WINDOW + k * SECOND, 2 + k, 0, SUBMIT, priority=k) for k in range(1, 9)]
     rows += [task_row(WINDOW + 10 * SECOND, 1, k, FINISH, 7) for k in range(3)]

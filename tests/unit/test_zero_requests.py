@@ -16,7 +16,7 @@ from experiments.campaign.running import make_workload, run_arm_virtual
 from experiments.config.run_config import validated
 from experiments.interruption import Interruption
 from experiments.studies.run.fluid_bound import _mean_request
-from experiments.workloads.building import arriving_tasks
+from experiments.workloads.building import arriving_tasks, equal_machines
 from experiments.workloads.equilibrium import running_machines
 from experiments.workloads.inspection import describe
 from experiments.workloads.resources import MachineType, Resources, TaskShape
@@ -42,7 +42,7 @@ from shared_state.cell import Cell
 from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from shared_state.random import Stream
-from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch, fits
+from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch, fits
 from shared_state.transaction import Transaction
 from shared_state.view import ClusterView
 from tests.greedy_world import catalog_of, cell_of, tasks_of
@@ -122,52 +122,45 @@ def test_every_kind_uses_machines_without_what_is_not_requested(
         assert not fits(request[task], left).any()
 
 
-def test_a_task_makes_room_where_what_it_does_not_request_is_overdrawn() -> None:
-    spec = cell_of([[2, 1], [2, 1]])
+def preempting_plan(
+    spec: CellSpec, tasks: TaskBatch, runs_on: dict[int, int], own: int
+) -> tuple[list[int], list[int], Int64]:
+    """What the preempting scheduler plans for the last task where others run: the machines, the
+    allocations that it evicts, and those of the others. The first `own` of them are its own."""
     partitioning = Partitioning.by_topology(spec, 1)
-    tasks = tasks_of([[2, 3], [2, 0], [2, 1]])
-    tasks.priority[1] = 5
-    cell = Cell(spec, partitioning, tasks.priority)
-    rows = np.array([0], np.int32)
-    allocation = cell.load(np.array([0]), rows, tasks.request[:1], np.zeros(1, np.int32))
-    cell.load(np.array([2]), np.array([1], np.int32), tasks.request[2:], np.zeros(1, np.int32))
-    view = ClusterView(spec, partitioning)
+    cell, view = Cell(spec, partitioning, tasks.priority), ClusterView(spec, partitioning)
+    ids, machine = np.array(list(runs_on)), np.array(list(runs_on.values()), np.int32)
+    allocation = cell.load(ids, machine, tasks.request[ids], np.zeros(len(ids), np.int32))
     view.apply(cell.delta_since(0, 0, 1, False))
     found = registry.get("preempting")
     environment = SchedulerEnvironment(
         "zero", spec, partitioning.offsets, PreferenceCatalog.empty()
     )
     scheduler = found.build(found.parse_options({}), environment)
-    running = RunningTasks.of(tasks, allocation, np.array([0]), rows)
+    running = RunningTasks.of(tasks, allocation[:own], ids[:own], machine[:own])
     order = np.zeros(1, np.int32)
     context = PlanContext(1, 1, PartitionRanking.OPTIMISTIC, order, running=running)
-    plan = scheduler.plan(tasks.take(slice(1, 2)), view, context)
-    assert (plan.machine.tolist(), plan.evict.tolist()) == ([0], allocation.tolist())
+    plan = scheduler.plan(tasks.take(slice(2, 3)), view, context)
+    assert plan.evict is not None
+    return plan.machine.tolist(), plan.evict.tolist(), allocation
+
+
+def test_a_task_makes_room_where_what_it_does_not_request_is_overdrawn() -> None:
+    tasks = tasks_of([[2, 3], [2, 1], [2, 0]])
+    tasks.priority[2] = 5
+    machine, evict, allocation = preempting_plan(
+        cell_of([[2, 1], [2, 1]]), tasks, {0: 0, 1: 1}, own=1
+    )
+    assert (machine, evict) == ([0], allocation[:1].tolist())
 
 
 def test_tasks_that_hold_nothing_of_what_is_short_are_not_ended() -> None:
-    spec = cell_of([[4, 1]])
-    partitioning = Partitioning.by_topology(spec, 1)
     tasks = tasks_of([[1, 0], [1, 1], [1, 1]])
     tasks.priority[:] = [0, 1, 2]
-    view = ClusterView(spec, partitioning)
-    cell = Cell(spec, partitioning, tasks.priority)
-    rows, ids = np.zeros(2, np.int32), np.arange(2)
-    allocation = cell.load(ids, rows, tasks.request[:2], rows)
-    view.apply(cell.delta_since(0, 0, 1, False))
-    found = registry.get("preempting")
-    environment = SchedulerEnvironment(
-        "zero", spec, partitioning.offsets, PreferenceCatalog.empty()
-    )
-    running = RunningTasks.of(tasks, allocation, ids, rows)
-    order = np.zeros(1, np.int32)
-    context = PlanContext(1, 1, PartitionRanking.OPTIMISTIC, order, running=running)
-    scheduler = found.build(found.parse_options({}), environment)
-    plan = scheduler.plan(tasks.take(slice(2, 3)), view, context)
-    assert (plan.machine.tolist(), plan.evict.tolist()) == ([0], [allocation[1]])
-
+    machine, evict, allocation = preempting_plan(cell_of([[4, 1]]), tasks, {0: 0, 1: 0}, own=2)
+    assert (machine, evict) == ([0], [allocation[1]])
     reclaimer = Reclaimer(TaskQuotas(1, np.zeros(3, np.int32), True), tasks)
-    reclaimer.on_started(allocation, ids, rows)
+    reclaimer.on_started(allocation, np.arange(2), np.zeros(2, np.int32))
     asked = reclaimer.transaction(7, 1, np.array([[0, 1]]))
     assert asked is not None and asked.evict is not None
     assert asked.evict.tolist() == [allocation[1]]
@@ -355,13 +348,7 @@ def placements(folder: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_readers_keep_zeros_and_count_tasks_that_request_nothing() -> None:
-    cell = CellSpec(
-        ("cpu", "gpu"),
-        np.array([[4, 0], [4, 2]]),
-        np.zeros(2, np.int32),
-        np.zeros(2, np.int64),
-        np.full(2, 1000),
-    )
+    cell = equal_machines(2, {"cpu": 4, "gpu": 2})
     workload = arriving_tasks(
         "zeros",
         cell,

@@ -25,8 +25,8 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from experiments.analysis.manifest import MANIFEST, changed_files, read_manifest
-from experiments.consoles import error_console
+from experiments.analysis.run_directory import MANIFEST, changed_files, read_manifest
+from experiments.command_line import error_console
 from experiments.interruption import stop_signals_noted
 from experiments.verification import RunFigures, digest_only
 from parsync.metrics.quantity import counted

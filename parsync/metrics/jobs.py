@@ -22,7 +22,7 @@ from parsync.metrics.metric import (
 from parsync.metrics.quantity import Better, Count, Figures, Number, Quantity, Unit, quantity
 from parsync.metrics.run_frame import JobIndex, RunFrame
 from parsync.metrics.tables import NOT_KNOWN
-from parsync.workload.gangs import NOT_IN_GANG, TaskGangs
+from parsync.workload.workload import NOT_IN_GANG, TaskGangs
 from schedulers.interface import ChangeKind
 from shared_state.tasks import Int64
 

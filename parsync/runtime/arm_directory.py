@@ -39,7 +39,7 @@ from parsync.runtime.workload_files import (
     workload_digest,
     write_workload,
 )
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from parsync.strict_model import Strict, first_error
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
@@ -197,14 +197,14 @@ class ArmFile(Strict):
     """
 
     format: Literal[3] = 3
-    arm: ArmSpec
+    arm: SeededArm
     workload: str
     virtual: InVirtualTime | None = None
 
 
 def write_assembly(
     directory: Path,
-    arm: ArmSpec,
+    arm: SeededArm,
     workload: Workload,
     workload_dir: Path | None = None,
     virtual: InVirtualTime | None = None,

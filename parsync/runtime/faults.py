@@ -18,7 +18,7 @@ from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.participant import NodeSide, Participant
 from parsync.metrics.record import Record
-from parsync.protocols.broken import ProtocolBroken
+from parsync.protocols.spec import ProtocolBroken
 from parsync.runtime.effect_interpreter import RecordListener, WrongEffect
 from schedulers.checked import Overdue
 from schedulers.entry_points import raised

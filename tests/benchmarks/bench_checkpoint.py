@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import paper_options
+from experiments.workloads.synthetic import generate, paper_options
 from parsync.core.addresses import MASTER, WORKERS
 from parsync.core.codec import CORE, decode
 from parsync.core.events import CommitRequest, TasksFinished, TasksStarted

@@ -18,7 +18,7 @@ from parsync.metrics.metric import NativeMetric, RecordBatch, TableFold, TimeSer
 from parsync.metrics.run_frame import Group, RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.tables import SCHEMAS
-from parsync.workload.gangs import NOT_IN_GANG, TaskGangs
+from parsync.workload.workload import NOT_IN_GANG, TaskGangs
 from schedulers.interface import ChangeKind
 from shared_state.errors import AgoraError
 from tests.fixtures import numpy_fold

@@ -11,7 +11,7 @@ from parsync.runtime.live.replay import Replayed, replay
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.recomputed_tables import compare_tables
 from parsync.runtime.records import merge_parts
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from parsync.workload.workload import Workload
 from tests.fixtures.live_runs import metrics_of
 from tests.ray.test_killed_actors import kill
@@ -20,7 +20,7 @@ HOST = "schedulers-0"
 
 
 def run_with_killed_host(
-    directory: Path, arm: ArmSpec, workload: Workload, at_us: int
+    directory: Path, arm: SeededArm, workload: Workload, at_us: int
 ) -> tuple[LiveOutcome, Replayed]:
     """Run an arm to its end on Ray, kill the first scheduler host once, and replay the logs. The
     run must be complete and must obey every invariant.

@@ -21,11 +21,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.analysis.manifest import MANIFEST, read_manifest, write_manifest
+from experiments.analysis.run_directory import MANIFEST, read_manifest, write_manifest
 from experiments.commands import replay
 from experiments.commands.report import app as report_app
 from experiments.commands.run import app
-from experiments.series_files import read_arrays, write_arrays
+from experiments.files import read_arrays, write_arrays
 from parsync.core.events import QuotaGrant
 from parsync.protocols.agent_quota import AgentLimit, AgentQuota
 from parsync.runtime.arm_directory import (

@@ -371,6 +371,6 @@ def test_what_the_arms_are_made_of_is_the_configuration(run: Path) -> None:
     config = load_config(run / "config.toml")
     for arm, described in zip(config.arms, arms_of(run), strict=True):
         found = read_arm(run / "arms" / described["slug"])
-        assert found.arm == arm.spec(config.seed, config.heartbeat_us, 100_000, live=False)
+        assert found.arm == arm.seeded(config.seed, config.heartbeat_us, 100_000, live=False)
         assert found.virtual is not None
         assert (found.virtual.drain_us, found.virtual.message_us) == (500_000, 300)

@@ -15,7 +15,7 @@ import pytest
 from ray.exceptions import ActorDiedError, ActorUnavailableError, GetTimeoutError, RayTaskError
 
 from parsync.metrics.live_line import DELAY_BOUNDS_US, SchedulerLine, Snapshot
-from parsync.protocols.broken import ProtocolBroken
+from parsync.protocols.spec import ProtocolBroken
 from parsync.runtime.live import calls
 from parsync.runtime.live.calls import (
     ActorFailed,

@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.commands import replay
-from experiments.explain.arm_stories import ArmStories
-from experiments.explain.outcomes import Columns
+from experiments.explain.arm_stories import ArmStories, Columns
 from experiments.explain.story import COMMITTED
 from parsync.core.addresses import is_own
 from parsync.metrics.record import Record

@@ -311,7 +311,7 @@ def test_a_live_run_keeps_and_replays_them_though_its_cell_is_killed(
 ) -> None:
     (tmp_path / "run.toml").write_text(CONFIG, encoding="utf-8")
     [config, _] = load_config(tmp_path / "run.toml").arms
-    arm = config.spec(seed=1, heartbeat_us=1000, sample_us=100_000, live=True)
+    arm = config.seeded(seed=1, heartbeat_us=1000, sample_us=100_000, live=True)
     workload = small_workload(machines=60)
     tables = tables_of(arm.protocol_kinds)
     make = partial(RunMetrics, RunFrame(workload.phases, arm.agents, partitions=4), tables=tables)

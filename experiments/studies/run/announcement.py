@@ -8,9 +8,8 @@ import numpy as np
 
 from experiments.campaign.expected_time import BUSY, START_S, ExpectedTimes
 from experiments.campaign.points import Point, paired_points
-from experiments.campaign.progress import time_text
+from experiments.campaign.progress import processors, time_text
 from experiments.config.run_config import RunConfig
-from experiments.processors import processors
 from experiments.studies.frontiers.execution import as_it_is
 from experiments.studies.frontiers.grid import make_grid
 from experiments.studies.run.sensitivity import changed_points
@@ -67,7 +66,9 @@ def unplaceable_notes(config: RunConfig, workload: Workload) -> list[str]:
     that it concerns if not all."""
     arms_of: dict[str, list[str]] = {}
     for arm in config.arms:
-        assembly = Assembly.of(arm.spec(config.seed, config.heartbeat_us, 1, live=False), workload)
+        assembly = Assembly.of(
+            arm.seeded(config.seed, config.heartbeat_us, 1, live=False), workload
+        )
         for said in _unplaceable(assembly):
             arms_of.setdefault(said, []).append(f"'{arm.name}'")
     return [

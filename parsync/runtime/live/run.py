@@ -38,7 +38,7 @@ from parsync.runtime.live.ray_glue.internals import last_log_line
 from parsync.runtime.live.ray_glue.nodes import check_nodes, home_and_head
 from parsync.runtime.live.recovery import Restart, complete
 from parsync.runtime.live.steps import ActorLost
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
@@ -109,7 +109,7 @@ class LiveOutcome:
 
 
 def run_live(
-    arm: ArmSpec,
+    arm: SeededArm,
     workload: Workload,
     options: LiveOptions,
     drain_us: int,

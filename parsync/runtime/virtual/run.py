@@ -37,8 +37,8 @@ from parsync.core.master import MasterCore
 from parsync.core.participant import Agent, Decider, Participant
 from parsync.core.workers import WorkerPool
 from parsync.metrics.record import GatheredRecords, Measurements, Record
-from parsync.protocols.broken import ProtocolBroken
 from parsync.protocols.optimistic.events import SyncDue
+from parsync.protocols.spec import ProtocolBroken
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.calibration import Calibration
@@ -51,7 +51,7 @@ from parsync.runtime.faults import (
     plan_limit,
 )
 from parsync.runtime.virtual.stepped import SteppedRuntime
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from parsync.workload.workload import Workload
 from shared_state.observed_cell import CellObserver, ObservedCell
 
@@ -80,7 +80,7 @@ class VirtualOutcome:
 
 
 def run_virtual(
-    arm: ArmSpec,
+    arm: SeededArm,
     workload: Workload,
     drain_us: int,
     on_record: RecordListener,

@@ -29,7 +29,6 @@ from parsync.model.equations import (
     score_classes,
     weighted_conflicts_with_countless_schedulers,
 )
-from parsync.model.slot_simulator import Float64
 from shared_state.errors import AgoraError
 
 _CURVE_POINTS = 81

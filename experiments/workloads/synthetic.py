@@ -42,7 +42,6 @@ from experiments.workloads.groups import (
 )
 from experiments.workloads.registry import WARM_UP_S, ExpectedRates, Outline, WorkloadSpec
 from experiments.workloads.resources import MachineType, Resources, TaskShape
-from experiments.workloads.synthetic_options import SyntheticOptions
 from parsync.strict_model import Strict
 from parsync.workload.workload import (
     InitialPlacement,

@@ -15,8 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core.head_of_line import SkippedUnits
-from parsync.core.queued_tasks import QueuedTasks
+from parsync.core.queued_tasks import QueuedTasks, SkippedUnits
 from parsync.metrics.record import AgentLog
 from parsync.metrics.tables import NOBODY, NOT_LOOKED_AT, Waiting
 from parsync.protocols import _native

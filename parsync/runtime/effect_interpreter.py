@@ -6,7 +6,7 @@ virtual time (virtual/run.py), the one of an actor (live/loop.py), and the one o
 participants that live beside the cell (live/cell.py).
 
 Messages and timers of native participants are carried out in native code
-(parsync/core/native/effect_interpreter.hpp). What they ask for besides comes here.
+(parsync/core/native/bound_participant.hpp). What they ask for besides comes here.
 """
 
 from __future__ import annotations

@@ -301,7 +301,9 @@ def unplaceable_notes(config: RunConfig, workload: Workload) -> list[str]:
     that it concerns if not all."""
     arms_of: dict[str, list[str]] = {}
     for arm in config.arms:
-        assembly = Assembly.of(arm.spec(config.seed, config.heartbeat_us, 1, live=False), workload)
+        assembly = Assembly.of(
+            arm.seeded(config.seed, config.heartbeat_us, 1, live=False), workload
+        )
         for said in _unplaceable(assembly):
             arms_of.setdefault(said, []).append(f"'{arm.name}'")
     return [

@@ -22,7 +22,6 @@
 #include "schedulers/native/bound_catalog.hpp"
 #include "shared_state/native/bound_fields.hpp"
 #include "shared_state/native/column.hpp"
-#include "shared_state/native/new_array.hpp"
 #include "table_fold.hpp"
 
 namespace nb = nanobind;

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
-from parsync.core.head_of_line import SkippedUnits, UnitSizes
+from parsync.core.queued_tasks import SkippedUnits, UnitSizes
 from parsync.metrics.record import AgentLog, Record
 from parsync.protocols import _native
 from parsync.protocols.agent_quota import QuotaAccount, make_quota

@@ -5,7 +5,7 @@ the cell's log is fed to a new master and the other participants beside the cell
 own checks the cell's invariants meanwhile (shared_state.invariants). Then every other log is fed to
 new participants of its actor: agents, worker pool, workload source, coordinator (ReplayedActor).
 Other audits check that they kept their quotas and their schedulers' own limits
-(parsync.core.audits). Sync replies are logged without their payload, which is taken from the
+(parsync.runtime.audit). Sync replies are logged without their payload, which is taken from the
 replayed master. Effects are compared by digest.
 
 Before that, every log is compared with what it was when the arm ended (ended.json). Otherwise a

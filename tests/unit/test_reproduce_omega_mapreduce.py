@@ -111,7 +111,7 @@ def test_speed_ups_are_of_the_jobs_that_ended_both_times() -> None:
         at_policy(BUSY, REQUESTED): kept([100, 100, 100, NOT_FINISHED, 100]),
         at_policy(BUSY, MAX_PARALLELISM): kept([25, 96, 50, 10, NOT_FINISHED]),
     }
-    speedups = statistic.speedups(found, BUSY, MAX_PARALLELISM)
+    speedups = statistic.policy_speedups(found, BUSY, MAX_PARALLELISM)
     assert speedups.tolist() == [4, 100 / 96, 2]
     assert statistic.gaining_share(BUSY, MAX_PARALLELISM)(found) == pytest.approx(2 / 3)
     assert statistic.speedup_at(BUSY, MAX_PARALLELISM, 0.5)(found) == 2

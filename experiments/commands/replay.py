@@ -46,8 +46,13 @@ from parsync.runtime.arm_directory import (
 )
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.replay import Replayed, replay
-from parsync.runtime.recomputed_tables import Difference, RecomputedTables, compare_tables
-from parsync.runtime.virtual.repeat import Repeated, repeat
+from parsync.runtime.recomputed_tables import (
+    Difference,
+    RecomputedTables,
+    ReplayedArm,
+    compare_tables,
+)
+from parsync.runtime.virtual.repeat import repeat
 from parsync.workload.workload import Workload
 from schedulers.registry import registered
 from shared_state.errors import AgoraError
@@ -331,7 +336,7 @@ class _RunCheck:
             self._named.add(difference.path.resolve())
 
 
-def _audited(found: Replayed | Repeated, counts: AuditCounts) -> str:
+def _audited(found: ReplayedArm, counts: AuditCounts) -> str:
     text = f"{counts.accepted:,} of {counts.claims:,} claims accepted"
     if found.quota_rounds:
         text += f", quotas kept in {found.quota_rounds:,} rounds"

@@ -236,49 +236,44 @@ class DailyConflictMetric(NativeMetric):
         "commits": ("agent", "commit_us", "claims", "stale", "full", "evicted"),
         "job_attempts": ("agent", "job", "start_us", "claims", "conflicts"),
     }
+    merges: ClassVar[Merges] = {"_tried": np.add, "_failed": np.add}
 
     def __init__(self, run: RunFrame) -> None:
         super().__init__(run)
         self._days = Days(run)
-        shape = (run.agents, run.slots, self._days.count)
-        self._tried = {name: np.zeros(shape, np.int64) for name in _DAILY}
-        self._failed = {name: np.zeros(shape, np.int64) for name in _DAILY}
+        shape = (len(_DAILY), run.agents, run.slots, self._days.count)
+        self._tried, self._failed = np.zeros((2, *shape), np.int64)
 
     def add_up(self, rows: Rows) -> None:
         if rows.table == "commits":
             failed = (rows["stale"] > 0) | (rows["full"] > 0) | (rows["evicted"] > 0)
-            self._add("", rows, "commit_us", failed)
+            self._add(0, rows, "commit_us", failed)
             return
         if self.run.service_jobs is None or self.run.jobs is None:
             return
         job = rows["job"].place_among(self.run.jobs.ids)
         rows = rows.where(job >= 0)
         is_service = rows.take(self.run.service_jobs, job, "job") == 1
-        for name, mine in (("batch_", ~is_service), ("service_", is_service)):
-            self._add(name, rows.where(mine), "start_us", rows["conflicts"] > 0)
+        for number, mine in ((1, ~is_service), (2, is_service)):
+            self._add(number, rows.where(mine), "start_us", rows["conflicts"] > 0)
 
-    def _add(self, name: str, rows: Rows, time: str, failed: ColumnValue) -> None:
-        """Count transactions on the days of their times."""
+    def _add(self, number: int, rows: Rows, time: str, failed: ColumnValue) -> None:
+        """Count transactions on the days of their times. number: of the kind in _DAILY."""
         # times are not known of transactions that were lost with a killed scheduler
         sent = rows.where((rows["claims"] > 0) & (rows[time] != NOT_KNOWN))
         day = (rows[time] // self._days.length_us).clip(0, self._days.count - 1)
-        place = rows["agent"], rows.slot(time), day
-        sent.add(self._tried[name], place)
-        sent.where(failed).add(self._failed[name], place)
-
-    def merge(self, other: DailyConflictMetric) -> None:
-        for name in _DAILY:
-            self._tried[name] += other._tried[name]
-            self._failed[name] += other._failed[name]
+        place = number, rows["agent"], rows.slot(time), day
+        sent.add(self._tried, place)
+        sent.where(failed).add(self._failed, place)
 
     def figures(self, scope: Scope) -> DailyConflictFigures:
         whole = self._days.is_whole(self._days.counted_us(scope.slots))
         chosen = np.ix_(np.array(scope.agents), np.array(scope.slots), np.flatnonzero(whole))
         found: dict[str, float | None] = {}
-        for name in _DAILY:
-            tried = self._tried[name][chosen].sum(axis=(0, 1))
-            failed = self._failed[name][chosen].sum(axis=(0, 1))
-            median, mad = _median_and_deviation(tried, failed)
+        for name, tried, failed in zip(_DAILY, self._tried, self._failed, strict=True):
+            median, mad = _median_and_deviation(
+                tried[chosen].sum(axis=(0, 1)), failed[chosen].sum(axis=(0, 1))
+            )
             found[f"{name}conflict_fraction_median"] = median
             found[f"{name}conflict_fraction_mad"] = mad
         return DailyConflictFigures(**found)

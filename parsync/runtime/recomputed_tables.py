@@ -19,10 +19,12 @@ import pyarrow.parquet as pq
 
 from parsync.metrics.record import Table
 from parsync.metrics.tables import Tables
+from parsync.runtime.arm_directory import ArmEnd
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.records import arrow_schema, read_records
 from parsync.schema import TableSchema
 from shared_state.errors import AgoraError
+from shared_state.invariants import AuditCounts
 
 MEASURED = "measured by the clock"
 KILLED = "in part computed from the logs of a killed process"
@@ -56,6 +58,30 @@ class RecomputedTables:
     def leaves_out(self, table: str) -> Set[int]:
         """The agents of whom the table has rows that were not made again."""
         return frozenset() if table in self.of_others else self.lost_agents
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedArm:
+    """What the replay of an arm found, live or in virtual time.
+
+    Attributes:
+        divergence: How its effects or events first differ; None if they do not.
+        gaps: What is missing, or is not as it was when the arm ended; a sentence each.
+        end: How the arm ended; None if it was killed or still runs, or its file is gone. Then it
+            is unknown whether events are missing at the end of a log.
+        counts: The audit's of the cell; None if it was not replayed to its end.
+        quota_rounds: Of the coordinator, whose grants were found correct and obeyed.
+        limited_commits: Requests of schedulers that limit themselves, found to keep the limits.
+        tables: What was measured; None if nothing of it can be compared with the run's.
+    """
+
+    divergence: str | None = None
+    gaps: tuple[str, ...] = ()
+    end: ArmEnd | None = None
+    counts: AuditCounts | None = None
+    quota_rounds: int = 0
+    limited_commits: int = 0
+    tables: RecomputedTables | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ class RecordSink:
                 unfinished = path.with_name(path.name + PARTIAL)
                 self._writers[table] = _open_writer(unfinished, self._tables[table])
             writer = self._writers[table]
-            writer.write_table(_arrow_table(writer.schema, rows), row_group_size=_ROW_GROUP)
+            writer.write_table(arrow_table(writer.schema, rows), row_group_size=_ROW_GROUP)
 
 
 def merge_parts(directory: Path, tables: Tables = SCHEMAS) -> list[str]:
@@ -194,16 +194,15 @@ def _row_groups(path: Path, dtypes: Mapping[str, str]) -> Iterator[Table]:
             }
 
 
-def _arrow_table(schema: Any, rows: Table) -> Any:
-    """A table on the arrays' own memory: pa.table would look whether they are pandas', and import
-    it for that."""
-    columns = [
-        pa.Array.from_buffers(
-            field.type, len(rows[field.name]), [None, pa.py_buffer(rows[field.name])]
-        )
-        for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
+def arrow_table(schema: Any, columns: Columns, rows: slice = slice(None)) -> Any:
+    """Rows of the columns as a table, on the arrays' own memory where it is contiguous: pa.table
+    would look whether they are pandas', and import it for that."""
+    arrays = []
+    for field in schema:
+        dtype = field.type.to_pandas_dtype()
+        values = np.ascontiguousarray(columns[field.name][rows], dtype)
+        arrays.append(pa.Array.from_buffers(field.type, len(values), [None, pa.py_buffer(values)]))
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _open_writer(path: Path, schema: TableSchema) -> Any:

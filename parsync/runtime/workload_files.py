@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from parsync.runtime.json_files import digest_of, field_of, read_bytes, read_json, write_json
-from parsync.runtime.records import arrow_schema
+from parsync.runtime.records import arrow_schema, arrow_table
 from parsync.workload.checks import check_order, validate
 from parsync.workload.tables import (
     MAPREDUCE,
@@ -247,23 +247,13 @@ def _write_table(path: Path, schema: Any, columns: Columns) -> str:
     ) as writer:
         for first in range(0, rows, _ROW_GROUP):
             stretch = slice(first, min(first + _ROW_GROUP, rows))
-            writer.write_table(_arrow_table(schema, columns, stretch), _ROW_GROUP)
+            writer.write_table(arrow_table(schema, columns, stretch), _ROW_GROUP)
     data = sink.getvalue()
     try:
         path.write_bytes(data)
     except OSError as error:
         raise AgoraError(f"{path}: cannot write it: {error.strerror}") from error
     return digest_of(data)
-
-
-def _arrow_table(schema: Any, columns: Columns, stretch: slice) -> Any:
-    """Rows of the columns as a table, without a copy where the memory is contiguous."""
-    arrays = []
-    for column in schema:
-        dtype = column.type.to_pandas_dtype()
-        values = np.ascontiguousarray(columns[column.name][stretch], dtype)
-        arrays.append(pa.Array.from_buffers(column.type, len(values), [None, pa.py_buffer(values)]))
-    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def read_workload(directory: Path) -> Workload:

@@ -71,21 +71,6 @@ def test_shares_are_of_all_conflicts() -> None:
     assert world.causes == (1 / 8, 4 / 8, 3 / 8)
 
 
-def test_the_rival_may_have_claimed_the_machine_before_the_scheduler_itself() -> None:
-    """The last claim was its own; the rival is whoever came before."""
-    world = Rivals()
-    world.claims(1, PREFERRED, 1_500)
-    world.claims(0, PREFERRED, 2_000)
-    world.claims(0, PREFERRED, 2_000)
-    assert world.causes == (0, 1, 0), "the rival came at 1,500, not at 2,000"
-
-
-def test_a_machine_that_nobody_else_claimed_conflicts_by_staleness() -> None:
-    world = Rivals()
-    world.claims(0, PREFERRED, 1_000, count=3)
-    assert world.causes == (0, 0, 1)
-
-
 def test_initial_tasks_are_rivals_that_came_long_ago() -> None:
     world = Rivals()
     loaded = np.arange(30, 34)

@@ -84,10 +84,10 @@ def made(seed: int, tasks: int, sets: int) -> Made:
     return Made(job, preferences, agent, submitted, preferred, batches)
 
 
-def recorded(run: Made, **options: Any) -> RunMetrics:
+def recorded(run: Made, part: slice = slice(None), **options: Any) -> RunMetrics:
     arguments = {"job_of": run.job_of, "preferences": run.preferences, **options}
     metrics = RunMetrics(RunFrame(WINDOWS, AGENTS, partitions=1, settle_us=SETTLE, **arguments))
-    for table, columns in run.batches:
+    for table, columns in run.batches[part]:
         metrics.add(table, columns)
     return metrics
 
@@ -131,6 +131,18 @@ def test_every_scope_agrees_with_a_recomputation_task_by_task(
         check(figures.groups[0].overall, run, (1,), WHOLE)
         check(figures.groups[1].phases[1], run, (0,), (1,))
         check(figures.agents[0], run, (0,), WHOLE)
+
+
+@examples(10)
+@given(st.integers(0, 1 << 30), st.integers(2, 4))
+def test_parts_of_several_actors_add_up(seed: int, parts: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quality, "LEAST_TASKS", 3)
+        run = made(seed, 80, 3)
+        merged, *others = (recorded(run, slice(start, None, parts)) for start in range(parts))
+        for other in others:
+            merged.merge(other)
+        assert summarise(merged) == summarise(recorded(run))
 
 
 def shares(sizes: dict[int, tuple[int, int]]) -> PreferenceSetFigures:

@@ -170,7 +170,7 @@ CONFIDENT = 0.8  # the percentile in which the paper has more confidence
 HIGH_USE = 0.95  # the quantile of the use of a cell when jobs have extra workers
 
 
-def speedups(runs: RunsOfSeed, cell: str, policy: str) -> Floats:
+def policy_speedups(runs: RunsOfSeed, cell: str, policy: str) -> Floats:
     """The speed-up of each job over its run with the workers that were asked for: float64[k]."""
     arrays, before = runs[at_policy(cell, policy)], runs[at_policy(cell, REQUESTED)]
     return speedups_of(arrays[RUN_US], before[RUN_US])
@@ -216,7 +216,7 @@ def use_deviation(label: str) -> Value:
 
 
 def _of_speedups(cell: str, policy: str, statistic: Statistic) -> Value:
-    return lambda runs: _known(speedups(runs, cell, policy), statistic)
+    return lambda runs: _known(policy_speedups(runs, cell, policy), statistic)
 
 
 def _of_use(label: str, statistic: Statistic) -> Value:
@@ -258,7 +258,7 @@ def _draw_fig15(results: Results) -> Figure:
         for axes, cell in zip(made, CELLS, strict=True):
             for index, policy in enumerate(WITH_EXTRA):
                 found = np.sort(
-                    np.concatenate([speedups(runs, cell, policy) for runs in results.seeds])
+                    np.concatenate([policy_speedups(runs, cell, policy) for runs in results.seeds])
                 )
                 share = np.arange(1, len(found) + 1) / max(1, len(found))
                 axes.plot(found, share, label=policy.capitalize(), **style.line_style(index))
@@ -306,7 +306,7 @@ def _table15(results: Results) -> Table:
     """Speed-ups on each cell with each policy, and what the paper says of them."""
 
     def row(cell: str, policy: str) -> tuple[str, ...]:
-        jobs = [float(len(speedups(runs, cell, policy))) for runs in results.seeds]
+        jobs = [float(len(policy_speedups(runs, cell, policy))) for runs in results.seeds]
         return (
             at_policy(cell, policy),
             f"{np.mean(jobs):.0f}",

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from pathlib import Path
 
 import numpy as np
 
 from parsync.core.addresses import MASTER
-from parsync.runtime.live.calls import CallListener, Endpoint, listen
+from parsync.runtime.live.calls import Endpoint
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
 from parsync.runtime.live.checkpoint import Checkpoints
 from parsync.runtime.live.hosts import (
     REPORT_US,
-    StatusLine,
+    Process,
     leave_out_of_collections,
     once,
     run_inputs,
@@ -30,11 +29,11 @@ from parsync.runtime.live.plan import (
     Finished,
     RunPlan,
 )
-from parsync.runtime.live.ray_glue.actors import Reporter, member, node_ip
+from parsync.runtime.live.ray_glue.actors import Reporter, member
 from shared_state.errors import AgoraError
 
 
-class CellHost:
+class CellHost(Process):
     """Hosts the participants beside the cell.
 
     Steps come over connections of their own, one thread for each, and by calls of Ray. They are
@@ -47,9 +46,8 @@ class CellHost:
     def __init__(self, plan: RunPlan) -> None:
         inputs = run_inputs(plan)
         assembly = inputs.assembly
-        self._clock = LiveClock()
+        super().__init__(CELL, plan.arm)
         self._lock = threading.Lock()
-        self._listener: CallListener | None = None
         journal = Path(plan.journal_dir) / CELL_LOG
         records = records_log(journal.parent, CELL)
         self._checkpoints = Checkpoints(journal, records, plan.checkpoint_bytes, plan.fsync)
@@ -58,8 +56,6 @@ class CellHost:
         )
         self._load = LoadMeter(MASTER, self._recorder)
         self._reporter = Reporter(member(plan.namespace, COORDINATOR_NAME), CELL, plan.arm, {})
-        self._status_line = StatusLine(CELL, plan.arm)
-        self._finished = False
         self._last_report_us = LiveClock.BEFORE_US
         agents_of = {host.host: host.agents for host in plan.hosts}
         self._hosts = tuple((host.host, host.name, host.agents) for host in plan.hosts)
@@ -82,21 +78,13 @@ class CellHost:
             self._service.begin_epoch(self._clock.now_us())
         leave_out_of_collections()
 
-    def __repr__(self) -> str:
-        return str(self._status_line)
-
-    def status(self) -> str:
-        """What the actor is doing, in one line."""
+    def _doing(self) -> str:
         service = self._service
         master, steps = service.runtime.master, service.runtime.steps
         doing = f"{master.running:,} tasks running, {steps:,} steps handled"
         if service.recovered_steps:
             doing += f" ({service.recovered_steps:,} before it was restarted)"
-        return self._status_line.status(self._clock.now_us(), self._finished, doing)
-
-    def ready(self) -> int:
-        """The process id, once the actor is built."""
-        return os.getpid()
+        return doing
 
     def start(self, origin_ns: int) -> int:
         """Start the participants and the clock, unless that was done: a call may be repeated.
@@ -120,9 +108,7 @@ class CellHost:
 
     def endpoint(self) -> Endpoint | None:
         """Where the cell takes steps without Ray; None if it cannot."""
-        if self._listener is None:
-            self._listener = listen(node_ip(), self.step)
-        return None if self._listener is None else self._listener.endpoint
+        return self._endpoint(self.step)
 
     def step(self, request: bytes) -> bytes:
         """Carry out a host's step, exactly once."""
@@ -142,7 +128,7 @@ class CellHost:
             self._last_report_us = now_us
             epoch = self._service.runtime.epoch
             self._reporter(ActorStatus(now_us, epoch, 0, True, self._recorder.snapshot(now_us, ())))
-            self._status_line.log(now_us, self.status())
+            self._log_status(now_us)
         return reply
 
     def never_placed(self) -> tuple[int, bytes]:

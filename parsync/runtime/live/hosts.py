@@ -84,8 +84,8 @@ DRAIN_REPORT_US = 100_000
 JOIN_S = 15.0
 
 
-class StatusLine:
-    """The line that shows people which actor it is, and what it is doing.
+class Process(ABC):
+    """What every actor of a run tells people and the driver.
 
     Ray asks an actor for its `repr` once, when it is made, and always shows that: it says who the
     actor is. What it is doing is the answer of its method `status`, and the last line of its log,
@@ -93,26 +93,41 @@ class StatusLine:
     """
 
     def __init__(self, name: str, arm: str) -> None:
+        self.name = name
         self._title = actor_title(name, arm)
-        self._next_us = 0
+        self._next_status_us = 0
+        self._clock = LiveClock()
+        self._finished = False
+        self._listener: CallListener | None = None
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self._title
 
-    def status(self, now_us: int, finished: bool, doing: str) -> str:
-        """The status in one line.
+    def ready(self) -> int:
+        """The process id, once the actor is built."""
+        return os.getpid()
 
-        Args:
-            now_us: Run time, negative before the run begins.
-        """
+    def status(self) -> str:
+        """What the actor is doing, in one line."""
+        now_us = self._clock.now_us()
         at = f"{now_us / 1e6:.1f} s into the run" if now_us >= 0 else "before the run"
-        return f"{self._title}, {'finished' if finished else at}: {doing}"
+        return f"{self._title}, {'finished' if self._finished else at}: {self._doing()}"
 
-    def log(self, now_us: int, status: str) -> None:
+    @abstractmethod
+    def _doing(self) -> str:
+        """What the actor is doing, for people. May be called in any thread."""
+
+    def _log_status(self, now_us: int) -> None:
         """Print the status, unless the last line is fresh."""
-        if now_us >= self._next_us:
-            self._next_us = now_us + STATUS_US
-            print(status, flush=True)
+        if now_us >= self._next_status_us:
+            self._next_status_us = now_us + STATUS_US
+            print(self.status(), flush=True)
+
+    def _endpoint(self, handle: Callable[[bytes], bytes]) -> Endpoint | None:
+        """Where the actor takes calls without Ray, which `handle` answers; None if it cannot."""
+        if self._listener is None:
+            self._listener = listen(node_ip(), handle)
+        return None if self._listener is None else self._listener.endpoint
 
 
 def leave_out_of_collections() -> None:
@@ -158,7 +173,7 @@ def once(
     return cast("Callable[Concatenate[AnActor, Asked], Finished]", finish_once)
 
 
-class Actor(ABC):
+class Actor(Process):
     """The base class of the actors around the cell: scheduler hosts, worker pool, workload source.
 
     An actor has a name, a clock whose time 0 the cell knows, a log, a thread that runs its loop,
@@ -186,11 +201,8 @@ class Actor(ABC):
         agent_names: Mapping[int, str] = MappingProxyType({}),
         keeps_records: bool = False,
     ) -> None:
-        self.name = name
-        self._status_line = StatusLine(name, plan.arm)
-        self._finished = False
+        super().__init__(name, plan.arm)
         self.epoch = time.time_ns() // 1000  # greater after each restart
-        self._clock = LiveClock()
         self._plan = plan
         self._assembly = assembly = inputs.assembly
         directory = Path(plan.journal_dir)
@@ -207,17 +219,6 @@ class Actor(ABC):
         self._thread: LoopThread | None = None
         self._background: BackgroundSteps | None = None
         self._loop_ended = True  # once it was asked to
-
-    def __repr__(self) -> str:
-        return str(self._status_line)
-
-    def status(self) -> str:
-        """What the actor is doing, in one line."""
-        return self._status_line.status(self._clock.now_us(), self._finished, self._doing())
-
-    def ready(self) -> int:
-        """The process id, once the actor is built."""
-        return os.getpid()
 
     def _begin(self) -> None:
         leave_out_of_collections()
@@ -272,10 +273,6 @@ class Actor(ABC):
         return ActorRuntime({address: participant}, {}, addresses, clock, recorder, log=self._log)
 
     @abstractmethod
-    def _doing(self) -> str:
-        """What the actor is doing, for people. May be called in any thread."""
-
-    @abstractmethod
     def _report(self, error: str | None = None) -> ActorStatus:
         """The report to the coordinator."""
 
@@ -286,7 +283,7 @@ class Actor(ABC):
         ):
             self._last_report_us = now_us
             self._reporter(self._report())
-            self._status_line.log(now_us, self.status())
+            self._log_status(now_us)
 
     def _stop(self) -> str | None:
         """End the loop. Returns why it had ended early; None if it had not."""
@@ -362,7 +359,6 @@ class SchedulerHost(Actor):
         )
         self._receiver = SubmissionReceiver(self.epoch)
         self._deliveries = threading.Lock()  # a push may be repeated while it is under way
-        self._listener: CallListener | None = None
         self._push_us: list[int] = []
         if self._refusal is None:
             self._begin()
@@ -378,13 +374,11 @@ class SchedulerHost(Actor):
         return super().ready()
 
     def __repr__(self) -> str:
-        return f"{self._status_line}: {', '.join(self._names)}"
+        return f"{super().__repr__()}: {', '.join(self._names)}"
 
     def endpoint(self) -> Endpoint | None:
         """Where the host takes pushes without Ray; None if it cannot."""
-        if self._listener is None:
-            self._listener = listen(node_ip(), self.deliver)
-        return None if self._listener is None else self._listener.endpoint
+        return self._endpoint(self.deliver)
 
     def deliver(self, request: bytes) -> bytes:
         """Take a push of submissions, as HostPort sends it. Returns (this epoch, whether the
@@ -551,7 +545,7 @@ class WorkloadSource(Actor):
         return ActorStatus(self._clock.now_us(), self.epoch, waiting, settled, None, error, epochs)
 
 
-class CoordinatorHost:
+class CoordinatorHost(Process):
     """Hosts the coordinator, which follows the load phases, and the status of the run.
 
     It also keeps what other actors are built from (kept()).
@@ -562,11 +556,9 @@ class CoordinatorHost:
     def __init__(self, plan: RunPlan, inputs: RunInputs) -> None:
         self._handle = share(inputs)
         inputs = shared(self._handle)  # and nothing holds on to the argument, which is a copy
-        self._status_line = StatusLine(COORDINATOR_NAME, plan.arm)
-        self._over = False
+        super().__init__(COORDINATOR_NAME, plan.arm)
         self._phases = len(inputs.assembly.workload.phases)
         self.epoch = time.time_ns() // 1000
-        self._clock = LiveClock()
         self._coordinator = inputs.assembly.coordinator()
         self._monitor = StatusMonitor(
             {host.host: host.name for host in plan.hosts}, SOURCE, (CELL, WORKER_POOL)
@@ -589,17 +581,8 @@ class CoordinatorHost:
         self._codec = inputs.assembly.codec
         self._thread: LoopThread | None = None
 
-    def __repr__(self) -> str:
-        return str(self._status_line)
-
-    def status(self) -> str:
-        """What the actor is doing, in one line."""
-        doing = f"load phase {self._coordinator.phase + 1} of {self._phases}"
-        return self._status_line.status(self._clock.now_us(), self._over, doing)
-
-    def ready(self) -> int:
-        """The process id, once the actor is built."""
-        return os.getpid()
+    def _doing(self) -> str:
+        return f"load phase {self._coordinator.phase + 1} of {self._phases}"
 
     def kept(self) -> Any:
         """The handle of the run's RunInputs; None once the run is over.
@@ -607,11 +590,11 @@ class CoordinatorHost:
         An actor that is killed after that must not be built again: it would write into the files of
         a finished run.
         """
-        return None if self._over else self._handle
+        return None if self._finished else self._handle
 
     def end(self) -> None:
         """Take note that the run is over. The actors may stay, to be asked for their status."""
-        self._over = True
+        self._finished = True
 
     def attach(self, origin_ns: int) -> None:
         """Start to follow the run.

@@ -61,6 +61,7 @@ from parsync.runtime.recomputed_tables import (
     AT_THE_END,
     KILLED,
     RecomputedTables,
+    ReplayedArm,
     last_sample_us,
     measured_only,
 )
@@ -80,37 +81,21 @@ Hosts = tuple[tuple[int, str, tuple[int, ...]], ...]
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed(ReplayedArm):
     """The result of a replay.
 
     Attributes:
         steps: That the cell handled.
         epochs: Of the cell.
         events: That the participants of each other actor handled, by the actor's name.
-        divergence: The first difference of effects; None if there is none.
-        counts: The audit's; None without the cell's log.
-        gaps: What is missing from the logs, or differs from what they were when the arm ended; a
-            sentence each.
-        end: How the arm ended; None if it was killed or still runs. Then it is unknown whether
-            events are missing at the end of a log.
         cell_log: The cell's log as it is.
-        quota_rounds: Of the coordinator, whose grants were found correct and obeyed.
-        limited_commits: Requests of schedulers that limit themselves, found to keep the limits.
-        tables: What the actors measured; None if nothing of it can be compared with the run's.
     """
 
     steps: int = 0
     epochs: int = 0
     events: Mapping[str, int] = field(default_factory=dict)
-    divergence: str | None = None
-    counts: AuditCounts | None = None
-    gaps: tuple[str, ...] = ()
-    end: ArmEnd | None = None
     cell_log: LogEnd | None = None
-    quota_rounds: int = 0
-    limited_commits: int = 0
-    tables: RecomputedTables | None = None
 
 
 def replay(
@@ -214,16 +199,16 @@ class _Replay:
     def result(self, gaps: list[str]) -> Replayed:
         """What was found."""
         return Replayed(
-            self._steps,
-            self._epochs,
-            self._events,
-            self._divergence,
-            self._counts,
-            tuple(gaps),
-            self._end,
-            self._cell_log,
-            self._audit.quota_rounds,
-            self._audit.limited_commits,
+            divergence=self._divergence,
+            gaps=tuple(gaps),
+            end=self._end,
+            counts=self._counts,
+            quota_rounds=self._audit.quota_rounds,
+            limited_commits=self._audit.limited_commits,
+            steps=self._steps,
+            epochs=self._epochs,
+            events=self._events,
+            cell_log=self._cell_log,
         )
 
     def cell(self) -> bool:

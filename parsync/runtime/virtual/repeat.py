@@ -13,20 +13,19 @@ from parsync.metrics.record import Record
 from parsync.runtime.arm_directory import (
     ARM_FILE,
     VIRTUAL_LOG,
-    ArmEnd,
     LogEnd,
     read_assembly,
     read_end,
 )
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.json_files import digest_of, read_bytes
-from parsync.runtime.recomputed_tables import RecomputedTables, measured_only
+from parsync.runtime.recomputed_tables import RecomputedTables, ReplayedArm, measured_only
 from parsync.runtime.records import RecordSink, merge_parts
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.workload.workload import Workload
 from schedulers.decision_clock import Measured
 from shared_state.errors import AgoraError
-from shared_state.invariants import AuditCounts, InvariantViolation
+from shared_state.invariants import InvariantViolation
 from shared_state.observed_cell import CellObserver
 
 
@@ -35,31 +34,18 @@ def no_observer(workload: Workload) -> CellObserver | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeated(ReplayedArm):
     """The result of a repetition.
 
     Attributes:
         log: The events of the repeated run; None if there was nothing to compare it with, and it
             was not run.
-        divergence: How its events differ from the first run's; None if they do not.
-        gaps: What is not as it was when the arm ended; a sentence each.
-        end: How the arm ended at first; None if it did not, or its file is gone.
-        counts: The audit's; None if the arm was not run, or not to its end.
-        quota_rounds, limited_commits: As of Replayed.
         outcome: The end of the repeated run, if it is equal to the first.
-        tables: What it measured, if it is.
     """
 
     log: LogEnd | None = None
-    divergence: str | None = None
-    gaps: tuple[str, ...] = ()
-    end: ArmEnd | None = None
-    counts: AuditCounts | None = None
-    quota_rounds: int = 0
-    limited_commits: int = 0
     outcome: VirtualOutcome | None = None
-    tables: RecomputedTables | None = None
 
 
 def repeat(
@@ -125,7 +111,11 @@ def repeat(
     except (AgoraError, InvariantViolation):
         raise
     except Exception as error:  # a scheduler's: the first run had none, or would not have ended
-        return Repeated(None, f"the repeated run fails: {type(error).__name__}: {error}", gaps, end)
+        return Repeated(
+            divergence=f"the repeated run fails: {type(error).__name__}: {error}",
+            gaps=gaps,
+            end=end,
+        )
     log = LogEnd(outcome.events, outcome.digest, 0, outcome.ended_us)
     was = known if end is None else end.logs.get(VIRTUAL_LOG)
     divergence = None
@@ -134,15 +124,15 @@ def repeat(
     equal = divergence is None
     made = None if tables_dir is None else RecomputedTables(assembly, tables_dir, not_made)
     return Repeated(
-        log,
-        divergence,
-        gaps,
-        end,
-        audit.cell_counts(),
-        audit.quota_rounds,
-        audit.limited_commits,
-        outcome if equal else None,
-        made if equal else None,
+        divergence=divergence,
+        gaps=gaps,
+        end=end,
+        counts=audit.cell_counts(),
+        quota_rounds=audit.quota_rounds,
+        limited_commits=audit.limited_commits,
+        tables=made if equal else None,
+        log=log,
+        outcome=outcome if equal else None,
     )
 
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from flowsolver import IncrementalSolver, Status, algorithms
 from tests.fixtures.examples import examples
-from tests.fixtures.network_strategies import networks
-from tests.fixtures.networks import ortools_answer
+from tests.fixtures.network_strategies import networks, shaped_networks
+from tests.fixtures.networks import WIDE, ortools_answer
 
 
 class Ensemble:
@@ -131,4 +131,68 @@ def test_any_changes_end_as_from_scratch(network, data):
             change_something(data, ensemble)
         if data.draw(st.integers(0, 3)) > 0:  # mostly balanced
             balance(ensemble)
+    ensemble.resolve()
+
+
+@examples(120)
+@given(networks(), st.integers(0, 2**32))
+def test_perturbed_and_restored(network, seed):
+    """Costs, capacities and supplies are changed and changed back: the cost is what it was."""
+    ensemble = Ensemble(network)
+    ensemble.resolve()
+    arcs, nodes = np.arange(network.num_arcs), np.arange(network.num_nodes)
+    rng = np.random.default_rng(seed)
+    ensemble.change("set_cost", arcs, rng.integers(-9, 9, arcs.size))
+    ensemble.change("set_capacity", arcs, rng.integers(0, 9, arcs.size))
+    ensemble.change("set_supply", nodes, rng.permutation(network.supply))
+    ensemble.resolve()
+    ensemble.change("set_supply", nodes, network.supply)
+    ensemble.change("set_capacity", arcs, network.capacity)
+    ensemble.change("set_cost", arcs, network.cost)
+    ensemble.resolve()
+
+
+def change_many(rng, ensemble):
+    """Changes of one kind at several nodes or arcs at once."""
+    network, nodes, arcs = ensemble.first.snapshot()
+    some, count = rng.permutation(nodes.size), int(rng.integers(2, 10))
+    kind = rng.integers(0, 8)
+    if kind <= 1:  # cheap ways that take all there is
+        ends = nodes[rng.integers(0, nodes.size, (2, count))]
+        ensemble.change("add_arcs", *ends, rng.choice([7, WIDE]), -rng.integers(0, 250, count))
+    elif kind <= 3 and nodes.size > 2 * count:  # some go, and one takes over their supply
+        gone, heir = some[:count], some[count]
+        ensemble.change("remove_nodes", nodes[gone])
+        ensemble.change("set_supply", nodes[[heir]], [network.supply[[heir, *gone]].sum()])
+    elif kind == 4:  # as they were joined with the last one, others come
+        like = network.tail == nodes.size - 1
+        ensemble.change("add_nodes", rng.integers(-3, 4, count))
+        new = np.setdiff1d(ensemble.first.snapshot()[1], nodes)
+        cost = network.cost[like].max(initial=40)
+        last = np.full(count, nodes[-1])
+        ensemble.change("add_arcs", new, last, WIDE, cost)
+        ensemble.change("add_arcs", last, new, WIDE, cost)
+    elif kind == 5:  # sources become sinks
+        ensemble.change("set_supply", nodes[some[:count]], -network.supply[some[:count]])
+    elif kind == 6 and arcs.size > 0:
+        few = rng.integers(0, arcs.size, count)
+        ensemble.change("set_cost", arcs[few], rng.integers(-30, 400, count))
+    elif arcs.size > 0:
+        few = rng.integers(0, arcs.size, count)
+        ensemble.change("set_capacity", arcs[few], rng.choice([0, 5, 60, WIDE], count))
+
+
+@examples(200)
+@given(shaped_networks(), st.integers(0, 2**32))
+def test_many_changes_at_once(network, seed):
+    """Hubs and other shapes, with some kinds of change in each round."""
+    rng = np.random.default_rng(seed)
+    ensemble = Ensemble(network)
+    for _ in range(6):
+        if ensemble.resolve() is Status.INFEASIBLE and rng.integers(0, 4) > 0:
+            arcs = ensemble.first.snapshot()[2]
+            ensemble.change("set_capacity", arcs, np.full(arcs.size, WIDE))
+        for _ in range(rng.integers(1, 4)):
+            change_many(rng, ensemble)
+        balance(ensemble)
     ensemble.resolve()

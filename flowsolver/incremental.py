@@ -65,10 +65,7 @@ class IncrementalSolver:
         self._core = native.IncrementalSolver(core_of(network), as_names(algorithm), deterministic)
 
     def add_nodes(self, supply: ArrayLike) -> Int64Array:
-        """Add k nodes.
-
-        Args:
-            supply: int64[k], in units of flow.
+        """Add nodes of these supplies, int64[k] in units of flow.
 
         Returns:
             Their ids, int64[k], in order; not always consecutive.
@@ -96,59 +93,35 @@ class IncrementalSolver:
 
         Costs O(degree) per node, and per call a pass over the arcs of the tasks that were added
         since the last OPTIMAL resolve or are unassigned. So one call for many nodes is cheaper.
-
-        Args:
-            nodes: ids int64[k] or a mask.
         """
         self._core.remove_nodes(self._node_ids(nodes))
 
     def remove_arcs(self, arcs: ArrayLike) -> None:
-        """Remove arcs and their flow.
-
-        Args:
-            arcs: ids int64[k] or a mask.
-        """
+        """Remove arcs and their flow."""
         self._core.remove_arcs(self._arc_ids(arcs))
 
     def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
-        """Set the capacities of arcs. Flow above a capacity is taken off.
-
-        Args:
-            arcs: ids int64[k] or a mask.
-            capacity: >= 0, `UNBOUNDED` for no limit; int64[k] or one for all.
+        """Set the capacities of arcs: >= 0, `UNBOUNDED` for no limit; int64[k] or one for all. Flow
+        above a capacity is taken off.
         """
         ids = self._arc_ids(arcs)
         self._core.set_capacity(ids, broadcast("capacity", capacity, ids.size))
 
     def set_cost(self, arcs: ArrayLike, cost: ArrayLike) -> None:
-        """Set the costs of arcs.
-
-        Args:
-            arcs: ids int64[k] or a mask.
-            cost: per unit of flow, int64[k] or one for all.
-        """
+        """Set the costs of arcs per unit of flow: int64[k] or one for all."""
         ids = self._arc_ids(arcs)
         self._core.set_cost(ids, broadcast("cost", cost, ids.size))
 
     def set_arcs(self, arcs: ArrayLike, capacity: ArrayLike, cost: ArrayLike) -> None:
-        """Set the capacities and costs of arcs: `set_capacity` and `set_cost` in one call.
-
-        Args:
-            arcs: ids int64[k] or a mask.
-            capacity: as in `set_capacity`.
-            cost: as in `set_cost`.
-        """
+        """Set the capacities and costs of arcs: `set_capacity` and `set_cost` in one call."""
         ids = self._arc_ids(arcs)
         self._core.set_arcs(
             ids, broadcast("capacity", capacity, ids.size), broadcast("cost", cost, ids.size)
         )
 
     def set_supply(self, nodes: ArrayLike, supply: ArrayLike) -> None:
-        """Set the supplies of nodes. O(1) each; for the largest sink it causes no search.
-
-        Args:
-            nodes: ids int64[k] or a mask.
-            supply: int64[k] or one for all.
+        """Set the supplies of nodes: int64[k] or one for all. O(1) each; for the largest sink it
+        causes no search.
         """
         ids = self._node_ids(nodes)
         self._core.set_supply(ids, broadcast("supply", supply, ids.size))
@@ -196,10 +169,7 @@ class IncrementalSolver:
 
     @property
     def stop_seconds(self) -> float:
-        """The time from the end of the last race's winner until all others had stopped.
-
-        0.0 without a race.
-        """
+        """Seconds from the end of the last race's winner until all others had stopped, or 0.0."""
         return self._core.stop_seconds
 
     @property
@@ -213,13 +183,8 @@ class IncrementalSolver:
         return self._core.stats
 
     def flow(self, arcs: ArrayLike | None = None) -> Int64Array:
-        """The flow of the last OPTIMAL resolve. Arcs added since then have flow 0.
-
-        Args:
-            arcs: ids int64[k] or a mask; None: all ids so far (removed ones have flow 0).
-
-        Returns:
-            int64[k], a copy.
+        """The flow of the last OPTIMAL resolve on these arcs, int64[k], a copy; None: on all ids so
+        far. Arcs that were removed, or added since then, have flow 0.
         """
         return self._core.flow() if arcs is None else self._core.flow_of(self._arc_ids(arcs))
 
@@ -277,12 +242,7 @@ class IncrementalSolver:
         return self._core.certify(False)
 
     def certify_touched(self) -> native.Certificate:
-        """Check balance and slackness at all nodes that the last resolve touched, on all their
-        arcs.
-
-        Raises:
-            RuntimeError: as `certify`.
-        """
+        """As `certify`: balance and slackness at all nodes that the last resolve touched."""
         return self._core.certify(True)
 
     def snapshot(self) -> tuple[FlowNetwork, Int64Array, Int64Array]:

@@ -37,14 +37,7 @@ class FlowNetwork:
         self._core = native.Network() if core is None else core
 
     def add_nodes(self, supply: ArrayLike) -> Int64Array:
-        """Add k nodes.
-
-        Args:
-            supply: int64[k], in units of flow.
-
-        Returns:
-            Their ids, int64[k].
-        """
+        """Add nodes of these supplies, int64[k] in units of flow. Returns their ids, int64[k]."""
         values = as_int64("supply", supply)
         first = self._core.add_nodes(values)
         return np.arange(first, first + values.size, dtype=np.int64)
@@ -77,32 +70,17 @@ class FlowNetwork:
         return np.arange(first, first + tails.size, dtype=np.int64)
 
     def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
-        """Set the capacities of arcs.
-
-        Args:
-            arcs: ids int64[k] or a mask bool[m].
-            capacity: >= 0, int64[k] or one for all.
-        """
+        """Set the capacities of arcs: >= 0, int64[k] or one for all."""
         ids = as_ids("arcs", arcs, lambda: self.num_arcs)
         self._core.set_capacity(ids, broadcast("capacity", capacity, ids.size))
 
     def set_cost(self, arcs: ArrayLike, cost: ArrayLike) -> None:
-        """Set the costs of arcs.
-
-        Args:
-            arcs: ids int64[k] or a mask bool[m].
-            cost: per unit of flow, int64[k] or one for all.
-        """
+        """Set the costs of arcs per unit of flow: int64[k] or one for all."""
         ids = as_ids("arcs", arcs, lambda: self.num_arcs)
         self._core.set_cost(ids, broadcast("cost", cost, ids.size))
 
     def set_supply(self, nodes: ArrayLike, supply: ArrayLike) -> None:
-        """Set the supplies of nodes.
-
-        Args:
-            nodes: ids int64[k] or a mask bool[n].
-            supply: int64[k] or one for all.
-        """
+        """Set the supplies of nodes: int64[k] or one for all."""
         ids = as_ids("nodes", nodes, lambda: self.num_nodes)
         self._core.set_supply(ids, broadcast("supply", supply, ids.size))
 
@@ -138,10 +116,7 @@ class FlowNetwork:
 
     @property
     def supply(self) -> Int64Array:
-        """The units that start (> 0) or end (< 0) at each node: int64[n], a copy.
-
-        `set_supply` changes them.
-        """
+        """The units that start (> 0) or end (< 0) at each node: int64[n], a copy."""
         return self._core.supply()
 
     def __copy__(self) -> FlowNetwork:
@@ -163,11 +138,7 @@ class FlowNetwork:
 
 
 def core_of(network: FlowNetwork) -> native.Network:
-    """The native object behind a network.
-
-    Raises:
-        TypeError: if it is not a FlowNetwork.
-    """
+    """The native object behind a network; TypeError if it is not a FlowNetwork."""
     need_type("network", network, FlowNetwork, "a FlowNetwork")
     return network.core
 

@@ -281,7 +281,7 @@ def solve_max_flow(
 
 
 def _total(values: Int64Array) -> int:
-    """The exact sum, whatever the values."""
+    """The exact sum."""
     return sum(values.tolist())
 
 

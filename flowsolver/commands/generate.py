@@ -4,6 +4,7 @@ another, and `generate FAMILY`, scheduling graphs and general networks by seed.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from enum import StrEnum
 from typing import Annotated, NoReturn
 
@@ -271,30 +272,12 @@ def netgen_command(
     A skeleton of arcs makes it feasible, the others are random.
     """
     try:
-        options = NetgenOptions(
-            nodes,
-            arcs,
-            sources,
-            sinks,
-            supply,
-            transshipment_sources,
-            transshipment_sinks,
-            min_cost,
-            max_cost,
-            percent_max_cost,
-            percent_capacitated,
-            min_capacity,
-            max_capacity,
-        )
+        named = {each.name: context.params[each.name] for each in fields(NetgenOptions)}
+        network = netgen_network(NetgenOptions(**named), seed)
     except ValueError as error:
         _refuse_field(error)
     between = nodes - sources - sinks
-    _write(
-        context,
-        netgen_network(options, seed),
-        out,
-        f"nodes: {sources} sources, {between} between, {sinks} sinks",
-    )
+    _write(context, network, out, f"nodes: {sources} sources, {between} between, {sinks} sinks")
 
 
 def _refuse_field(error: ValueError) -> NoReturn:
@@ -315,12 +298,8 @@ def _write(context: typer.Context, network: FlowNetwork, out: str, nodes: str) -
     """Write the graph. In DIMACS, comments give the command that makes it and the meaning of its
     nodes.
     """
-    chosen = [
-        f"{each.opts[0]} {context.params[each.name or '']}"
-        for each in context.command.params
-        if each.name != "out"
-    ]
-    made_by = f"flowsolver generate {context.info_name} {' '.join(chosen)}"
-    write_file(
-        out, write_problem(DimacsProblem.without_bounds(network), is_npz(out), [made_by, nodes])
-    )
+    options = [each for each in context.command.params if each.name != "out"]
+    chosen = " ".join(f"{each.opts[0]} {context.params[each.name or '']}" for each in options)
+    comments = [f"flowsolver generate {context.info_name} {chosen}", nodes]
+    problem = DimacsProblem.without_bounds(network)
+    write_file(out, write_problem(problem, is_npz(out), comments))

@@ -43,14 +43,6 @@ using Result = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>;
 
 std::span<const std::int64_t> view(const Array& array) { return {array.data(), array.size()}; }
 
-template <class T>
-Result to_array(std::vector<T> values) {
-  auto* owned = new std::vector<std::int64_t>(values.begin(), values.end());
-  return Result(owned->data(), {owned->size()}, nb::capsule(owned, [](void* p) noexcept {
-                  delete static_cast<std::vector<std::int64_t>*>(p);
-                }));
-}
-
 Result to_array(std::vector<std::int64_t>&& values) {
   auto* owned = new std::vector<std::int64_t>(std::move(values));
   return Result(owned->data(), {owned->size()}, nb::capsule(owned, [](void* p) noexcept {
@@ -58,22 +50,23 @@ Result to_array(std::vector<std::int64_t>&& values) {
                 }));
 }
 
-Result copy_of(std::span<const std::int64_t> values) {
+template <class Values>
+Result copy_of(const Values& values) {
   return to_array(std::vector<std::int64_t>(values.begin(), values.end()));
 }
 
+[[noreturn]] void refuse(const std::string& what) { throw nb::value_error(what.c_str()); }
+
 [[noreturn]] void reject(const char* field, std::size_t index, std::int64_t value,
                          const char* why) {
-  throw nb::value_error((std::string(field) + "[" + std::to_string(index) +
-                         "] = " + std::to_string(value) + ": " + why)
-                            .c_str());
+  refuse(std::string(field) + "[" + std::to_string(index) + "] = " + std::to_string(value) + ": " +
+         why);
 }
 
 void need_length(const char* field, const Array& array, std::size_t length) {
   if (array.size() == length) return;
-  throw nb::value_error((std::string(field) + " has " + std::to_string(array.size()) +
-                         " entries, expected " + std::to_string(length))
-                            .c_str());
+  refuse(std::string(field) + " has " + std::to_string(array.size()) + " entries, expected " +
+         std::to_string(length));
 }
 
 template <class Test>
@@ -92,7 +85,7 @@ void need_capacities(const Array& capacity) {
 void need_distinct(const char* field, const Array& array, std::size_t limit) {
   if (array.size() < 2) return;
   const auto reject_twice = [field](std::int64_t id) {
-    throw nb::value_error((std::string(field) + " names " + std::to_string(id) + " twice").c_str());
+    refuse(std::string(field) + " names " + std::to_string(id) + " twice");
   };
   constexpr std::size_t kFew = 64;
   if (array.size() <= kFew) {
@@ -122,7 +115,7 @@ const Algorithm& known_algorithm(const std::string& name) {
   std::string known;
   for (const Algorithm& each : algorithms())
     known += (known.empty() ? "" : ", ") + std::string(each.name);
-  throw nb::value_error(("no algorithm \"" + name + "\"; known: " + known).c_str());
+  refuse("no algorithm \"" + name + "\"; known: " + known);
 }
 
 // The algorithms of these names. Throws ValueError for an unknown name, for an empty list, and for
@@ -132,9 +125,8 @@ std::vector<const Algorithm*> known_algorithms(const std::vector<std::string>& n
   std::vector<const Algorithm*> algorithms;
   for (const std::string& name : names) {
     algorithms.push_back(&known_algorithm(name));
-    if (std::count(algorithms.begin(), algorithms.end(), algorithms.back()) > 1) {
-      throw nb::value_error(("algorithm \"" + name + "\" given twice").c_str());
-    }
+    if (std::count(algorithms.begin(), algorithms.end(), algorithms.back()) > 1)
+      refuse("algorithm \"" + name + "\" given twice");
   }
   return algorithms;
 }
@@ -145,12 +137,6 @@ WinnerRule winner_rule(bool deterministic) {
 double in_seconds(Control::Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
-
-// Python's signal handlers run only in the main thread, and only when asked to. A long call in the
-// main thread asks regularly, so that Ctrl-C ends it. The handler's exception is then pending, and
-// `end_if_interrupted` throws it.
-void end_at_signals(Control& control);
-void end_if_interrupted(Control& control);
 
 // Sets the budgets; a negative value means none.
 void set_budget(Control& control, std::int64_t operations, double seconds) {
@@ -277,8 +263,8 @@ void bind_network(nb::module_& m) {
       .def("copy", [](const Network& n) { return n; })
       .def_prop_ro("num_nodes", &Network::num_nodes)
       .def_prop_ro("num_arcs", &Network::num_arcs)
-      .def("tail", [](const Network& n) { return to_array(n.tail); })
-      .def("head", [](const Network& n) { return to_array(n.head); })
+      .def("tail", [](const Network& n) { return copy_of(n.tail); })
+      .def("head", [](const Network& n) { return copy_of(n.head); })
       .def("capacity", [](const Network& n) { return copy_of(n.capacity); })
       .def("cost", [](const Network& n) { return copy_of(n.cost); })
       .def("supply", [](const Network& n) { return copy_of(n.supply); });
@@ -474,7 +460,7 @@ void bind_results(nb::module_& m) {
       .def_ro("stats", &Solution::stats)
       .def("take_flow", [](Solution& s) { return to_array(std::move(s.flow)); })
       .def("take_potential", [](Solution& s) { return to_array(std::move(s.potential)); })
-      .def("take_cut", [](Solution& s) { return to_array(std::move(s.cut)); });
+      .def("take_cut", [](Solution& s) { return copy_of(s.cut); });
 }
 
 // Cost scaling from a given flow and prices: used by the benchmark of price refine.
@@ -680,12 +666,9 @@ class Solver {
   Result potential() { return to_array(core().potential()); }
   std::pair<Result, Result> changed_flow() {
     const ChangedFlow& changed = core().changed_flow();
-    return {to_array(changed.arcs), copy_of(changed.flow)};
+    return {copy_of(changed.arcs), copy_of(changed.flow)};
   }
-  Result cut() {
-    const std::span<const NodeId> cut = core().cut();
-    return to_array(std::vector<NodeId>(cut.begin(), cut.end()));
-  }
+  Result cut() { return copy_of(core().cut()); }
   CutCertificate certify_cut() {
     const Busy busy(busy_);
     if (solver_.cut().empty())
@@ -713,8 +696,7 @@ class Solver {
         live_network(solver.network(), solver.live_nodes(), solver.live_arcs(), Control());
     for (ArcId k = 0; k < live.network.num_arcs(); ++k)
       live.network.capacity[k] = solver.given_capacity(live.arcs[k]);
-    return {std::move(live.network), to_array(std::move(live.nodes)),
-            to_array(std::move(live.arcs))};
+    return {std::move(live.network), copy_of(live.nodes), copy_of(live.arcs)};
   }
 
  private:

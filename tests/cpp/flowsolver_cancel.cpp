@@ -88,28 +88,6 @@ void too_late_is_not_for_the_next(const Algorithm& algorithm) {
   CHECK(solver->certify().ok());
 }
 
-// Whatever it would have ended with.
-void idle_is_for_the_next(IncrementalSolver& solver) {
-  const auto cancelled = [&](Status then) {
-    solver.cancel();
-    solver.cancel();
-    CHECK(solver.resolve() == Status::kCancelled);
-    CHECK(solver.resolve() == then);
-  };
-  cancelled(Status::kOptimal);
-  solver.set_supply(kSink, -1);
-  cancelled(Status::kUnbalanced);
-  solver.set_supply(kSink, solver.network().supply[kSink] + 1 - 2 * 20);
-  cancelled(Status::kOptimal);
-  solver.set_cost(0, std::int64_t{1} << 60);
-  cancelled(Status::kBadCostRange);
-  solver.set_cost(0, 1);
-  solver.set_capacity(1, 0);
-  cancelled(Status::kInfeasible);
-  solver.set_capacity(1, 100);
-  cancelled(Status::kOptimal);
-}
-
 // One request cancels one round at most, and none after the next.
 void by_another_thread(IncrementalSolver& solver, std::int64_t sources) {
   const std::array<std::int64_t, 3> wants{-2 * sources, -2 * sources, -1};  // unbalanced
@@ -181,18 +159,14 @@ struct Race {
 }  // namespace
 
 int main() {
-  constexpr NodeId kFew = 20, kMany = 400;
+  constexpr NodeId kMany = 400;
   for (const Algorithm& algorithm : algorithms()) {
     too_late_is_not_for_the_next(algorithm);
-    IncrementalSolver few(two_ways(kFew), algorithm);
-    idle_is_for_the_next(few);
     IncrementalSolver many(two_ways(kMany), algorithm);
     by_another_thread(many, kMany);
     by_another_thread_all_the_time(many);
   }
   for (WinnerRule winner_rule : {WinnerRule::kFirst, WinnerRule::kFewestOperations}) {
-    Race few(two_ways(kFew), winner_rule);
-    idle_is_for_the_next(few.solver);
     Race many(two_ways(kMany), winner_rule);
     by_another_thread(many.solver, kMany);
     by_another_thread_all_the_time(many.solver);

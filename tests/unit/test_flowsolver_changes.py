@@ -10,8 +10,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from flowsolver import FlowNetwork, IncrementalSolver, Solution, Status, algorithms, certify, solve
 from flowsolver.generate import GraphOptions, contended_options, quincy_graph
@@ -27,9 +25,7 @@ from tests.fixtures.changing_cell import (
     nobody_may_wait,
     some_dearer,
 )
-from tests.fixtures.examples import examples
 from tests.fixtures.mass_changes import MASS_CHANGES, Hub
-from tests.fixtures.network_strategies import networks, unit_source_networks
 from tests.fixtures.networks import CELLS, check_resolved, network, ortools_answer
 
 DEFAULT = "incremental_ssp"
@@ -398,21 +394,6 @@ def small():
     return solver
 
 
-def test_changed_flow_is_the_difference():
-    solver = small()
-    before = solver.flow()
-    solver.set_capacity([0], [2])
-    assert solver.resolve() is Status.OPTIMAL
-    arcs, flow = solver.changed_flow()
-    after = solver.flow()
-    np.testing.assert_array_equal(np.flatnonzero(before != after), arcs)
-    np.testing.assert_array_equal(after[arcs], flow)
-    np.testing.assert_array_equal(solver.flow(arcs), flow)
-    assert solver.cost == 2
-    assert solver.resolve() is Status.OPTIMAL
-    assert solver.changed_flow()[0].size == 0
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -559,32 +540,6 @@ def test_tied_tasks_change_places_without_search(waiting, tied):
     change = min(waiting, tied)
     assert solver.cost == 5 * change + 6 * (waiting - change)
     assert solver.stats.settled <= 2
-
-
-@st.composite
-def cost_rounds(draw):
-    """Per round: how much the costs of full, empty and half-full arcs change, and for which ids
-    (modulo).
-    """
-    step = st.integers(-4, 4)
-    return draw(st.lists(st.tuples(step, step, step, st.integers(1, 3)), min_size=1, max_size=6))
-
-
-@examples(150)
-@given(net=st.one_of(networks(), unit_source_networks()), rounds=cost_rounds())
-def test_bulk_costs_of_any_network(net, rounds):
-    """Costs of many arcs change at once, depending on their flow: certified, and OR-tools' cost."""
-    solver = IncrementalSolver(net)
-    assume(net.num_arcs > 0 and solver.resolve() is Status.OPTIMAL)
-    cost = net.cost
-    for full, empty, partial, share in rounds:
-        flow = solver.flow()
-        change = np.select([flow == net.capacity, flow == 0], [full, empty], partial)
-        chosen = np.arange(0, net.num_arcs, share)
-        cost[chosen] += change[chosen]
-        solver.set_cost(chosen, cost[chosen])
-        check(solver)
-        assert (Status.OPTIMAL, solver.cost) == ortools_answer(solver.snapshot()[0])
 
 
 def test_a_task_that_becomes_an_ordinary_node():

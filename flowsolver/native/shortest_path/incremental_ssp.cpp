@@ -1,6 +1,6 @@
 // The parts of incremental successive shortest paths, in order: the engine for any network, the
 // engine of a first solve that was stopped, and the choice between these, unit sources
-// (unit_source_engine.hpp) and cost scaling.
+// (unit_sources.hpp) and cost scaling.
 #include "shortest_path/incremental_ssp.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 #include "graph/start_state.hpp"
 #include "shortest_path/local_engine.hpp"
 #include "shortest_path/path_search.hpp"
-#include "unit_source/unit_source_engine.hpp"
+#include "unit_source/unit_sources.hpp"
 
 namespace flowsolver {
 

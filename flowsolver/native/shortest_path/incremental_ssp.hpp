@@ -45,7 +45,7 @@
 // file).
 //
 // Engines. If most arcs belong to unit sources, these are not nodes of the graph
-// (unit_source_engine.hpp; keys and their invariant: unit_sources.hpp; uniform changes of prices:
+// (unit_sources.hpp, also for keys and their invariant; uniform changes of prices:
 // UniformPriceIncrease). SspEngine in the source file handles any network.
 //
 // References. Ahuja, Magnanti, Orlin, Network Flows (1993), sections 9.7 (successive shortest

@@ -34,7 +34,7 @@
 // References. Ahuja, Magnanti, Orlin, Network Flows (1993), section 12.4: successive shortest paths
 // for the assignment problem, where rows need no labels. Departures: heads have capacities and lead
 // on through a network; prices of rows are implied.
-#include "unit_source/unit_source_engine.hpp"
+#include "unit_source/unit_sources.hpp"
 
 #include <algorithm>
 #include <array>
@@ -46,7 +46,6 @@
 #include "graph/residual_graph.hpp"
 #include "graph/start_state.hpp"
 #include "shortest_path/path_search.hpp"
-#include "unit_source/unit_sources.hpp"
 
 namespace flowsolver {
 

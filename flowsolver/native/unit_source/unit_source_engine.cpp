@@ -1,6 +1,6 @@
 // Unit source engines, in order: finding the sources, the uniform increase of prices, and the
 // engine: changes, a run, and its augmentations.
-#include "unit_source/unit_source_engine.hpp"
+#include "unit_source/unit_sources.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,6 @@
 #include "shortest_path/local_engine.hpp"
 #include "shortest_path/path_search.hpp"
 #include "unit_source/bidirectional_search.hpp"
-#include "unit_source/unit_sources.hpp"
 
 namespace flowsolver {
 

@@ -8,7 +8,7 @@ Here it is put together: from native parts, and from those in Python that only s
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 from parsync.core.head_of_line import SkippedUnits, UnitSizes
 from parsync.metrics.agent_log import AgentLog
@@ -31,11 +31,11 @@ from parsync.protocols.pending_queue import (
     SchedulerQueue,
     record_waiting,
 )
-from parsync.protocols.rounds import Activity, ClaimUnit, ScheduledRounds, native_planner
+from parsync.protocols.rounds import Activity, ScheduledRounds, native_planner
 from parsync.protocols.scheduler_agent import DrivesScheduler, TaskObserver
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.capability import Capability, observes_changes
-from shared_state.tasks import NO_GANG, Int64, PreferenceCatalog, TaskBatch
+from shared_state.tasks import NO_GANG, PreferenceCatalog, TaskBatch
 from shared_state.transaction import ConflictCheck
 
 
@@ -89,25 +89,6 @@ def _make(
     # tasks that share a limit go in order of submission
     priority = None if limits_itself else table.priority
     return AgentQueue(*chances, gangs, whole_queue, skipped, account, priority, limits_itself)
-
-
-@dataclass(frozen=True, slots=True)
-class _Settings:
-    """OptimisticAgent::Settings."""
-
-    index: int
-    sample_us: int
-    longest_us: int | None
-    cuts_at_sync: bool
-    pipelines: bool
-    freed_at_once: bool
-    checks_seqnum: bool
-    unit: ClaimUnit
-    requeue_us: int
-    min_retry_interval_us: int
-    average_permille: int
-    records_holds: bool
-    job: Int64
 
 
 class OptimisticAgent(_native.OptimisticAgent, DrivesScheduler):
@@ -188,13 +169,14 @@ def _settings(
     strategy: Strategy,
     sync: SyncPolicy,
     context: SyncContext,
-) -> _Settings:
+) -> SimpleNamespace:
+    """OptimisticAgent::Settings."""
     shared, capabilities = environment.shared, environment.member.capabilities
     whole_queue = Capability.PLANS_WHOLE_QUEUE in capabilities
     longest_us = longest_round_us(strategy, context.gap_us, context.agents)
     # A sync at every attempt has to show the last attempt's outcome, so it waits for that.
     waits = Capability.WAITS_FOR_OUTCOME in capabilities or sync.at_every_attempt
-    return _Settings(
+    return SimpleNamespace(
         index=environment.index,
         sample_us=shared.sample_us,
         longest_us=None if whole_queue else longest_us,

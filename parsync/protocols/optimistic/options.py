@@ -111,12 +111,8 @@ def make_strategy(kind: StrategyKind, tau_us: int) -> Strategy:
 
 
 class RoundRankings(_native.RoundRankings):
-    """The ranking of each decision round of an agent (parsync/protocols/native/round_planner.hpp).
-
-    With a strategy of their own, long jobs are ranked apart from others: ParSync's supplement B
-    keeps short jobs within a partition, and lets long ones resort to a global view. Run times are
-    not known beforehand, so long jobs are those of TaskClass.SERVICE. Then all tasks of a
-    round are short, or all are long.
+    """The ranking of each decision round of an agent, short and long jobs apart if they have
+    different strategies (parsync/protocols/native/round_planner.hpp).
 
     Args:
         strategy: Of all jobs, or of those that are not long.

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from experiments.campaign.progress import processors
 from experiments.config.run_config import RunConfig
-from experiments.processors import processors
 from experiments.workloads.registry import Outline
 from parsync.runtime.live.plan import plan_hosts
 from parsync.runtime.virtual.run import run_virtual

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from itertools import accumulate, count
 from pathlib import Path
 
+from experiments.campaign.progress import processors
 from experiments.campaign.running import make_metrics
 from experiments.config.run_config import RunConfig
-from experiments.processors import processors
 from experiments.toml_text import toml_text
 from flowsolver.memory import available_bytes
 from parsync.metrics.quantity import counted
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.plan_limit import plan_limit
+from parsync.runtime.faults import plan_limit
 from parsync.runtime.workload_files import WORKLOAD_DIR, write_workload
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError

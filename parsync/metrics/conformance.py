@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.metrics import registry
-from parsync.metrics.metric import KeptRows, Metric, NativeMetric, RecordBatch
+from parsync.metrics.metric import KeptRows, Metric, NativeMetric, RecordBatch, TableFold
 from parsync.metrics.run_frame import RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import scope_figures
-from parsync.metrics.table_fold import TableFold
 from parsync.metrics.tables import SCHEMAS, Tables
 from parsync.workload.workload import NOT_IN_GANG, Phase, TaskGangs
 from schedulers.conformance import NonConformance

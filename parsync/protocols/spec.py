@@ -10,9 +10,8 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from parsync.core.event import Event
-from parsync.core.limits import NO_LIMITS, SchedulerLimits
 from parsync.core.participant import Agent, CellSide, NodeSide
-from parsync.core.quotas import TaskQuotas
+from parsync.core.quotas import NO_LIMITS, SchedulerLimits, TaskQuotas
 from parsync.metrics.tables import Tables
 from parsync.workload.workload import Workload
 from schedulers.capability import Capability

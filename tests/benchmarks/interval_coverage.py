@@ -34,7 +34,7 @@ from experiments.config.presets import Scale, greedy_group
 from experiments.config.run_config import RunConfig
 from experiments.config.warm_up import state_after
 from experiments.config.workload_config import WorkloadConfig
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions
 from parsync.metrics.delay import DelayMetric
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig, GroupConfig

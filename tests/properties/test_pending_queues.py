@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsync.core.head_of_line import SkippedUnits, UnitSizes
-from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
+from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, SkippedUnits, UnitSizes
 from parsync.core.quotas import TaskQuotas
 from parsync.metrics.tables import NOBODY, Waiting
 from parsync.protocols.agent_quota import QuotaAccount

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
 from tests.ray.killed_host import run_with_killed_host
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.metrics.record import Record
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.decision_times import CountedTime, ModelledTime

@@ -22,7 +22,7 @@ import pytest
 
 from parsync.core.codec import Codec, decode
 from parsync.core.events import DecisionDone
-from parsync.runtime.assembly_files import read_assembly
+from parsync.runtime.arm_directory import read_assembly
 from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.logs import CELL_LOG, read_handled
 from parsync.runtime.live.replay import replay

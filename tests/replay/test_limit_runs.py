@@ -23,7 +23,7 @@ from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.protocols.pending_queue import AgentQueue
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster, limit_audit
-from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.run import VirtualRuntime
 from parsync.spec.arm import ArmConfig, SeededArm, check_protocols
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError

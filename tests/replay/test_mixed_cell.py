@@ -11,15 +11,15 @@ import pytest
 
 from experiments.campaign.running import make_workload
 from experiments.commands import replay
+from experiments.commands.run import app
 from experiments.config.run_config import RunConfig, load_config
-from experiments.parsync_vs_flow import app
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.participant import Participant
 from parsync.metrics.record import Record
 from parsync.protocols.pending_queue import LoserPolicy
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster
-from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.run import VirtualRuntime
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.invariants import AuditCounts, CellAudit

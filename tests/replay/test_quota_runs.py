@@ -10,20 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.core import events
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.metrics.record import Record
+from parsync.runtime.arm_directory import read_assembly, write_assembly
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.assembly_files import read_assembly, write_assembly
 from parsync.runtime.audit import CellAuditor, quota_audit
 from parsync.runtime.calibration import Calibration
-from parsync.runtime.virtual.run import run_virtual
-from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.run import VirtualRuntime, run_virtual
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.invariants import CellAudit

@@ -16,7 +16,7 @@ import pytest
 from experiments.commands import replay
 from experiments.commands.run import app
 from experiments.config.run_config import load_config
-from parsync.runtime.assembly_files import read_arm
+from parsync.runtime.arm_directory import read_arm
 from tests.fixtures.commands import exit_status, without_figures
 from tests.fixtures.google2011_files import (
     ADD,

@@ -26,8 +26,7 @@ from parsync.metrics.record import Record
 from parsync.protocols.optimistic import sync as sync_policies
 from parsync.protocols.optimistic.agent import OptimisticAgent
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.virtual.run import run_virtual
-from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.run import VirtualRuntime, run_virtual
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers.interface import ChangeKind

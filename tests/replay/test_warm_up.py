@@ -18,8 +18,7 @@ from experiments.config.warm_up import state_after, warmed_up
 from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
 from experiments.workloads.inspection import digest
-from experiments.workloads.synthetic import warm_up
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, warm_up
 from parsync.metrics.record import Record
 from parsync.metrics.summary import PhaseFigures
 from parsync.runtime.live.run import LiveOutcome

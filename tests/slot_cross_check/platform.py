@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core.routing import Route, route_jobs
+from parsync.core.arrivals import Route, route_jobs
 from parsync.model.slot_settings import SlotSettings, SlotWeighting
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.runtime.virtual.run import run_virtual

@@ -13,8 +13,7 @@ from pydantic import BaseModel
 
 from experiments.config.presets import default_arms, demo_scale, mix_arm, paper_scale
 from parsync.core.quotas import QuotaGroup, QuotaSpec
-from parsync.runtime.assembly_files import ArmFile, InVirtualTime, read_arm, write_arm
-from parsync.runtime.run_directory import ARM_FILE
+from parsync.runtime.arm_directory import ARM_FILE, ArmFile, InVirtualTime, read_arm, write_arm
 from parsync.spec.arm import ArmConfig
 from parsync.strict_model import RenamedOption
 from schedulers import registry

@@ -25,7 +25,7 @@ from parsync.protocols.spec import Environment, NoOptions, ProtocolCapability, P
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live import replay as log_replay
 from parsync.runtime.live.cell import CellRuntime
-from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.run import VirtualRuntime
 from parsync.spec.arm import ProtocolChoice, SeededArm, check_protocols
 from schedulers.interface import ChangeKind
 from shared_state.cell import Cell

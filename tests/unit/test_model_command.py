@@ -10,7 +10,7 @@ import pytest
 
 from experiments.commands.model import app
 from experiments.studies import conflict_model
-from experiments.studies.conflict_variations import RoundSetting, curves, table_variations
+from experiments.studies.conflict_model import RoundSetting, curves, table_variations
 from parsync.model.equations import expected_conflicts
 from parsync.runtime.command_line import run
 

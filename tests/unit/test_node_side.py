@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from experiments.config.presets import optimistic
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS, is_own
 from parsync.core.effects import Effect
 from parsync.core.event import Event
@@ -30,8 +29,7 @@ from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from parsync.protocols.base import BaseNodeSide
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.virtual.run import run_virtual
-from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.run import VirtualRuntime, run_virtual
 from parsync.spec.arm import ArmConfig, GroupConfig, ProtocolChoice
 from parsync.spec.decision_times import ModelledTime
 from parsync.workload.workload import InitialPlacement, MachineEvents, Workload

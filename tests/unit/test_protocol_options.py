@@ -16,10 +16,9 @@ from experiments.command_line import run_command
 from experiments.commands.replay import app as replay_app
 from experiments.commands.run import app
 from experiments.config.run_config import load_config
+from parsync.runtime.arm_directory import ARM_FILE, ArmFile, read_arm, write_arm
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.assembly_files import ArmFile, read_arm, write_arm
 from parsync.runtime.live.replay import replay
-from parsync.runtime.run_directory import ARM_FILE
 from parsync.spec.arm import SeededArm
 from shared_state.errors import AgoraError
 from tests.fixtures.changed import changed

@@ -12,8 +12,7 @@ from experiments.config.run_config import load_config, validated
 from experiments.config.workload_config import WorkloadConfig
 from experiments.toml_text import toml_text
 from experiments.workloads.inspection import describe, digest
-from experiments.workloads.synthetic import PRODUCTION_PRIORITY, generate, warm_up
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import PRODUCTION_PRIORITY, SyntheticOptions, generate, warm_up
 from parsync.protocols import registry
 from parsync.protocols.spec import ProtocolCapability
 from parsync.spec.arm import ArmConfig, check_protocols

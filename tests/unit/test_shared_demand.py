@@ -31,8 +31,8 @@ from schedulers.prices.interface import DemandCounts
 from schedulers.prices.kinds import MembershipPrices
 from schedulers.prices.periodic import KEEP_ALL, kept_on_average
 from schedulers.prices.registry import SlotPriceSpec
+from shared_state._native import pack_columns
 from shared_state.errors import AgoraError
-from shared_state.packing import pack_columns
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
 from tests.price_world import PriceWorld, catalog_of, cell_of
 from tests.shared_demand_world import CODEC, SharedDemandWorld, agent_of

@@ -11,8 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "shared_state/native/bound_names.hpp"
-#include "shared_state/native/new_array.hpp"
+#include "shared_state/native/column.hpp"
 #include "slot_simulator.hpp"
 
 namespace nb = nanobind;

@@ -14,7 +14,6 @@
 #include "bound_parts.hpp"
 #include "optimistic_agent.hpp"
 #include "optimistic_events.hpp"
-#include "parsync/core/native/bound_event.hpp"
 #include "parsync/core/native/bound_participant.hpp"
 
 namespace nb = nanobind;

@@ -21,7 +21,6 @@
 #include "schedulers/native/bound_planner.hpp"
 #include "shared_state/native/bound_fields.hpp"
 #include "shared_state/native/column.hpp"
-#include "shared_state/native/new_array.hpp"
 
 namespace agora {
 

@@ -55,9 +55,7 @@
 #include <utility>
 #include <vector>
 
-#include "parsync/core/native/head_of_line.hpp"
-#include "parsync/core/native/queued_tasks.hpp"
-#include "parsync/core/native/quota_account.hpp"
+#include "parsync/core/native/queue_parts.hpp"
 #include "parsync/metrics/native/agent_log.hpp"
 #include "schedulers/native/unplaceable_units.hpp"
 

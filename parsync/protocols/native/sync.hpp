@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "parsync/core/native/participant.hpp"
-#include "shared_state/native/shared_column.hpp"
+#include "shared_state/native/fields.hpp"
 
 namespace agora {
 

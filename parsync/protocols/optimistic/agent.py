@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Set
 from types import SimpleNamespace
 
-from parsync.core.head_of_line import SkippedUnits, UnitSizes
-from parsync.metrics.agent_log import AgentLog
-from parsync.metrics.record import Record
+from parsync.core.queued_tasks import SkippedUnits, UnitSizes
+from parsync.metrics.record import AgentLog, Record
 from parsync.protocols import _native
 from parsync.protocols.agent_quota import QuotaAccount, make_quota
 from parsync.protocols.agent_view import AgentView

@@ -23,13 +23,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from parsync.core.head_of_line import (
+from parsync.core.queued_tasks import (
     DEFAULT_S,
     HEAD_OF_LINE,
     HeadOfLineSeconds,
     head_of_line_us,
 )
-from parsync.core.limits import SchedulerLimits
+from parsync.core.quotas import SchedulerLimits
 from parsync.protocols import _native
 from parsync.protocols._native import DelayAverage as DelayAverage  # agents use it from here
 from parsync.protocols.optimistic import sync as sync_policies

@@ -20,8 +20,8 @@ from parsync.protocols.spec import AgentEnvironment, Environment
 from parsync.schema import Column, TableSchema
 from schedulers.checked import CheckedScheduler
 from schedulers.prices.interface import DemandCounts
+from shared_state._native import pack_columns
 from shared_state.cell import Cell
-from shared_state.packing import pack_columns
 from shared_state.tasks import Int64
 
 BYTES_PER_SET = 4 + 8 + 8  # of a reply; packing makes most columns shorter

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from parsync.metrics.live import Snapshot
+from parsync.metrics.live_line import Snapshot
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.calibration import NO_TIMES, MeasuredTimes
+from parsync.runtime.faults import PLAN_LIMIT_S
 from parsync.runtime.live.meters import NO_WAIT, StepWait
-from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from parsync.spec.arm import SeededArm
 from schedulers.capability import Capability
 

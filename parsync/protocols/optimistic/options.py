@@ -14,9 +14,7 @@ from warnings import warn
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     model_validator,
@@ -35,7 +33,7 @@ from parsync.protocols._native import DelayAverage as DelayAverage  # agents use
 from parsync.protocols.optimistic import sync as sync_policies
 from parsync.protocols.pending_queue import LoserPolicy
 from parsync.protocols.rounds import ClaimUnit
-from parsync.strict_model import RenamedOption
+from parsync.strict_model import LONGEST_S, RenamedOption, Strict
 from parsync.workload.workload import TaskGangs, Workload
 from schedulers.interface import PartitionQuality, PartitionRanking
 from shared_state.errors import AgoraError
@@ -145,9 +143,6 @@ class RoundRankings(_native.RoundRankings):
         return PartitionRanking(ranking), count
 
 
-LONGEST_S = 1e6  # of any time: far beyond use, far within int64 microseconds
-
-
 def named(enum: type[Enum]) -> tuple[BeforeValidator, PlainSerializer]:
     """The annotations of a field that a configuration fills with the name of a member of `enum`,
     in lower case. The field itself holds the member."""
@@ -176,10 +171,8 @@ class AtomicUnit(IntEnum):
     JOB = 1
 
 
-class OptimisticOptions(BaseModel):
+class OptimisticOptions(Strict):
     """The options of a group, as they stand in a configuration."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     sync: str = Field(description="the sync policy: which partitions are refreshed, and when")
     gap_s: float | None = Field(

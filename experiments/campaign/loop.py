@@ -322,6 +322,11 @@ class KeptRuns(Generic[F]):
             for _ in results:
                 on_done()
 
+    def unusable(self, work: Sequence[Task[Any]]) -> str:
+        """What is kept of missing runs, such as those of another version of Agora, and cannot be
+        used, as a sentence for people; "" if that is nothing."""
+        return self._store.unusable({task.key(): task.keeps for task in work})
+
     def result(self, key: str, keeps: Collection[str] = ()) -> Measured[F]:
         """The result of a run, which is done. Raises AgoraError if it cannot be read."""
         place = key, frozenset(keeps)

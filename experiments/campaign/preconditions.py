@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import accumulate, count
 from pathlib import Path
 
@@ -55,6 +55,23 @@ def check_new(out: Path) -> None:
         raise AgoraError(f"--out {out}: {error.strerror}") from error
     if exists:
         raise AgoraError(f"--out {out}: already exists; choose a new directory")
+
+
+def check_new_file(out: Path, formats: Collection[str]) -> None:
+    """Raise AgoraError unless `out` ends in one of these formats and does not exist."""
+    if out.suffix not in formats:
+        raise AgoraError(f"--out {out}: expected a name ending in {', '.join(formats)}")
+    if out.exists():
+        raise AgoraError(f"--out {out}: already exists; choose another name")
+
+
+@contextlib.contextmanager
+def writing_out(out: Path) -> Iterator[None]:
+    """Turn what keeps `out` from being written into an error that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise AgoraError(f"--out {out}: cannot write it: {error.strerror}") from error
 
 
 def check_memory(config: RunConfig, workload: Workload | None) -> None:

@@ -201,14 +201,23 @@ class Store(Generic[F]):
             raise AgoraError(found or f"{self._folder / key}: the result of a run is missing")
         return found
 
-    def unusable(self, keys: Collection[str]) -> str:
-        """What is kept of these tasks and cannot be used, as a sentence for people; "" if that is
-        nothing."""
-        found = (self._read(key, ()) for key in dict.fromkeys(keys))
+    def unusable(self, wanted: Mapping[str, Collection[str]]) -> str:
+        """What is kept of tasks and cannot be used, as a sentence for people; "" if that is
+        nothing.
+
+        Args:
+            wanted: By the key of each task: the arrays that are asked for.
+        """
+        found = (self._read(key, keeps) for key, keeps in wanted.items())
         wrong = [kept for kept in found if isinstance(kept, str)]
         if wrong:
             run = "runs" if len(wrong) == 1 else "run"
             return f"{counted(len(wrong), 'kept run')} cannot be used and {run} again: {wrong[0]}."
+        return ""
+
+    def unknown(self, keys: Collection[str]) -> str:
+        """That all kept runs are of other tasks than these, which are all that this folder is for,
+        as a sentence for people; "" if not."""
         files = sum(1 for _ in self._folder.glob("*.json"))
         if keys and files and not any((self._folder / f"{key}.json").exists() for key in keys):
             return (

@@ -76,15 +76,6 @@ def frontier_command(
     from experiments.studies.frontiers.execution import FrontierOptions, start
     from schedulers.registry import registered
 
-    options = FrontierOptions(
-        file=file,
-        seeds=seeds,
-        load=load,
-        gap=gap,
-        quick=quick,
-        address=address,
-        out=out,
-        long=long,
-    )
+    options = FrontierOptions(file, seeds, load, gap, quick, address, out, long)
     with registered(with_ or ()):
         raise typer.Exit(start(options))

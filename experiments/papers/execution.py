@@ -99,6 +99,15 @@ class _Runs:
         for config in {id(point.config): point.config for point in self.work}.values():
             check_memory(config, None)
 
+    def unusable(self) -> list[str]:
+        """What is kept of missing runs and cannot be used, in sentences."""
+        found = (
+            self._models.unusable(self.model_work),
+            self._platform.unusable(self.work),
+            self._live.unusable(self.live_work),
+        )
+        return [text for text in found if text]
+
     def run(
         self, interruption: Interruption, progress: Progress, show: Callable[[str], None]
     ) -> None:
@@ -168,7 +177,8 @@ def _reproduce(
             runs = _Runs(options, figures, directory)
             text, expected_s = _announcement(options, figures, runs)
         check_length(expected_s, options.long)
-        report.console.print(Text(text), soft_wrap=True)
+        for line in (text, *runs.unusable()):
+            report.console.print(Text(line), soft_wrap=True)
         progress = Progress(len(runs.work) + len(runs.model_work))
         with report.stage("reproduce") as show:
             runs.run(interruption, progress, show)

@@ -26,6 +26,7 @@ from experiments.analysis.seed_variation import are_like_loads
 from experiments.analysis.statistics import interval_in_words
 from experiments.analysis.summary import BASELINE, distinct, paired
 from experiments.analysis.summary_model import ArmSummary, ComparedArms, Phase, RunSummary, Settings
+from experiments.campaign.preconditions import check_new_file, writing_out
 from experiments.config.decision_basis import basis_text, basis_titles
 from experiments.files import whole_file
 from experiments.report.page import verdict_page
@@ -61,7 +62,8 @@ def compare(runs: Sequence[Path], metrics: Sequence[str], out: Path | None) -> N
     Raises:
         AgoraError: A metric is unknown, the runs cannot be compared, or `out` cannot be written.
     """
-    write = _writer(out)
+    if out is not None:
+        check_new_file(out, _FORMATS)
     combined = combine(runs)
     quantities = _quantities(metrics, combined)
     rows = verdict(combined, quantities)
@@ -71,7 +73,8 @@ def compare(runs: Sequence[Path], metrics: Sequence[str], out: Path | None) -> N
         )
     _show(combined, rows if metrics else [row for row in rows if row.quantity.column_label])
     if out is not None:
-        _create(out, write(combined, rows))
+        with writing_out(out), whole_file(out) as unfinished:
+            unfinished.write_text(_FORMATS[out.suffix](combined, rows), "utf-8")
 
 
 def combine(directories: Sequence[Path]) -> Comparison:
@@ -342,24 +345,6 @@ def _brief(value: Any) -> str:
         loads = "/".join(str(phase.load_percent) for phase in value)
         return f"{loads} % until {value[-1].end_us / 1e6:g} s"
     return str(value)
-
-
-def _writer(out: Path | None) -> Any:
-    if out is None:
-        return None
-    if out.suffix not in _FORMATS:
-        raise AgoraError(f"--out {out}: expected a name ending in {', '.join(_FORMATS)}")
-    if out.exists():
-        raise AgoraError(f"--out {out}: already exists; choose another name")
-    return _FORMATS[out.suffix]
-
-
-def _create(out: Path, text: str) -> None:
-    try:
-        with whole_file(out) as unfinished:
-            unfinished.write_text(text, "utf-8")
-    except OSError as error:
-        raise AgoraError(f"--out {out}: cannot write it: {error.strerror}") from error
 
 
 def _show(summary: Comparison, rows: Sequence[Row]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,6 +17,7 @@ from rich import box
 from rich.console import Console, Group
 from rich.text import Text
 
+from experiments.campaign.preconditions import check_new_file, writing_out
 from experiments.config.flags import numbers_of
 from experiments.figures import style
 from experiments.report.fitted_table import FittedTable
@@ -161,34 +163,30 @@ def curves(setting: RoundSetting, factors: Sequence[float]) -> list[Variation]:
 
 def by_schedulers(setting: RoundSetting, values: Sequence[int]) -> Variation:
     """More schedulers for more tasks: each has K, as before."""
-    return Variation(
-        "Schedulers N, K each",
-        setting.schedulers,
-        tuple(values),
-        tuple(f"N = {one:,}" for one in values),
-        tuple(replace(setting, schedulers=one) for one in values),
-    )
+    return _varied(setting, "schedulers", "Schedulers N, K each", values, "N = {:,}")
 
 
 def by_extra_slots(setting: RoundSetting, values: Sequence[int]) -> Variation:
     """More slots, which are all idle."""
-    return Variation(
-        "Extra slots, idle",
-        setting.extra_slots,
-        tuple(values),
-        tuple(f"+{one:,}" for one in values),
-        tuple(replace(setting, extra_slots=one) for one in values),
-    )
+    return _varied(setting, "extra_slots", "Extra slots, idle", values, "+{:,}")
 
 
 def by_load(setting: RoundSetting, values: Sequence[float]) -> Variation:
     """Other shares of slots that are taken; the tasks to place stay as many."""
+    return _varied(setting, "load_percent", "Load: slots taken (%)", values, "{:g} %")
+
+
+def _varied(
+    setting: RoundSetting, field: str, label: str, values: Sequence[float], form: str
+) -> Variation:
+    """The setting with other values of one field."""
+    changes: list[dict[str, Any]] = [{field: one} for one in values]
     return Variation(
-        "Load: slots taken (%)",
-        setting.load_percent,
+        label,
+        getattr(setting, field),
         tuple(values),
-        tuple(f"{one:g} %" for one in values),
-        tuple(replace(setting, load_percent=one) for one in values),
+        tuple(map(form.format, values)),
+        tuple(replace(setting, **one) for one in changes),
     )
 
 
@@ -235,16 +233,15 @@ def show(setting: RoundSetting, factor: str, gap_s: float, out: Path | None) -> 
             f"that {setting.slots:,} slots have at {setting.load_percent:g} % load"
         )
     factors = _factors(factor, setting.schedulers)
-    _check_out(out)
+    if out is not None:
+        check_new_file(out, _FORMATS)
     console = Console()
     console.print(conflict_table(setting, table_variations(setting, factors)))
     console.print(staleness_line(setting.schedulers, gap_s))
     if out is not None:
         figure = draw(setting, curves(setting, factors))
-        try:
+        with writing_out(out):
             _FORMATS[out.suffix](figure, out)
-        except OSError as error:
-            raise AgoraError(f"--out {out}: cannot write it: {error.strerror}") from error
 
 
 def _factors(text: str, schedulers: int) -> tuple[float, ...]:
@@ -261,15 +258,6 @@ def _factors(text: str, schedulers: int) -> tuple[float, ...]:
                 f"{one:g} * {schedulers} = {one * schedulers:g}"
             )
     return factors
-
-
-def _check_out(out: Path | None) -> None:
-    if out is None:
-        return
-    if out.suffix not in _FORMATS:
-        raise AgoraError(f"--out {out}: expected a name ending in {', '.join(_FORMATS)}")
-    if out.exists():
-        raise AgoraError(f"--out {out}: already exists; choose another name")
 
 
 def conflict_table(setting: RoundSetting, variations: Sequence[Variation]) -> Group:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -50,10 +51,9 @@ from parsync.model.slot_settings import LONGEST_S, SlotSettings, SyncMode
 from shared_state.errors import AgoraError
 
 _SEARCHES = "searches"
+_NO_ANSWER = "no answer"
 _BY_STATE = (SyncMode.STATE_ALIGNED, SyncMode.STATE_STAGGERED)
 _COLUMNS = ("seed", "slots", "extra_slots", "too_few", "reason")
-
-
 _CONSTANTS: dict[str, Callable[[Any], str]] = {
     "sync": str,
     "factor": "A = {:g}".format,
@@ -99,7 +99,7 @@ def start(options: ExtraSlotsOptions) -> int:
         directory,
         "search",
         "searches",
-        lambda interruption: _search(options, points, directory, interruption),
+        partial(_search, options, points, directory),
     )
 
 
@@ -114,6 +114,8 @@ def _search(
         check_length(expected_s, options.long)
         time = time_text(expected_s)
         console.print(Text(f"{counted(len(work), 'run')}, about {time}."), soft_wrap=True)
+        if unusable := engine.unusable(work):
+            console.print(Text(unusable), soft_wrap=True)
     progress = Progress(len(work))
     with ProgressReport(console) as report, report.stage("searching") as show:
         engine.run(work, interruption, lambda: show(f"searching: {progress.step()}"))
@@ -143,7 +145,7 @@ def _title(points: Points, scale: ReproduceScale, seeds: int) -> str:
     texts = [
         text
         for field, form in _CONSTANTS.items()
-        if len(values := {getattr(one, field) for one in points.settings}) == 1
+        if len(values := {getattr(one.setting, field) for one in points.points}) == 1
         if (text := form(*values))
     ]
     medians = f" Medians over {seeds} seeds, {interval_in_words(seeds)}." if seeds > 1 else ""
@@ -308,11 +310,6 @@ class Points:
     points: tuple[Point, ...]
 
     @property
-    def settings(self) -> list[PointSetting]:
-        """What is searched, and what is refused."""
-        return [point.setting for point in self.points]
-
-    @property
     def runs(self) -> list[SearchRun]:
         """The searches."""
         return [point.run for point in self.points if point.run is not None]
@@ -394,7 +391,10 @@ def _line(
     """The points of a line, ascending. The search in the middle begins with nothing, the others
     with their neighbour towards it."""
     search = search_at(scale)
-    settings = {value: _changed(setting, axis, value) for value in values if value is not None}
+    changes: dict[float, dict[str, Any]] = {
+        one: {axis.field: one} for one in values if one is not None
+    }
+    settings = {value: replace(setting, **change) for value, change in changes.items()}
     refused = {
         value: _refusal(one.settings(scale), search.largest) for value, one in settings.items()
     }
@@ -413,11 +413,6 @@ def _line(
     ]
 
 
-def _changed(setting: PointSetting, axis: Axis, value: float) -> PointSetting:
-    changes: dict[str, Any] = {axis.field: value}
-    return replace(setting, **changes)
-
-
 def _refusal(settings: SlotSettings, extra_slots: int) -> str:
     """Why the simulator takes no such setting, with as many slots and as much time as a search may
     give it; empty if it does."""
@@ -426,9 +421,6 @@ def _refusal(settings: SlotSettings, extra_slots: int) -> str:
     except AgoraError as error:
         return str(error)
     return ""
-
-
-_NONE = "no answer"
 
 
 def extra_slots_table(
@@ -456,13 +448,10 @@ def extra_slots_table(
 
 def _cell(found: Interval) -> str:
     if found.estimate is None:
-        return _NONE
+        return _NO_ANSWER
     if found.low is None or found.high is None or found.low == found.high:
         return f"{found.estimate:,.0f}"
     return f"{found.estimate:,.0f}\n{found.low:,.0f}–{found.high:,.0f}"
-
-
-_NO_ANSWER = "no answer"
 
 
 def draw(axis: str, lines: Mapping[str, Mapping[float, Interval]]) -> Figure:

@@ -155,7 +155,7 @@ def test_the_option_with_several_values_is_the_axis() -> None:
         assert points.axis == axis
         assert [point.value for point in points.points] == [1, 2, 3]
         assert len({run.key(1) for run in points.runs}) == len({run.label for run in points.runs})
-        assert [getattr(one, axis.field) for one in points.settings] == [1, 2, 3]
+        assert [getattr(one.setting, axis.field) for one in points.points] == [1, 2, 3]
     assert points_of("state_aligned", texts(), ReproduceScale.SMOKE).axis == FACTOR
 
 

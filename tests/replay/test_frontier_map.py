@@ -14,7 +14,7 @@ from experiments.analysis.frontier_model import (
     read_frontier,
 )
 from experiments.studies.frontiers.page import MOST_COLUMNS, draw_map
-from experiments.studies.frontiers.wording import best_text, conditions_by_load
+from experiments.studies.frontiers.wording import conditions_by_load, not_certain_text
 from tests.unit.frontier_factory import PAIR
 from tests.unit.run_factory import write_synthetic_run
 
@@ -102,5 +102,5 @@ def test_there_is_no_map_of_one_condition_or_of_very_many(
 def test_names_with_commas_are_set_apart(tmp_path: Path) -> None:
     summary = frontier_with(tmp_path, [50], [None], ("Greedy", "ParSync, tau", "ParSync, patient"))
     several = summary.bests[0].model_copy(update={"best": 0, "tied": [1, 2]})
-    expected = "Greedy; not certainly more than ParSync, tau; ParSync, patient"
-    assert best_text(summary, several) == expected
+    expected = "not certainly more than ParSync, tau; ParSync, patient"
+    assert not_certain_text(summary, several) == expected

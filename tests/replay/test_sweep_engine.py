@@ -154,14 +154,14 @@ def test_a_kept_point_that_cannot_be_used_runs_again(
     [(_, figures)] = run_points([point], Interruption(), keep=tmp_path)
     path = tmp_path / f"{point.key()}.json"
     text = path.read_text()
-    assert Store(tmp_path, SeedFigures).unusable([point.key()]) == ""
+    assert Store(tmp_path, SeedFigures).unusable({point.key(): ()}) == ""
     if how == "of another version":
         monkeypatch.setattr(kept_points, "version_text", lambda: "another")
     else:
         path.write_text(text[:100] if how == "truncated" else "")
     kept = Store(tmp_path, SeedFigures)
     assert not kept.has(point.key())
-    told = kept.unusable([point.key()])
+    told = kept.unusable({point.key(): ()})
     assert told.startswith(f"1 kept run cannot be used and runs again: {path}: ")
     assert list(run_points([point], Interruption(), keep=tmp_path)) == [(point, figures)]
     assert len(counting.ran) == 2
@@ -194,7 +194,7 @@ def test_a_key_depends_on_the_files_that_the_workload_reads(tmp_path: Path) -> N
     folder = tmp_path / "kept"
     folder.mkdir()
     (folder / f"{first}.json").touch()
-    told = Store(folder, SeedFigures).unusable([touched])
+    told = Store(folder, SeedFigures).unknown([touched])
     assert told.startswith("1 kept run cannot be used: the files that the workload reads have")
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import NoneType
+from typing import Any
 
 import numpy as np
 import pytest
 
 from experiments.campaign.directories import is_locked, locked
-from experiments.campaign.loop import missing, run_tasks, this_process
+from experiments.campaign.loop import KeptRuns, missing, run_tasks, this_process
 from experiments.campaign.task import ARRAYS, Measured, Store, Task
 from experiments.interruption import Interruption
 from parsync.metrics.quantity import Figures
@@ -112,6 +114,22 @@ def test_arrays_that_are_not_kept_are_measured_again(store: Store[Sum]) -> None:
     assert totals([with_arrays], store) == {0: 5}
     assert ran == ["5", "5"]
     assert not missing([Adds(5), with_arrays], store)
+
+
+def test_what_another_version_kept_is_made_again_and_said(
+    store: Store[Sum], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of tasks that have arrays only, too."""
+    with_arrays = Adds(5, keeps=(ARRAYS,))
+    totals([with_arrays], store)
+    monkeypatch.setattr("experiments.campaign.task.version_text", lambda: "another")
+    for figures, ending in ((Sum, "json"), (NoneType, "npz")):
+        later: KeptRuns[Any] = KeptRuns(Store(tmp_path / "kept", figures))
+        told = later.unusable([with_arrays, ONE])
+        assert told.startswith("1 kept run cannot be used and runs again: ")
+        assert f"5.{ending}: of another version of Agora (" in told
+    totals([with_arrays], Store(tmp_path / "kept", Sum))
+    assert ran == ["5", "5"]
 
 
 def test_a_kept_result_that_will_not_do_is_made_again(store: Store[Sum]) -> None:

@@ -1,4 +1,5 @@
-"""A file that hides a package, and a command that was copied, are told in one line."""
+"""What is installed: a result names the commit it was made from; a file that hides a package, and a
+command that was copied, are told in one line."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import pytest
 
 import experiments
 from experiments.__main__ import LIBRARIES, OWN, clash, copied_from
+from experiments.version import version_text
 
 ROOT = Path(experiments.__file__).parents[1]
 
@@ -85,3 +87,29 @@ def test_make_rebuilds_in_a_copied_folder(tmp_path: Path) -> None:
         cache.write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={home}\n")
         subprocess.run(["sh", "-c", check], cwd=tmp_path, check=True, capture_output=True)
         assert cache.exists() is kept
+
+
+def git(directory: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    done = subprocess.run(
+        ["git", "-C", str(directory), *identity, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_a_checkout_names_its_commit_and_whether_files_differ(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / "file").write_text("1", encoding="ascii")
+    git(tmp_path, "add", "file")
+    git(tmp_path, "commit", "-qm", "first")
+    commit = git(tmp_path, "rev-parse", "HEAD")[:12]
+    assert version_text(tmp_path).endswith(f"commit {commit}")
+    (tmp_path / "file").write_text("2", encoding="ascii")
+    assert version_text(tmp_path).endswith(f"commit {commit}-dirty")
+
+
+def test_elsewhere_the_package_version_stands_alone(tmp_path: Path) -> None:
+    assert "commit" not in version_text(tmp_path)

@@ -20,6 +20,7 @@ from experiments.studies.sweeps.sweep_file import (
     read_sweep,
 )
 from experiments.toml_text import toml_path, toml_text, toml_value
+from parsync.spec.arm import GroupConfig
 from shared_state.errors import AgoraError
 from tests.fixtures.run_toml import arm_toml, workload_toml
 
@@ -96,21 +97,32 @@ def test_a_star_is_every_arm_or_group_that_has_the_option(tmp_path: Path) -> Non
     assert second.groups[0].decision is None
 
 
-def test_a_star_is_every_group_whose_kind_has_the_option(tmp_path: Path) -> None:
+def with_arms(folder: Path, text: str, *arms: str) -> list[list[GroupConfig]]:
+    """The first groups of the arms of each combination of a sweep with some further arms."""
+    path = folder / "more.toml"
+    path.write_text(TOP + text + BASE + "".join(arms))
+    found = read_sweep(path, {}).combinations
+    return [[arm.groups[0] for arm in one.config.arms] for one in found]
+
+
+def test_a_star_is_every_group_whose_kind_or_prices_have_the_option(tmp_path: Path) -> None:
     """Also where the configuration leaves it to its default; other kinds are left alone."""
-    path = tmp_path / "sweep.toml"
     flow = arm_toml("Flow", kind="quincy")
-    text = '[sweep.grid]\narms."*".groups."*".options.prices = ["none", "implied"]\n'
-    path.write_text(TOP + text + BASE + flow)
-    for one, prices in zip(read_sweep(path, {}).combinations, ("none", "implied"), strict=True):
-        assert [arm.groups[0].options for arm in one.config.arms] == [{"prices": prices}] * 3
-    text = text.replace('prices = ["none", "implied"]', "preemption = [true]")
-    path.write_text(TOP + text + BASE + flow)
-    (one,) = read_sweep(path, {}).combinations
-    assert [arm.groups[0].options for arm in one.config.arms] == [{}, {}, {"preemption": True}]
-    path.write_text(TOP + text + BASE)
-    with pytest.raises(AgoraError, match=r"options\.preemption: no arm has this option"):
-        read_sweep(path, {})
+    all_groups = '[sweep.grid]\narms."*".groups."*".options.'
+    found = with_arms(tmp_path, all_groups + 'prices = ["none", "implied"]\n', flow)
+    assert [[one.options for one in groups] for groups in found] == [
+        [{"prices": prices}] * 3 for prices in ("none", "implied")
+    ]
+    text = all_groups + "preemption = [true]\n"
+    (groups,) = with_arms(tmp_path, text, flow)
+    assert [one.options for one in groups] == [{}, {}, {"preemption": True}]
+    assert problem(tmp_path, text).endswith("options.preemption: no arm has this option")
+    text = all_groups + "price_options.forget_s = [5.0]\n"
+    priced = arm_toml("Priced", more='options = { prices = "implied" }')
+    (groups,) = with_arms(tmp_path, text, priced)
+    assert [one.options.get("price_options") for one in groups] == [None, None, {"forget_s": 5.0}]
+    said = problem(tmp_path, text)
+    assert said.endswith("options.price_options.forget_s: no arm has this option")
 
 
 def test_the_example_compares_prices_with_two_controls_by_several_metrics() -> None:
@@ -124,20 +136,6 @@ def test_the_example_compares_prices_with_two_controls_by_several_metrics() -> N
         "implied prices: tie, all",
         "implied prices: paid at weight 0.3, all",
     ]
-
-
-def test_a_star_is_every_group_whose_prices_have_the_option(tmp_path: Path) -> None:
-    options = 'options = { prices = "implied" }'
-    path = tmp_path / "sweep.toml"
-    text = '[sweep.grid]\narms."*".groups."*".options.price_options.forget_s = [5.0]\n'
-    path.write_text(TOP + text + BASE + arm_toml("Priced", more=options))
-    (one,) = read_sweep(path, {}).combinations
-    assert [prices_of_arm(arm) for arm in one.config.arms] == [
-        *("", ""),
-        "implied prices (forget_s = 5.0): tie, all",
-    ]
-    said = problem(tmp_path, text)
-    assert said.endswith("options.price_options.forget_s: no arm has this option")
 
 
 def test_prices_in_a_grid(tmp_path: Path) -> None:
@@ -223,12 +221,7 @@ def test_the_command_line_chooses_between_seeds_and_until(tmp_path: Path) -> Non
     assert read(tmp_path, f"[sweep]\nseeds = 3\n{grid}", until="1%").target is not None
     by_seeds = read(tmp_path, f'[sweep]\nuntil = "1%"\n{grid}', seeds=7)
     assert by_seeds.target is None and by_seeds.section.seeds == 7
-
-
-def test_an_empty_option_of_the_command_line_is_refused_and_one_not_given_is_left(
-    tmp_path: Path,
-) -> None:
-    grid = "[sweep.grid]\nheartbeat_us = [1, 2]\n"
+    # an empty option is refused, and one that is not given is left
     assert not SweepOptions(metric=[], baseline=[]).changes
     said = problem(tmp_path, grid, **SweepOptions(until="").changes)
     assert "until: expected a percentage such as 2%, got ''" in said
@@ -250,114 +243,75 @@ GRID = "[sweep.grid]\n"
     ("text", "said"),
     [
         ("", "sweep: expected a section [sweep]"),
-        ("[sweep]\n", "sweep: expected [sweep.grid] or [[sweep.zip]] with a list of values"),
-        ("[sweep]\ngird = 1\n", "sweep.gird: unknown option"),
-        ("[sweep]\nseeds = 0\n", "sweep.seeds: Input should be greater than or equal to 1, got 0"),
-        ('[sweep]\nuntil = "2"\n', "sweep.until: expected a percentage such as 2%, got '2'"),
-        ('[sweep]\nuntil = "0%"\n', "sweep.until: expected a percentage such as 2%, got '0%'"),
-        ('[sweep]\nuntil = "101%"\n', "sweep.until: expected a percentage such as 2%, got '101%'"),
-        ("[sweep]\nmetric = 3\n", "sweep.metric: expected a name or a list of names, got 3"),
-        ("[sweep]\nmetric = []\n", "sweep.metric: expected a name or a list of names, got []"),
-        ('[sweep]\nmetric = ["a", 3]\n', "sweep.metric.1: Input should be a valid string, got 3"),
-        ('[sweep]\nmetric = ["a", "a"]\n', "sweep.metric: a is given twice"),
-        ("[sweep]\nbaseline = []\n", "sweep.baseline: expected a name or a list of names, got []"),
-        ('[sweep]\nbaseline = ["Omega", "Omega"]\n', "sweep.baseline: Omega is given twice"),
-        (
-            '[sweep]\nbaseline = ["Omega", "X"]\n' + GRID + "heartbeat_us = [1]\n",
-            "sweep.baseline: there is no arm 'X'; arms: ParSync adaptive, Omega",
+        ("[sweep]", "sweep: expected [sweep.grid] or [[sweep.zip]] with a list of values"),
+        ("[sweep]\ngird = 1", "sweep.gird: unknown option"),
+        ("[sweep]\nseeds = 0", "sweep.seeds: Input should be greater than or equal to 1, got 0"),
+        *(
+            (f'[sweep]\nuntil = "{until}"',
+             f"sweep.until: expected a percentage such as 2%, got {until!r}")
+            for until in ("2", "0%", "101%")
         ),
-        (
-            '[sweep]\nbaseline = "X"\n' + GRID + "heartbeat_us = [1]\n",
-            "sweep.baseline: there is no arm 'X'; arms: ParSync adaptive, Omega",
+        *(
+            (f"[sweep]\n{key} = {given}",
+             f"sweep.{key}: expected a name or a list of names, got {given}")
+            for key, given in (("metric", "3"), ("metric", "[]"), ("baseline", "[]"))
         ),
-        (
-            GRID + "workload.machines = 40\n",
-            "sweep.grid.workload.machines: expected a list of values, got 40",
+        ('[sweep]\nmetric = ["a", 3]', "sweep.metric.1: Input should be a valid string, got 3"),
+        ('[sweep]\nmetric = ["a", "a"]', "sweep.metric: a is given twice"),
+        ('[sweep]\nbaseline = ["Omega", "Omega"]', "sweep.baseline: Omega is given twice"),
+        *(
+            (f"[sweep]\nbaseline = {given}\n{GRID}heartbeat_us = [1]",
+             "sweep.baseline: there is no arm 'X'; arms: ParSync adaptive, Omega")
+            for given in ('["Omega", "X"]', '"X"')
         ),
-        (
-            GRID + "workload.machines = []\n",
-            "sweep.grid.workload.machines: expected a list of values, got []",
+        *(
+            (f"{GRID}workload.machines = {given}",
+             f"sweep.grid.workload.machines: expected a list of values, got {given}")
+            for given in ("40", "[]")
         ),
-        (GRID + "workload.machine = [40]\n", "with workload.machine = 40: workload: "),
-        (
-            GRID + "workload.machines = [40, 0]\n",
-            "with workload.machines = 0: workload.machines: Input should be greater",
-        ),
-        (
-            GRID + "workload.phase_s = [0.5, 0.01]\n",
-            "with workload.phase_s = 0.01: ",
-        ),
-        (
-            GRID + '"workload.machines" = [40]\n',
-            'sweep.grid."workload.machines": write workload.machines without quotes',
-        ),
-        (GRID + "seed = [1]\n", "sweep.grid.seed: cannot be swept: [sweep] seeds sets"),
-        (GRID + 'runtime = ["ray"]\n', "sweep.grid.runtime: cannot be swept: a sweep runs in"),
-        (GRID + "live.hosts = [1]\n", "sweep.grid.live.hosts: cannot be swept: a sweep runs in"),
-        (
-            GRID + "arms.Omega = [{}]\n",
-            "sweep.grid.arms.Omega: expected an option of an arm, arms.NAME.OPTION",
-        ),
-        (
-            GRID + 'arms.Omega.name = ["x"]\n',
-            "sweep.grid.arms.Omega.name: cannot be swept; it says which arm this is",
-        ),
-        (
-            GRID + "arms.ParSync.partitions = [6]\n",
-            "arms.ParSync: there is no arm 'ParSync'; expected one of ParSync adaptive, Omega",
-        ),
-        (
-            GRID + "arms.Omega.groups.0.count = [6]\n",
-            "arms.Omega.groups.0: there is no group '0'; expected one of many",
-        ),
-        (
-            GRID + "workload.load_percent.3 = [6]\n",
-            "workload.load_percent.3: expected a number from 0 to 0 for an entry of "
-            "workload.load_percent",
-        ),
-        (
-            GRID + "workload.machines.x = [6]\n",
-            "workload.machines.x: workload.machines is no table",
-        ),
-        (
-            GRID + 'arms."*".groups."*".protocol.gap = [6]\n',
-            'arms."*".groups."*".protocol.gap: no arm has this option',
-        ),
-        (
-            GRID + 'workload."*" = [6]\n',
-            'workload."*": "*" stands for arms or groups only',
-        ),
-        (
-            GRID + "workload.machines = [40]\n[[sweep.zip]]\nworkload.machines = [40]\n",
-            "workload.machines: workload.machines is given twice",
-        ),
-        (
-            GRID + 'arms."*".partitions = [6]\narms.Omega.partitions = [6]\n',
-            "arms.Omega.partitions: arms.Omega.partitions is given twice",
-        ),
-        (
-            GRID + "workload.load_percent = [[6]]\n[[sweep.zip]]\nworkload.load_percent.0 = [40]\n",
-            "workload.load_percent.0: workload.load_percent is given, too",
-        ),
-        (
-            "[[sweep.zip]]\nworkload.machines = [40, 80]\nheartbeat_us = [1]\n",
-            "sweep.zip[0].heartbeat_us: expected 2 values, as workload.machines has, got 1",
-        ),
-        (
-            GRID + f"heartbeat_us = [{', '.join('1' * 101)}]\nsample_s = [{', '.join('1' * 100)}]",
-            f"sweep: expected at most {MOST_COMBINATIONS:,} combinations, got 10,100",
-        ),
+        (GRID + "workload.machine = [40]", "with workload.machine = 40: workload: "),
+        (GRID + "workload.machines = [40, 0]",
+         "with workload.machines = 0: workload.machines: Input should be greater"),
+        (GRID + "workload.phase_s = [0.5, 0.01]", "with workload.phase_s = 0.01: "),
+        (GRID + '"workload.machines" = [40]',
+         'sweep.grid."workload.machines": write workload.machines without quotes'),
+        (GRID + "seed = [1]", "sweep.grid.seed: cannot be swept: [sweep] seeds sets"),
+        (GRID + 'runtime = ["ray"]', "sweep.grid.runtime: cannot be swept: a sweep runs in"),
+        (GRID + "live.hosts = [1]", "sweep.grid.live.hosts: cannot be swept: a sweep runs in"),
+        (GRID + "arms.Omega = [{}]",
+         "sweep.grid.arms.Omega: expected an option of an arm, arms.NAME.OPTION"),
+        (GRID + 'arms.Omega.name = ["x"]',
+         "sweep.grid.arms.Omega.name: cannot be swept; it says which arm this is"),
+        (GRID + "arms.ParSync.partitions = [6]",
+         "arms.ParSync: there is no arm 'ParSync'; expected one of ParSync adaptive, Omega"),
+        (GRID + "arms.Omega.groups.0.count = [6]",
+         "arms.Omega.groups.0: there is no group '0'; expected one of many"),
+        (GRID + "workload.load_percent.3 = [6]",
+         "workload.load_percent.3: expected a number from 0 to 0 for an entry of "
+         "workload.load_percent"),
+        (GRID + "workload.machines.x = [6]",
+         "workload.machines.x: workload.machines is no table"),
+        (GRID + 'arms."*".groups."*".protocol.gap = [6]',
+         'arms."*".groups."*".protocol.gap: no arm has this option'),
+        (GRID + 'workload."*" = [6]', 'workload."*": "*" stands for arms or groups only'),
+        (GRID + "workload.machines = [40]\n[[sweep.zip]]\nworkload.machines = [40]",
+         "workload.machines: workload.machines is given twice"),
+        (GRID + 'arms."*".partitions = [6]\narms.Omega.partitions = [6]',
+         "arms.Omega.partitions: arms.Omega.partitions is given twice"),
+        (GRID + "workload.load_percent = [[6]]\n[[sweep.zip]]\nworkload.load_percent.0 = [40]",
+         "workload.load_percent.0: workload.load_percent is given, too"),
+        ("[[sweep.zip]]\nworkload.machines = [40, 80]\nheartbeat_us = [1]",
+         "sweep.zip[0].heartbeat_us: expected 2 values, as workload.machines has, got 1"),
+        (GRID + f"heartbeat_us = [{', '.join('1' * 101)}]\nsample_s = [{', '.join('1' * 100)}]",
+         f"sweep: expected at most {MOST_COMBINATIONS:,} combinations, got 10,100"),
+        ("drain_s = -1\n" + GRID + "heartbeat_us = [1]",
+         "the base configuration: drain_s: Input should be"),
     ],
-)
+)  # fmt: skip
 def test_bad_input_is_refused_in_one_line_that_names_the_key(
     tmp_path: Path, text: str, said: str
 ) -> None:
     assert problem(tmp_path, text + "\n").startswith(said)
-
-
-def test_a_bad_base_is_refused_as_such(tmp_path: Path) -> None:
-    text = "drain_s = -1\n[sweep.grid]\nheartbeat_us = [1]\n"
-    assert problem(tmp_path, text).startswith("the base configuration: drain_s: Input should be")
 
 
 def test_labels_are_as_short_as_they_tell_parameters_apart() -> None:

@@ -243,7 +243,8 @@ def _run(
             else time_text(outlook.here_s)
         )
     console.print(Text(f"{text}."), soft_wrap=True)
-    if unusable := store.unusable(outlook.keys):
+    keys = outlook.keys
+    if unusable := store.unusable(dict.fromkeys(keys, ())) or store.unknown(keys):
         console.print(Text(unusable), soft_wrap=True)
     progress = Progress(grid.runs, done)
     with report.stage("frontier") as show:

@@ -118,14 +118,6 @@ def names_text(names: Sequence[str]) -> str:
     return ("; " if any("," in name for name in names) else ", ").join(names)
 
 
-def best_text(summary: FrontierSummary, best: FrontierBest | None) -> str:
-    """Who is best, in a few words."""
-    if best is None or best.best is None:
-        return "nobody"
-    name = summary.architectures[best.best].name
-    return f"{name}; {not_certain_text(summary, best)}" if best.tied else name
-
-
 def not_certain_text(summary: FrontierSummary, best: FrontierBest) -> str:
     """Of whom the best one is not certainly ahead, or that there are not enough seeds to tell."""
     seeds = len(summary.seeds)

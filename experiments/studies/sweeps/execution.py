@@ -409,7 +409,8 @@ def _announce(
         )
         text += f", which may take {up_to}about {where}"
     console.print(Text(f"{text}."), soft_wrap=True)
-    if unusable := store_in(directory).unusable(outlook.keys):
+    store, keys = store_in(directory), outlook.keys
+    if unusable := store.unusable(dict.fromkeys(keys, ())) or store.unknown(keys):
         console.print(Text(unusable), soft_wrap=True)
 
 

@@ -216,22 +216,6 @@ MOST_TICKS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Plot:
-    """A plot.
-
-    Attributes:
-        name: Of its files.
-        title: What it shows.
-        figure: Drawn; shown: the same with names that only browsers can draw.
-    """
-
-    name: str
-    title: str
-    figure: Figure
-    shown: Figure
-
-
-@dataclass(frozen=True, slots=True)
 class Panel:
     """The combinations that differ in the axis only, and what the others are set to."""
 

@@ -398,13 +398,10 @@ def write_points(
     for place, parameter in enumerate(parameters):
         values = [row.values[place] for row in rows]
         arrays.append(_parameter_array(values, parameter.values))
-    texts: list[list[str]] = [
-        [row.arm for row in rows],
-        [basis_text(row.basis) for row in rows],
-    ]
-    arrays += [pa.array(column, pa.string()) for column in texts]
-    arrays.append(pa.array([row.seed for row in rows], pa.uint64()))
     arrays += [
+        pa.array([row.arm for row in rows], pa.string()),
+        pa.array([basis_text(row.basis) for row in rows], pa.string()),
+        pa.array([row.seed for row in rows], pa.uint64()),
         pa.array([row.digest for row in rows], pa.string()),
         pa.array([row.workload for row in rows], pa.string()),
         pa.array([",".join(sorted(row.figures.at_least)) for row in rows], pa.string()),
@@ -414,13 +411,11 @@ def write_points(
         for one in quantities
     ]
     described = columns(parameters, quantities)
+    meanings = {one.name: {"unit": one.unit, "meaning": one.meaning} for one in described}
     fields = [
-        pa.field(column.name, array.type, True, {"unit": column.unit, "meaning": column.meaning})
+        pa.field(column.name, array.type, True, meanings[column.name])
         for column, array in zip(described, arrays, strict=True)
     ]
-    meanings: Mapping[str, Any] = {
-        column.name: {"unit": column.unit, "meaning": column.meaning} for column in described
-    }
     metadata = {
         "rows": "a run of one arm at one combination under one seed",
         "columns": json.dumps(meanings, ensure_ascii=False),

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,43 +14,14 @@ ENDING_NAMES: list[str]
 DELAY_BUCKETS: int
 SCORE_BUCKETS: int
 
-class GroupSettings:
-    schedulers: int
-    strategy: int
-    batch_tasks: int
-    decision_ns: int
-    tau_ns: int
-    average_permille: int
+class _Settings:
+    """The fields are those of slot_settings.hpp, enums as their numbers."""
 
-class PhaseSettings:
-    duration_ns: int
-    rate_per_ks: list[int]
+    def __setattr__(self, name: str, value: Any) -> None: ...
 
-class SlotSettings:
-    slots: int
-    partitions: int
-    score_variance: float
-    weighting: int
-    task_ns: int
-    groups: list[GroupSettings]
-    phases: list[PhaseSettings]
-    sync: int
-    gap_ns: int
-    quality: int
-    cut_at_sync: bool
-    freed_at_once: bool
-    commit_pipelining: bool
-    losers: int
-    requeue_ns: int
-    scan_permille: int
-    latency_ns: int
-    service_ns: int
-    seed: int
-    horizon_ns: int
-    bin_ns: int
-    gap_slices: int
-    growing_bins: int
-    finish_by_ns: int
+class GroupSettings(_Settings): ...
+class PhaseSettings(_Settings): ...
+class SlotSettings(_Settings): ...
 
 class SlotSimulator:
     def __init__(self, settings: SlotSettings) -> None: ...

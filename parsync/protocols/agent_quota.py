@@ -1,5 +1,5 @@
-"""An agent's part in quotas: its account, its answers to the coordinator, what it gives back; and
-the account of a scheduler that limits itself."""
+"""An agent's part in quotas: its account, its answers to the coordinator, what it gives back. A
+scheduler that limits itself has such an account, too."""
 
 from __future__ import annotations
 
@@ -105,51 +105,8 @@ class Reclaimer:
         return np.concatenate(chosen)
 
 
-class AgentLimit:
-    """The limit of one scheduler on the resources that its tasks hold: a grant that never changes,
-    for all of its tasks.
-
-    Args:
-        environment: The agent's.
-        limits: The scheduler's.
-    """
-
-    def __init__(self, environment: AgentEnvironment, limits: SchedulerLimits) -> None:
-        shared = environment.shared
-        one_group = TaskQuotas(1, np.zeros(len(shared.table), np.int32))
-        self.account = QuotaAccount(one_group, shared.table)
-        self.account.granted = limits.amount(shared.cell)[None]
-
-    def on_adopted(self, event: TasksAdopted) -> None:
-        """Tasks of the agent run already."""
-        self.account.adopt(event.task)
-
-    def on_outcome(self, claims: Plan | Transaction, result: CommitResult) -> None:
-        """The cell answered a transaction."""
-        self.account.end(claims.task[result.reason == _DUPLICATE])
-
-    def on_ended(self, event: TasksEnded) -> None:
-        """Tasks of the agent ended."""
-        self.account.end(event.task[event.allocation >= 0])
-
-    def on_synced(self) -> None:
-        """The agent's view was refreshed."""
-        self.account.look()
-
-    def on_request(self, number: int) -> list[Effect]:
-        """Refuse a request: the coordinator has nothing to ask."""
-        raise TypeError("an agent without quotas cannot handle QuotaRequest")
-
-    def on_grant(self, grant: QuotaGrant, sequence: int) -> Transaction | None:
-        """Refuse a grant."""
-        raise TypeError("an agent without quotas cannot handle QuotaGrant")
-
-
 class AgentQuota:
     """The quota of one agent.
-
-    Args:
-        environment: The agent's.
 
     Attributes:
         account: What its tasks hold, want and may hold. Its queue enters what becomes of tasks
@@ -210,9 +167,25 @@ class AgentQuota:
         return self._reclaimer.transaction(self._agent, sequence, grant.reclaim)
 
 
-def make_quota(
-    environment: AgentEnvironment, limits: SchedulerLimits
-) -> AgentQuota | AgentLimit | None:
+class AgentLimit(AgentQuota):
+    """The limit of one scheduler on the resources that its tasks hold: a grant that never changes,
+    for all of its tasks. No coordinator asks."""
+
+    def __init__(self, environment: AgentEnvironment, limits: SchedulerLimits) -> None:
+        shared = environment.shared
+        one_group = TaskQuotas(1, np.zeros(len(shared.table), np.int32))
+        self.account = QuotaAccount(one_group, shared.table)
+        self.account.granted = limits.amount(shared.cell)[None]
+        self._reclaimer = None
+
+    def on_request(self, number: int) -> list[Effect]:
+        raise TypeError("an agent without quotas cannot handle QuotaRequest")
+
+    def on_grant(self, grant: QuotaGrant, sequence: int) -> Transaction | None:
+        raise TypeError("an agent without quotas cannot handle QuotaGrant")
+
+
+def make_quota(environment: AgentEnvironment, limits: SchedulerLimits) -> AgentQuota | None:
     """The quota of an agent, or what stands for it where its scheduler limits itself: an arm has
     one or the other, or none."""
     if environment.shared.quotas is not None:

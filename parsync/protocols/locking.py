@@ -17,7 +17,7 @@ from collections import deque
 from typing import ClassVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from parsync.core.effects import Effect, Send, SetTimer
 from parsync.core.event import Event, Priority, static_frozen
@@ -47,18 +47,15 @@ from parsync.protocols.spec import (
     ProtocolCapability,
     ProtocolSpec,
 )
+from parsync.strict_model import LONGEST_S, Strict
 from schedulers.interface import Capability, PartitionRanking, PendingReason
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
 from shared_state.tasks import NO_GANG, Int32, Int64
 
-LONGEST_S = 1e6
 
-
-class LockingOptions(BaseModel):
+class LockingOptions(Strict):
     """The options of a group, as they stand in a configuration."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     locked_partitions: int | None = Field(
         None,

@@ -125,17 +125,9 @@ class PendingQueue(Protocol):
 
 
 class AgentQueue(_native.AgentQueue):
-    """The queue of an agent that itself offers waiting tasks again. Batches are offered in order of
-    submission; losers first (BLOCK), or after a pause at the tail (REQUEUE).
-
-    Under REQUEUE, as in Omega's simulator, all that a round left without a place pauses together,
-    until attempts_max rounds have done so, or attempts_max_unplaced if none placed a task of the
-    batch.
-
-    With an account, the tasks of a quota group are offered only while its grant has room for them.
-    Each group has a line of its own. Within it tasks of higher priority come first, and among
-    equals those submitted first. Among groups with room, the batch submitted first is next. So one
-    group's tasks never wait for another group to get room.
+    """The queue of an agent that itself offers waiting tasks again: losers first (BLOCK), or after
+    a pause at the tail (REQUEUE), and within the grants of an account.
+    parsync/protocols/native/pending_queue.hpp says in which order.
 
     Args:
         gang: The gang of each task id, int64[tasks]; None if no task has one. No round parts a

@@ -61,26 +61,22 @@ def tables_of(kinds: Iterable[str]) -> Tables:
     return tables
 
 
+_MODELS = ("options", "shared_options")
+_CALLABLES = ("make_agent", "uses_cell_side", "check", "for_workload", "describe", "gap_us")
+
+
 def _wrong(spec: ProtocolSpec) -> str:
     """What is wrong with the fields of a spec, "" if nothing."""
-    optional = spec.cell_side, spec.node_side, spec.gap_options
-    wrong = wrong_field(
-        spec,
-        (
-            ("options", is_model(spec.options), "a BaseModel"),
-            ("shared_options", is_model(spec.shared_options), "a BaseModel"),
-            ("make_agent", callable(spec.make_agent), "a callable"),
-            ("cell_side", optional[0] is None or callable(optional[0]), "a callable or None"),
-            ("uses_cell_side", callable(spec.uses_cell_side), "a callable"),
-            ("node_side", optional[1] is None or callable(optional[1]), "a callable or None"),
-            ("events", isinstance(spec.events, tuple), "a tuple of event classes"),
-            ("check", callable(spec.check), "a callable"),
-            ("for_workload", callable(spec.for_workload), "a callable"),
-            ("describe", callable(spec.describe), "a callable"),
-            ("gap_us", callable(spec.gap_us), "a callable"),
-            ("gap_options", optional[2] is None or callable(optional[2]), "a callable or None"),
+    fields = [
+        *((name, is_model(getattr(spec, name)), "a BaseModel") for name in _MODELS),
+        *((name, callable(getattr(spec, name)), "a callable") for name in _CALLABLES),
+        *(
+            (name, (part := getattr(spec, name)) is None or callable(part), "a callable or None")
+            for name in ("cell_side", "node_side", "gap_options")
         ),
-    )
+        ("events", isinstance(spec.events, tuple), "a tuple of event classes"),
+    ]
+    wrong = wrong_field(spec, fields)
     wrong = wrong or next(filter(None, (_wrong_event(spec, cls) for cls in spec.events)), "")
     if not wrong and not callable(spec.capabilities):
         wrong = wrong_capabilities(spec.capabilities)

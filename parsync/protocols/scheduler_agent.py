@@ -53,7 +53,7 @@ from parsync.core.events import (
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, UnitSizes
 from parsync.metrics.record import Record
 from parsync.protocols._native import QueueHolds
-from parsync.protocols.agent_quota import AgentLimit, AgentQuota
+from parsync.protocols.agent_quota import AgentQuota
 from parsync.protocols.agent_view import AgentView
 from parsync.protocols.base import MeasuredAgent
 from parsync.protocols.pending_queue import (
@@ -194,7 +194,7 @@ class SchedulerAgent(DrivesScheduler, MeasuredAgent):
         view: AgentView,
         queue: PendingQueue,
         *,
-        quota: AgentQuota | AgentLimit | None = None,
+        quota: AgentQuota | None = None,
         unit: ClaimUnit = ClaimUnit.CLAIM,
         quality: PartitionQuality = PartitionQuality.MEAN_WEIGHT,
         pipelines: bool = False,

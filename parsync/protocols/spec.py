@@ -155,35 +155,6 @@ class GroupReach:
     limits: SchedulerLimits = NO_LIMITS
 
 
-def whole_cell(options: Any) -> GroupReach:
-    """Everything, whatever the options."""
-    return GroupReach()
-
-
-def always(members: tuple[Member, ...]) -> bool:
-    """Yes, whatever the groups."""
-    return True
-
-
-def nothing_to_say(options: Any) -> Mapping[str, str]:
-    """Nothing, whatever the options."""
-    return {}
-
-
-def no_gap(options: Any) -> int | None:
-    """None, whatever the options."""
-    return None
-
-
-def as_given(options: Any, workload: Workload) -> Any:
-    """The options as they are, whatever the workload."""
-    return options
-
-
-def any_groups(members: tuple[Member, ...], partitions: int) -> None:
-    """Accept every combination of groups."""
-
-
 @dataclass(frozen=True, slots=True)
 class ProtocolSpec:
     """A protocol.
@@ -223,19 +194,19 @@ class ProtocolSpec:
     options: type[BaseModel]
     make_agent: Callable[[AgentEnvironment], Agent]
     cell_side: Callable[[Environment, Cell], CellSide] | None = None
-    uses_cell_side: Callable[[tuple[Member, ...]], bool] = always
+    uses_cell_side: Callable[[tuple[Member, ...]], bool] = lambda members: True
     node_side: Callable[[Environment], NodeSide] | None = None
     events: tuple[type[Event], ...] = ()
     capabilities: Callable[[Any], Set[ProtocolCapability]] | Set[ProtocolCapability] = (
         NO_CAPABILITIES
     )
-    check: Callable[[tuple[Member, ...], int], None] = any_groups
+    check: Callable[[tuple[Member, ...], int], None] = lambda members, partitions: None
     tables: Tables = field(default_factory=dict)
     shared_options: type[BaseModel] = NoOptions
-    reach: Callable[[Any], GroupReach] = whole_cell
-    for_workload: Callable[[Any, Workload], Any] = as_given
-    describe: Callable[[Any], Mapping[str, str]] = nothing_to_say
-    gap_us: Callable[[Any], int | None] = no_gap
+    reach: Callable[[Any], GroupReach] = lambda options: GroupReach()
+    for_workload: Callable[[Any, Workload], Any] = lambda options, workload: options
+    describe: Callable[[Any], Mapping[str, str]] = lambda options: {}
+    gap_us: Callable[[Any], int | None] = lambda options: None
     gap_options: Callable[[Any, int], Mapping[str, Any]] | None = None
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:

@@ -452,19 +452,19 @@ class SeededArm(ArmConfig):
         return decision_clock(group, self.partitions, self.live)
 
     def group_of(self, agent: int) -> GroupConfig:
-        for group in self.groups:
-            if agent < group.count:
-                return group
-            agent -= group.count
-        raise IndexError("no such agent")
+        """The group of an agent."""
+        return self._place(agent)[0]
 
     def agent_name(self, agent: int) -> str:
         """E.g. latency_first-3: the group's name and the agent's place in it."""
-        place = agent
+        group, place = self._place(agent)
+        return f"{group.name}-{place}"
+
+    def _place(self, agent: int) -> tuple[GroupConfig, int]:
         for group in self.groups:
-            if place < group.count:
-                return f"{group.name}-{place}"
-            place -= group.count
+            if agent < group.count:
+                return group, agent
+            agent -= group.count
         raise IndexError("no such agent")
 
 

@@ -160,9 +160,6 @@ def _validate_catalog(catalog: PreferenceCatalog, cell: CellSpec) -> None:
     _require(len(catalog.unscheduled_cost) == sets, "catalog.unscheduled_cost: int64[K]")
     _require(catalog.elsewhere_cost[0] == 0, "catalog: set 0 has a cost")
     _require(
-        catalog.wait_cost >= 0 and catalog.wait_quantum_us > 0, "catalog.wait_cost: not a price"
-    )
-    _require(
         (catalog.elsewhere_cost >= 0).all() and (catalog.unscheduled_cost >= 0).all(),
         "catalog: negative cost",
     )

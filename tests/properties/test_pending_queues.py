@@ -756,3 +756,34 @@ def test_jobs_that_ran_before_an_agent_began_count() -> None:
     assert not queue.has_next(0, True)
     assert not queue.on_finished(np.array([0]))  # a task of the job still runs
     assert queue.on_finished(np.array([2])) and queue.has_next(0, True)
+
+
+@pytest.mark.parametrize(
+    ("most", "unplaced", "claimed", "lost", "rounds"),
+    [
+        (7, 4, [1, 2, 3], [1, 2, 3], 4),
+        (7, 4, [], [], 4),  # rounds that found no room count, too
+        (7, 4, [2], [2], 4),
+        (7, 4, [1, 2], [1], 7),  # task 2 got a place
+        (3, 100, [], [], 3),
+    ],
+)
+def test_requeued_tasks_are_given_up_sooner_if_nothing_of_their_batch_was_ever_placed(
+    most: int, unplaced: int, claimed: list[int], lost: list[int], rounds: int
+) -> None:
+    """Omega's two limits. The first round goes as said; all later ones place nothing."""
+    queue = AgentQueue(LoserPolicy.REQUEUE, most, unplaced)
+    queue.add(QueuedTasks.new(np.array([1, 2, 3]), 1))
+    for number in range(1, rounds + 1):
+        assert queue.next_batch(0, False), "rejoined in one piece"
+        offered = queue.take(None)
+        left = [task for task in offered.task.tolist() if task not in claimed]
+        round_ = round_of(offered, 0, claimed, dict.fromkeys(left, NO_ROOM))
+        assert queue.on_planned(round_).retry == 0, "those without room pause with the losers"
+        work = queue.claimed_tasks(round_)
+        exits = queue.on_committed(round_, work.take(np.isin(work.task, lost)))
+        assert (exits.retry != 0) == (number < rounds)
+        if exits.retry:
+            queue.on_requeue_due(exits.retry)
+        claimed, lost, gone = [], [], sorted(left + lost)
+    assert sorted(exits.abandoned.tolist()) == gone

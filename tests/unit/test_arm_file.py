@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from experiments.config.presets import default_arms, demo_scale, mix_arm, optimistic, paper_scale
+from experiments.config.presets import default_arms, demo_scale, mix_arm, paper_scale
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.runtime.arm_directory import ARM_FILE, ArmFile, InVirtualTime, read_arm, write_arm
-from parsync.spec.arm import ArmConfig, GroupConfig
-from parsync.spec.decision_times import CountedTime, MeasuredTime, ModelledTime, ServiceTime
+from parsync.spec.arm import ArmConfig
 from parsync.strict_model import RenamedOption
 from schedulers import registry
 from schedulers.decision_clock import Counted, Measured, Modelled, ModelledByClass
@@ -38,34 +37,6 @@ def test_every_arm_comes_back(arm: ArmConfig, live: bool, tmp_path: Path) -> Non
     written = ArmFile(arm=spec, workload="0" * 32, virtual=virtual)
     write_arm(tmp_path, written)
     assert read_arm(tmp_path) == written
-
-
-def test_every_setting_of_a_group_comes_back(tmp_path: Path) -> None:
-    group = GroupConfig(
-        name="“fast” ✓",
-        kind="quincy",
-        count=2,
-        options={"preemption": True, "certify_every": 3},
-        task_class="service",
-        protocol=optimistic(
-            "every_attempt",
-            0.1,
-            sync_set="both",
-            strategy="adaptive",
-            tau_s=0.5,
-            freed_at_once=True,
-            commit_pipelining=False,
-            conflict_check="sequence_number",
-            commit_mode="all_or_nothing",
-            cut_at_sync=False,
-        ),
-    )
-    protocol = optimistic("diff_block", 0.1, sync_set="both", losers="requeue")
-    other = GroupConfig(name="other", kind="random", count=1, task_class="batch", protocol=protocol)
-    arm = ArmConfig(name="a", partitions=3, groups=(group, other))
-    spec = arm.seeded(7, 1000, 100_000, live=False)
-    write_arm(tmp_path, ArmFile(arm=spec, workload=""))
-    assert read_arm(tmp_path).arm == spec
 
 
 class Slow:
@@ -100,19 +71,6 @@ def test_the_clock_of_another_packages_kind_is_found_by_the_kind(
     write_arm(tmp_path, ArmFile(arm=spec, workload=""))
     found = read_arm(tmp_path).arm
     assert found == spec and found.clock(found.groups[0]) is FOREIGN.default_decision
-
-
-def test_clocks_come_back(tmp_path: Path) -> None:
-    arm = small_arm()
-    slow = ServiceTime(job_us=4, task_us=5)
-    for decision in (
-        CountedTime(ns_per_operation=7),
-        MeasuredTime(),
-        ModelledTime(job_us=1, task_us=0.002, scan_cost=0.5, service=slow),
-    ):
-        spec = changed(arm, groups=(changed(arm.groups[0], decision=decision),))
-        write_arm(tmp_path, ArmFile(arm=spec, workload=""))
-        assert read_arm(tmp_path).arm == spec
 
 
 def test_an_arm_of_the_former_format_is_read(tmp_path: Path) -> None:

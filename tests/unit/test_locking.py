@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,10 @@ PARTITIONS, SCHEDULERS = 10, 6
 SLOW = modelled(500_000, 20_000.0)
 
 
-def locked(count: int | None = None, **options: Any) -> Tables:
+@cache
+def locked(count: int | None = None) -> Tables:
     """A run of the contended workload under locks on so many partitions; None: on all."""
-    protocol = {"kind": "locking", **options}
+    protocol: dict[str, Any] = {"kind": "locking"}
     if count is not None:
         protocol["locked_partitions"] = count
     return recorded(
@@ -50,11 +52,20 @@ def most_at_once(tables: Tables) -> int:
     return int(max(np.arange(1, len(starts) + 1) - np.searchsorted(ends, starts, side="right")))
 
 
-@pytest.mark.parametrize("count", [1, 3, 5, None])
-def test_claims_under_locks_never_conflict(count: int | None) -> None:
-    commits = locked(count)["commits"]
+@pytest.mark.parametrize(("count", "at_once"), [(1, None), (3, 3), (5, 2), (None, 1)])
+def test_claims_under_locks_never_conflict(count: int | None, at_once: int | None) -> None:
+    """And as many schedulers decide at once as there are locks, each in what it has locked."""
+    tables = locked(count)
+    commits, tasks = tables["commits"], tables["tasks"]
     assert commits["claims"].sum() > 1_000
     assert (commits["accepted"] == commits["claims"]).all()
+    assert at_once is None or most_at_once(tables) == at_once
+    by_round: dict[tuple[int, int], set[int]] = {}
+    columns = (tasks["agent"], tasks["commit_us"], tasks["machine"] // PARTITIONS)
+    for agent, at_us, partition in zip(*(column.tolist() for column in columns), strict=True):
+        by_round.setdefault((agent, at_us), set()).add(partition)
+    assert max(map(len, by_round.values())) <= (count or PARTITIONS)
+    assert set().union(*by_round.values()) == set(range(PARTITIONS))
 
 
 def test_without_locks_the_same_schedulers_conflict() -> None:
@@ -62,24 +73,6 @@ def test_without_locks_the_same_schedulers_conflict() -> None:
     groups = [group("omega", optimistic, count=SCHEDULERS, decision=SLOW)]
     commits = recorded(made(CONTENDED), groups, PARTITIONS, message_us=500)["commits"]
     assert (commits["accepted"] < commits["claims"]).any()
-
-
-@pytest.mark.parametrize(("count", "at_once"), [(3, 3), (5, 2), (None, 1)])
-def test_as_many_schedulers_decide_at_once_as_there_are_locks(
-    count: int | None, at_once: int
-) -> None:
-    assert most_at_once(locked(count)) == at_once
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_a_round_claims_in_locked_partitions_only(count: int) -> None:
-    tasks = locked(count)["tasks"]
-    by_round: dict[tuple[int, int], set[int]] = {}
-    columns = (tasks["agent"], tasks["commit_us"], tasks["machine"] // PARTITIONS)
-    for agent, at_us, partition in zip(*(column.tolist() for column in columns), strict=True):
-        by_round.setdefault((agent, at_us), set()).add(partition)
-    assert max(map(len, by_round.values())) == count
-    assert set().union(*by_round.values()) == set(range(PARTITIONS))
 
 
 def test_a_round_has_as_many_tasks_as_can_be_decided_while_locks_are_held() -> None:

@@ -163,16 +163,6 @@ def test_every_attempt_takes_t_job_and_t_task_for_each_task_left() -> None:
     assert np.array_equal(tasks[1:][again], (tasks - placed)[:-1][again])
 
 
-def test_a_slow_path_is_written_and_read_back() -> None:
-    for decision in (modelled(1, 2.0), modelled(1, 2.0, service={"job_us": 3, "task_us": 4.0})):
-        tree = {"name": "arm", "partitions": 1, "groups": [group("one", decision=decision)]}
-        arm = ArmConfig.model_validate(tree)
-        for exclude_none in (False, True):
-            dumped = arm.model_dump(mode="json", exclude_none=exclude_none)
-            assert ArmConfig.model_validate(dumped) == arm
-            assert ("service" in dumped["groups"][0]["decision"]) == ("service" in decision)
-
-
 # --- bad input ---
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -327,26 +328,29 @@ def places(groups: tuple[Member, ...], partitions: int = 8) -> list[tuple[int, i
     return [(context.index, context.agents) for context in contexts]
 
 
-def test_a_group_counts_by_itself() -> None:
-    groups = members(("a", 2, "diff_block", None), ("b", 3, "diff_block", None))
-    assert places(groups) == [(0, 2), (1, 2), (0, 3), (1, 3), (2, 3)]
-
-
-def test_groups_that_name_one_set_count_together() -> None:
-    groups = members(
-        ("a", 2, "diff_block", "x"), ("b", 1, "diff_block", None), ("c", 3, "same_block", "x")
-    )
-    assert places(groups) == [(0, 5), (1, 5), (0, 1), (2, 5), (3, 5), (4, 5)]
-
-
-def test_groups_of_different_sets_do_not() -> None:
-    groups = members(
-        ("a", 1, "diff_block", "x"),
-        ("b", 2, "diff_block", "y"),
-        ("c", 1, "diff_block", "x"),
-        ("d", 1, "diff_block", "y"),
-    )
-    assert places(groups) == [(0, 2), (0, 3), (1, 3), (1, 2), (2, 3)]
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        # a group counts by itself
+        ((("a", 2, None), ("b", 3, None)), [(0, 2), (1, 2), (0, 3), (1, 3), (2, 3)]),
+        # those that name one set count together, whatever their policies
+        (
+            (("a", 2, "x"), ("b", 1, None), ("c", 3, "x")),
+            [(0, 5), (1, 5), (0, 1), (2, 5), (3, 5), (4, 5)],
+        ),
+        # those of different sets do not
+        (
+            (("a", 1, "x"), ("b", 2, "y"), ("c", 1, "x"), ("d", 1, "y")),
+            [(0, 2), (0, 3), (1, 3), (1, 2), (2, 3)],
+        ),
+    ],
+)
+def test_agents_of_a_sync_set_count_together(
+    groups: tuple[tuple[str, int, str | None], ...], expected: list[tuple[int, int]]
+) -> None:
+    policies = itertools.cycle(("diff_block", "same_block"))
+    of = zip(groups, policies, strict=False)
+    assert places(members(*((name, n, sync, one) for (name, n, one), sync in of))) == expected
 
 
 def test_agents_get_the_gap_of_their_group_and_their_stream() -> None:
@@ -355,41 +359,41 @@ def test_agents_get_the_gap_of_their_group_and_their_stream() -> None:
     assert (context.gap_us, context.partitions, context.stream) == (500_000, 8, 7)
 
 
-@pytest.mark.parametrize("sync", ["diff_block", "diff_single", "same_block"])
-def test_a_set_needs_a_partition_for_each_of_its_agents(sync: str) -> None:
-    alone = members(("a", 3, sync, None), ("b", 3, sync, None))
-    check(alone, 3)
-    with pytest.raises(AgoraError, match=rf"^group 'a': partitions: expected at least 3.*{sync}"):
-        check(alone, 2)
-    together = members(("a", 3, sync, "x"), ("b", 3, sync, "x"))
-    check(together, 6)
-    with pytest.raises(AgoraError, match=r"^group 'a': partitions: expected at least 6, .* got 5"):
-        check(together, 5)
-
-
-def test_different_sets_need_partitions_by_themselves() -> None:
-    groups = members(
-        ("a", 2, "diff_block", "x"),
-        ("b", 4, "diff_block", "y"),
-        ("c", 1, "diff_block", "x"),
-    )
-    check(groups, 4)
-    with pytest.raises(AgoraError, match=r"^group 'b': partitions: expected at least 4, .* got 3"):
-        check(groups, 3)
+@pytest.mark.parametrize(
+    ("groups", "needed", "named"),
+    [
+        *(
+            (tuple((name, 3, sync, one) for name in "ab"), needed, "a")
+            for sync in ("diff_block", "diff_single", "same_block")
+            for one, needed in ((None, 3), ("x", 6))
+        ),
+        # different sets need partitions by themselves
+        (
+            (
+                ("a", 2, "diff_block", "x"),
+                ("b", 4, "diff_block", "y"),
+                ("c", 1, "diff_block", "x"),
+            ),
+            4,
+            "b",
+        ),
+        # one that shares a set counts even if its own policy needs no partitions
+        ((("a", 2, "diff_block", "x"), ("b", 4, "state_staggered", "x")), 6, "a"),
+    ],
+)
+def test_a_set_needs_a_partition_for_each_of_its_agents(
+    groups: tuple[tuple[str, int, str, str | None], ...], needed: int, named: str
+) -> None:
+    check(members(*groups), needed)
+    says = rf"^group '{named}': partitions: expected at least {needed}, .* got {needed - 1}"
+    with pytest.raises(AgoraError, match=says):
+        check(members(*groups), needed - 1)
 
 
 def test_policies_of_the_whole_state_need_no_partition_for_each_agent() -> None:
     whole = ("state_aligned", "state_staggered", "every_attempt")
-    groups = members(*((sync, 4, sync, None) for sync in whole))
-    check(groups, 1)
+    check(members(*((sync, 4, sync, None) for sync in whole)), 1)
     assert set(whole) < set(sync_policies.kinds())
-
-
-def test_a_group_that_shares_a_set_counts_even_if_its_own_policy_needs_no_partitions() -> None:
-    groups = members(("a", 2, "diff_block", "x"), ("b", 4, "state_staggered", "x"))
-    check(groups, 6)
-    with pytest.raises(AgoraError, match=r"^group 'a': partitions: expected at least 6"):
-        check(groups, 5)
 
 
 def test_a_gap_without_time_for_each_agent_names_the_group() -> None:

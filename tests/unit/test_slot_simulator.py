@@ -340,6 +340,13 @@ def test_conflicts_by_cause(settings: SlotSettings, expected: tuple[int, ...], s
         assert found.last_commit_s == pytest.approx(2.1)
 
 
+def test_a_slot_that_is_free_again_is_no_conflict() -> None:
+    """Tasks end within half the time of a decision: what was in use at its begin is free again."""
+    brief = replace(one_task_each(2, 0.3, 0.1), task_s=0.05)
+    found = [counts(simulate(replace(brief, seed=seed))) for seed in range(40)]
+    assert {one[4] for one in found} == {0} and {one[0] for one in found} == {0, 1}
+
+
 def test_a_conflict_over_the_better_slot_is_one_of_quality() -> None:
     # Of two slots one has practically all weight: both claim it, and the loser takes the other.
     settings = replace(one_task_each(2, 0.05, 0.1), slots=2, score_variance=10_000.0)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parsync.protocols import _native
 from parsync.protocols.optimistic.sync import (
     CheckedSyncPolicy,
     PeriodicSync,
@@ -87,6 +86,9 @@ def test_each_timer_sets_the_next_and_none_follows_the_last() -> None:
     assert due(schedule, 200, 2) == ([2], None)
     assert schedule.next_us is None
     assert scheduled(Scripted(count=0)).start(0) is None
+    late = scheduled(Scripted(count=3))
+    late.start(0)
+    assert due(late, 1000, 1) == ([1, 2, 3], None)
 
 
 @pytest.mark.parametrize(
@@ -106,12 +108,6 @@ def test_a_late_timer_does_all_that_is_due_together(
     schedule.start(0)
     assert due(schedule, now_us, 1) == (partitions, following)
     assert schedule.next_us == following[0]
-
-
-def test_a_late_timer_after_the_last_one_stops() -> None:
-    schedule = scheduled(Scripted(count=3))
-    schedule.start(0)
-    assert due(schedule, 1000, 1) == ([1, 2, 3], None)
 
 
 def test_a_punctual_policy_keeps_its_order_of_refreshing() -> None:
@@ -200,15 +196,3 @@ def test_after_many_left_out_everything_is_refreshed_and_the_times_stay(
     assert sorted(partitions.tolist()) == list(range(7))
     assert following == (policy.due_us(missed + 2), missed + 2)
     assert following[0] == schedule.next_us
-
-
-@pytest.mark.parametrize("kind", PERIODIC_KINDS)
-def test_the_latest_synchronisation_is_the_last_that_is_due(kind: str) -> None:
-    context = SyncContext(gap_us=1_007, partitions=10, index=1, agents=3, stream=0)
-    policy = make_sync_policy(kind, {}, context)
-    assert isinstance(policy, _native.SyncPolicy)
-    for now_us in (2_000, *range(5_000, 8_000, 7), 10**15):
-        latest = policy.latest(now_us)
-        assert latest is not None
-        due_us, next_us = policy.due_us(latest), policy.due_us(latest + 1)
-        assert due_us is not None and next_us is not None and due_us <= now_us < next_us

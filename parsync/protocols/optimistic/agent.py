@@ -8,7 +8,7 @@ Here it is put together: from native parts, and from those in Python that only s
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 from parsync.core.queued_tasks import SkippedUnits, UnitSizes
 from parsync.metrics.record import AgentLog, Record
@@ -30,11 +30,11 @@ from parsync.protocols.pending_queue import (
     SchedulerQueue,
     record_waiting,
 )
-from parsync.protocols.rounds import Activity, ClaimUnit, ScheduledRounds, native_planner
+from parsync.protocols.rounds import Activity, ScheduledRounds, native_planner
 from parsync.protocols.scheduler_agent import DrivesScheduler, TaskObserver
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.interface import Capability, observes_changes
-from shared_state.tasks import NO_GANG, Int64, PreferenceCatalog, TaskBatch
+from shared_state.tasks import NO_GANG, PreferenceCatalog, TaskBatch
 from shared_state.transaction import ConflictCheck
 
 
@@ -55,58 +55,36 @@ def make_queue(
         account: Of the agent's quota, if the arm has quota groups, or of the limit on what its
             tasks hold; its scheduler does not remember waiting tasks then.
     """
-    queue = _make(policy, capabilities, table, catalog, account)
+    whole_queue = Capability.PLANS_WHOLE_QUEUE in capabilities
+    gangs = table.gang if (table.gang != NO_GANG).any() else None
+    queue: AgentQueue | SchedulerQueue
+    if Capability.KEEPS_PENDING in capabilities:
+        assert account is None, "check_protocols() refuses such a scheduler under quotas"
+        queue = SchedulerQueue(whole_queue, gangs)
+    else:
+        sizes = UnitSizes(table, catalog)
+        skipped: SkippedUnits | None = None
+        # Requeued tasks, and those of a whole queue, hold up no other; nor is there anything to
+        # choose where all units are alike.
+        passes = policy.losers is LoserPolicy.BLOCK and not whole_queue and not sizes.are_alike
+        if passes and policy.head_of_line_us != 0:
+            skipped = SkippedUnits(sizes, policy.head_of_line_us, gangs, account)
+        limits_itself = account is not None and policy.limits.hold_permille is not None
+        queue = AgentQueue(
+            policy.losers,
+            policy.attempts_max,
+            policy.attempts_max_unplaced,
+            gangs,
+            whole_queue,
+            skipped,
+            account,
+            # tasks that share a limit go in order of submission
+            None if account is None or limits_itself else table.priority,
+            limits_itself,
+        )
     if policy.limits.jobs_max is not None:
         queue.limit_jobs(table.job, policy.limits.jobs_max)
     return queue
-
-
-def _make(
-    policy: OptimisticOptions,
-    capabilities: Set[Capability],
-    table: TaskBatch,
-    catalog: PreferenceCatalog,
-    account: QuotaAccount | None,
-) -> AgentQueue | SchedulerQueue:
-    """The queue of an agent that admits all jobs."""
-    whole_queue = Capability.PLANS_WHOLE_QUEUE in capabilities
-    gangs = table.gang if (table.gang != NO_GANG).any() else None
-    if Capability.KEEPS_PENDING in capabilities:
-        assert account is None, "check_protocols() refuses such a scheduler under quotas"
-        return SchedulerQueue(whole_queue, gangs)
-    chances = policy.losers, policy.attempts_max, policy.attempts_max_unplaced
-    skipped: SkippedUnits | None = None
-    sizes = UnitSizes(table, catalog)
-    # Requeued tasks, and those of a whole queue, hold up no other; nor is there anything to choose
-    # where all units are alike.
-    passes = policy.losers is LoserPolicy.BLOCK and not whole_queue and not sizes.are_alike
-    if passes and policy.head_of_line_us != 0:
-        skipped = SkippedUnits(sizes, policy.head_of_line_us, gangs, account)
-    if account is None:
-        return AgentQueue(*chances, gangs, whole_queue, skipped)
-    limits_itself = policy.limits.hold_permille is not None
-    # tasks that share a limit go in order of submission
-    priority = None if limits_itself else table.priority
-    return AgentQueue(*chances, gangs, whole_queue, skipped, account, priority, limits_itself)
-
-
-@dataclass(frozen=True, slots=True)
-class _Settings:
-    """OptimisticAgent::Settings."""
-
-    index: int
-    sample_us: int
-    longest_us: int | None
-    cuts_at_sync: bool
-    pipelines: bool
-    freed_at_once: bool
-    checks_seqnum: bool
-    unit: ClaimUnit
-    requeue_us: int
-    min_retry_interval_us: int
-    average_permille: int
-    records_holds: bool
-    job: Int64
 
 
 class OptimisticAgent(_native.OptimisticAgent, DrivesScheduler):
@@ -187,13 +165,14 @@ def _settings(
     strategy: Strategy,
     sync: SyncPolicy,
     context: SyncContext,
-) -> _Settings:
+) -> SimpleNamespace:
+    """OptimisticAgent::Settings."""
     shared, capabilities = environment.shared, environment.member.capabilities
     whole_queue = Capability.PLANS_WHOLE_QUEUE in capabilities
     longest_us = longest_round_us(strategy, context.gap_us, context.agents)
     # A sync at every attempt has to show the last attempt's outcome, so it waits for that.
     waits = Capability.WAITS_FOR_OUTCOME in capabilities or sync.at_every_attempt
-    return _Settings(
+    return SimpleNamespace(
         index=environment.index,
         sample_us=shared.sample_us,
         longest_us=None if whole_queue else longest_us,

@@ -14,9 +14,7 @@ from warnings import warn
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     model_validator,
@@ -35,7 +33,7 @@ from parsync.protocols._native import DelayAverage as DelayAverage  # agents use
 from parsync.protocols.optimistic import sync as sync_policies
 from parsync.protocols.pending_queue import LoserPolicy
 from parsync.protocols.rounds import ClaimUnit
-from parsync.strict_model import RenamedOption
+from parsync.strict_model import LONGEST_S, RenamedOption, Strict
 from parsync.workload.workload import TaskGangs, Workload
 from schedulers.interface import PartitionQuality, PartitionRanking
 from shared_state.errors import AgoraError
@@ -111,12 +109,8 @@ def make_strategy(kind: StrategyKind, tau_us: int) -> Strategy:
 
 
 class RoundRankings(_native.RoundRankings):
-    """The ranking of each decision round of an agent (parsync/protocols/native/round_planner.hpp).
-
-    With a strategy of their own, long jobs are ranked apart from others: ParSync's supplement B
-    keeps short jobs within a partition, and lets long ones resort to a global view. Run times are
-    not known beforehand, so long jobs are those of TaskClass.SERVICE. Then all tasks of a
-    round are short, or all are long.
+    """The ranking of each decision round of an agent, short and long jobs apart if they have
+    different strategies (parsync/protocols/native/round_planner.hpp).
 
     Args:
         strategy: Of all jobs, or of those that are not long.
@@ -149,9 +143,6 @@ class RoundRankings(_native.RoundRankings):
         return PartitionRanking(ranking), count
 
 
-LONGEST_S = 1e6  # of any time: far beyond use, far within int64 microseconds
-
-
 def named(enum: type[Enum]) -> tuple[BeforeValidator, PlainSerializer]:
     """The annotations of a field that a configuration fills with the name of a member of `enum`,
     in lower case. The field itself holds the member."""
@@ -180,10 +171,8 @@ class AtomicUnit(IntEnum):
     JOB = 1
 
 
-class OptimisticOptions(BaseModel):
+class OptimisticOptions(Strict):
     """The options of a group, as they stand in a configuration."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     sync: str = Field(description="the sync policy: which partitions are refreshed, and when")
     gap_s: float | None = Field(

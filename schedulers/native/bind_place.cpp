@@ -13,7 +13,6 @@
 #include "bound_types.hpp"
 #include "placer.hpp"
 #include "contract.hpp"
-#include "shared_state/native/bound_names.hpp"
 
 namespace nb = nanobind;
 

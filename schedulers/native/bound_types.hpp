@@ -18,7 +18,6 @@
 #include "placer.hpp"
 #include "objective.hpp"
 #include "shared_state/native/column.hpp"
-#include "shared_state/native/new_array.hpp"
 
 namespace agora {
 

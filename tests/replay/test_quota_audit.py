@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from experiments.commands import replay
-from parsync.core import quota_rounds
+from parsync.core import coordinator
+from parsync.core.coordinator import shares_and_limits
 from parsync.core.events import QuotaGrant
-from parsync.core.fair_shares import shares_and_limits
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.protocols.agent_quota import AgentQuota, QuotaAccount
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from parsync.workload.workload import QuotaMembership, Workload
 from shared_state.tasks import Int64
 from tests.fixtures.changed import changed
@@ -28,7 +28,7 @@ from tests.fixtures.live_runs import small_arm, small_workload
 GROUPS = QuotaGroup(name="free", minimum=0.3), QuotaGroup(name="capped", maximum=0.1)
 
 
-def quota_arm() -> ArmSpec:
+def quota_arm() -> SeededArm:
     arm = small_arm()
     return changed(arm, groups=(changed(arm.groups[0], count=3),), quotas=QuotaSpec(groups=GROUPS))
 
@@ -47,7 +47,7 @@ def everything_fits(self: AgentQuota, grant: QuotaGrant, sequence: int) -> None:
 
 def one_reports_less(self: QuotaAccount, agent: int, number: int) -> Any:
     nothing = np.zeros_like(self.held)
-    return quota_rounds.QuotaReport(agent, number, nothing, self.waiting.copy())
+    return coordinator.QuotaReport(agent, number, nothing, self.waiting.copy())
 
 
 def maximums(*arguments: Int64) -> tuple[Int64, Int64]:
@@ -93,21 +93,21 @@ def test_a_run_that_keeps_its_quotas_is_replayed(
             "expected at most 0 slots, what it reports",
         ),
         (
-            quota_rounds,
+            coordinator,
             "shares_and_limits",
             larger(0),
             r"coordinator at \d+ us: the limit of quota group '\w+': [\d,]+ slots, expected at "
             r"most \d+ slots, its maximum",
         ),
         (
-            quota_rounds,
+            coordinator,
             "shares_and_limits",
             maximums,
             r"coordinator at \d+ us: the limits of all quota groups: 660 slots, expected at most "
             "600 slots, the capacity",
         ),
         (
-            quota_rounds,
+            coordinator,
             "shares_and_limits",
             larger(1),
             r"coordinator at \d+ us: all grants of quota group '\w+': [\d,]+ slots, expected at "

@@ -12,7 +12,8 @@ import pytest
 from experiments.workloads.synthetic import generate
 from parsync.core.addresses import CELL_SIDE
 from parsync.protocols import registry as protocols
-from parsync.protocols.optimistic.shared_demand import SETS_PER_REPLY, DemandExchange, DemandReply
+from parsync.protocols.optimistic.events import DemandReply
+from parsync.protocols.optimistic.shared_demand import SETS_PER_REPLY, DemandExchange
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import check_protocols
@@ -26,8 +27,8 @@ from schedulers.prices.interface import DemandCounts
 from schedulers.prices.kinds import MembershipPrices
 from schedulers.prices.periodic import KEEP_ALL, kept_on_average
 from schedulers.prices.registry import SlotPriceSpec
+from shared_state._native import pack_columns
 from shared_state.errors import AgoraError
-from shared_state.packing import pack_columns
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
 from tests.price_world import PriceWorld, catalog_of, cell_of
 from tests.shared_demand_world import CODEC, SharedDemandWorld, agent_of
@@ -325,7 +326,7 @@ def test_wrong_options_are_refused_in_one_line(options, message):
 )
 def test_a_protocol_that_cannot_pass_demand_on_is_refused(monkeypatch, changes, message):
     shares = message.startswith("^group")
-    spec = arm("diff_block", group(options=SHARED if shares else {})).spec(
+    spec = arm("diff_block", group(options=SHARED if shares else {})).seeded(
         1, 1_000, 50_000, live=False
     )
     check_protocols(spec)
@@ -396,7 +397,7 @@ def run(count, options, seed=7):
         records.setdefault(record.table, []).append(record.columns)
 
     config = arm("diff_block", group(count=count, options=options))
-    spec = config.spec(seed, 1_000, 100_000, live=False)
+    spec = config.seeded(seed, 1_000, 100_000, live=False)
     outcome = run_virtual(spec, generate(OPTIONS, 3), 5_000_000, keep, lambda _: None)
     assert outcome.drained
     tables = {
@@ -427,7 +428,7 @@ def test_one_that_shares_with_nobody_places_tasks_as_if_it_shared_not():
 
 def test_without_sharing_there_is_no_ledger():
     for options, has_ledger in (({}, False), ({"prices": "implied"}, False), (SHARED, True)):
-        spec = arm("diff_block", group(options=options)).spec(1, 1_000, 100_000, live=False)
+        spec = arm("diff_block", group(options=options)).seeded(1, 1_000, 100_000, live=False)
         assembly = Assembly.of(spec, generate(OPTIONS, 3))
         assert (CELL_SIDE in assembly.addresses) is has_ledger
         assert (CELL_SIDE in assembly.cell_side(assembly.master().cell)) is has_ledger

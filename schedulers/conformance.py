@@ -95,16 +95,8 @@ def move_global_draws() -> None:
 def check_conformance(
     spec: SchedulerSpec, options: Mapping[str, Any] | None = None, seed: int = 1
 ) -> None:
-    """Check that schedulers of a kind keep the contract; takes about a second.
-
-    Args:
-        spec: The kind.
-        options: Its options, as a run would give them.
-        seed: Of the worlds that are made.
-
-    Raises:
-        NonConformance: The contract is broken. The message says how.
-    """
+    """Check that schedulers of a kind, with these options, keep the contract; takes about a second.
+    seed: of the worlds that are made. NonConformance says what is broken, and how."""
     parsed = spec.parse_options(options or {})
     capabilities = spec.with_options(parsed).capabilities
     for dimensions in (1, 2):

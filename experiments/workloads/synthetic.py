@@ -354,10 +354,10 @@ def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> W
         ValueError: no batch or more than 2^31 tasks would arrive.
     """
     cell = make_cell(options, seed)
-    return arriving_tasks(options, cell, make_catalog(options, cell, seed), seed, name)
+    return generate_in(options, cell, make_catalog(options, cell, seed), seed, name)
 
 
-def arriving_tasks(
+def generate_in(
     options: SyntheticOptions, cell: CellSpec, catalog: PreferenceCatalog, seed: int, name: str
 ) -> Workload:
     """As generate, on a cell that is made already."""
@@ -633,7 +633,7 @@ def warm_up(options: SyntheticOptions, seed: int) -> Workload | None:
     )
     own_seed = stream_key(seed, "warm_up")
     try:
-        arriving = arriving_tasks(short, cell, catalog, own_seed, "warm-up")
+        arriving = generate_in(short, cell, catalog, own_seed, "warm-up")
     except ValueError:  # of Poisson arrivals that all come later
         return None
     running, remaining_us, machine, quotas = _running(options, cell, catalog, seed)

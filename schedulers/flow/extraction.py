@@ -130,15 +130,9 @@ def _cost_alone(cost: Int64, preferred: NDArray[np.bool_], machine: Int64, free:
 
 
 def fit_together(tasks: TaskBatch, machine: Int64, free: Int64) -> NDArray[np.bool_]:
-    """Choose placements that fit together, by all resources: bool[n].
-
-    On one machine the more important come first, then the lower id. Tasks after one that does not
-    fit are judged as if it did.
-
-    Args:
-        machine: int64[n].
-        free: int64[M, R].
-    """
+    """Choose placements (machine int64[n]) that fit together in free, int64[M, R]: bool[n]. On one
+    machine the more important come first, then the lower id. Tasks after one that does not fit are
+    judged as if it did."""
     fit: NDArray[np.bool_] = _native.fit_together(
         tasks.task, tasks.priority, tasks.request, machine, free, free.shape[1]
     )
@@ -192,11 +186,7 @@ def place_singly(
 
 def in_whole_gangs(gang: Int64, waiting_gang: Int64) -> NDArray[np.bool_]:
     """Find the placements, of tasks of gang[n], whose gang has no waiting task without a place:
-    bool[n].
-
-    Args:
-        waiting_gang: int64[w], the gangs of all waiting tasks, the placed ones among them.
-            Negative: no gang.
-    """
+    bool[n]. waiting_gang: int64[w], of all waiting tasks, the placed ones among them; negative:
+    no gang."""
     whole: NDArray[np.bool_] = _native.in_whole_gangs(gang, waiting_gang)
     return whole

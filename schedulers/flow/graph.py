@@ -127,13 +127,8 @@ class Aggregators:
         self._graph.altered += altered
 
     def open(self, head: Int64, load: MachineLoad, stream: int) -> None:
-        """Bring into being the aggregators that these heads name, and all that they lead to.
-
-        Args:
-            head: int64[n]; machines among them are left out.
-            load: Of the machines.
-            stream: The order of the new arcs is drawn from it.
-        """
+        """Bring into being the aggregators that these heads (int64[n]) name, and all that they lead
+        to. The order of the new arcs is drawn from `stream`."""
         new: list[AggregatorArcs] = []
         while True:
             named: Int64 = _native.without_node(head, self.node)
@@ -242,12 +237,7 @@ class JobAggregators:
         self._wait_price = wait_price
 
     def enter(self, table: TaskTable, row: Int64, quantum: int) -> Int64:
-        """Add tasks (rows, int64[n]) to their jobs' aggregators.
-
-        Args:
-            table: Of the tasks.
-            row: The tasks.
-            quantum: The current one.
+        """Add tasks (rows, int64[n]) to their jobs' aggregators in this quantum.
 
         Returns: int64[n], what the waiting price of a task's job has in excess of its own. It is
             negative if the task came later than the job's first.

@@ -310,15 +310,8 @@ class SegmentArcs:
         self._arcs = _native.SegmentArcs(len(tail))
 
     def set(self, row: Int64, cost: Int64, slots: Int64, free: Int64, units: Int64) -> None:
-        """Set the arcs of some machines; the solver hears of what differs.
-
-        Args:
-            row: int64[k], machines.
-            cost: int64[M, L], of the next slot of a machine with so many busy slots.
-            slots: int64[M], of empty machines.
-            free: int64[M], slots.
-            units: int64[M], free units.
-        """
+        """Set the arcs of some machines, int64[k]; the solver hears of what differs. cost, slots,
+        free, units: as in PricedSlots."""
         machine, capacity, machine_cost, *changes = self._arcs.set(
             cost, slots, free, units, row, cost.shape[1]
         )
@@ -365,13 +358,8 @@ class SlotArcs:
             self._set_vacated(machine)
 
     def update(self, load: MachineLoad, slots: SlotState, moved: Int64) -> None:
-        """Bring the arcs up to date with the load of machines and the prices of their slots.
-
-        Args:
-            load: Of the machines.
-            slots: Their prices and free slots.
-            moved: int64[k], all machines whose room differs from that of the last update.
-        """
+        """Bring the arcs up to date with the load of machines, and the prices of their slots.
+        moved: int64[k], all machines whose room differs from that of the last update."""
         prices, is_new = slots.prices, slots.prices is not self._prices
         dearest_changed = False
         if is_new:
@@ -402,12 +390,7 @@ class SlotArcs:
         return self._at_level(np.arange(len(self._free)), self._prices.slots - self._free)
 
     def next_cost(self, machine: Int64, free: Int64) -> Int64:
-        """The cost of the next slot of machines with this room: int64[k].
-
-        Args:
-            machine: int64[k].
-            free: int64[k, R].
-        """
+        """The cost of the next slot of machines int64[k] with room int64[k, R]: int64[k]."""
         if self._prices is None:
             return np.zeros(len(machine), np.int64)
         busy = self._prices.slots[machine] - units_in(free, self._prices.unit)

@@ -221,11 +221,7 @@ class Policy(ABC):
 
 
 def as_int64(policy: Policy, column: NDArray[Any], which: str) -> Int64:
-    """The column as int64, or PolicyError if it may hold other numbers.
-
-    Args:
-        which: What it holds, for the message.
-    """
+    """The column as int64, or PolicyError, which says `which` it is, if it may hold others."""
     if column.dtype == np.int64:
         return column
     if not np.can_cast(column.dtype, np.int64):
@@ -250,11 +246,8 @@ def check_rows(policy: Policy, row: Int64, tasks: int) -> None:
 
 
 def check_heads(policy: Policy, head: Int64, machines: int, tail: str) -> None:
-    """Raise PolicyError if one of these heads, int64[k], is no machine row and no aggregator.
-
-    Args:
-        tail: Where the arcs begin, for the message.
-    """
+    """Raise PolicyError, which says where the arcs begin, if one of these heads, int64[k], is no
+    machine row and no aggregator."""
     first = _native.first_outside(head, -policy.aggregators, machines - 1)
     if first >= 0:
         bad = int(head[first])
@@ -273,11 +266,8 @@ def check_acyclic(policy: Policy, tail: Int64, head: Int64) -> None:
 
 
 def check_costs(policy: Policy, cost: Int64, which: str) -> None:
-    """Raise PolicyError if one of these costs, int64[k], is larger than MAX_COST either way.
-
-    Args:
-        which: Which arcs they are of, for the message.
-    """
+    """Raise PolicyError, which says `which` arcs they are of, if one of these costs, int64[k], is
+    larger than MAX_COST either way."""
     first = _native.first_outside(cost, -MAX_COST, MAX_COST)
     if first >= 0:
         raise PolicyError(

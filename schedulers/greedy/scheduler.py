@@ -153,13 +153,8 @@ class GreedyScheduler:
         estimator: SlotPriceEstimator,
         shared_demand: SharesDemand | None = None,
     ) -> None:
-        """Place by the prices of an estimator from now on.
-
-        Args:
-            options: How prices enter a decision.
-            estimator: Gives them.
-            shared_demand: What learns demand in it, if it shares demand.
-        """
+        """Place by the prices of an estimator from now on, as the options say. shared_demand: what
+        learns demand in it, if it shares demand."""
         self._estimator = estimator
         self._rows = _native.PricedRows(
             self._catalog,
@@ -229,20 +224,9 @@ class GreedyScheduler:
         view: ClusterView,
         context: PlanContext,
     ) -> object:
-        """Tell the estimator of prices which tasks a plan is about.
-
-        Args:
-            task: int64[n], ids of the tasks offered.
-            preference: int32[n].
-            request: int64[n, R].
-            view: As it stands.
-            context: Of the plan.
-
-        Returns:
-            The prices for the plan, as place() takes them; None if the scheduler knows none.
-
-        Raises:
-            ValueError: The estimator's prices are not as its contract says.
+        """Tell the estimator of prices which tasks a plan is about: ids int64[n], preferences
+        int32[n], requests int64[n, R]. Returns the prices for the plan, as place() takes them; None
+        if the scheduler knows none. ValueError if they are not as the estimator's contract says.
         """
         if self._estimator is None:
             return None
@@ -273,14 +257,10 @@ class GreedyScheduler:
         kept: NDArray[np.bool_] = NONE_OF_THEM,
         prices: object = None,
     ) -> Placement:
-        """Find places for n tasks.
+        """Find places for n tasks (request int64[n, R], preference int32[n], gang int64[n]) in a
+        view, which is left unchanged.
 
         Args:
-            view: As it stands. It is left unchanged.
-            request: int64[n, R].
-            preference: int32[n].
-            gang: int64[n].
-            context: Of the plan.
             waits: bool[n], which tasks take a preferred machine or none; empty: none of them.
             kept: bool[n], which tasks were offered before, so that the partitions that they look at
                 do not count again; empty: none of them.
@@ -354,12 +334,8 @@ NativePlan = tuple[
 def claimed_plan(
     found: NativePlan, task: Int64, learning: int = 0, priced_machines: int = 0
 ) -> ClaimedPlan:
-    """The plan about tasks int64[n] that native code has made.
-
-    Args:
-        learning: The counted work of its prices, in units of PS_PER_OPERATION.
-        priced_machines: As in Plan.
-    """
+    """The plan about tasks int64[n] that native code has made. learning: the counted work of its
+    prices, in units of PS_PER_OPERATION; priced_machines: as in Plan."""
     placed, machine, request, gang, synced_us, pending, reason, ticket, operations, scanned = found
     plan = Plan(
         placed,
@@ -574,12 +550,7 @@ class PatienceByPrice:
         self._patience_us = np.zeros(catalog.sets, np.int64)
 
     def update(self, prices: SlotPrices, lowest_price: int) -> None:
-        """Learn what slots cost now.
-
-        Args:
-            prices: Of all machines.
-            lowest_price: Of the next slot of any open machine.
-        """
+        """Learn what slots cost now, and the lowest price of an open machine's next slot."""
         catalog = self._catalog
         if prices is not self._known:
             self._cheapest_listed = self._listed_costs(prices)

@@ -65,12 +65,8 @@ class WorkerPolicy:
     target_permille: int = ENTIRE
 
     def workers(self, requested: Int64, useful: Int64) -> Int64:
-        """How many workers each job should have if there is room: int64[j].
-
-        Args:
-            requested: int64[j], what was asked for.
-            useful: int64[j], beyond which the model predicts no gain.
-        """
+        """How many workers each job should have if there is room, given what was asked for, and
+        beyond how many the model predicts no gain: int64[j] each."""
         if self.times_requested is None:
             return useful
         return np.minimum(useful, self.times_requested * requested)

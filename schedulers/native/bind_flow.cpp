@@ -9,8 +9,6 @@
 #include "bound_types.hpp"
 #include "flow_graph.hpp"
 #include "flow_placements.hpp"
-#include "shared_state/native/column.hpp"
-#include "schedulers/native/flow_graph.hpp"
 
 namespace nb = nanobind;
 

@@ -12,8 +12,6 @@
 
 #include "bound_types.hpp"
 #include "placer.hpp"
-#include "schedulers/native/contract.hpp"
-#include "shared_state/native/column.hpp"
 #include "contract.hpp"
 
 namespace nb = nanobind;

@@ -7,8 +7,6 @@
 
 #include "bound_types.hpp"
 #include "estimators.hpp"
-#include "schedulers/native/objective.hpp"
-#include "shared_state/native/column.hpp"
 #include "objective.hpp"
 
 namespace nb = nanobind;

@@ -18,7 +18,6 @@
 #include "placer.hpp"
 #include "objective.hpp"
 #include "shared_state/native/column.hpp"
-#include "schedulers/native/contract.hpp"
 
 namespace agora {
 

@@ -39,16 +39,8 @@ ROUND_US = 400_000
 def check_estimator(
     spec: SlotPriceSpec, options: Mapping[str, Any] | None = None, seed: int = 1
 ) -> None:
-    """Check that estimators of a kind keep the contract; takes less than a second.
-
-    Args:
-        spec: The kind.
-        options: Its options, as a run would give them.
-        seed: Of the worlds that are made.
-
-    Raises:
-        NonConformance: The contract is broken. The message says how.
-    """
+    """Check that estimators of a kind, with these options, keep the contract; takes less than a
+    second. seed: of the worlds that are made. NonConformance says what is broken, and how."""
     parsed = spec.parse_options(options or {})
     for dimensions in (1, 2):
         world = _World.make(dimensions, seed)
@@ -100,10 +92,8 @@ class _World:
         catalog = self.environment.catalog
         kept = int(catalog.machine_offsets[1 + TO_COME])
         other = _catalog(self.stream)
-        sets, entries = (
-            slice(1 + TO_COME, None),
-            slice(int(other.machine_offsets[1 + TO_COME]), None),
-        )
+        sets = slice(1 + TO_COME, None)
+        entries = slice(int(other.machine_offsets[1 + TO_COME]), None)
         shift = kept - other.machine_offsets[1 + TO_COME]
         first = slice(0, 1 + TO_COME)
         return replace(

@@ -291,12 +291,8 @@ class FluidClasses:
 
 
 def compress(problem: FluidProblem, by_cost: bool) -> FluidClasses:
-    """Make a problem small.
-
-    Args:
-        problem: A fluid problem.
-        by_cost: Whether costs matter. If not, every preferred place saves 1 and racks are ignored.
-    """
+    """Make a problem small. by_cost: whether costs matter; if not, every preferred place saves 1
+    and racks are ignored."""
     catalog, sets = problem.catalog, problem.catalog.sets
     arrives = problem.rate_per_s > 0
     listed = _Entries.of(catalog.machine_offsets, catalog.machine, catalog.machine_cost)
@@ -642,14 +638,8 @@ class _Program:
 
 
 def cheapest_plan(classes: FluidClasses, capacity: float) -> Plan | None:
-    """The plan of the lowest cost, None if the work is more than the cell can do.
-
-    Args:
-        classes: The small problem.
-        capacity: Slots of the whole cell that its tasks may hold.
-
-    Raises:
-        ArithmeticError: HiGHS did not get to an optimum.
+    """The plan of the lowest cost, None if the work is more than the cell can do; `capacity`: slots
+    of the whole cell that its tasks may hold. ArithmeticError if HiGHS did not get to an optimum.
     """
     sets = len(classes.rate_per_s)
     if not sets:
@@ -677,10 +667,8 @@ def cheapest_plan(classes: FluidClasses, capacity: float) -> Plan | None:
 
 
 def highest_load(classes: FluidClasses, capacity: float) -> float:
-    """The largest factor by which all rates can be multiplied so that the cell can do the work.
-
-    Args, Raises: As cheapest_plan. Some work must arrive.
-    """
+    """As highest_flow_load, by a linear program; some work must arrive. ArithmeticError as
+    cheapest_plan."""
     program = _Program(classes, capacity)
     cost = np.zeros(len(program.set) + 1)
     cost[-1] = -1.0

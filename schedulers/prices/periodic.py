@@ -237,23 +237,13 @@ class OfferedDemand:
         self._pools = pools
 
     def offered(self, task: Int64, preference: Int32, request: Int64) -> None:
-        """Count the tasks not seen before.
-
-        Args:
-            task: int64[n], ids, 0 to 2^30.
-            preference: int32[n].
-            request: int64[n, R].
-
-        Raises:
-            ValueError: There is no such task or set. Nothing was counted.
-        """
+        """Count the tasks not seen before: ids int64[n], 0 to 2^30, preferences int32[n], requests
+        int64[n, R]. ValueError, and nothing is counted, if there is no such task or set."""
         self._counts.offered(task, preference, request)
 
     def advance(self, elapsed_us: int) -> int:
-        """Forget for that long, then add what was offered since the last call.
-
-        Returns: How many entries of the catalog were read.
-        """
+        """Forget for that long, then add what was offered since the last call. Returns how many
+        entries of the catalog were read."""
         keep = KEEP_ALL if self._forget_us is None else kept(elapsed_us, self._forget_us)
         entries: int = self._counts.advance(keep)
         if self._pools:
@@ -270,11 +260,8 @@ class OfferedDemand:
         return task
 
     def learn(self, counts: DemandCounts) -> None:
-        """Count tasks that others were offered.
-
-        Raises:
-            ValueError: There is no such set, or a count is out of range. Nothing was counted.
-        """
+        """Count tasks that others were offered. ValueError, and nothing is counted, if there is no
+        such set, or a count is out of range."""
         self._counts.learn(*counts)
 
     def spread(self, over_us: int) -> None:
@@ -414,12 +401,8 @@ class RunningMean:
         self._covered_us = 0  # the time that the mean covers, less what is forgotten
 
     def add(self, value: Int64, elapsed_us: int) -> None:
-        """Forget for a time, in which the column had the value given.
-
-        Args:
-            value: int64[n], in units of 1 / 2^FRACTION_BITS, 0 to 2^40.
-            elapsed_us: The time.
-        """
+        """Forget for a time, in which the column had this value: int64[n], in units of
+        1 / 2^FRACTION_BITS, 0 to 2^40."""
         keep = kept(elapsed_us, self._forget_us)
         new_us = max(1, self._forget_us * (KEEP_ALL - keep) // KEEP_ALL)
         self._covered_us = self._covered_us * keep // KEEP_ALL + new_us

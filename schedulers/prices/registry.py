@@ -248,11 +248,7 @@ class CheckedLearner(CheckedEstimator):
 def checked(
     kind: str, estimator: SlotPriceEstimator, machines: int, dimensions: int
 ) -> CheckedEstimator:
-    """An estimator whose prices are checked. It learns potentials if the one given does.
-
-    Args:
-        kind, estimator, machines, dimensions: As in CheckedEstimator.
-    """
+    """An estimator whose prices are checked. It learns potentials if the one given does."""
     learns = isinstance(estimator, LearnsPotentials)
     return (CheckedLearner if learns else CheckedEstimator)(kind, estimator, machines, dimensions)
 

@@ -1,8 +1,6 @@
 // The placement kernel under any kind, ranking and mix of tasks: what it claims fits, gangs are
 // whole, and the view is left as it was.
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <vector>
@@ -13,12 +11,6 @@
 using namespace agora;
 
 namespace {
-
-void require(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "FAILED: %s\n", what);
-  std::exit(1);
-}
 
 struct World {
   std::shared_ptr<const StaticCellState> static_state;
@@ -119,38 +111,37 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
                             priced && stream.below(2) == 0 ? &by_price : nullptr};
       const std::vector<int64_t> before(view.all_free().begin(), view.all_free().end());
       const PlaceWork work = place(view, catalog, in, machine.data());
-      require(std::equal(before.begin(), before.end(), view.all_free().begin()),
-              "the view is left as it was");
+      CHECK(std::equal(before.begin(), before.end(),
+                       view.all_free().begin()));  // the view is left as it was
       std::vector<int64_t> free = before;
       std::map<int64_t, std::pair<int, int>> gangs;  // placed, waiting
       for (size_t i = 0; i < count; ++i) {
         if (gang[i] >= 0) ++(machine[i] < 0 ? gangs[gang[i]].second : gangs[gang[i]].first);
         if (machine[i] < 0) continue;
-        require(machine[i] < static_cast<int32_t>(rows), "a machine of the cell");
+        CHECK(machine[i] < static_cast<int32_t>(rows));  // a machine of the cell
         const auto listed = catalog.listed_machines(preference[i]);
-        require(in.waits.empty() || !waits[i] ||
-                    std::find(listed.begin(), listed.end(), machine[i]) != listed.end(),
-                "a task that waits takes a listed machine");
+        CHECK(in.waits.empty() || !waits[i] ||
+              std::find(listed.begin(), listed.end(), machine[i]) !=
+                  listed.end());  // a task that waits takes a listed machine
         for (size_t r = 0; r < dimensions; ++r) {
           const int64_t asked = request[i * dimensions + r];
           int64_t& left = free[static_cast<size_t>(machine[i]) * dimensions + r];
-          require((left -= asked) >= 0 || asked == 0, "claims fit");
+          CHECK((left -= asked) >= 0 || asked == 0);  // claims fit
         }
       }
       for (const auto& [id, members] : gangs)
-        require(members.first == 0 || members.second == 0, "a gang is whole");
+        CHECK(members.first == 0 || members.second == 0);  // a gang is whole
       const std::unique_ptr<bool[]> may(new bool[count]);
       may_be_placed(view, catalog, {count, request.data(), preference, {waits.get(), count}},
                     may.get());
       for (size_t i = 0; i < count; ++i) {
         if (in.waits.empty() || may[i]) continue;
-        require(machine[i] < 0, "only tasks that may be placed are");
+        CHECK(machine[i] < 0);  // only tasks that may be placed are
       }
       const PlaceWork repeated = place(view, catalog, in, again.data());
-      require(again == machine && repeated.looked_at == work.looked_at &&
-                  repeated.ranked == work.ranked &&
-                  repeated.partitions_scanned == work.partitions_scanned,
-              "the same plan again");
+      CHECK(again == machine && repeated.looked_at == work.looked_at &&
+            repeated.ranked == work.ranked &&
+            repeated.partitions_scanned == work.partitions_scanned);  // the same plan again
     }
   }
 }

@@ -1,32 +1,25 @@
 // The tree of prices against a plain column of ranks: the lowest rank, how many rows have it, draws
 // that are uniform among them, and many rows taken out at once and put back.
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <vector>
 
+#include "check.hpp"
 #include "schedulers/native/priced_rows.hpp"
 
 using namespace agora;
 
 namespace {
 
-void require(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "FAILED: %s\n", what);
-  std::exit(1);
-}
-
 void compare(const PriceTree& tree, const std::vector<int16_t>& ranks, Stream& stream) {
   const int16_t lowest =
       ranks.empty() ? PriceTree::kNone : *std::min_element(ranks.begin(), ranks.end());
-  require(tree.lowest() == lowest, "the lowest rank");
+  CHECK(tree.lowest() == lowest);  // the lowest rank
   if (lowest == PriceTree::kNone) return;
-  require(tree.count() == std::count(ranks.begin(), ranks.end(), lowest), "how many have it");
-  require(ranks[tree.draw(stream)] == lowest, "a draw of the lowest rank");
-  require(tree.first() ==
-              static_cast<size_t>(std::find(ranks.begin(), ranks.end(), lowest) - ranks.begin()),
-          "the first of the lowest rank");
+  CHECK(tree.count() == std::count(ranks.begin(), ranks.end(), lowest));  // how many have it
+  CHECK(ranks[tree.draw(stream)] == lowest);  // a draw of the lowest rank
+  CHECK(tree.first() == static_cast<size_t>(std::find(ranks.begin(), ranks.end(), lowest) -
+                                            ranks.begin()));  // the first of the lowest rank
 }
 
 void follow_changes(Stream& stream, size_t rows, uint64_t distinct) {
@@ -53,7 +46,7 @@ void follow_changes(Stream& stream, size_t rows, uint64_t distinct) {
   }
   compare(tree, ranks, stream);
   for (size_t row = 0; row < rows; ++row) tree.set(row, PriceTree::kNone);
-  require(tree.lowest() == PriceTree::kNone && tree.count() == 0, "an empty tree");
+  CHECK(tree.lowest() == PriceTree::kNone && tree.count() == 0);  // an empty tree
 }
 
 void take_and_put_back(Stream& stream, PriceTree& tree, std::vector<int16_t>& ranks) {
@@ -61,20 +54,20 @@ void take_and_put_back(Stream& stream, PriceTree& tree, std::vector<int16_t>& ra
   const size_t limit = stream.below(4) == 0 ? stream.below(100) : ranks.size();
   const auto low = [&](int16_t r) { return r <= rank; };
   const auto count = static_cast<size_t>(std::count_if(ranks.begin(), ranks.end(), low));
-  require(tree.count_up_to(rank) == count, "how many have at most a rank");
+  CHECK(tree.count_up_to(rank) == count);  // how many have at most a rank
   for (const size_t coarse : {0, 1, 2, 9}) {
     const size_t groups = tree.groups_up_to(rank, coarse);
-    require(groups <= count && (groups > 0) == (count > 0), "groups with such rows");
+    CHECK(groups <= count && (groups > 0) == (count > 0));  // groups with such rows
   }
   const std::vector<int16_t> before = ranks;
   tree.save();
   std::vector<PriceTree::Taken> taken;
   const bool all = tree.take_up_to(rank, limit, taken);
-  require(all == (taken.size() <= limit), "whether all of them were taken");
-  require(!all || taken.size() == count, "all of them");
+  CHECK(all == (taken.size() <= limit));  // whether all of them were taken
+  CHECK(!all || taken.size() == count);   // all of them
   for (size_t i = 0; i < taken.size(); ++i) {
-    require(i == 0 || taken[i - 1].row < taken[i].row, "in ascending order");
-    require(low(taken[i].rank) && taken[i].rank == before[taken[i].row], "with their ranks");
+    CHECK(i == 0 || taken[i - 1].row < taken[i].row);                    // in ascending order
+    CHECK(low(taken[i].rank) && taken[i].rank == before[taken[i].row]);  // with their ranks
     ranks[taken[i].row] = PriceTree::kNone;
   }
   compare(tree, ranks, stream);
@@ -113,9 +106,9 @@ void draw_uniformly(Stream& stream, size_t cheap) {
   for (size_t i = 0; i < cheap * kDrawsPerRow; ++i) ++drawn[tree.draw(stream)];
   for (size_t row = 0; row < kRows; ++row) {
     if (ranks[row] == 2) {
-      require(std::abs(drawn[row] - static_cast<int>(kDrawsPerRow)) < 160, "uniform draws");
+      CHECK(std::abs(drawn[row] - static_cast<int>(kDrawsPerRow)) < 160);  // uniform draws
     } else {
-      require(drawn[row] == 0, "only of the lowest rank");
+      CHECK(drawn[row] == 0);  // only of the lowest rank
     }
   }
 }

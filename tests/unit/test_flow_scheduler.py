@@ -216,6 +216,24 @@ def test_gangs_are_claimed_whole_or_not_at_all() -> None:
     assert plan.gang.tolist() == [7, 7, 7]
 
 
+def test_load_spreading_levels_the_tasks_of_everybody() -> None:
+    spec = slot_cell(machines=5, slots=4, rack_size=5)
+    world = FlowWorld(spec, spreading(spec))
+    world.rival_claims([0, 0, 0, 1], first_task=100)
+    world.sync()
+    for first, n, expected in (
+        (0, 4, [3, 2, 1, 1, 1]),
+        (4, 5, [3, 3, 2, 2, 3]),
+        (9, 7, [4, 4, 4, 4, 4]),
+    ):
+        world.offer(tasks_of(np.arange(first, first + n)))
+        plan = world.plan()
+        assert len(plan.task) == n
+        world.commit(plan)
+        world.sync()
+        assert sorted(world.cell.used[:, 0]) == sorted(expected)
+
+
 def test_load_spreading_with_fewer_levels_than_slots_still_fills_every_machine() -> None:
     spec = slot_cell(machines=3, slots=10, rack_size=3)
     world = FlowWorld(spec, spreading(spec, levels=4))

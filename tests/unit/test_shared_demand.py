@@ -12,7 +12,8 @@ import pytest
 from experiments.workloads.synthetic import generate
 from parsync.core.addresses import CELL_SIDE
 from parsync.protocols import registry as protocols
-from parsync.protocols.optimistic.shared_demand import SETS_PER_REPLY, DemandExchange, DemandReply
+from parsync.protocols.optimistic.events import DemandReply
+from parsync.protocols.optimistic.shared_demand import SETS_PER_REPLY, DemandExchange
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import check_protocols

@@ -158,7 +158,7 @@ void bind_round_planner(nb::module_& module) {
       .def("plan", &BoundRoundPlanner::plan, nb::arg("view"), nb::arg("task"), nb::arg("round"),
            nb::arg("now_us"), nb::arg("ranking"), nb::arg("partition_order"),
            "Plans int64[n] tasks and takes their claims out of the view. The plan, as\n"
-           "bound_planner.hpp's arrays_of has it.")
+           "bound_types.hpp's arrays_of has it.")
       .def_prop_ro("seqnum", &BoundRoundPlanner::seqnum,
                    "uint32[k], the sequence numbers of the last plan's machines in the view.")
       .def("decision_us", &BoundRoundPlanner::decision_us, nb::arg("elapsed_ns"),

@@ -36,11 +36,17 @@ from parsync.core.queued_tasks import (
 from parsync.metrics.tables import NOBODY, Waiting
 from parsync.protocols.agent_view import AgentView
 from parsync.protocols.base import BaseCellSide
-from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.pending_queue import NO_EXITS, QueueExits, WaitingPart
 from parsync.protocols.rounds import Activity, Round
 from parsync.protocols.scheduler_agent import SchedulerAgent
-from parsync.protocols.spec import AgentEnvironment, Environment, GroupReach, Member, ProtocolSpec
+from parsync.protocols.spec import (
+    AgentEnvironment,
+    Environment,
+    GroupReach,
+    Member,
+    ProtocolCapability,
+    ProtocolSpec,
+)
 from schedulers.capability import Capability
 from schedulers.interface import PartitionRanking, PendingReason
 from shared_state.cell import Cell

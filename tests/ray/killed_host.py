@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from parsync.runtime.effect_interpreter import ignore
 from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.plan import LiveOptions
-from parsync.runtime.live.replay import Replayed, no_progress, replay
+from parsync.runtime.live.replay import Replayed, replay
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.recomputed_tables import compare_tables
 from parsync.runtime.records import merge_parts
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from parsync.workload.workload import Workload
 from tests.fixtures.live_runs import metrics_of
 from tests.ray.test_killed_actors import kill
@@ -19,7 +20,7 @@ HOST = "schedulers-0"
 
 
 def run_with_killed_host(
-    directory: Path, arm: ArmSpec, workload: Workload, at_us: int
+    directory: Path, arm: SeededArm, workload: Workload, at_us: int
 ) -> tuple[LiveOutcome, Replayed]:
     """Run an arm to its end on Ray, kill the first scheduler host once, and replay the logs. The
     run must be complete and must obey every invariant.
@@ -56,7 +57,7 @@ def replay_with_tables(outcome: LiveOutcome, made: Path) -> Replayed:
     assert records is not None
     merge_parts(records, outcome.metrics.tables)
     made.mkdir()
-    replayed = replay(outcome.journal_dir, no_progress, records, made)  # raises InvariantViolation
+    replayed = replay(outcome.journal_dir, ignore, records, made)  # raises InvariantViolation
     assert replayed.divergence is None and replayed.gaps == ()
     assert replayed.tables is not None
     compared = compare_tables(records, replayed.tables)

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.explain.arm_stories import ArmStories
-from experiments.explain.outcomes import Columns
+from experiments.explain.arm_stories import ArmStories, Columns
 from parsync.metrics.tables import TABLES
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.logs import CELL_LOG

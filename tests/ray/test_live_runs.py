@@ -20,7 +20,7 @@ from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 from tests.fixtures.live_runs import metrics_of, small_arm, small_workload
@@ -32,7 +32,7 @@ DRAIN_US = 20_000_000
 
 def run(
     directory: Path,
-    arm: ArmSpec,
+    arm: SeededArm,
     workload: Workload,
     on_status: Callable[[RunStatus], None] = lambda status: None,
 ) -> LiveOutcome:

@@ -23,7 +23,7 @@ DRAIN_US = 20_000_000
 def test_a_mixed_cell_runs_live_and_its_logs_replay_to_the_figures(tmp_path: Path) -> None:
     config = load_config(EXAMPLE)
     workload = make_workload(config, config.seed)
-    spec = config.arms[0].spec(config.seed, config.heartbeat_us, 100_000, live=True)
+    spec = config.arms[0].seeded(config.seed, config.heartbeat_us, 100_000, live=True)
     options = LiveOptions(tmp_path / "journal", tmp_path / "records")
     make_metrics = metrics_of(workload, spec)
     outcome = run_live(spec, workload, options, DRAIN_US, make_metrics, lambda _: None)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
 from tests.ray.killed_host import run_with_killed_host
 
@@ -22,7 +21,7 @@ def test_production_tasks_take_the_room_of_others(tmp_path: Path) -> None:
     config = arm("diff_block", group())
     groups = tuple(each.model_copy(update={"kind": "preempting"}) for each in config.groups)
     preempting = config.model_copy(update={"groups": groups, "evictions": "lower_priority"})
-    spec = preempting.spec(3, 10_000, 50_000, live=True)
+    spec = preempting.seeded(3, 10_000, 50_000, live=True)
     _, replayed = run_with_killed_host(tmp_path, spec, workload, at_us=700_000)
     counts = replayed.counts
     assert counts is not None and counts.waiting == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.analysis.manifest import MANIFEST
+from experiments.analysis.run_directory import MANIFEST
 from tests.fixtures.commands import AGORA
 from tests.fixtures.stopping import ROOT
 from tests.replay.test_progress import CONFIG

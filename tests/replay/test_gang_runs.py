@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.metrics.record import Record
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.decision_times import CountedTime, ModelledTime
 from parsync.workload.checks import validate
-from parsync.workload.gangs import TaskGangs
-from parsync.workload.workload import Workload
+from parsync.workload.workload import TaskGangs, Workload
 from shared_state.tasks import NO_GANG
 from tests.fixtures.overloaded_cell import OPTIONS, arm
 from tests.fixtures.overloaded_cell import group as make_group
@@ -40,7 +38,7 @@ def run(
     own = make_group(options.pop("kind"), options.pop("count"), name="g", **options)
     records: list[Record] = []
     outcome = run_virtual(
-        arm("diff_block", own).spec(3, 1000, 50_000, live=False),
+        arm("diff_block", own).seeded(3, 1000, 50_000, live=False),
         workload,
         5_000_000,
         records.append,

@@ -23,8 +23,8 @@ from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.protocols.pending_queue import AgentQueue
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster, limit_audit
-from parsync.runtime.virtual.runtime import VirtualRuntime
-from parsync.spec.arm import ArmConfig, ArmSpec, check_protocols
+from parsync.runtime.virtual.run import VirtualRuntime
+from parsync.spec.arm import ArmConfig, SeededArm, check_protocols
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, CellAudit
@@ -69,7 +69,7 @@ class Run:
         self, workload: Workload, groups: list[dict[str, Any]], message_us: int = 0
     ) -> None:
         arm = ArmConfig.model_validate({"name": "arm", "partitions": 5, "groups": groups})
-        spec = arm.spec(seed=1, heartbeat_us=10_000, sample_us=1_000_000, live=False)
+        spec = arm.seeded(seed=1, heartbeat_us=10_000, sample_us=1_000_000, live=False)
         assembly = Assembly.of(spec, workload)
         self.audit = limit_audit(assembly)
         self.most_held, self.most_jobs = np.zeros(2, np.int64), 0
@@ -162,7 +162,7 @@ def test_limits_that_cannot_be_kept_are_refused() -> None:
 # --- logs of live runs ---
 
 
-def limited_arm(**limits: Any) -> ArmSpec:
+def limited_arm(**limits: Any) -> SeededArm:
     arm = small_arm()
     (first,) = arm.groups
     options = first.protocol.options.model_copy(update=limits)

@@ -14,7 +14,7 @@ from parsync.core.participant import Participant
 from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster
-from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.run import VirtualRuntime
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers.interface import ChangeKind
@@ -157,7 +157,7 @@ class Audited(AuditedMaster):
 def audited(workload: Workload, groups: list[dict[str, Any]], until_us: int) -> AuditCounts:
     """The counts of a run whose cell is audited, the order of maps and reduces with it."""
     arm = ArmConfig.model_validate({"name": "arm", "partitions": 4, "groups": groups})
-    spec = arm.spec(seed=1, heartbeat_us=HEARTBEAT_US, sample_us=1_000_000, live=False)
+    spec = arm.seeded(seed=1, heartbeat_us=HEARTBEAT_US, sample_us=1_000_000, live=False)
     assembly = Assembly.of(spec, workload)
     audit = CellAudit(workload.cell, assembly.partitioning)
     audit.submitted(workload.arrival_rows)
@@ -216,7 +216,7 @@ def test_schedulers_that_know_no_mapreduce_jobs_are_refused() -> None:
 
 def assembly_of(workload: Workload, groups: list[dict[str, Any]]) -> Assembly:
     arm = ArmConfig.model_validate({"name": "arm", "partitions": 1, "groups": groups})
-    return Assembly.of(arm.spec(1, HEARTBEAT_US, 1_000_000, live=False), workload)
+    return Assembly.of(arm.seeded(1, HEARTBEAT_US, 1_000_000, live=False), workload)
 
 
 def test_one_scheduler_can_place_all_jobs() -> None:

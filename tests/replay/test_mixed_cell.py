@@ -11,15 +11,15 @@ import pytest
 
 from experiments.campaign.running import make_workload
 from experiments.commands import replay
+from experiments.commands.run import app
 from experiments.config.run_config import RunConfig, load_config
-from experiments.parsync_vs_flow import app
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.participant import Participant
 from parsync.metrics.record import Record
 from parsync.protocols.pending_queue import LoserPolicy
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster
-from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.run import VirtualRuntime
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.invariants import AuditCounts, CellAudit
@@ -48,7 +48,7 @@ class Watched:
         until_us: int = 20_000_000,
     ) -> None:
         self.arm: ArmConfig = config.arms[0]
-        spec = self.arm.spec(config.seed, config.heartbeat_us, 100_000, live=False)
+        spec = self.arm.seeded(config.seed, config.heartbeat_us, 100_000, live=False)
         assembly = Assembly.of(spec, workload)
         audit = CellAudit(workload.cell, assembly.partitioning)
         audit.submitted(workload.arrival_rows)

@@ -12,12 +12,12 @@ import pytest
 from pyarrow import parquet
 
 from experiments.campaign.running import make_workload
+from experiments.commands.run import app
 from experiments.config.run_config import load_config
 from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
-from experiments.papers.figure import FigureRun
-from experiments.papers.platform_runs import PlatformRuns
-from experiments.parsync_vs_flow import app
+from experiments.papers.chapter import FigureRun
+from experiments.papers.runs import PlatformRuns
 from experiments.results import load_run
 from experiments.results.mapreduce import run_times_of, speedups
 from experiments.workloads.service_batch import SPEC

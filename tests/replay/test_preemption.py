@@ -8,19 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.core import events
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.metrics.record import Record
+from parsync.runtime.arm_directory import read_assembly, write_assembly
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.assembly_files import read_assembly, write_assembly
 from parsync.runtime.audit import CellAuditor
-from parsync.runtime.virtual.run import run_virtual
-from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.run import VirtualRuntime, run_virtual
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
@@ -62,7 +60,7 @@ class Run:
     """An audited run to its end, and who lost tasks to whom."""
 
     def __init__(self, config: ArmConfig, workload: Workload, message_us: int = 0) -> None:
-        assembly = Assembly.of(config.spec(3, 1000, 50_000, live=False), workload)
+        assembly = Assembly.of(config.seeded(3, 1000, 50_000, live=False), workload)
         self.audit = CellAudit(workload.cell, assembly.partitioning, assembly.eviction_priority)
         self.audit.submitted(workload.arrival_rows)
         master = assembly.master()
@@ -147,7 +145,7 @@ def test_the_same_seed_gives_the_same_log_and_the_policy_is_kept_with_the_arm(
     tmp_path: Any,
 ) -> None:
     workload = generate(CROWDED, 3)
-    spec = preempting().spec(3, 1000, 50_000, live=False)
+    spec = preempting().seeded(3, 1000, 50_000, live=False)
     digests = [
         run_virtual(spec, workload, 9_000_000, lambda _: None, lambda _: None).digest
         for _ in range(2)

@@ -18,7 +18,7 @@ from parsync.core.coordinator import shares_and_limits
 from parsync.core.events import QuotaGrant
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.protocols.agent_quota import AgentQuota, QuotaAccount
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from parsync.workload.workload import QuotaMembership, Workload
 from shared_state.tasks import Int64
 from tests.fixtures.changed import changed
@@ -28,7 +28,7 @@ from tests.fixtures.live_runs import small_arm, small_workload
 GROUPS = QuotaGroup(name="free", minimum=0.3), QuotaGroup(name="capped", maximum=0.1)
 
 
-def quota_arm() -> ArmSpec:
+def quota_arm() -> SeededArm:
     arm = small_arm()
     return changed(arm, groups=(changed(arm.groups[0], count=3),), quotas=QuotaSpec(groups=GROUPS))
 

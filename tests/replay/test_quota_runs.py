@@ -10,20 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.core import events
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.metrics.record import Record
+from parsync.runtime.arm_directory import read_assembly, write_assembly
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.assembly_files import read_assembly, write_assembly
 from parsync.runtime.audit import CellAuditor, quota_audit
 from parsync.runtime.calibration import Calibration
-from parsync.runtime.virtual.run import run_virtual
-from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.run import VirtualRuntime, run_virtual
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.invariants import CellAudit
@@ -85,7 +83,7 @@ class Run:
     def __init__(
         self, config: ArmConfig, workload: Workload, message_us: int, until_us: int
     ) -> None:
-        assembly = Assembly.of(config.spec(3, 1000, 50_000, live=False), workload)
+        assembly = Assembly.of(config.seeded(3, 1000, 50_000, live=False), workload)
         assert assembly.quotas is not None
         self.workload, self.quotas = workload, assembly.quotas
         quotas_audit = quota_audit(assembly)
@@ -203,7 +201,7 @@ def recorded(config: ArmConfig, workload: Workload, message_us: int = 500) -> tu
         if record.table.startswith("quota_"):
             batches[record.table].append(record.columns)
 
-    spec = config.spec(3, 1000, 50_000, live=False)
+    spec = config.seeded(3, 1000, 50_000, live=False)
     outcome = run_virtual(spec, workload, 5_000_000, take, lambda _: None, message_us)
     tables = {
         table: {name: np.concatenate([rows[name] for rows in parts]) for name in parts[0]}
@@ -239,7 +237,7 @@ def test_agents_obey_in_the_live_runtime_in_virtual_time() -> None:
     """Grants are a tick or two old there, so a group may be above its limit for a while."""
     options = GROUPED.model_copy(update={"load_percent": (150,), "phase_s": 1.5})
     quotas = QUOTAS.model_copy(update={"interval_s": 0.1})
-    spec = with_quotas(ARMS["parsync adaptive"], quotas).spec(3, 1000, 50_000, live=True)
+    spec = with_quotas(ARMS["parsync adaptive"], quotas).seeded(3, 1000, 50_000, live=True)
     records: list[Record] = []
     times = Calibration(
         hosts=2,
@@ -272,7 +270,7 @@ def test_production_jobs_go_first_within_their_group() -> None:
     workload = generate(options, 3)
     quotas = QuotaSpec(interval_s=0.02, groups=(QuotaGroup(name="ads", maximum=0.5),))
     run_virtual(
-        with_quotas(ARMS["parsync adaptive"], quotas).spec(3, 1000, 50_000, live=False),
+        with_quotas(ARMS["parsync adaptive"], quotas).seeded(3, 1000, 50_000, live=False),
         workload,
         9_000_000,
         records.append,
@@ -298,7 +296,9 @@ def test_the_same_seed_gives_the_same_log_and_quotas_change_nothing_else(tmp_pat
     without, tables = recorded(config, workload)
     assert without == recorded(config, replace(workload, quotas=None))[0] != digest
     assert list(tables) == ["quota_use"]
-    write_assembly(tmp_path, with_quotas(config).spec(3, 1000, 50_000, live=False), workload, None)
+    write_assembly(
+        tmp_path, with_quotas(config).seeded(3, 1000, 50_000, live=False), workload, None
+    )
     assembly, _ = read_assembly(tmp_path)
     assert assembly.arm.quotas == QUOTAS
     again = assembly.workload.quotas

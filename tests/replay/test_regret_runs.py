@@ -23,8 +23,7 @@ from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.steps import Step
-from parsync.runtime.virtual.run import run_virtual
-from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.run import VirtualRuntime, run_virtual
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers.objective import UNPLACED, placement_cost
@@ -114,7 +113,7 @@ def watched(
     config: ArmConfig, workload: Workload, instants: tuple[int, ...] = (), message_us: int = 0
 ) -> Books:
     books = Books(workload, instants)
-    assembly = Assembly.of(config.spec(3, 1000, 50_000, live=False), workload)
+    assembly = Assembly.of(config.seeded(3, 1000, 50_000, live=False), workload)
     books.attach(assembly.master())
     agents = {index: assembly.agent(index) for index in range(assembly.arm.agents)}
     participants: dict[int, Participant] = {
@@ -169,7 +168,7 @@ def test_regret_is_what_the_books_say(name: str) -> None:
 @pytest.mark.parametrize("name", ARMS)
 def test_watching_changes_nothing(name: str) -> None:
     workload = failing_workload()
-    spec = ARMS[name].spec(3, 1000, 50_000, live=False)
+    spec = ARMS[name].seeded(3, 1000, 50_000, live=False)
     bare = run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None)
     watch = RegretWatch(workload, SETTLE_US, SEED)
     seen = run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None, observer=watch)
@@ -181,7 +180,7 @@ def test_watching_changes_nothing(name: str) -> None:
 
 def test_evictions_never_make_it_negative() -> None:
     workload = failing_workload()
-    spec = PREEMPTING.spec(3, 1000, 50_000, live=False)
+    spec = PREEMPTING.seeded(3, 1000, 50_000, live=False)
     evictions = []
 
     class Counting(CellObserver):
@@ -203,7 +202,7 @@ def test_the_log_of_a_cell_tells_the_same(tmp_path: Path) -> None:
     leaves out."""
     workload, config = failing_workload(), ARMS["parsync adaptive"]
     books = watched(config, workload)
-    assembly = Assembly.of(config.spec(3, 1000, 50_000, live=False), workload)
+    assembly = Assembly.of(config.seeded(3, 1000, 50_000, live=False), workload)
     agents = tuple(range(assembly.arm.agents))
     log = tmp_path / CELL_LOG
 

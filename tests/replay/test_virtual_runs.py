@@ -23,11 +23,10 @@ from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.core.participant import Agent, Participant
 from parsync.metrics.record import Record
+from parsync.protocols.optimistic import sync as sync_policies
 from parsync.protocols.optimistic.agent import OptimisticAgent
-from parsync.protocols.optimistic.sync import registry as sync_policies
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.virtual.run import run_virtual
-from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.run import VirtualRuntime, run_virtual
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers.interface import ChangeKind
@@ -111,7 +110,7 @@ ARMS = {
 def run(config: ArmConfig, workload: Workload) -> tuple[str, list[Record]]:
     records: list[Record] = []
     outcome = run_virtual(
-        config.spec(3, 1000, 50_000, live=False),
+        config.seeded(3, 1000, 50_000, live=False),
         workload,
         5_000_000,
         records.append,
@@ -173,7 +172,7 @@ def test_one_scheduler_alone_has_no_conflicts_with_itself(
         update={"machines": 24, "slots_per_machine": 10, "load_percent": (60, 130)}
     )
     records: list[Record] = []
-    spec = arm(sync, alone).spec(3, 1000, 50_000, live=False)
+    spec = arm(sync, alone).seeded(3, 1000, 50_000, live=False)
     outcome = run_virtual(
         spec, generate(crowded, 3), 5_000_000, records.append, lambda _: None, message_us
     )
@@ -194,7 +193,7 @@ def test_every_allocation_has_one_end_even_if_the_run_stops_before_or_while_that
     under way to those who keep the books."""
     workload = replace(failing_workload(), end_us=stop_us)
     records: list[Record] = []
-    spec = ARMS["staggered latency-first"].spec(3, 1000, 1000, live=False)
+    spec = ARMS["staggered latency-first"].seeded(3, 1000, 1000, live=False)
     outcome = run_virtual(spec, workload, 0, records.append, lambda _: None, message_us)
     assert outcome.ended_us == stop_us
     started: Counter[int] = Counter(
@@ -303,7 +302,7 @@ class Witness:
 def test_no_task_is_lost_or_doubled_and_no_machine_overfilled(name: str, message_us: int) -> None:
     workload = failing_workload(seed=4)
     config = ARMS[name]
-    assembly = Assembly.of(config.spec(3, 1000, 50_000, live=False), workload)
+    assembly = Assembly.of(config.seeded(3, 1000, 50_000, live=False), workload)
     agents = [assembly.agent(i) for i in range(assembly.arm.agents)]
     master = assembly.master()
     witness = Witness(master, workload)
@@ -350,7 +349,7 @@ def test_messages_that_take_time_delay_every_commit_by_at_least_two() -> None:
     delays: dict[int, np.ndarray] = {}
     for way_us in (0, message_us):
         records: list[Record] = []
-        spec = config.spec(3, 1000, 50_000, live=False)
+        spec = config.seeded(3, 1000, 50_000, live=False)
         assert run_virtual(
             spec, workload, 5_000_000, records.append, lambda _: None, way_us
         ).drained
@@ -391,7 +390,7 @@ def test_a_run_waits_for_a_batch_that_is_on_its_way_at_the_end_of_the_workload()
     at_us[:-1] = np.minimum(at_us[:-1], workload.end_us // 2)
     records: list[Record] = []
     outcome = run_virtual(
-        config.spec(3, 1000, workload.end_us // 4, live=False),
+        config.seeded(3, 1000, workload.end_us // 4, live=False),
         replace(workload, arrival_us=at_us),
         5_000_000,
         records.append,

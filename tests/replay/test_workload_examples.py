@@ -16,7 +16,7 @@ from experiments.commands.run import app
 from experiments.config.run_config import load_config
 from experiments.config.workload_config import WorkloadConfig
 from experiments.workloads import registry
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions
 from tests.fixtures.commands import exit_status
 
 ROOT = Path(__file__).parents[2]

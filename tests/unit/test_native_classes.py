@@ -27,8 +27,7 @@ from parsync.core.events import (
     TasksStarted,
     TasksSubmitted,
 )
-from parsync.protocols.optimistic.event import OptimisticEvent
-from parsync.protocols.optimistic.events import SyncDue
+from parsync.protocols.optimistic.events import OptimisticEvent, SyncDue
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec

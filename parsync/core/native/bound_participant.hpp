@@ -243,7 +243,7 @@ struct Handler {
 
 // What native participants ask for, carried out under every runtime. A loop's clock and transport
 // are its own. What is Python's business, such as records and refusals, is done by
-// parsync/runtime/effects.py, which also carries out the effects of Python participants.
+// parsync/runtime/effect_interpreter.py, which also carries out the effects of Python participants.
 //
 // Carries out, in order, what the participant at `sender` asked for at now_us.
 //

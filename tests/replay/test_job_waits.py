@@ -14,7 +14,7 @@ from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ScopeFigures, summarise
 from parsync.metrics.tables import NOT_KNOWN
-from schedulers.capability import Capability
+from schedulers.interface import Capability
 from tests.fixtures.service_batch_runs import group, made, modelled, recorded
 from tests.unit.agent_bench import TASK_NS, Bench
 from tests.unit.record_factory import SECOND, Phase

@@ -3,8 +3,16 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from schedulers.decision_time import Counted, Measured, Modelled, ModelledByClass
+from parsync.spec.decision_times import ModelledTime
+from schedulers.decision_clock import (
+    PRICE_MACHINE_NS,
+    Counted,
+    Measured,
+    Modelled,
+    ModelledByClass,
+)
 
 
 def test_modelled_is_linear_in_tasks_and_partitions_and_rounds_up():
@@ -38,6 +46,20 @@ def test_a_cut_round_holds_the_tasks_whose_decision_begins_before_the_sync(
     assert begins_us(held) >= window_us
 
 
+def test_modelled_decisions_take_time_for_each_machine_that_is_priced_anew():
+    clock = Modelled(10, 250_000, 0, price_machine_ns=60)
+    assert clock.duration_us(2, 0, 0, 0, 2_000) == 10 + 500 + 120
+    for price_machine_ns in (PRICE_MACHINE_NS, 0):
+        given = {} if price_machine_ns else {"price_machine_ns": 0}
+        made = ModelledTime(task_us=1, **given).make(8)
+        assert made == Modelled(0, 1000, 0, price_machine_ns=price_machine_ns)
+    for wrong in (-1, 1.5, 1_000_001):
+        with pytest.raises(ValidationError, match="price_machine_ns"):
+            ModelledTime(task_us=1, price_machine_ns=wrong)
+    for other in (Counted(15), Measured()):
+        assert other.duration_us(3, 3, 1000, 10, 2_000) == other.duration_us(3, 3, 1000, 10)
+
+
 def test_free_decisions_are_not_cut():
     assert Modelled(5, 0, 0).tasks_within(100, 20) is None
 
@@ -65,6 +87,7 @@ def test_counted_and_measured():
         lambda: Modelled(-1, 0, 0),
         lambda: Modelled(0, -1, 0),
         lambda: Modelled(0, 0, -1),
+        lambda: Modelled(0, 0, 0, price_machine_ns=-1),
         lambda: Counted(0),
     ],
 )

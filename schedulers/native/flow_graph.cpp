@@ -1,17 +1,26 @@
-#include "task_table.hpp"
+#include "flow_graph.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 namespace agora {
+
+namespace {
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+}  // namespace
 
 std::vector<int64_t> UnscheduledAggregators::enter(std::span<const int64_t> job,
                                                    std::span<const int64_t> submitted,
                                                    std::span<int64_t> place) {
   require_named();
-  if (submitted.size() != job.size() || place.size() != job.size())
-    throw std::invalid_argument("job, submitted, place: expected columns of one length");
+  require(submitted.size() == job.size() && place.size() == job.size(),
+          "job, submitted, place: expected columns of one length");
   std::vector<int64_t> added;
   for (const int64_t each : job)
     if (!place_of_.contains(each)) added.push_back(each);
@@ -36,10 +45,10 @@ std::vector<int64_t> UnscheduledAggregators::enter(std::span<const int64_t> job,
 }
 
 void UnscheduledAggregators::name(std::span<const int64_t> node, std::span<const int64_t> arc) {
-  if (node.size() != unnamed_.size() || arc.size() != unnamed_.size())
-    throw std::invalid_argument("node, arc: expected one id for each new job");
+  require(node.size() == unnamed_.size() && arc.size() == unnamed_.size(),
+          "node, arc: expected one id for each new job");
   for (size_t i = 0; i < node.size(); ++i)
-    if (node[i] < 0 || arc[i] < 0) throw std::invalid_argument("node, arc: expected ids from 0 on");
+    require(node[i] >= 0 && arc[i] >= 0, "node, arc: expected ids from 0 on");
   for (size_t i = 0; i < unnamed_.size(); ++i) {
     at(unnamed_[i]).node = node[i];
     at(unnamed_[i]).arc = arc[i];
@@ -84,10 +93,6 @@ void UnscheduledAggregators::require_named() const {
 namespace {
 
 constexpr size_t kFewestRows = 1024;
-
-void require(bool holds, const char* what) {
-  if (!holds) throw std::invalid_argument(what);
-}
 
 int64_t floor_divide(int64_t value, int64_t by) { return value / by - (value % by < 0 ? 1 : 0); }
 
@@ -352,6 +357,264 @@ void TaskTable::leave_graph(int64_t row) {
   jobs.leave(job_place[row]);
   node_state[row] = static_cast<int8_t>(TaskNodeState::kNone);
   node[row] = kNoNode;
+}
+
+FlowArcs::New FlowArcs::join(const Joining& tasks) {
+  const size_t n = tasks.row.size(), k = tasks.arc_task.size();
+  require(tasks.node.size() == n && tasks.unscheduled_node.size() == n &&
+              tasks.unscheduled_cost.size() == n,
+          "tasks: expected columns of one length");
+  require(tasks.arc_head.size() == k && tasks.arc_cost.size() == k,
+          "arcs of tasks: expected columns of one length");
+  require(unnamed_.empty(), "expected ids of the tasks' arcs first");
+  New added;
+  for (auto* column : {&added.tail, &added.head, &added.cost}) column->reserve(k + n);
+  std::vector<TaskArc> arcs;
+  arcs.reserve(k + n);
+  for (size_t i = 0; i < k; ++i) {
+    const int64_t task = tasks.arc_task[i], head = tasks.arc_head[i];
+    require(0 <= task && at(task) < n, "an arc of a task that does not exist");
+    const auto& nodes = head >= 0 ? tasks.machine_node : tasks.aggregator_node;
+    const size_t index = at(head >= 0 ? head : -1 - head);
+    require(index < nodes.size() && nodes[index] >= 0,
+            "an arc leads to a node that does not exist");
+    added.tail.push_back(tasks.node[at(task)]);
+    added.head.push_back(nodes[index]);
+    added.cost.push_back(tasks.arc_cost[i]);
+    arcs.push_back({tasks.row[at(task)], head, tasks.arc_cost[i], kNoArc});
+  }
+  int64_t largest = -1;
+  for (size_t i = 0; i < n; ++i) {
+    require(tasks.row[i] >= 0, "row: expected rows of the task table");
+    largest = std::max(largest, tasks.row[i]);
+    added.tail.push_back(tasks.node[i]);
+    added.head.push_back(tasks.unscheduled_node[i]);
+    added.cost.push_back(tasks.unscheduled_cost[i]);
+    arcs.push_back({tasks.row[i], kUnscheduled, tasks.unscheduled_cost[i], kNoArc});
+  }
+  if (at(largest + 1) > tasks_.size()) tasks_.resize(std::max(at(largest + 1), 2 * tasks_.size()));
+  for (const int64_t row : tasks.row) tasks_[at(row)] = {};
+  unnamed_ = std::move(arcs);
+  return added;
+}
+
+void FlowArcs::name(std::span<const int64_t> arc) {
+  require(arc.size() == unnamed_.size(), "arc: expected one id for each new arc");
+  reserve(arc);
+  // From the last on, so that each list is in the order of its arcs.
+  for (size_t i = arc.size(); i-- > 0;) {
+    TaskArc& its = of_tasks_[at(arc[i])];
+    its = unnamed_[i];
+    int64_t& first = tasks_[at(its.row)].first;
+    its.next = first;
+    first = arc[i];
+  }
+  unnamed_.clear();
+}
+
+void FlowArcs::add_of_tasks(std::span<const int64_t> arc, std::span<const int64_t> row,
+                            std::span<const int64_t> head) {
+  require(row.size() == arc.size() && head.size() == arc.size(),
+          "row, head: expected one of each per arc");
+  for (const int64_t each : row) task_at(each);
+  reserve(arc);
+  for (size_t i = 0; i < arc.size(); ++i) of_tasks_[at(arc[i])] = {row[i], head[i], 0, kNoArc};
+}
+
+void FlowArcs::add_inner(std::span<const int64_t> arc, std::span<const int64_t> inner) {
+  require(inner.size() == arc.size(), "inner: expected one per arc");
+  add_others(arc);
+  for (size_t i = 0; i < arc.size(); ++i) inner_[at(arc[i])] = {inner[i], 0};
+}
+
+void FlowArcs::add_others(std::span<const int64_t> arc) {
+  reserve(arc);
+  for (const int64_t id : arc) of_tasks_[at(id)] = {};
+}
+
+void FlowArcs::take_flow(std::span<const int64_t> arc, std::span<const int64_t> flow,
+                         std::span<int64_t> inner_flow) {
+  require(flow.size() == arc.size(), "flow: expected one per arc");
+  for (const int64_t id : arc)
+    require(id >= 0 && at(id) < of_tasks_.size(), "arc: expected arcs of the graph");
+  for (size_t i = 0; i < arc.size(); ++i) {
+    const int64_t row = of_tasks_[at(arc[i])].row;
+    if (row != kNoRow) {
+      if (flow[i] > 0) tasks_[at(row)].next_hop = arc[i];
+      continue;
+    }
+    InnerArc& its = inner_[at(arc[i])];
+    if (its.inner == kNoRow) continue;
+    require(at(its.inner) < inner_flow.size(), "inner_flow: expected one per row");
+    inner_flow[at(its.inner)] += flow[i] - its.flow;
+    its.flow = flow[i];
+  }
+}
+
+std::vector<int64_t> FlowArcs::next_hop(std::span<const int64_t> row) const {
+  std::vector<int64_t> found(row.size());
+  for (size_t i = 0; i < row.size(); ++i) found[i] = task_at(row[i]).next_hop;
+  return found;
+}
+
+std::vector<int64_t> FlowArcs::destination(std::span<const int64_t> row) const {
+  std::vector<int64_t> found(row.size());
+  for (size_t i = 0; i < row.size(); ++i) found[i] = destination_of(row[i]);
+  return found;
+}
+
+FlowArcs::Sent FlowArcs::sent(std::span<const int64_t> row) const {
+  Sent found;
+  for (const int64_t each : row) {
+    const int64_t head = destination_of(each);
+    if (head == kUnscheduled) continue;
+    found.row.push_back(each);
+    found.head.push_back(head);
+  }
+  return found;
+}
+
+FlowArcs::OfTasks FlowArcs::lists(std::span<const int64_t> row) const {
+  OfTasks found;
+  for (size_t i = 0; i < row.size(); ++i) {
+    for (int64_t arc = task_at(row[i]).first; arc != kNoArc; arc = of_tasks_[at(arc)].next) {
+      const TaskArc& its = of_tasks_[at(arc)];
+      if (its.row != row[i]) throw std::logic_error("an arc in the list of another task");
+      found.task.push_back(static_cast<int64_t>(i));
+      found.arc.push_back(arc);
+      found.head.push_back(its.head);
+      found.cost.push_back(its.cost);
+    }
+  }
+  return found;
+}
+
+void FlowArcs::reserve(std::span<const int64_t> arc) {
+  int64_t largest = -1;
+  for (const int64_t id : arc) {
+    require(id >= 0, "arc: expected ids from 0 on");
+    largest = std::max(largest, id);
+  }
+  const size_t arcs = at(largest + 1);
+  if (arcs <= of_tasks_.size()) return;
+  of_tasks_.resize(std::max(arcs, 2 * of_tasks_.size()));
+  inner_.resize(of_tasks_.size());
+}
+
+const FlowArcs::Task& FlowArcs::task_at(int64_t row) const {
+  require(row >= 0 && at(row) < tasks_.size(), "row: expected tasks that have joined the graph");
+  return tasks_[at(row)];
+}
+
+int64_t FlowArcs::destination_of(int64_t row) const {
+  const int64_t arc = task_at(row).next_hop;
+  require(arc != kNoArc, "row: expected tasks that were in the graph at the last solve");
+  return of_tasks_[at(arc)].head;
+}
+
+namespace {
+
+// The machines of a round are scattered in memory: so many in advance what is read is fetched.
+constexpr size_t kAhead = 8;
+constexpr size_t kLine = 8;  // numbers in a line of the cache
+
+void check(const SlotCosts& slots, size_t machines) {
+  require(slots.levels > 0 && slots.cost.size() == machines * slots.levels,
+          "cost: expected a row of at least one level per machine");
+  require(slots.slots.size() == machines && slots.free.size() == machines &&
+              slots.units.size() == machines,
+          "slots, free, units: expected one of each per machine");
+}
+
+// The number of free units that have a level below this one.
+int64_t units_below(int64_t level, int64_t busy, int64_t free, int64_t units) {
+  if (level <= busy) return 0;
+  const int64_t slots = level - busy;
+  if (slots >= free) return units;
+  return (slots * units + free - 1) / free;
+}
+
+}  // namespace
+
+SegmentChanges SegmentArcs::set(const SlotCosts& slots, std::span<const int64_t> row) {
+  check(slots, machines_);
+  require(new_.empty(), "arc: expected ids of the new arcs first");
+  SegmentChanges changes;
+  for (auto* column : {&changes.arc, &changes.capacity, &changes.cost}) column->reserve(row.size());
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (i + kAhead < row.size()) prefetch(slots, static_cast<size_t>(row[i + kAhead]));
+    const size_t machine = static_cast<size_t>(row[i]);
+    require(machine < machines_, "row: expected machines");
+    set_machine(slots, machine, changes);
+  }
+  return changes;
+}
+
+void SegmentArcs::name(std::span<const int64_t> arc) {
+  require(arc.size() == new_.size(), "arc: expected one id for each new arc");
+  for (const int64_t id : arc) require(id >= 0, "arc: expected ids of 0 or more");
+  for (size_t i = 0; i < arc.size(); ++i) at(new_[i].machine, new_[i].place).id = arc[i];
+  new_.clear();
+}
+
+void SegmentArcs::prefetch(const SlotCosts& slots, size_t machine) const {
+  if (machine >= machines_) return;
+  __builtin_prefetch(&slots.slots[machine]);
+  __builtin_prefetch(&slots.free[machine]);
+  __builtin_prefetch(&slots.units[machine]);
+  const size_t dearest = machine * slots.levels + slots.levels - 1;
+  __builtin_prefetch(&slots.cost[dearest]);
+  if (slots.levels > kLine) __builtin_prefetch(&slots.cost[dearest - kLine]);
+  __builtin_prefetch(&arcs_[machine * width_], 1);
+}
+
+void SegmentArcs::set_machine(const SlotCosts& slots, size_t machine, SegmentChanges& changes) {
+  const int64_t free = slots.free[machine], units = slots.units[machine];
+  const int64_t busy = slots.busy(machine), levels = static_cast<int64_t>(slots.levels);
+  const auto price = [&](int64_t level) {
+    return slots.cost[machine * slots.levels + static_cast<size_t>(level)];
+  };
+  // The levels of free units: from `low` to below `high`.
+  const int64_t low = std::min(busy, levels - 1);
+  const int64_t high = std::clamp(busy + std::max<int64_t>(free, 1), low + 1, levels);
+  size_t place = 0;
+  int64_t rest = units;  // those with levels below `level`
+  for (int64_t level = high; rest > 0;) {
+    const int64_t here = price(--level);
+    while (level > low && price(level - 1) == here) --level;
+    const int64_t below = level > low ? units_below(level, busy, free, units) : 0;
+    if (below == rest) continue;
+    set_arc(machine, place++, rest - below, here, changes);
+    rest = below;
+  }
+  for (size_t closed = place; closed < width_ && at(machine, closed).capacity > 0; ++closed)
+    set_arc(machine, closed, 0, at(machine, closed).cost, changes);
+}
+
+void SegmentArcs::set_arc(size_t machine, size_t place, int64_t capacity, int64_t cost,
+                          SegmentChanges& changes) {
+  if (place == width_) widen();
+  Arc& arc = at(machine, place);
+  if (arc.id == kNoArc) {
+    new_.push_back({machine, place});
+    changes.new_machine.push_back(static_cast<int64_t>(machine));
+    changes.new_capacity.push_back(capacity);
+    changes.new_cost.push_back(cost);
+  } else if (capacity != arc.capacity || cost != arc.cost) {
+    changes.arc.push_back(arc.id);
+    changes.capacity.push_back(capacity);
+    changes.cost.push_back(cost);
+  }
+  arc.capacity = capacity;
+  arc.cost = cost;
+}
+
+void SegmentArcs::widen() {
+  std::vector<Arc> wider(2 * arcs_.size());
+  for (size_t m = 0; m < machines_; ++m)
+    std::copy_n(&arcs_[m * width_], width_, &wider[m * 2 * width_]);
+  arcs_ = std::move(wider);
+  width_ *= 2;
 }
 
 }  // namespace agora

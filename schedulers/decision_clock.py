@@ -78,7 +78,7 @@ class DecisionClock(Protocol):
 
 
 class _NativeTimes:
-    """The times of the clocks below: native/decision_clock.hpp computes them, from what each clock
+    """The times of the clocks below: native/contract.hpp computes them, from what each clock
     reads of a round."""
 
     __slots__ = ()
@@ -188,7 +188,7 @@ class ModelledByClass(_NativeTimes):
 
 
 class NativeClock(Protocol):
-    """A decision clock in native code (native/decision_clock.hpp)."""
+    """A decision clock in native code (native/contract.hpp)."""
 
     def duration_us(
         self,

@@ -1,5 +1,5 @@
-// Planners and decision clocks as Python holds them: with the arrays they borrow. Also what native
-// code outside this package takes them as.
+// Catalogs, planners and decision clocks as Python holds them: with the arrays they borrow. Also
+// what native code outside this package takes them as.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,22 +8,125 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
-#include "bound_catalog.hpp"
-#include "decision_clock.hpp"
-#include "greedy_planner.hpp"
+#include "contract.hpp"
+#include "placer.hpp"
+#include "objective.hpp"
 #include "shared_state/native/column.hpp"
-#include "unplaceable_units.hpp"
+#include "schedulers/native/contract.hpp"
 
 namespace agora {
+
+template <typename T>
+using In = nanobind::ndarray<const T, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
+
+template <typename T>
+std::span<const T> span_of(const In<T>& column) {
+  return {column.data(), column.size()};
+}
+
+// The arrays of a PreferenceCatalog and the racks of a cell, kept alive.
+struct CatalogColumns {
+  In<int64_t> machine_offsets;
+  In<int32_t> machine;
+  In<int64_t> machine_cost;
+  In<int64_t> rack_offsets;
+  In<int32_t> rack;
+  In<int64_t> rack_cost;
+  In<int64_t> elsewhere_cost;
+  In<int64_t> unscheduled_cost;
+  In<int32_t> rack_of;
+
+  PreferenceColumns spans() const {
+    return {span_of(machine_offsets),
+            span_of(machine),
+            span_of(machine_cost),
+            span_of(rack_offsets),
+            span_of(rack),
+            span_of(rack_cost),
+            span_of(elsewhere_cost),
+            span_of(unscheduled_cost),
+            span_of(rack_of)};
+  }
+};
+
+struct BoundCatalog {
+  explicit BoundCatalog(CatalogColumns arrays)
+      : columns(std::move(arrays)), catalog(columns.spans()) {}
+  const CatalogColumns columns;
+  const Catalog catalog;
+};
 
 template <typename T>
 using InRows =
     nanobind::ndarray<const T, nanobind::ndim<2>, nanobind::c_contig, nanobind::device::cpu>;
 template <typename T, int kDimensions>
 using InAnyOrder = nanobind::ndarray<const T, nanobind::ndim<kDimensions>, nanobind::device::cpu>;
+
+// An argument of a native function as Python passes it: an array for a span, any other as it is.
+template <typename T>
+struct Passed {
+  using Given = T;
+  Passed(T given, const char*) : value(given) {}
+  T get() const { return value; }
+  T value;
+};
+template <typename T>
+struct Passed<std::span<T>> {
+  using Given = nanobind::handle;
+  Passed(nanobind::handle array, const char* name) : column(array, name, length_of(array, name)) {}
+  std::span<T> get() const { return column.span(); }
+  Column<T> column;
+};
+
+template <typename T>
+T returned(T value) {
+  return value;
+}
+template <typename T>
+nanobind::object returned(const std::vector<T>& column) {
+  return array_of(column);
+}
+// Columns of a native result, as a tuple of arrays.
+template <typename... T>
+nanobind::tuple arrays(const std::vector<T>&... column) {
+  return nanobind::make_tuple(array_of(column)...);
+}
+
+// A native function of columns, as Python calls it: with an array of the right type and any layout
+// for each span, and arrays for the vectors that it returns. names: of its arguments, for messages.
+template <typename R, typename... A>
+auto with_arrays(R (*function)(A...), std::array<const char*, sizeof...(A)> names) {
+  return [=](typename Passed<A>::Given... given) {
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return returned(function(Passed<A>(given, names[I]).get()...));
+    }(std::index_sequence_for<A...>());
+  };
+}
+template <class Self, typename R, typename... A>
+auto method_with_arrays(auto method, std::array<const char*, sizeof...(A)> names) {
+  return [=](Self& self, typename Passed<A>::Given... given) {
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      if constexpr (std::is_void_v<R>)
+        (self.*method)(Passed<A>(given, names[I]).get()...);
+      else
+        return returned((self.*method)(Passed<A>(given, names[I]).get()...));
+    }(std::index_sequence_for<A...>());
+  };
+}
+template <class Self, typename R, typename... A>
+auto with_arrays(R (Self::*method)(A...), std::array<const char*, sizeof...(A)> names) {
+  return method_with_arrays<Self, R, A...>(method, names);
+}
+template <class Self, typename R, typename... A>
+auto with_arrays(R (Self::*method)(A...) const, std::array<const char*, sizeof...(A)> names) {
+  return method_with_arrays<const Self, R, A...>(method, names);
+}
 
 inline PartitionRanking ranking_of(int ranking) {
   if (ranking < 0 || ranking > static_cast<int>(kRankingNames.size()) - 1)

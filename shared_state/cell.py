@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 import zlib
 from functools import cached_property
 from typing import Any
@@ -24,8 +25,9 @@ MAX_CAPACITY = 1 << 40
 MAX_OVERCOMMIT_PERMILLE = 1_000_000  # limits stay within the 2^50 of native/cell.hpp
 
 _CHECKPOINT_MAGIC = b"agora cell 3\n"
-_CHECKSUM_BYTES = 4
 _DIGEST_BYTES = 16
+# magic, checksum of the rest, digest of the shape; the state follows
+_CHECKPOINT_HEAD = struct.Struct(f"<{len(_CHECKPOINT_MAGIC)}sI{_DIGEST_BYTES}s")
 
 
 class Cell:
@@ -166,7 +168,7 @@ class Cell:
         """
         state: bytes = self._native.checkpoint()
         shape = self._shape_digest
-        return b"".join((_CHECKPOINT_MAGIC, _checksum(shape, state), shape, state))
+        return _CHECKPOINT_HEAD.pack(_CHECKPOINT_MAGIC, _checksum(shape, state), shape) + state
 
     @classmethod
     def restore(
@@ -181,14 +183,9 @@ class Cell:
         Raises:
             AgoraError: The checkpoint is damaged, or of another cell.
         """
-        begin = len(_CHECKPOINT_MAGIC)
-        checksum = checkpoint[begin : begin + _CHECKSUM_BYTES]
-        begin += _CHECKSUM_BYTES
-        shape, state = (
-            checkpoint[begin : begin + _DIGEST_BYTES],
-            checkpoint[begin + _DIGEST_BYTES :],
-        )
-        if not checkpoint.startswith(_CHECKPOINT_MAGIC) or checksum != _checksum(shape, state):
+        head, state = checkpoint[: _CHECKPOINT_HEAD.size], checkpoint[_CHECKPOINT_HEAD.size :]
+        magic, checksum, shape = _CHECKPOINT_HEAD.unpack(head.ljust(_CHECKPOINT_HEAD.size, b"\0"))
+        if magic != _CHECKPOINT_MAGIC or checksum != _checksum(shape, state):
             raise AgoraError("cell checkpoint: damaged, or written by another version")
         cell = cls(spec, partitioning, priority)
         if shape != cell._shape_digest:
@@ -214,8 +211,8 @@ class Cell:
         return hashed.digest()
 
 
-def _checksum(shape: bytes, state: bytes) -> bytes:
-    return zlib.crc32(state, zlib.crc32(shape)).to_bytes(_CHECKSUM_BYTES, "little")
+def _checksum(shape: bytes, state: bytes) -> int:
+    return zlib.crc32(state, zlib.crc32(shape))
 
 
 def _check_spec(spec: CellSpec, partitioning: Partitioning) -> None:

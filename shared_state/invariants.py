@@ -58,23 +58,45 @@ class _GrowingArray:
         return self.values
 
 
-class CellReplica:
+@dataclass(frozen=True, slots=True)
+class AuditCounts:
+    """Sums over all events: claims == accepted + rejected; accepted + loaded == running + finished
+    + evicted + lost."""
+
+    submitted: int
+    waiting: int
+    running: int
+    finished: int
+    loaded: int
+    evicted: int
+    lost: int
+    claims: int
+    accepted: int
+    rejected: int
+
+
+class CellAudit:
     """The state of a cell as its events make it: what runs where, and the versions and sequence
-    numbers that follow. Each change checks that it is possible and raises InvariantViolation if
-    not."""
+    numbers that follow.
+
+    Call one method per event, in the order the cell handled them. Each checks that the event is
+    possible and raises InvariantViolation if not.
+    """
 
     def __init__(
         self, spec: CellSpec, partitioning: Partitioning, priority: Int32 | None = None
     ) -> None:
+        """Of a cell with these arguments: see Cell."""
+        self._limit = spec.limit
+        self._partitioning = partitioning
+        self._synced: dict[tuple[int, int], int] = {}  # (agent, partition) -> the version it holds
         self._priority = priority  # by task; None: schedulers evict their own tasks only
-        self._partition = partitioning.of(np.arange(spec.machines, dtype=np.int32))
+        self._partition = partitioning.of_each()
         self._used = np.zeros_like(spec.capacity)
         self._up = np.ones(spec.machines, np.bool_)
         self._seqnum = np.zeros(spec.machines, np.uint32)
         self._claimant = np.full(spec.machines, NO_RIVAL, np.int32)  # who claimed a machine last
-        self._previous_claimant = np.full(
-            spec.machines, NO_RIVAL, np.int32
-        )  # and who of all others
+        self._previous_claimant = self._claimant.copy()  # and who of all others
         self._changed = np.zeros(spec.machines, np.int64)
         self._versions = np.zeros(partitioning.count, np.int64)
         # By task: where it stands.
@@ -93,6 +115,281 @@ class CellReplica:
         self._counts = dict.fromkeys(
             ("submitted", "loaded", "evicted", "lost", "finished", "claims", "accepted"), 0
         )
+
+    # --- events ----------------------------------------------------------------------------------
+
+    def submitted(self, task: Int64) -> None:
+        """Tasks arrived: int64[n], each for the first time."""
+        self._begin(f"submission of {len(task)} tasks", self._now_us)
+        state = self._state.covering(task)
+        self._require(state[task] == UNKNOWN, "task {} was submitted before", task)
+        self._require_unique(task, "task {} is submitted twice")
+        state[task] = WAITING
+        self._counts["submitted"] += len(task)
+
+    def loaded(
+        self, task: Int64, machine: Int32, request: Int64, owner: Int32, allocation: Int64
+    ) -> None:
+        """Cell.load of an initial state, which counts as submitted, and its answer."""
+        self._begin(f"load of {len(task)} tasks", self._now_us)
+        self._require(
+            self._state.covering(task)[task] == UNKNOWN, "task {} was submitted before", task
+        )
+        self._state.values[task] = WAITING
+        self._place(task, machine, request, owner, allocation)
+        self._move_versions(machine)
+        self._counts["submitted"] += len(task)
+        self._counts["loaded"] += len(task)
+
+    def commit(self, transaction: Transaction, result: CommitResult, now_us: int) -> None:
+        """A transaction and the cell's answer."""
+        t = transaction
+        self._begin(f"commit {t.sequence} of scheduler {t.scheduler}", now_us)
+        k = len(t.task)
+        columns = (result.reason, result.allocation, result.rival, result.age_us, result.version)
+        if result.sequence != t.sequence or any(len(column) != k for column in columns):
+            self._fail(
+                "the answer is not one to this transaction: accepted + rejected != submitted"
+            )
+        accepted = result.reason == Reason.ACCEPTED
+        self._require(
+            (result.reason >= 0) & (result.reason <= max(Reason)), "claim {} has no known reason"
+        )
+        self._require(
+            (result.allocation >= 0) == accepted,
+            "claim {} is accepted without an allocation or the reverse",
+        )
+        self._require(result.age_us == now_us - t.synced_us, "claim {} has a wrong age")
+        self._check_groups(t, accepted)
+        seen_before = self._seqnum[t.machine]
+        claimant = self._claimant[t.machine]
+        rival = np.where(claimant != t.scheduler, claimant, self._previous_claimant[t.machine])
+        waiting_before = self._state.covering(t.task)[t.task] == WAITING
+        self._end_victims(t, result.evicted)
+        self._check_reasons(t, result, seen_before, rival, waiting_before)
+
+        machine = t.machine[accepted]
+        self._require(self._up[machine], "machine {} is down and took a claim", machine)
+        owner = np.full(len(machine), t.scheduler, np.int32)
+        ended = self._machine.values[self._slot_task.values[result.evicted & 0xFFFFFFFF]]
+        self._place(
+            t.task[accepted], machine, t.request[accepted], owner, result.allocation[accepted]
+        )
+        over = self._used[machine] > self._limit[machine]
+        over = (over & (t.request[accepted] > 0)).any(axis=1)
+        self._require(~over, "machine {} is filled above its limit by a claim", machine)
+        self._move_versions(np.concatenate([machine, ended]))
+        self._require(
+            result.version == self._versions[self._partition[t.machine]],
+            "claim {} has a wrong version",
+        )
+        if t.commit_mode == CommitMode.INCREMENTAL and (t.evict is None or len(t.evict) == 0):
+            full = result.reason == Reason.FULL
+            fit = fits(t.request, self._limit[t.machine] - self._used[t.machine])
+            self._require(~(full & fit), "claim {} fits and was rejected as full")
+        self._counts["claims"] += k
+        self._counts["accepted"] += len(machine)
+
+    def released(self, released: Released, now_us: int) -> None:
+        """The answer of Cell.release: tasks that ran to their end."""
+        self._begin(f"release of {len(released)} allocations", now_us)
+        self._end(released)
+        self._state.values[released.task] = FINISHED
+        self._move_versions(released.machine)
+        self._require_versions(released)
+        self._counts["finished"] += len(released)
+
+    def machines(self, machine: Int32, up: NDArray[np.bool_], lost: Released, now_us: int) -> None:
+        """Cell.set_machines and its answer."""
+        self._begin(f"change of {len(machine)} machines", now_us)
+        before = self._up.copy()
+        downed: set[int] = set()
+        touched: set[int] = set()
+        for row, now_up in zip(machine.tolist(), up.tolist(), strict=True):
+            if bool(before[row]) != now_up:
+                touched.add(row)
+                if not now_up:
+                    downed.add(row)
+            before[row] = now_up
+        self._up = before
+        running = np.flatnonzero(self._state.values == RUNNING)
+        expected = running[np.isin(self._machine.values[running], list(downed))]
+        if not np.array_equal(np.sort(lost.task), expected):
+            self._fail(
+                "the tasks said to be lost are not those that ran on the machines that went down"
+            )
+        self._end(lost)
+        self._state.values[lost.task] = WAITING
+        self._move_versions(np.array(sorted(touched), np.int32))
+        self._require_versions(lost)
+        self._counts["lost"] += len(lost)
+
+    def delta(self, agent: int, delta: PartitionDelta) -> None:
+        """A delta the cell has just taken for an agent: it must hold exactly the rows that changed,
+        as they are."""
+        self.synced(agent, delta.partition, delta.from_version, delta.to_version)
+        self._now_us = max(self._now_us, delta.at_us)
+        if delta.to_version != self._versions[delta.partition]:
+            self._fail(
+                f"the delta ends at version {delta.to_version}, "
+                f"the cell is at {self._versions[delta.partition]}"
+            )
+        rows = self._partitioning.rows(delta.partition)
+        changed = np.arange(rows.stop - rows.start)
+        if delta.from_version:
+            changed = np.flatnonzero(self._changed[rows] > delta.from_version)
+        if not np.array_equal(delta.row, changed):
+            self._fail("the delta's rows are not those that changed")
+        at = changed + rows.start
+        self._require(
+            (delta.used == self._used[at]).all(axis=1),
+            "the delta shows another use of machine {}",
+            at,
+        )
+        self._require(
+            delta.up == self._up[at], "the delta shows machine {} up or down, and it is not", at
+        )
+        if delta.seqnum is not None:
+            self._require(
+                delta.seqnum == self._seqnum[at],
+                "the delta shows another sequence number of machine {}",
+                at,
+            )
+
+    def synced(self, agent: int, partition: int, from_version: int, to_version: int) -> None:
+        """A view of a partition was moved, where only versions are known.
+
+        Args:
+            from_version: The version that the agent says it holds (a reply may be lost).
+        """
+        self._begin(f"sync of agent {agent}, partition {partition}", self._now_us)
+        held = self._synced.get((agent, partition), 0)
+        if not 0 <= from_version <= held:
+            self._fail(
+                f"the delta starts at version {from_version}, the view was brought to {held}"
+            )
+        if to_version > self._versions[partition]:
+            self._fail(
+                f"the view is at version {to_version}, "
+                f"newer than the cell at {self._versions[partition]}"
+            )
+        if to_version < from_version:
+            self._fail(f"the view goes back from version {from_version} to {to_version}")
+        self._synced[agent, partition] = to_version
+
+    def matches(self, cell: Cell) -> None:
+        """The cell's own state is what its events make it (after a restart, at the end)."""
+        self._begin("comparison with the cell", self._now_us)
+        self._require(
+            (cell.used == self._used).all(axis=1), "the cell has another use of machine {}"
+        )
+        self._require(cell.up == self._up, "the cell has machine {} up or down, and it is not")
+        self._require(
+            cell.seqnum == self._seqnum, "the cell has another sequence number of machine {}"
+        )
+        self._require(
+            cell.versions == self._versions, "the cell has another version of partition {}"
+        )
+        if not np.array_equal(
+            np.sort(cell.allocations().task), np.flatnonzero(self._state.values == RUNNING)
+        ):
+            self._fail("the cell runs other tasks")
+
+    def finish(self, waiting: Int64 | None = None) -> AuditCounts:
+        """Check that no task is missing or held twice at the end.
+
+        Args:
+            waiting: Every task the schedulers still hold, queued or in flight.
+        """
+        self._begin("end", self._now_us)
+        state = self._state.values
+        if waiting is not None:
+            self._require_unique(waiting, "task {} waits twice")
+            self._require(
+                self._state.covering(waiting)[waiting] == WAITING,
+                "task {} waits, and runs, has run or was never submitted",
+                waiting,
+            )
+            held = np.zeros(len(self._state.values), np.bool_)
+            held[waiting] = True
+            self._require(
+                (self._state.values != WAITING) | held,
+                "task {} is lost: it neither runs nor waits nor has run",
+            )
+        c = self._counts
+        counts = AuditCounts(
+            waiting=int(np.count_nonzero(state == WAITING)),
+            running=int(np.count_nonzero(state == RUNNING)),
+            rejected=c["claims"] - c["accepted"],
+            **c,
+        )
+        if counts.submitted != counts.waiting + counts.running + counts.finished:
+            self._fail("submitted != waiting + running + finished")
+        if (
+            counts.accepted + counts.loaded
+            != counts.running + counts.finished + counts.evicted + counts.lost
+        ):
+            self._fail("accepted + loaded != running + finished + evicted + lost")
+        return counts
+
+    # --- checks ----------------------------------------------------------------------------------
+
+    def _check_groups(self, t: Transaction, accepted: NDArray[np.bool_]) -> None:
+        if t.commit_mode != CommitMode.ALL_OR_NOTHING or len(t.task) == 0:
+            return
+        gangs, group = np.unique(
+            np.zeros(len(t.task), np.int64) if t.gang is None else t.gang, return_inverse=True
+        )
+        members = np.bincount(group)
+        inside = np.bincount(group, weights=accepted)
+        self._require((inside == 0) | (inside == members), "gang {} is accepted in part", gangs)
+
+    def _check_reasons(
+        self,
+        t: Transaction,
+        result: CommitResult,
+        seen_before: NDArray[np.uint32],
+        rival: Int32,
+        waiting_before: NDArray[np.bool_],
+    ) -> None:
+        reason = result.reason
+        self._require(
+            (reason != Reason.MACHINE_DOWN) | ~self._up[t.machine],
+            "claim {} was rejected for a machine that is up",
+        )
+        placed = ~waiting_before | np.isin(t.task, t.task[reason == Reason.ACCEPTED])
+        # In a gang that failed a task claimed twice is a duplicate of a claim that did not last.
+        if t.commit_mode == CommitMode.INCREMENTAL:
+            self._require(
+                (reason != Reason.DUPLICATE) | placed,
+                "claim {} was rejected as duplicate, its task waits",
+            )
+        if t.conflict_check == ConflictCheck.SEQUENCE_NUMBER and t.seqnum is not None:
+            moved = t.seqnum != seen_before
+            self._require(
+                (reason != Reason.STALE) | moved,
+                "claim {} was rejected as stale, its machine has not changed",
+            )
+            self._require(
+                (reason != Reason.ACCEPTED) | ~moved,
+                "claim {} was accepted on a machine that has changed",
+            )
+        else:
+            self._require(
+                reason != Reason.STALE, "claim {} was rejected as stale without the check"
+            )
+        if t.commit_mode == CommitMode.INCREMENTAL:
+            self._require(reason != Reason.GANG, "claim {} was rejected for its gang without gangs")
+        if t.evict is None:
+            self._require(
+                reason != Reason.EVICTED, "claim {} was rejected for a victim, and there is none"
+            )
+        explained = (reason == Reason.STALE) | (reason == Reason.FULL)
+        self._require(
+            result.rival == np.where(explained, rival, NO_RIVAL), "claim {} names a wrong rival"
+        )
+
+    # --- what follows from an event ---------------------------------------------------------------
 
     def _end_victims(self, t: Transaction, evicted: Int64) -> None:
         """Victims of a commit: named by it, running, its scheduler's own or permitted. Their
@@ -221,9 +518,13 @@ class CellReplica:
             self._fail(f"time goes back from {self._now_us} us")
         self._now_us = now_us
 
-    def _require(self, holds: NDArray[np.bool_], message: str, named: NDArray[Any]) -> None:
+    def _require(
+        self, holds: NDArray[np.bool_], message: str, named: NDArray[Any] | None = None
+    ) -> None:
+        """Fail with the first one that does not hold: its entry in `named`, or its place."""
         if not holds.all():
-            self._fail(message.format(int(named[np.flatnonzero(~holds)[0]])))
+            place = np.flatnonzero(~holds)[0]
+            self._fail(message.format(int(place if named is None else named[place])))
 
     def _require_unique(self, values: Int64, message: str) -> None:
         ordered = np.sort(values)
@@ -232,338 +533,3 @@ class CellReplica:
 
     def _fail(self, message: str) -> NoReturn:
         raise InvariantViolation(f"{self._event}: {message}")
-
-
-__all__ = ["AuditCounts", "CellAudit", "InvariantViolation"]
-
-
-@dataclass(frozen=True, slots=True)
-class AuditCounts:
-    """Sums over all events: claims == accepted + rejected; accepted + loaded == running + finished
-    + evicted + lost."""
-
-    submitted: int
-    waiting: int
-    running: int
-    finished: int
-    loaded: int
-    evicted: int
-    lost: int
-    claims: int
-    accepted: int
-    rejected: int
-
-
-class CellAudit(CellReplica):
-    """Call one method per event, in the order the cell handled them. Each raises
-    InvariantViolation."""
-
-    def __init__(
-        self, spec: CellSpec, partitioning: Partitioning, priority: Int32 | None = None
-    ) -> None:
-        """Of a cell with these arguments: see Cell."""
-        super().__init__(spec, partitioning, priority)
-        self._limit = spec.limit
-        self._partitioning = partitioning
-        self._synced: dict[tuple[int, int], int] = {}  # (agent, partition) -> the version it holds
-
-    # --- events ----------------------------------------------------------------------------------
-
-    def submitted(self, task: Int64) -> None:
-        """Tasks arrived: int64[n], each for the first time."""
-        self._begin(f"submission of {len(task)} tasks", self._now_us)
-        state = self._state.covering(task)
-        self._require(state[task] == UNKNOWN, "task {} was submitted before", task)
-        self._require_unique(task, "task {} is submitted twice")
-        state[task] = WAITING
-        self._counts["submitted"] += len(task)
-
-    def loaded(
-        self, task: Int64, machine: Int32, request: Int64, owner: Int32, allocation: Int64
-    ) -> None:
-        """Cell.load of an initial state, which counts as submitted, and its answer."""
-        self._begin(f"load of {len(task)} tasks", self._now_us)
-        self._require(
-            self._state.covering(task)[task] == UNKNOWN, "task {} was submitted before", task
-        )
-        self._state.values[task] = WAITING
-        self._place(task, machine, request, owner, allocation)
-        self._move_versions(machine)
-        self._counts["submitted"] += len(task)
-        self._counts["loaded"] += len(task)
-
-    def commit(self, transaction: Transaction, result: CommitResult, now_us: int) -> None:
-        """A transaction and the cell's answer."""
-        t = transaction
-        self._begin(f"commit {t.sequence} of scheduler {t.scheduler}", now_us)
-        k = len(t.task)
-        columns = (result.reason, result.allocation, result.rival, result.age_us, result.version)
-        if result.sequence != t.sequence or any(len(column) != k for column in columns):
-            self._fail(
-                "the answer is not one to this transaction: accepted + rejected != submitted"
-            )
-        accepted = result.reason == Reason.ACCEPTED
-        self._require(
-            (result.reason >= 0) & (result.reason <= max(Reason)),
-            "claim {} has no known reason",
-            np.arange(k),
-        )
-        self._require(
-            (result.allocation >= 0) == accepted,
-            "claim {} is accepted without an allocation or the reverse",
-            np.arange(k),
-        )
-        self._require(
-            result.age_us == now_us - t.synced_us, "claim {} has a wrong age", np.arange(k)
-        )
-        self._check_groups(t, accepted)
-        seen_before = self._seqnum[t.machine]
-        claimant = self._claimant[t.machine]
-        rival = np.where(claimant != t.scheduler, claimant, self._previous_claimant[t.machine])
-        waiting_before = self._state.covering(t.task)[t.task] == WAITING
-        self._end_victims(t, result.evicted)
-        self._check_reasons(t, result, seen_before, rival, waiting_before)
-
-        machine = t.machine[accepted]
-        self._require(self._up[machine], "machine {} is down and took a claim", machine)
-        owner = np.full(len(machine), t.scheduler, np.int32)
-        ended = self._machine.values[self._slot_task.values[result.evicted & 0xFFFFFFFF]]
-        self._place(
-            t.task[accepted], machine, t.request[accepted], owner, result.allocation[accepted]
-        )
-        over = self._used[machine] > self._limit[machine]
-        over = (over & (t.request[accepted] > 0)).any(axis=1)
-        self._require(~over, "machine {} is filled above its limit by a claim", machine)
-        self._move_versions(np.concatenate([machine, ended]))
-        self._require(
-            result.version == self._versions[self._partition[t.machine]],
-            "claim {} has a wrong version",
-            np.arange(k),
-        )
-        if t.commit_mode == CommitMode.INCREMENTAL and (t.evict is None or len(t.evict) == 0):
-            full = result.reason == Reason.FULL
-            fit = fits(t.request, self._limit[t.machine] - self._used[t.machine])
-            self._require(~(full & fit), "claim {} fits and was rejected as full", np.arange(k))
-        self._counts["claims"] += k
-        self._counts["accepted"] += len(machine)
-
-    def released(self, released: Released, now_us: int) -> None:
-        """The answer of Cell.release: tasks that ran to their end."""
-        self._begin(f"release of {len(released)} allocations", now_us)
-        self._end(released)
-        self._state.values[released.task] = FINISHED
-        self._move_versions(released.machine)
-        self._require_versions(released)
-        self._counts["finished"] += len(released)
-
-    def machines(self, machine: Int32, up: NDArray[np.bool_], lost: Released, now_us: int) -> None:
-        """Cell.set_machines and its answer."""
-        self._begin(f"change of {len(machine)} machines", now_us)
-        before = self._up.copy()
-        downed: set[int] = set()
-        touched: set[int] = set()
-        for row, now_up in zip(machine.tolist(), up.tolist(), strict=True):
-            if bool(before[row]) != now_up:
-                touched.add(row)
-                if not now_up:
-                    downed.add(row)
-            before[row] = now_up
-        self._up = before
-        running = np.flatnonzero(self._state.values == RUNNING)
-        expected = running[np.isin(self._machine.values[running], list(downed))]
-        if not np.array_equal(np.sort(lost.task), expected):
-            self._fail(
-                "the tasks said to be lost are not those that ran on the machines that went down"
-            )
-        self._end(lost)
-        self._state.values[lost.task] = WAITING
-        self._move_versions(np.array(sorted(touched), np.int32))
-        self._require_versions(lost)
-        self._counts["lost"] += len(lost)
-
-    def delta(self, agent: int, delta: PartitionDelta) -> None:
-        """A delta the cell has just taken for an agent: it must hold exactly the rows that changed,
-        as they are."""
-        self.synced(agent, delta.partition, delta.from_version, delta.to_version)
-        self._now_us = max(self._now_us, delta.at_us)
-        if delta.to_version != self._versions[delta.partition]:
-            self._fail(
-                f"the delta ends at version {delta.to_version}, "
-                f"the cell is at {self._versions[delta.partition]}"
-            )
-        rows = self._partitioning.rows(delta.partition)
-        changed = np.arange(rows.stop - rows.start)
-        if delta.from_version:
-            changed = np.flatnonzero(self._changed[rows] > delta.from_version)
-        if not np.array_equal(delta.row, changed):
-            self._fail("the delta's rows are not those that changed")
-        at = changed + rows.start
-        self._require(
-            (delta.used == self._used[at]).all(axis=1),
-            "the delta shows another use of machine {}",
-            at,
-        )
-        self._require(
-            delta.up == self._up[at], "the delta shows machine {} up or down, and it is not", at
-        )
-        if delta.seqnum is not None:
-            self._require(
-                delta.seqnum == self._seqnum[at],
-                "the delta shows another sequence number of machine {}",
-                at,
-            )
-
-    def synced(self, agent: int, partition: int, from_version: int, to_version: int) -> None:
-        """A view of a partition was moved, where only versions are known.
-
-        Args:
-            from_version: The version that the agent says it holds (a reply may be lost).
-        """
-        self._begin(f"sync of agent {agent}, partition {partition}", self._now_us)
-        held = self._synced.get((agent, partition), 0)
-        if not 0 <= from_version <= held:
-            self._fail(
-                f"the delta starts at version {from_version}, the view was brought to {held}"
-            )
-        if to_version > self._versions[partition]:
-            self._fail(
-                f"the view is at version {to_version}, "
-                f"newer than the cell at {self._versions[partition]}"
-            )
-        if to_version < from_version:
-            self._fail(f"the view goes back from version {from_version} to {to_version}")
-        self._synced[agent, partition] = to_version
-
-    def matches(self, cell: Cell) -> None:
-        """The cell's own state is what its events make it (after a restart, at the end)."""
-        self._begin("comparison with the cell", self._now_us)
-        machines = np.arange(len(self._up))
-        self._require(
-            (cell.used == self._used).all(axis=1),
-            "the cell has another use of machine {}",
-            machines,
-        )
-        self._require(
-            cell.up == self._up, "the cell has machine {} up or down, and it is not", machines
-        )
-        self._require(
-            cell.seqnum == self._seqnum,
-            "the cell has another sequence number of machine {}",
-            machines,
-        )
-        self._require(
-            cell.versions == self._versions,
-            "the cell has another version of partition {}",
-            np.arange(len(self._versions)),
-        )
-        if not np.array_equal(
-            np.sort(cell.allocations().task), np.flatnonzero(self._state.values == RUNNING)
-        ):
-            self._fail("the cell runs other tasks")
-
-    def finish(self, waiting: Int64 | None = None) -> AuditCounts:
-        """Check that no task is missing or held twice at the end.
-
-        Args:
-            waiting: Every task the schedulers still hold, queued or in flight.
-        """
-        self._begin("end", self._now_us)
-        state = self._state.values
-        if waiting is not None:
-            self._require_unique(waiting, "task {} waits twice")
-            self._require(
-                self._state.covering(waiting)[waiting] == WAITING,
-                "task {} waits, and runs, has run or was never submitted",
-                waiting,
-            )
-            held = np.zeros(len(self._state.values), np.bool_)
-            held[waiting] = True
-            missing = np.flatnonzero((self._state.values == WAITING) & ~held)
-            self._require(
-                np.zeros(len(missing), np.bool_),
-                "task {} is lost: it neither runs nor waits nor has run",
-                missing,
-            )
-        c = self._counts
-        counts = AuditCounts(
-            waiting=int(np.count_nonzero(state == WAITING)),
-            running=int(np.count_nonzero(state == RUNNING)),
-            rejected=c["claims"] - c["accepted"],
-            **c,
-        )
-        if counts.submitted != counts.waiting + counts.running + counts.finished:
-            self._fail("submitted != waiting + running + finished")
-        if (
-            counts.accepted + counts.loaded
-            != counts.running + counts.finished + counts.evicted + counts.lost
-        ):
-            self._fail("accepted + loaded != running + finished + evicted + lost")
-        return counts
-
-    # --- checks ----------------------------------------------------------------------------------
-
-    def _check_groups(self, t: Transaction, accepted: NDArray[np.bool_]) -> None:
-        if t.commit_mode != CommitMode.ALL_OR_NOTHING or len(t.task) == 0:
-            return
-        gangs, group = np.unique(
-            np.zeros(len(t.task), np.int64) if t.gang is None else t.gang, return_inverse=True
-        )
-        members = np.bincount(group)
-        inside = np.bincount(group, weights=accepted)
-        self._require((inside == 0) | (inside == members), "gang {} is accepted in part", gangs)
-
-    def _check_reasons(
-        self,
-        t: Transaction,
-        result: CommitResult,
-        seen_before: NDArray[np.uint32],
-        rival: Int32,
-        waiting_before: NDArray[np.bool_],
-    ) -> None:
-        claim = np.arange(len(t.task))
-        reason = result.reason
-        self._require(
-            (reason != Reason.MACHINE_DOWN) | ~self._up[t.machine],
-            "claim {} was rejected for a machine that is up",
-            claim,
-        )
-        placed = ~waiting_before | np.isin(t.task, t.task[reason == Reason.ACCEPTED])
-        # In a gang that failed a task claimed twice is a duplicate of a claim that did not last.
-        if t.commit_mode == CommitMode.INCREMENTAL:
-            self._require(
-                (reason != Reason.DUPLICATE) | placed,
-                "claim {} was rejected as duplicate, its task waits",
-                claim,
-            )
-        if t.conflict_check == ConflictCheck.SEQUENCE_NUMBER and t.seqnum is not None:
-            moved = t.seqnum != seen_before
-            self._require(
-                (reason != Reason.STALE) | moved,
-                "claim {} was rejected as stale, its machine has not changed",
-                claim,
-            )
-            self._require(
-                (reason != Reason.ACCEPTED) | ~moved,
-                "claim {} was accepted on a machine that has changed",
-                claim,
-            )
-        else:
-            self._require(
-                reason != Reason.STALE, "claim {} was rejected as stale without the check", claim
-            )
-        if t.commit_mode == CommitMode.INCREMENTAL:
-            self._require(
-                reason != Reason.GANG, "claim {} was rejected for its gang without gangs", claim
-            )
-        if t.evict is None:
-            self._require(
-                reason != Reason.EVICTED,
-                "claim {} was rejected for a victim, and there is none",
-                claim,
-            )
-        explained = (reason == Reason.STALE) | (reason == Reason.FULL)
-        self._require(
-            result.rival == np.where(explained, rival, NO_RIVAL),
-            "claim {} names a wrong rival",
-            claim,
-        )

@@ -218,16 +218,7 @@ class ActorLoop:
         waits: StepWaits | None,
         on_handled: Callable[[int, int, Event, list[Effect]], None] | None,
     ) -> None: ...
-    def handle_messages(
-        self,
-        now_us: Callable[[], int],
-        rest: Callable[[int, int, list[Effect]], None],
-        on_decision: Callable[[int, int], None],
-        log: HandledFrames | None,
-        write_log: Callable[[], None] | None,
-        waits: StepWaits | None,
-        on_handled: Callable[[int, int, Event, list[Effect]], None] | None,
-    ) -> None: ...
+    handle_messages = advance
     def take_outgoing(self, rotation: int) -> list[tuple[int, Event]]: ...
     def messages(self) -> list[tuple[int, Event]]: ...
     @property

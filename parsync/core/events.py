@@ -37,37 +37,6 @@ from parsync.core._native import (
 )
 from parsync.core.event import Event
 
-__all__ = [
-    "CORE_EVENTS",
-    "AllocationsEnded",
-    "ArrivalsDue",
-    "ClaimsSettled",
-    "CommitReply",
-    "CommitRequest",
-    "DecisionDone",
-    "HeartbeatDue",
-    "MachinesChanged",
-    "MachinesDue",
-    "PhaseDue",
-    "QuotaGrant",
-    "QuotaReport",
-    "QuotaRequest",
-    "QuotaRoundDue",
-    "QuotaShares",
-    "RunningReply",
-    "RunningRequest",
-    "SampleDue",
-    "Started",
-    "SyncReply",
-    "SyncRequest",
-    "TasksAdopted",
-    "TasksCancelled",
-    "TasksEnded",
-    "TasksFinished",
-    "TasksStarted",
-    "TasksSubmitted",
-]
-
 CORE_EVENTS: tuple[type[Event], ...] = (
     Started,
     TasksSubmitted,

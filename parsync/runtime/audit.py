@@ -37,7 +37,7 @@ from schedulers.mapreduce.jobs import MapReduceAudit, MapReduceJobs
 from shared_state.cell import Cell, Released
 from shared_state.invariants import AuditCounts, CellAudit, InvariantViolation
 from shared_state.observed_cell import CellObserver, CellObservers, ObservedCell
-from shared_state.tasks import ENTIRE, CellSpec, Int32, Int64, TaskBatch
+from shared_state.tasks import CellSpec, Int32, Int64, TaskBatch
 from shared_state.transaction import CommitResult, PartitionDelta, Reason, Transaction
 
 _ACCEPTED = int(Reason.ACCEPTED)
@@ -86,8 +86,7 @@ class QuotaAudit:
         self._dimensions = dimensions
         self._agent_name = agent_name
         self._capacity = capacity
-        permille = np.array([group.maximum_permille for group in spec.groups], np.int64)
-        self._maximum = permille[:, None] * capacity.amount.max(axis=0) // ENTIRE
+        self._maximum = spec.largest(capacity)
         self._agents: defaultdict[int, _QuotaAccount] = defaultdict(
             lambda: _QuotaAccount(quotas, table)
         )

@@ -16,7 +16,6 @@
 
 #include "column.hpp"
 #include "fields.hpp"
-#include "pack.hpp"
 
 namespace agora {
 
@@ -398,7 +397,7 @@ void bind_fields(Class& bound) {
   bound.attr("__dataclass_fields__") = shape.attr("__dataclass_fields__");
 }
 
-// Packed columns (pack.hpp) of numpy arrays, and as arrays of their own.
+// Packed columns (fields.hpp) of numpy arrays, and as arrays of their own.
 
 // Appends the packed form of an integer or bool array [n] or [n, w], n < 2^32, w < 256. Returns
 // false, with no Python error set and `bytes` as it was, for anything else.

@@ -42,7 +42,7 @@ NB_MODULE(_native, module) {
   bind_fit(module);
   module.def(
       "pack_columns", &pack_columns,
-      "Integer or bool arrays of one or two dimensions as few bytes (pack.hpp). ValueError for "
+      "Integer or bool arrays of one or two dimensions as few bytes (fields.hpp). ValueError for "
       "others.");
   module.def(
       "unpack_columns", &unpack_columns,

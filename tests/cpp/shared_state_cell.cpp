@@ -10,7 +10,7 @@
 
 #include "check.hpp"
 #include "shared_state/native/cell.hpp"
-#include "shared_state/native/pack.hpp"
+#include "shared_state/native/fields.hpp"
 
 namespace {
 

@@ -25,23 +25,17 @@ def make_spec(rack_sizes: list[int]) -> CellSpec:
     )
 
 
-def test_equal_racks_are_shared_out_evenly() -> None:
-    assert Partitioning.by_topology(make_spec([40] * 8), 4).offsets.tolist() == [
-        0,
-        80,
-        160,
-        240,
-        320,
-    ]
-
-
-def test_bounds_move_to_the_nearest_rack() -> None:
-    assert Partitioning.by_topology(make_spec([3, 4, 3]), 2).offsets.tolist() == [0, 3, 10]
-    assert Partitioning.by_topology(make_spec([4, 3, 3]), 2).offsets.tolist() == [0, 4, 10]
-
-
-def test_more_partitions_than_racks_cut_within_racks() -> None:
-    assert Partitioning.by_topology(make_spec([5, 5]), 3).offsets.tolist() == [0, 3, 6, 10]
+@pytest.mark.parametrize(
+    ("racks", "partitions", "offsets"),
+    [
+        ([40] * 8, 4, [0, 80, 160, 240, 320]),
+        ([3, 4, 3], 2, [0, 3, 10]),  # the nearest rack
+        ([4, 3, 3], 2, [0, 4, 10]),
+        ([5, 5], 3, [0, 3, 6, 10]),  # within racks
+    ],
+)
+def test_cuts(racks: list[int], partitions: int, offsets: list[int]) -> None:
+    assert Partitioning.by_topology(make_spec(racks), partitions).offsets.tolist() == offsets
 
 
 @pytest.mark.parametrize("partitions", [0, -1, 11])

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from parsync.core.events import CommitRequest, MachinesChanged, Started, TasksFinished
@@ -102,33 +103,47 @@ class World:
         return [row.regret for row in self.decisions]
 
 
-def test_a_commit_that_could_not_be_better_has_none() -> None:
+@pytest.mark.parametrize(
+    ("commits", "expected"),
+    [
+        # by commit: its regret, its tasks, how many of them lost; is it exact?
+        pytest.param(
+            [([1, 2], [0, 0]), ([3, 4], [2, 3])],  # the preferred machine is full by then
+            [(0, 2, 0, True), (0, 2, 0, True)],
+            id="nothing could be better",
+        ),
+        pytest.param(
+            [([1, 2, 3], [1, 2, 3])],  # two of three could have had the preferred machine
+            [(2 * ELSEWHERE, 3, 0, True)],
+            id="a missed preferred place costs the difference",
+        ),
+        pytest.param(
+            [([1, 2], [3, 3]), ([4, 5], [3, 2])],
+            [(2 * ELSEWHERE, 2, 0, True), (WAITING + ELSEWHERE, 2, 1, True)],
+            id="a loser is charged for waiting",
+        ),
+        pytest.param(
+            [(list(range(8)), [0, 0, 1, 1, 2, 2, 3, 3]), ([8, 9], [0, 1])],
+            [(0, 8, 0, True), (0, 2, 2, True)],
+            id="nothing better is to be had in a full cell",
+        ),
+    ],
+)
+def test_what_commits_are_charged(
+    commits: list[tuple[list[int], list[int]]], expected: list[tuple[int, int, int, bool]]
+) -> None:
     world = World()
-    world.commit([1, 2], [PREFERRED, PREFERRED])
-    world.commit([3, 4], [2, 3])
-    assert world.regrets == [0, 0], "the preferred machine is full by then"
+    for tasks, machines in commits:
+        world.commit(tasks, machines)
+    assert [(row.regret, row.tasks, row.losers, row.exact) for row in world.decisions] == expected
 
 
-def test_a_missed_preferred_place_costs_the_difference() -> None:
-    world = World()
-    world.commit([1, 2, 3], [1, 2, 3])
-    assert world.regrets == [2 * ELSEWHERE], "two of three could have had the preferred machine"
-
-
-def test_a_loser_is_charged_for_waiting() -> None:
-    world = World()
-    world.commit([1, 2], [3, 3])
-    assert world.commit([4, 5], [3, 2]).reason.tolist() == [Reason.FULL, 0]
-    row = world.decisions[1]
-    assert row.regret == WAITING + ELSEWHERE and row.losers == 1 and row.tasks == 2
-
-
-def test_nothing_better_is_to_be_had_in_a_full_cell() -> None:
-    world = World()
-    world.commit(list(range(8)), [0, 0, 1, 1, 2, 2, 3, 3])
-    world.commit([8, 9], [PREFERRED, 1])
-    assert world.regrets == [0, 0]
-    assert world.decisions[1].losers == 2
+def test_torn_gangs_and_requests_that_differ_make_it_a_bound() -> None:
+    torn, differ = World(), World(requests=[1, 2] * 20)
+    torn.commit([1, 2, 3], [1, 1, 1], commit_mode=CommitMode.ALL_OR_NOTHING)
+    differ.commit([0, 1], [2, 3])  # the larger one or the smaller could be preferred
+    rows = [(row.regret, row.exact) for world in (torn, differ) for row in world.decisions]
+    assert rows == [(3 * WAITING - ELSEWHERE, False), (ELSEWHERE, False)]
 
 
 def test_room_that_became_free_counts_from_then_on() -> None:
@@ -173,21 +188,6 @@ def test_a_move_that_is_refused_leaves_the_task_where_it_was() -> None:
     assert world.commit([1], [2], evict=held).accepted.tolist() == [True]
     assert world.regrets == [ELSEWHERE, 0, 0, 0], (
         "once the preferred machine was full, nothing was better"
-    )
-
-
-def test_a_torn_gang_makes_it_a_bound() -> None:
-    world = World()
-    world.commit([1, 2, 3], [1, 1, 1], commit_mode=CommitMode.ALL_OR_NOTHING)
-    [row] = world.decisions
-    assert row.regret == 3 * WAITING - ELSEWHERE and not row.exact
-
-
-def test_requests_that_differ_make_it_a_bound() -> None:
-    world = World(requests=[1, 2] * 20)
-    world.commit([0, 1], [2, 3])
-    assert [(row.regret, row.exact) for row in world.decisions] == [(ELSEWHERE, False)], (
-        "the larger one or the smaller"
     )
 
 

@@ -35,8 +35,18 @@ namespace agora {
 
 namespace {
 
+// Takes note of the waits of an event that a Python participant handled. effects: as it returned
+// them.
+void note_waits(StepWaits& waits, int64_t at_us, const Event& event, nb::handle effects) {
+  waits.submitted(at_us, event);
+  for (const nb::handle effect : nb::iter(effects))
+    if (effect.type().is(EffectClasses::get().send))
+      waits.sent(at_us, *event_from(effect.attr("event")));
+}
+
 class ActorLoop {
  public:
+  using Message = std::pair<int64_t, EventPtr>;  // of an address
   // What the loop calls and where it notes what was handled, in the order of the members, before
   // effects are carried out. Nothing is kept: an actor and its loop would hold each other.
   struct Calls {
@@ -53,32 +63,98 @@ class ActorLoop {
   // addresses: of all participants of the run. lateness_us: how much of a decision's lateness the
   // next one may make up for.
   ActorLoop(const nb::dict& participants, std::unordered_set<int64_t> addresses,
-            int64_t lateness_us);
+            int64_t lateness_us)
+      : addresses_(std::move(addresses)), lateness_us_(lateness_us) {
+    for (const auto& [key, participant] : participants) {
+      const auto address = nb::cast<int64_t>(key);
+      participants_.emplace(address, Handler{native_of(participant), nb::borrow(participant)});
+      place_of_.emplace(address, outgoing_.size());
+      outgoing_.emplace_back(address, std::vector<Message>{});
+    }
+  }
 
   // Takes a message for a participant; advance() handles it.
-  void deliver(int64_t address, EventPtr event);
+  void deliver(int64_t address, EventPtr event) { inbox_.emplace_back(address, std::move(event)); }
   bool has(int64_t address) const { return addresses_.contains(address); }
-  void send(int64_t to, EventPtr event, int64_t sender);
-  void set_timer(int64_t at_us, EventPtr event, int64_t address);
+  void send(int64_t to, EventPtr event, int64_t sender) {
+    outgoing_[place_of_.at(sender)].second.emplace_back(to, std::move(event));
+  }
+  void set_timer(int64_t at_us, EventPtr event, int64_t address) {
+    if (event->priority() == Priority::Start && decision_start_us_) at_us = *decision_start_us_;
+    timers_.push(at_us, address, std::move(event));
+  }
   // Delivers DecisionDone at due_us. over_us: when the decision was over, for on_decision.
   void add_decision(int64_t due_us, int64_t address, EventPtr event, int64_t took_us,
-                    int64_t over_us);
+                    int64_t over_us) {
+    decisions_.push({due_us, ++decisions_made_, address, std::move(event), took_us, over_us});
+  }
 
   // Handles all messages, and timers and decisions that are due in the order of their times, until
   // none is left. Throws what participants and calls throw.
-  void advance(const Calls& calls);
+  void advance(const Calls& calls) {
+    while (true) {
+      handle_messages(calls);
+      const int64_t now_us = nb::cast<int64_t>(call(calls.now_us));
+      const int64_t decided_us = decisions_.empty() ? now_us : decisions_.top().due_us;
+      if (!timers_.empty() && timers_.next_us() <= std::min(decided_us, now_us)) {
+        EventHeap::Entry timer = timers_.pop();
+        if (timer.event->priority() == Priority::Start)  // of a round that follows a decision
+          decision_start_us_ = std::max(timer.at_us, now_us - lateness_us_);
+        handle(timer.address, std::move(timer.event), calls);
+        decision_start_us_.reset();
+      } else if (!decisions_.empty() && decided_us <= now_us) {
+        const Decision decision = decisions_.top();
+        decisions_.pop();
+        decision_start_us_ = std::max(decision.due_us, now_us - lateness_us_);
+        call(calls.on_decision, number(now_us - decision.over_us), number(decision.took_us));
+        handle(decision.address, decision.event, calls);
+        decision_start_us_.reset();
+      } else {
+        return;
+      }
+    }
+  }
   // Handles all messages and no timer.
-  void handle_messages(const Calls& calls);
+  void handle_messages(const Calls& calls) {
+    while (!inbox_.empty()) {
+      Message message = std::move(inbox_.front());
+      inbox_.pop_front();
+      handle(message.first, std::move(message.second), calls);
+    }
+  }
 
   // When the earliest timer or decision is due.
-  std::optional<int64_t> next_due_us() const;
+  std::optional<int64_t> next_due_us() const {
+    std::optional<int64_t> due_us;
+    if (!timers_.empty()) due_us = timers_.next_us();
+    if (!decisions_.empty())
+      due_us = std::min(due_us.value_or(decisions_.top().due_us), decisions_.top().due_us);
+    return due_us;
+  }
   size_t unhandled() const { return inbox_.size(); }
-  bool has_outgoing() const;
+  bool has_outgoing() const {
+    return std::any_of(outgoing_.begin(), outgoing_.end(),
+                       [](const auto& of) { return !of.second.empty(); });
+  }
   // (to, event) of everything that was sent and not taken: each sender's in the order of sending,
   // senders in turn from place `rotation` on.
-  std::vector<std::pair<int64_t, EventPtr>> take_outgoing(int64_t rotation);
+  std::vector<Message> take_outgoing(int64_t rotation) {
+    std::vector<Message> taken;
+    if (outgoing_.empty()) return taken;
+    const size_t first = static_cast<size_t>(rotation) % outgoing_.size();
+    for (size_t i = 0; i < outgoing_.size(); ++i) {
+      std::vector<Message>& sent = outgoing_[(first + i) % outgoing_.size()].second;
+      std::move(sent.begin(), sent.end(), std::back_inserter(taken));
+      sent.clear();
+    }
+    return taken;
+  }
   // (address, event) of what waits to be handled, and of what waits to be taken.
-  std::vector<std::pair<int64_t, EventPtr>> messages() const;
+  std::vector<Message> messages() const {
+    std::vector<Message> all(inbox_.begin(), inbox_.end());
+    for (const auto& [sender, sent] : outgoing_) all.insert(all.end(), sent.begin(), sent.end());
+    return all;
+  }
 
   // The time from which the decision counts that follows what is being handled at once.
   const std::optional<int64_t>& decision_start_us() const { return decision_start_us_; }
@@ -87,7 +163,6 @@ class ActorLoop {
   const EventPtr& event() const { return event_; }
 
  private:
-  using Message = std::pair<int64_t, EventPtr>;
   struct Decision {
     int64_t due_us;
     uint64_t number;
@@ -100,7 +175,37 @@ class ActorLoop {
       return std::pair(a.due_us, a.number) > std::pair(b.due_us, b.number);
     }
   };
-  void handle(int64_t address, EventPtr event, const Calls& calls);
+
+  void handle(int64_t address, EventPtr event, const Calls& calls) {
+    const int64_t now_us = nb::cast<int64_t>(call(calls.now_us));
+    address_ = address;
+    event_ = std::move(event);
+    const Handler& handler = participants_.at(address);
+    effects_.clear();
+    if (handler.native) {
+      handler.native->handle(now_us, event_, effects_);
+      handler.native->hand_out(effects_);
+      if (calls.log && calls.log->append(address, now_us, *event_, effects_) >= kBufferBytes)
+        call(calls.write_log);
+      if (calls.waits) calls.waits->handled(now_us, *event_, effects_);
+      if (!calls.on_handled.is_none())
+        call(calls.on_handled, number(address), number(now_us), face_of(event_),
+             handler.native->listed(effects_));
+      carry_out(*this, now_us, address, *handler.native, effects_, calls.rest);
+    } else {
+      const nb::object time = number(now_us), face = face_of(event_);
+      const nb::object effects = call(nb::getattr(handler.participant, "handle"), time, face);
+      if (!effects.is_none()) {  // or else it is refused below
+        if (calls.log && calls.log->append(address, now_us, *event_, effects) >= kBufferBytes)
+          call(calls.write_log);
+        if (calls.waits) note_waits(*calls.waits, now_us, *event_, effects);
+        if (!calls.on_handled.is_none())
+          call(calls.on_handled, number(address), time, face, effects);
+      }
+      call(calls.rest, time, number(address), effects);
+    }
+    event_.reset();
+  }
 
   std::unordered_map<int64_t, Handler> participants_;
   std::unordered_set<int64_t> addresses_;
@@ -117,138 +222,7 @@ class ActorLoop {
   Effects effects_;
 };
 
-// Takes note of the waits of an event that a Python participant handled. effects: as it returned
-// them.
-void note_waits(StepWaits& waits, int64_t at_us, const Event& event, nb::handle effects) {
-  waits.submitted(at_us, event);
-  for (const nb::handle effect : nb::iter(effects))
-    if (effect.type().is(EffectClasses::get().send))
-      waits.sent(at_us, *event_from(effect.attr("event")));
-}
-
-ActorLoop::ActorLoop(const nb::dict& participants, std::unordered_set<int64_t> addresses,
-                     int64_t lateness_us)
-    : addresses_(std::move(addresses)), lateness_us_(lateness_us) {
-  for (const auto& [key, participant] : participants) {
-    const auto address = nb::cast<int64_t>(key);
-    participants_.emplace(address, Handler{native_of(participant), nb::borrow(participant)});
-    place_of_.emplace(address, outgoing_.size());
-    outgoing_.emplace_back(address, std::vector<Message>{});
-  }
-}
-
-void ActorLoop::deliver(int64_t address, EventPtr event) {
-  inbox_.emplace_back(address, std::move(event));
-}
-
-void ActorLoop::send(int64_t to, EventPtr event, int64_t sender) {
-  outgoing_[place_of_.at(sender)].second.emplace_back(to, std::move(event));
-}
-
-void ActorLoop::set_timer(int64_t at_us, EventPtr event, int64_t address) {
-  if (event->priority() == Priority::Start && decision_start_us_) at_us = *decision_start_us_;
-  timers_.push(at_us, address, std::move(event));
-}
-
-void ActorLoop::add_decision(int64_t due_us, int64_t address, EventPtr event, int64_t took_us,
-                             int64_t over_us) {
-  decisions_.push({due_us, ++decisions_made_, address, std::move(event), took_us, over_us});
-}
-
-void ActorLoop::advance(const Calls& calls) {
-  while (true) {
-    handle_messages(calls);
-    const int64_t now_us = nb::cast<int64_t>(call(calls.now_us));
-    const int64_t decided_us = decisions_.empty() ? now_us : decisions_.top().due_us;
-    if (!timers_.empty() && timers_.next_us() <= std::min(decided_us, now_us)) {
-      EventHeap::Entry timer = timers_.pop();
-      if (timer.event->priority() == Priority::Start)  // of a round that follows a decision
-        decision_start_us_ = std::max(timer.at_us, now_us - lateness_us_);
-      handle(timer.address, std::move(timer.event), calls);
-      decision_start_us_.reset();
-    } else if (!decisions_.empty() && decided_us <= now_us) {
-      const Decision decision = decisions_.top();
-      decisions_.pop();
-      decision_start_us_ = std::max(decision.due_us, now_us - lateness_us_);
-      call(calls.on_decision, number(now_us - decision.over_us), number(decision.took_us));
-      handle(decision.address, decision.event, calls);
-      decision_start_us_.reset();
-    } else {
-      return;
-    }
-  }
-}
-
-void ActorLoop::handle_messages(const Calls& calls) {
-  while (!inbox_.empty()) {
-    Message message = std::move(inbox_.front());
-    inbox_.pop_front();
-    handle(message.first, std::move(message.second), calls);
-  }
-}
-
-void ActorLoop::handle(int64_t address, EventPtr event, const Calls& calls) {
-  const int64_t now_us = nb::cast<int64_t>(call(calls.now_us));
-  address_ = address;
-  event_ = std::move(event);
-  const Handler& handler = participants_.at(address);
-  effects_.clear();
-  if (handler.native) {
-    handler.native->handle(now_us, event_, effects_);
-    handler.native->hand_out(effects_);
-    if (calls.log && calls.log->append(address, now_us, *event_, effects_) >= kBufferBytes)
-      call(calls.write_log);
-    if (calls.waits) calls.waits->handled(now_us, *event_, effects_);
-    if (!calls.on_handled.is_none())
-      call(calls.on_handled, number(address), number(now_us), face_of(event_),
-           handler.native->listed(effects_));
-    carry_out(*this, now_us, address, *handler.native, effects_, calls.rest);
-  } else {
-    const nb::object time = number(now_us), face = face_of(event_);
-    const nb::object effects = call(nb::getattr(handler.participant, "handle"), time, face);
-    if (!effects.is_none()) {  // or else it is refused below
-      if (calls.log && calls.log->append(address, now_us, *event_, effects) >= kBufferBytes)
-        call(calls.write_log);
-      if (calls.waits) note_waits(*calls.waits, now_us, *event_, effects);
-      if (!calls.on_handled.is_none()) call(calls.on_handled, number(address), time, face, effects);
-    }
-    call(calls.rest, time, number(address), effects);
-  }
-  event_.reset();
-}
-
-std::optional<int64_t> ActorLoop::next_due_us() const {
-  std::optional<int64_t> due_us;
-  if (!timers_.empty()) due_us = timers_.next_us();
-  if (!decisions_.empty())
-    due_us = std::min(due_us.value_or(decisions_.top().due_us), decisions_.top().due_us);
-  return due_us;
-}
-
-bool ActorLoop::has_outgoing() const {
-  return std::any_of(outgoing_.begin(), outgoing_.end(),
-                     [](const auto& of) { return !of.second.empty(); });
-}
-
-std::vector<ActorLoop::Message> ActorLoop::take_outgoing(int64_t rotation) {
-  std::vector<Message> taken;
-  if (outgoing_.empty()) return taken;
-  const size_t first = static_cast<size_t>(rotation) % outgoing_.size();
-  for (size_t i = 0; i < outgoing_.size(); ++i) {
-    std::vector<Message>& sent = outgoing_[(first + i) % outgoing_.size()].second;
-    std::move(sent.begin(), sent.end(), std::back_inserter(taken));
-    sent.clear();
-  }
-  return taken;
-}
-
-std::vector<ActorLoop::Message> ActorLoop::messages() const {
-  std::vector<Message> all(inbox_.begin(), inbox_.end());
-  for (const auto& [sender, sent] : outgoing_) all.insert(all.end(), sent.begin(), sent.end());
-  return all;
-}
-
-nb::list listed(const std::vector<std::pair<int64_t, EventPtr>>& messages) {
+nb::list listed(const std::vector<ActorLoop::Message>& messages) {
   nb::list made;
   for (const auto& [address, event] : messages)
     made.append(nb::make_tuple(address, face_of(event)));

@@ -31,7 +31,6 @@
 
 #include "msgpack.hpp"
 #include "shared_state/native/fields.hpp"
-#include "shared_state/native/pack.hpp"
 #include "shared_state/native/transaction.hpp"
 
 namespace agora {
@@ -98,8 +97,8 @@ constexpr int64_t kArrivals = -4;
 // Encodes and decodes native events without calling Python, both from the event's list of fields.
 //
 // An event is a msgpack extension: kind, number, then (where, plain fields, packed columns). Bit i
-// of `where` is set if field i is a column (shared_state/native/pack.hpp). Parts of events have the
-// same form, with the kind "cell". python_codec.hpp writes events of Python classes in the same
+// of `where` is set if field i is a column (shared_state/native/fields.hpp). Parts of events have
+// the same form, with the kind "cell". python_codec.hpp writes events of Python classes in the same
 // form.
 
 constexpr int8_t kEventCode = 1;                // of the msgpack extension

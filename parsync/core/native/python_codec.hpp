@@ -4,7 +4,7 @@
 // shortest form. An array is extension 0: msgpack (dtype, shape), zeros up to a multiple of 8, the
 // data. An event is an extension of its class's code: the class's prefix, which names it, then
 // msgpack of (where, plain fields, packed columns), bit i of `where` telling that field i is an
-// array (shared_state/native/pack.hpp). Native events, and native parts of events, encode
+// array (shared_state/native/fields.hpp). Native events, and native parts of events, encode
 // themselves in that form (event.hpp).
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "pack.hpp"
+#include "fields.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -238,7 +238,7 @@ TWO_EQUAL = {"A": ONE, "B": ONE, "C": [9.0, 8.0, 9.5, 8.1, 7.0]}
         (
             CLEAR,
             {"best": "B", "tied": "", "certain": "B C", "good": "B"},  # against the baseline A
-            "B is lowest at 51 µs. A is next: +98 %, +50 µs.*worse in 5 of 5 seeds",
+            r"B is lowest at 51 µs. A is next: \+98 %, \+50 µs.*worse in 5 of 5 seeds",
         ),
         (TIED, {"certain": ""}, "the difference is not certain"),
         (BEHIND_A_TIE, {}, "the difference to B is not certain. C is next"),

@@ -1,20 +1,23 @@
 """What one change costs an IncrementalSolver on a solved cell of 12,500 machines x 12 slots under
-the Quincy policy.
+the Quincy policy, and what a round costs that changes most of a network at once.
 
 Rounds of ageing, machines that fail and come back, single tasks and batches of them, how the work
 grows with the cell, and memory. A figure is the changes' calls and `resolve` together, through the
 Python API. Only for single tasks, where the calls themselves take as long as the solver, the time
 of the same calls with nothing to do is taken off. The peer cannot go on from an earlier answer: it
 solves the changed graph from scratch.
+
+Mass changes are at a hub (tests/fixtures/mass_changes.py). Their figure is the median over five
+networks of the ratio of process times: the calls and `resolve`, less 1 ms, to `solve` of the
+changed network alone by the same algorithm, which is built before.
 """
 
 from __future__ import annotations
 
+import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,35 +26,20 @@ import pytest
 
 from flowsolver import FlowNetwork, IncrementalSolver, Status, solve
 from flowsolver.arguments import Int64Array
-from flowsolver.generate import GraphOptions, SchedulingGraph, quincy_graph
-from tests.benchmarks.bench_flowsolver import peer_of
+from tests.benchmarks.bench_flow_rounds import INCREMENTAL, Cell, graph_of, timed
+from tests.benchmarks.bench_flowsolver import MACHINES, SOLVERS, peer_of
+from tests.fixtures.mass_changes import MASS_CHANGES, Hub
 
-MACHINES = 12_500
 SLOTS = 12
 ROUNDS = 15
 SINGLES = 3_000
-BATCH = 100
 WAITING = 3_000
 AGEING_TARGET_MS = {"waiting": 5, "waiting and running": 30}
 CHANGES_PER_MACHINE = 0.32
 
 
-class Cell:
-    """A solved graph, and changes to it. New tasks are like tasks seen before, in another rack."""
-
-    def __init__(self, graph: SchedulingGraph, seed: int = 2) -> None:
-        self.graph = graph
-        self.rng = np.random.default_rng(seed)
-        network = graph.network
-        self.tail, self.head, self.cost = network.tail, network.head, network.cost
-        self.begin = graph.task_arc_begin
-        self.tasks = np.arange(graph.first_task, graph.first_task + graph.tasks)
-        self.machines = np.arange(graph.first_machine, graph.first_unscheduled)
-        self.solver = IncrementalSolver(network)
-        self.resolve()
-
-    def resolve(self) -> None:
-        assert self.solver.resolve() is Status.OPTIMAL
+class AgeingCell(Cell):
+    """A cell whose tasks grow older, and whose machines fail and come back."""
 
     def ageing(self, running: bool) -> tuple[tuple[Int64Array, Int64Array], dict[str, Any]]:
         """Arcs and their new costs: the arcs over which tasks wait dearer by one, those over which
@@ -77,46 +65,6 @@ class Cell:
         self.solver.set_cost(arcs, cost)
         self.resolve()
 
-    def arcs_like_seen(self, count: int) -> tuple[Int64Array, Int64Array, Int64Array]:
-        """Arcs of `count` new tasks: which of them, head, cost."""
-        graph = self.graph
-        like = self.rng.integers(0, graph.tasks, count)
-        size = self.begin[like + 1] - self.begin[like]
-        task = np.repeat(np.arange(count), size)
-        row = np.repeat(self.begin[like] - np.cumsum(size) + size, size) + np.arange(task.size)
-        head = self.head[row].copy()
-        full_racks = graph.machines // graph.machines_per_rack
-        shift = self.rng.integers(0, full_racks, count)[task]
-        for first, step in ((graph.first_rack, 1), (graph.first_machine, graph.machines_per_rack)):
-            last = first + full_racks * step
-            inside = (head >= first) & (head < last)
-            head[inside] = first + (head[inside] - first + step * shift[inside]) % (last - first)
-        return task, head, self.cost[row]
-
-    def depart(self, places: Int64Array) -> None:
-        self.solver.remove_nodes(self.tasks[places])
-
-    def arrive(
-        self, places: Int64Array, task: Int64Array, head: Int64Array, cost: Int64Array
-    ) -> None:
-        self.tasks[places] = self.solver.add_nodes(np.ones(places.size, dtype=np.int64))
-        self.solver.add_arcs(self.tasks[places][task], head, 1, cost)
-
-    def resolve_with(self, tasks: int) -> None:
-        self.solver.set_supply([self.graph.sink], -tasks)
-        self.resolve()
-
-    def batch(self) -> tuple[tuple[Int64Array, ...], dict[str, Any]]:
-        places = self.rng.choice(self.tasks.size, BATCH, replace=False)
-        return (places, *self.arcs_like_seen(BATCH)), {}
-
-    def exchange(
-        self, places: Int64Array, task: Int64Array, head: Int64Array, cost: Int64Array
-    ) -> None:
-        self.depart(places)
-        self.arrive(places, task, head, cost)
-        self.resolve()
-
     def fail(self, machine: int) -> None:
         self.solver.remove_nodes(self.machines[machine : machine + 1])
         self.resolve()
@@ -135,12 +83,6 @@ class Cell:
         self.resolve()
 
 
-@lru_cache(maxsize=1)
-def graph_of(machines: int, percent_used: int) -> SchedulingGraph:
-    pending = 6 if percent_used > 100 else 2
-    return quincy_graph(GraphOptions(machines, percent_used, pending), seed=1)
-
-
 def against_scratch(
     benchmark: Any, cell: Cell, solver: str, run: Callable[..., None], setup: Any, target_ms: int
 ) -> None:
@@ -157,12 +99,9 @@ def against_scratch(
         assert peer.optimal_cost() == cell.solver.cost == solve(network).cost
 
 
-SOLVERS = pytest.mark.parametrize("solver", ["agora", "ortools"])
-
-
 @pytest.fixture(scope="module", params=[90, 99, 102])
-def cell(request: pytest.FixtureRequest) -> Cell:
-    return Cell(graph_of(MACHINES, request.param))
+def cell(request: pytest.FixtureRequest) -> AgeingCell:
+    return AgeingCell(graph_of(MACHINES, request.param))
 
 
 def name_of(cell: Cell) -> str:
@@ -171,7 +110,7 @@ def name_of(cell: Cell) -> str:
 
 @SOLVERS
 @pytest.mark.parametrize("who", AGEING_TARGET_MS)
-def test_ageing(benchmark: Any, cell: Cell, who: str, solver: str) -> None:
+def test_ageing(benchmark: Any, cell: AgeingCell, who: str, solver: str) -> None:
     benchmark.group = f"ageing: {name_of(cell)}, {who} tasks older by one"
     against_scratch(
         benchmark,
@@ -184,14 +123,14 @@ def test_ageing(benchmark: Any, cell: Cell, who: str, solver: str) -> None:
 
 
 @SOLVERS
-def test_machine_fails(benchmark: Any, cell: Cell, solver: str) -> None:
+def test_machine_fails(benchmark: Any, cell: AgeingCell, solver: str) -> None:
     benchmark.group = f"machine fails: {name_of(cell)}"
     order = iter(cell.rng.permutation(MACHINES))
     against_scratch(benchmark, cell, solver, cell.fail, lambda: ((int(next(order)),), {}), 2)
 
 
 def test_machine_comes_back(benchmark: Any) -> None:
-    cell = Cell(graph_of(MACHINES, 90))
+    cell = AgeingCell(graph_of(MACHINES, 90))
     benchmark.group = f"machine comes back: {name_of(cell)}"
     order = iter(cell.rng.permutation(MACHINES))
 
@@ -211,10 +150,8 @@ def test_batch(benchmark: Any, percent_used: int) -> None:
 
 
 def time_of(*calls: tuple[Any, ...]) -> float:
-    begin = time.process_time()
-    for function, *arguments in calls:
-        function(*arguments)
-    return time.process_time() - begin
+    """Milliseconds."""
+    return timed(lambda: [function(*arguments) for function, *arguments in calls])[0]
 
 
 @pytest.mark.parametrize("percent_used", [50, 90, 99])
@@ -245,7 +182,7 @@ def test_single_tasks(benchmark: Any, percent_used: int) -> None:
 
     benchmark.pedantic(run, rounds=1)
     assert cell.solver.certify().ok
-    arrival, departure = (1e6 * spent[what] / SINGLES for what in ("arrival", "departure"))
+    arrival, departure = (1e3 * spent[what] / SINGLES for what in ("arrival", "departure"))
     note = (
         f"mean of {SINGLES}, without the calls' own time; one goes: {departure:.1f} us (target 5)"
     )
@@ -274,7 +211,7 @@ def test_growth(benchmark: Any, percent_used: int, machines: int) -> None:
             scanned += cell.solver.stats.scanned
 
     benchmark.pedantic(run, rounds=1)
-    note = f"{1e6 * spent / (2 * changes):.1f} us per change, calls included"
+    note = f"{1e3 * spent / (2 * changes):.1f} us per change, calls included"
     benchmark.extra_info.update(unit="arcs", figure=scanned / (2 * changes), note=note)
 
 
@@ -322,6 +259,57 @@ def peak_bytes_per_arc(which: str, file: str) -> float:
         solver = IncrementalSolver(network, which)
         assert solver.resolve() is Status.OPTIMAL
     return 1024 * (memory_in_kib("VmHWM") - before) / network.num_arcs
+
+
+MASS_TARGET = 1.2
+FREE_MS = 1
+# changes: kinds of them. What is slow from scratch is measured with fewer.
+KINDS = {
+    10_000: list(MASS_CHANGES),
+    40_000: [kind for kind in MASS_CHANGES if kind != "arcs added"],
+    100_000: ["arcs removed", "supplies negated"],
+}
+
+
+def times_of(kind: str, algorithm: str, changes: int, seed: int) -> tuple[float, float]:
+    """Milliseconds of a round, and from scratch."""
+    hub = Hub.of(changes, seed)
+    solver = IncrementalSolver(hub.network, algorithm)
+    assert solver.resolve() is Status.OPTIMAL
+
+    def change_and_resolve() -> None:
+        MASS_CHANGES[kind](hub, solver)
+        assert solver.resolve() is Status.OPTIMAL
+
+    changed = timed(change_and_resolve)[0]
+    network, _, _ = solver.snapshot()
+    scratch, answer = timed(lambda: solve(network, algorithm))
+    assert answer.cost == solver.cost
+    assert solver.certify().ok
+    return changed, scratch
+
+
+@pytest.mark.parametrize("algorithm", INCREMENTAL)
+@pytest.mark.parametrize(
+    ("changes", "kind"), [(changes, kind) for changes, kinds in KINDS.items() for kind in kinds]
+)
+def test_mass_changes(benchmark: Any, kind: str, changes: int, algorithm: str) -> None:
+    benchmark.group = f"{changes:,} changes in a round at a hub: {kind}, {algorithm}"
+    times: list[tuple[float, float]] = []
+
+    def run() -> None:
+        times.extend(times_of(kind, algorithm, changes, seed) for seed in range(5))
+
+    benchmark.pedantic(run, rounds=1)
+    ratio = statistics.median((changed - FREE_MS) / scratch for changed, scratch in times)
+    changed_ms, scratch_ms = (statistics.median(column) for column in zip(*times, strict=True))
+    benchmark.extra_info.update(
+        unit="x",
+        figure=max(0.0, ratio),
+        larger_is_better=False,
+        target=MASS_TARGET,
+        note=f"{changed_ms:.1f} ms, from scratch {scratch_ms:.1f} ms",
+    )
 
 
 if __name__ == "__main__":

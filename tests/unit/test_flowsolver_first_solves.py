@@ -1,5 +1,5 @@
 """Counted operations per arc of solves from scratch on long paths and on hubs. The limits are about
-twice the current values. Times: tests/benchmarks/bench_flow_first_solves.py.
+twice the current values. Times: tests/benchmarks/bench_flowsolver.py.
 """
 
 import pytest

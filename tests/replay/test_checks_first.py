@@ -172,7 +172,7 @@ def test_code_of_others_that_fails_is_refused_first(
 def test_a_disk_that_is_too_full_is_refused_first(
     free: int, command: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    large = PREFERENCES.replace("machines = 40", "machines = 400000")
+    large = PREFERENCES.replace("machines = 40", "machines = 400000").replace("0.5", "0.2")
     (tmp_path / "run.toml").write_text(text(large), "utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free))

@@ -18,7 +18,7 @@ def run(folder: Path, **options: object) -> subprocess.CompletedProcess[bytes]:
     """A run in a process, which is whole."""
     (folder / "run.toml").write_text(SMALL_RUN)
     command = [*AGORA, "run", "--config", folder / "run.toml", "--out", folder / "run"]
-    ended = subprocess.run(command, cwd=ROOT, check=False, timeout=120, **options)  # type: ignore[call-overload]
+    ended = subprocess.run(command, cwd=ROOT, check=False, timeout=120, **options)
     for name in ("summary.json", "report.html", "manifest.json"):
         assert (folder / "run" / name).exists()
     return ended

@@ -39,7 +39,7 @@ class Losses(Watcher):
             if isinstance(sent, events.TasksStarted):
                 self.commit_us[sent.task[self.commit_us[sent.task] < 0]] = now_us
             if isinstance(event, events.CommitRequest) and isinstance(sent, events.TasksEnded):
-                self.of_others += effect.to != event.transaction.scheduler  # type: ignore[attr-defined]
+                self.of_others += effect.to != event.transaction.scheduler
 
 
 def run_of(config: ArmConfig, workload: Workload, message_us: int = 0) -> WatchedRun:

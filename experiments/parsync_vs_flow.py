@@ -1,14 +1,6 @@
 """`python -m experiments.parsync_vs_flow`: the command `agora run`."""
 
-from __future__ import annotations
-
-if __name__ == "__main__":  # before the imports, which take a while
-    from parsync.runtime.stop_signals import exit_on_stop_signals
-
-    exit_on_stop_signals()
-
-from experiments.command_line import run_command
-from experiments.commands.run import app
+from experiments.__main__ import run_module
 
 if __name__ == "__main__":
-    run_command(app)
+    run_module("run")

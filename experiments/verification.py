@@ -3,7 +3,7 @@ over its paired seeds from the files of the seeds.
 
 Everything else in the files of a run is measured by the clock, or belongs to runs without a log. It
 can only be compared with the digests that were written at the end of the run
-(analysis/manifest.py).
+(analysis/run_directory.py).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from experiments.analysis.summary_model import ArmSummary, KeptSeed, RunSummary,
 from experiments.campaign.preconditions import CONFIG_FILE
 from experiments.campaign.running import ArmRun, make_metrics
 from experiments.config.run_config import load_config
-from experiments.series_files import read_arrays
+from experiments.files import read_arrays
 from experiments.studies.run.finishing import arm_result, slugs_of_arms
 from experiments.studies.run.fluid_bound import phase_bounds
+from parsync.runtime.arm_directory import SUMMARY, Arm
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.recomputed_tables import Difference, RecomputedTables, all_rows
-from parsync.runtime.run_directory import SUMMARY, Arm
 from parsync.runtime.virtual.run import VirtualOutcome
 from parsync.runtime.workload_files import WORKLOAD_DIR, read_workload
 from parsync.spec.arm import ProtocolChoice

@@ -1,11 +1,11 @@
 # The compiled module (shared_state/native). Of the cell, the view and random numbers, the modules
 # (cell.py, view.py, random.py) carry the types.
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shared_state.static_frozen import static_frozen
 from shared_state.tasks import Int32, Int64
 from shared_state.transaction import CommitMode, ConflictCheck
 
@@ -15,7 +15,7 @@ def fits_each(request: Int64, free: Int64, dimensions: int) -> NDArray[np.bool_]
 def pack_columns(*arrays: NDArray[Any]) -> bytes: ...
 def unpack_columns(packed: bytes) -> list[NDArray[Any]]: ...
 
-@static_frozen
+@dataclass(frozen=True)
 class Transaction:
     scheduler: int
     sequence: int
@@ -30,7 +30,7 @@ class Transaction:
     evict: Int64 | None = ...
     def __len__(self) -> int: ...
 
-@static_frozen
+@dataclass(frozen=True)
 class CommitResult:
     sequence: int
     reason: NDArray[np.int8]
@@ -42,7 +42,7 @@ class CommitResult:
     @property
     def accepted(self) -> NDArray[np.bool_]: ...
 
-@static_frozen
+@dataclass(frozen=True)
 class PartitionDelta:
     partition: int
     from_version: int
@@ -53,7 +53,7 @@ class PartitionDelta:
     up: NDArray[np.bool_]
     seqnum: NDArray[np.uint32] | None
 
-@static_frozen
+@dataclass(frozen=True)
 class Released:
     task: Int64
     machine: Int32

@@ -38,8 +38,8 @@ def fits(request: Int64, free: Int64) -> NDArray[np.bool_]:
     broadcast together.
 
     A resource that is requested at 0 is not checked, and takes nothing: a task that wants none of
-    it fits a machine that is overdrawn in it (native/fit.hpp). ValueError for arrays of another
-    type.
+    it fits a machine that is overdrawn in it (native/free_amounts.hpp). ValueError for arrays of
+    another type.
     """
     if request.ndim == 1 and free.ndim == 2:  # a scheduler asks for one task after the other
         return _native.fits_rows(request, free)

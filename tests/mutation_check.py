@@ -84,7 +84,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the end of a task is reported one heartbeat late",
-        "parsync/core/native/timer_wheel.hpp",
+        "parsync/core/native/worker_pool.hpp",
         "return end_us / tick_us_ + (end_us % tick_us_ != 0);",
         "return end_us / tick_us_ + (end_us % tick_us_ != 0) + 1;",
         "tests/replay/test_golden_runs.py",
@@ -154,10 +154,10 @@ MUTATIONS = (
     ),
     Mutation(
         "what is held above a quota is never reclaimed",
-        "parsync/core/quota_rounds.py",
+        "parsync/core/coordinator.py",
         "return np.where(due[..., None], above, 0)",
         "return np.zeros_like(above)",
-        "tests/unit/test_quota_reclaim.py",
+        "tests/unit/test_coordinator.py",
     ),
     Mutation(
         "a replay of a live log ignores the effects of schedulers",

@@ -8,12 +8,8 @@ from collections import Counter, deque
 import numpy as np
 
 from parsync.core.codec import Codec
-from parsync.protocols.optimistic.shared_demand import (
-    EVENTS,
-    DemandExchange,
-    DemandLedger,
-    DemandReply,
-)
+from parsync.protocols.optimistic.events import EVENTS, DemandReply
+from parsync.protocols.optimistic.shared_demand import DemandExchange, DemandLedger
 from parsync.protocols.spec import AgentEnvironment, Environment, Member
 from schedulers.capability import Capability
 from schedulers.decision_time import Modelled

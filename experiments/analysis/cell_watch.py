@@ -8,7 +8,7 @@ from pathlib import Path
 
 from experiments.config.run_config import RunConfig
 from parsync.metrics.conflicts import ConflictCauses, ConflictCauseWatch
-from parsync.metrics.figures import Number
+from parsync.metrics.quantity import Number
 from parsync.metrics.regret import Regret, RegretWatch
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.replay import replay_master

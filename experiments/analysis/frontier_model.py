@@ -8,13 +8,11 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from experiments.analysis.fluid_bound_model import PhaseBound
 from experiments.analysis.model_files import read_model, write_model
 from experiments.analysis.statistics import Interval
-from experiments.analysis.summary_model import VERSION, Version
+from experiments.analysis.summary_model import VERSION, PhaseBound, Version
 from experiments.config.decision_basis import DecisionBasis
-from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.quantity import Quantity
+from parsync.metrics.quantity import Count, Figures, Number, Quantity
 
 FRONTIER = "frontier.json"
 POINTS = "points.parquet"  # a row for each run

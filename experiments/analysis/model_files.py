@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from experiments.analysis.summary_model import VERSION
-from experiments.whole_files import whole_file
-from parsync.metrics.figures import LARGEST, LARGEST_INTEGER
+from experiments.files import whole_file
+from parsync.metrics.quantity import LARGEST, LARGEST_INTEGER
 from parsync.runtime.json_files import read_bytes, unreadable
 from schedulers.entry_points import first_problem
 from shared_state.errors import AgoraError

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.analysis.arm_names import and_list, names_by_slug
-from experiments.analysis.summary_model import ArmSummary, ComparedArms
+from experiments.analysis.summary_model import ArmSummary, ComparedArms, and_list, names_by_slug
 from experiments.workloads.registry import SEEDS_VARY
 from experiments.workloads.resampling import OFFERED_BY_TRACE, RESAMPLE
 

@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from parsync.metrics.figures import LARGEST, Count, Figures, Number
+from parsync.metrics.quantity import LARGEST, Count, Figures, Number
 
 ESTIMAND: Literal["median over seeds"] = "median over seeds"
 LEAST_LEVEL = 0.93  # of an interval that is printed; the range of five seeds has 0.9375

@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.analysis.cell_watch import Watched
-from experiments.analysis.fluid_bound_model import PhaseBound
-from experiments.analysis.restarts import Restart
 from experiments.analysis.statistics import (
     Interval,
     level_of_seeds,
@@ -26,7 +24,9 @@ from experiments.analysis.summary_model import (
     ArmSummary,
     Paired,
     Phase,
+    PhaseBound,
     Prediction,
+    Restart,
     RunSummary,
     Runtime,
     SeedFigures,
@@ -301,35 +301,26 @@ def paired(
 
 def describe(arm: ArmResult, slug: str) -> ArmSummary:
     """An arm as the summary has it."""
-    figures = arm.figures
-    overall = figures.overall.model_copy(update=arm.watched.figures())
+    overall = arm.figures.overall.model_copy(update=arm.watched.figures())
+    alike = {
+        name: getattr(arm, name)
+        for name in ArmSummary.model_fields
+        if name in ArmResult.__dataclass_fields__
+    }
     return ArmSummary(
-        name=arm.name,
-        runtime=arm.runtime,
-        slug=slug,
-        mix=[_plain(group) for group in arm.mix],
-        sync=arm.sync,
-        strategy=arm.strategy,
-        decision_clock=arm.decision_clock,
-        basis=arm.basis.live if arm.runtime == "ray" else arm.basis,
-        decision_capacity=list(arm.decision_capacity),
-        clock_notes=_plain(arm.clock_notes),
-        partial=arm.partial,
-        restarts=list(arm.restarts),
-        validity=arm.validity,
-        prediction=arm.prediction,
-        digest=arm.digest,
-        overall=overall,
-        phases=figures.phases,
-        groups=figures.groups,
-        agents=figures.agents,
-        totals=figures.totals,
-        start=figures.start,
-        rivals=figures.rivals,
-        staleness=figures.staleness,
-        regret=arm.watched.regret,
-        seeds=[result.in_summary(seed) for seed, result in sorted(arm.seeds.items())],
-        tears_gangs=arm.tears_gangs,
+        **{
+            **alike,
+            **dict(arm.figures),
+            "overall": overall,
+            "slug": slug,
+            "mix": [_plain(group) for group in arm.mix],
+            "basis": arm.basis.live if arm.runtime == "ray" else arm.basis,
+            "decision_capacity": list(arm.decision_capacity),
+            "clock_notes": _plain(arm.clock_notes),
+            "restarts": list(arm.restarts),
+            "regret": arm.watched.regret,
+            "seeds": [result.in_summary(seed) for seed, result in sorted(arm.seeds.items())],
+        }
     )
 
 

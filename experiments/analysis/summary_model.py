@@ -1,4 +1,5 @@
-"""The models of summary.json, and of the files that it is made from when a run was killed.
+"""The models of summary.json, and of the files that it is made from when a run was killed; names of
+arms and restarts in sentences.
 
 VERSION is the one version number of all of them. It grows when a field is added, renamed or
 removed; a file of another version is refused.
@@ -6,18 +7,15 @@ removed; a file of another version is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from experiments.analysis.fluid_bound_model import PhaseBound
-from experiments.analysis.restarts import Restart
 from experiments.analysis.statistics import Difference, Interval
 from experiments.config.decision_basis import Capacity, DecisionBasis, by_basis
 from experiments.config.price_settings import prices_of_groups
-from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.quantity import Quantity
+from parsync.metrics.quantity import Count, Figures, Number, Quantity, counted, duration
 from parsync.metrics.regret import Regret
 from parsync.metrics.summary import (
     ArmFigures,
@@ -27,6 +25,85 @@ from parsync.metrics.summary import (
     TotalFigures,
 )
 from parsync.metrics.validity import Validity
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class PhaseBound(Figures):
+    """What schedulers could reach at most if the load of a phase went on.
+
+    Attributes:
+        rates: Whether arrivals per second are those that the options say or those that came true.
+        is_estimate: Machines have several resources, so that this is no strict bound.
+        random_share: The preferred share if each task took a free slot at random.
+        preferred_share: The highest preferred share. Like the next two None if there is no steady
+            state, or the bound could not be computed.
+        cost_mean: The lowest mean placement cost.
+        occupancy: The part of the slots that is busy at the highest preferred share.
+        highest_load: Where there is no steady state, the factor by which all rates would have to be
+            multiplied for one; else None.
+    """
+
+    rates: Literal["expected", "realised"]
+    is_estimate: bool
+    random_share: Share
+    preferred_share: Share | None
+    cost_mean: Number | None
+    occupancy: Number | None
+    highest_load: Share | None
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether there is a bound: it is known, and there is a steady state."""
+        return self.preferred_share is not None
+
+    def way(self, preferred_share: float | None) -> float | None:
+        """Which part of the way from random placement to the bound a preferred share has come;
+        below 0 for less than random. None where there is no way to go, or it is not known."""
+        if preferred_share is None or self.preferred_share is None:
+            return None
+        gap = self.preferred_share - self.random_share
+        return (preferred_share - self.random_share) / gap if gap > 1e-9 else None
+
+
+def bound_over(bounds: Sequence[PhaseBound | None], weight: Sequence[float]) -> PhaseBound | None:
+    """The mean of several bounds by weight. None unless each bound of some weight is known and has
+    a steady state."""
+    weighed = [(one, part) for one, part in zip(bounds, weight, strict=True) if part > 0]
+    known = [(one, part) for one, part in weighed if one is not None and one.is_steady]
+    if not known or len(known) < len(weighed):
+        return None
+    total = sum(part for _, part in known)
+
+    def mean(key: str) -> float | None:
+        values = [(getattr(one, key), part) for one, part in known]
+        if any(value is None for value, _ in values):
+            return None
+        return float(sum(value * part for value, part in values) / total)
+
+    keys = ("random_share", "preferred_share", "cost_mean", "occupancy")
+    return known[0][0].model_copy(update={key: mean(key) for key in keys})
+
+
+class Restart(Figures):
+    """An actor that was restarted or lost.
+
+    Attributes:
+        at_us: When it was lost.
+        away_us: The time until it was back; None: it was not back by the end.
+    """
+
+    actor: str
+    at_us: Count
+    away_us: Count | None
+
+    @property
+    def sentence(self) -> str:
+        """The restart, with its time in the run and how long the actor was away."""
+        away_us = self.away_us
+        end = "did not come back" if away_us is None else f"was back {duration(away_us)} later"
+        return f"{self.actor} was lost {duration(self.at_us)} into the run and {end}"
+
 
 Version = Literal[11]
 VERSION: Version = 11
@@ -446,3 +523,28 @@ class KeptSeed(Figures):
 
 def _is_number(value: JsonValue) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def in_sentence(name: str) -> str:
+    """The name; in quotation marks if it has a comma, which would look like one of the
+    sentence."""
+    return f"“{name}”" if "," in name else name
+
+
+def names_by_slug(arms: Iterable[ArmSummary]) -> dict[str, str]:
+    """The names of arms as they stand in sentences."""
+    return {arm.slug: in_sentence(arm.name) for arm in arms}
+
+
+def and_list(names: Sequence[str]) -> str:
+    """Names one after another, such as "A, B and C"."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def restart_count(restarts: Sequence[Restart]) -> str:
+    """How many, for a narrow place; "" if there are none."""
+    if not restarts:
+        return ""
+    if any(restart.away_us is None for restart in restarts):
+        return f"{counted(len(restarts), 'actor')} lost"
+    return counted(len(restarts), "restart")

@@ -16,17 +16,15 @@ from rich.console import RenderableType
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from experiments.analysis import restarts
-from experiments.campaign.loop import run_tasks
+from experiments.campaign.loop import Processes, run_tasks
 from experiments.campaign.points import workload_cache
-from experiments.campaign.pool import Processes
 from experiments.campaign.progress import ProgressReport, time_text
 from experiments.campaign.running import ArmRun, ArmRunner, run_arm_virtual
 from experiments.campaign.task import Measured, Task
 from experiments.config.run_config import RunConfig
 from experiments.interruption import Interruption
 from experiments.report.fitted_table import FittedTable
-from parsync.metrics.live import SchedulerLine, Snapshot
+from parsync.metrics.live_line import SchedulerLine, Snapshot
 from parsync.metrics.validity import Validity, validity
 from parsync.runtime.live.plan import plan_hosts
 from parsync.spec.arm import ArmConfig
@@ -226,7 +224,7 @@ def run_and_show(
     why = f": {result.stopped}" if result.broken else ""
     console.print(Text(f"{title}: {end} {result.wall_s:.1f} s{why}"), soft_wrap=True)
     for restart in result.restarts:
-        console.print(Text(f"  {restarts.sentence(restart)}"), soft_wrap=True)
+        console.print(Text(f"  {restart.sentence}"), soft_wrap=True)
     if result.live and (found := live_validity(config, result)).is_disturbed:
         console.print(Text(f"  disturbed in {found.text}"), soft_wrap=True)
     return result
@@ -234,7 +232,7 @@ def run_and_show(
 
 def live_validity(config: RunConfig, run: ArmRun) -> Validity:
     """Apply the rule of parsync.metrics.validity to what the actors of a live run measured."""
-    spec = run.arm.spec(0, heartbeat_us=1, sample_us=1, live=True)
+    spec = run.arm.seeded(0, heartbeat_us=1, sample_us=1, live=True)
     hosts = plan_hosts(spec, config.live.hosts, config.live.tick_ms * 1000)
     return validity(run.metrics.samples("actors"), {host.host: host.name for host in hosts})
 

@@ -15,11 +15,11 @@ from rich.text import Text
 
 from experiments.analysis.model_files import writing
 from experiments.campaign.preconditions import check_free, check_new, new_directory
+from experiments.command_line import error_console
 from experiments.config.run_config import read_toml
-from experiments.consoles import error_console
+from experiments.files import whole_file
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.toml_text import toml_value
-from experiments.whole_files import whole_file
 from shared_state.errors import AgoraError
 
 

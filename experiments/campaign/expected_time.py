@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.campaign.progress import time_text
+from experiments.campaign.progress import processors, time_text
 from experiments.config.run_config import SAMPLES_MAX
-from experiments.processors import processors
-from parsync.protocols.optimistic.choices import StrategyKind
+from parsync.protocols.optimistic.options import StrategyKind
 from parsync.runtime.virtual.run import REST_US
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from experiments.campaign.progress import processors
 from experiments.config.run_config import RunConfig
-from experiments.processors import processors
 from experiments.workloads.registry import Outline
 from parsync.runtime.live.plan import plan_hosts
 from parsync.runtime.virtual.run import run_virtual
@@ -126,7 +126,7 @@ def live_need(config: RunConfig, arm: ArmConfig, outline: Outline) -> Need | Non
         return None
     hosts = len(
         plan_hosts(
-            arm.spec(0, heartbeat_us=1, sample_us=1, live=True),
+            arm.seeded(0, heartbeat_us=1, sample_us=1, live=True),
             config.live.hosts,
             config.live.tick_ms * 1000,
         )
@@ -152,7 +152,7 @@ def _task_s(config: RunConfig, arm: ArmConfig, workload: Workload) -> float:
             raise _Enough
 
     sample_us = max(1, min(config.sample_us(workload), workload.end_us // STEPS))
-    spec = arm.spec(config.seed, config.heartbeat_us, sample_us, live=False)
+    spec = arm.seeded(config.seed, config.heartbeat_us, sample_us, live=False)
     with contextlib.suppress(_Enough):
         run_virtual(
             spec,

@@ -10,11 +10,9 @@ from pathlib import Path
 
 from experiments.analysis.summary_model import SeedFigures
 from experiments.campaign.expected_time import on_this_machine_s
-from experiments.campaign.loop import missing, run_tasks
-from experiments.campaign.pool import Pool, pool_at
+from experiments.campaign.loop import Pool, missing, pool_at, run_tasks
 from experiments.campaign.running import figures_of_run, make_workload, seed_run
-from experiments.campaign.store import Store
-from experiments.campaign.task import Arrays, Measured, Task, content_key
+from experiments.campaign.task import Arrays, Measured, Store, Task, content_key
 from experiments.config.run_config import RunConfig
 from experiments.interruption import Interruption
 from parsync.metrics.run_metrics import RunMetrics

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from itertools import accumulate, count
 from pathlib import Path
 
+from experiments.campaign.progress import processors
 from experiments.campaign.running import make_metrics
 from experiments.config.run_config import RunConfig
-from experiments.processors import processors
 from experiments.toml_text import toml_text
 from flowsolver.memory import available_bytes
 from parsync.metrics.quantity import counted
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.plan_limit import plan_limit
+from parsync.runtime.faults import plan_limit
 from parsync.runtime.workload_files import WORKLOAD_DIR, write_workload
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
@@ -99,7 +99,7 @@ def runs_at_a_time(config: RunConfig, workload: Workload) -> int:
 def check_arms(config: RunConfig, workload: Workload) -> None:
     """Raise AgoraError for an arm that does not fit the workload, or has an unusable scheduler."""
     for arm in config.arms:
-        spec = arm.spec(config.seed, config.heartbeat_us, 1, live=False)
+        spec = arm.seeded(config.seed, config.heartbeat_us, 1, live=False)
         try:
             assembly = Assembly.of(spec, workload)
             assembly.owners()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,14 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from experiments.processors import processors
+
+def processors() -> int:
+    """How many processors this process may run on: all of the machine, or those that taskset, a
+    batch system or a container left it."""
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
 
 EVERY_S = 8.0  # between two lines in a file or a pipe: no gap is longer than 10 s
 

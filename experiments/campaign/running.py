@@ -11,28 +11,30 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from experiments.analysis.cell_watch import CellWatch, Watched, settle_us
-from experiments.analysis.restarts import Restart
-from experiments.analysis.summary_model import SeedFigures
-from experiments.config.placement_values import placement_values
+from experiments.analysis.summary_model import Restart, SeedFigures
 from experiments.config.run_config import RunConfig
 from experiments.config.warm_up import warmed_up
 from experiments.interruption import Interruption
 from experiments.workloads.inspection import digest, offered_permille
-from parsync.metrics.live import Snapshot
+from parsync.metrics.live_line import Snapshot
 from parsync.metrics.record import Record
 from parsync.metrics.run_frame import BUCKET_US, NOT_IN_JOB, Group, RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise_run
 from parsync.protocols.registry import tables_of
-from parsync.runtime.assembly_files import InVirtualTime, write_assembly
+from parsync.runtime.arm_directory import (
+    VIRTUAL_LOG,
+    InVirtualTime,
+    LogEnd,
+    write_assembly,
+    write_end,
+)
 from parsync.runtime.calibration import NO_TIMES, MeasuredTimes
-from parsync.runtime.event_logs import VIRTUAL_LOG, LogEnd, write_end
 from parsync.runtime.records import RecordSink, merge_parts
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.runtime.workload_files import WORKLOAD_DIR, WORKLOAD_FILE
 from parsync.spec.arm import ArmConfig
-from parsync.workload.gangs import TaskGangs
-from parsync.workload.workload import Workload
+from parsync.workload.workload import TaskGangs, Workload
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
@@ -107,7 +109,7 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
             job_of=job_of,
             endless=workload.duration_us < 0,
             services=workload.tasks.task_class == TaskClass.SERVICE,
-            values=placement_values(config, workload),
+            values=config.workload.values(workload),
             preferences=TaskPreferences(workload.tasks.preference, workload.tasks.submit_us),
             gangs=TaskGangs.of(workload),
         ),
@@ -176,7 +178,7 @@ def run_arm_virtual(
     outcome: VirtualOutcome | None = None
     watched = Watched()
     stopped, interrupted, broken, wall_s = "", False, False, 0.0
-    spec = arm.spec(seed, config.heartbeat_us, config.sample_us(workload), live=False)
+    spec = arm.seeded(seed, config.heartbeat_us, config.sample_us(workload), live=False)
     drain_us = round(config.drain_s * 1e6)
     message_us = config.virtual.message_us
     calibration = config.virtual.calibration

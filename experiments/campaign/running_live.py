@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from experiments.analysis.cell_watch import CellWatch, Watched, observe_log
-from experiments.analysis.restarts import Restart
+from experiments.analysis.summary_model import Restart
 from experiments.campaign.running import ArmRun, make_metrics, workload_folder
 from experiments.config.run_config import RunConfig
 from experiments.config.warm_up import warmed_up
 from experiments.interruption import Interruption
 from parsync.metrics.delay import DelayMetric
-from parsync.metrics.live import Snapshot
+from parsync.metrics.live_line import Snapshot
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.logs import CELL_LOG
@@ -92,7 +92,7 @@ def run_arm_live(
             on_snapshot(status.snapshot)
 
     begun_s = time.monotonic()
-    spec = arm.spec(seed, config.heartbeat_us, config.sample_us(workload), live=True)
+    spec = arm.seeded(seed, config.heartbeat_us, config.sample_us(workload), live=True)
     # A copy each of the same empty accumulators: with make_metrics itself, every actor would import
     # this package to start.
     metrics_maker = partial(copy.deepcopy, make_metrics(config, arm, begins))

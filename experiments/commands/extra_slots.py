@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.shared_options import Long, SeedCount
-from experiments.studies.model_runs.settings import ReproduceScale
+from experiments.commands.registry import Long, SeedCount
+from experiments.studies.model_settings import ReproduceScale
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 def _sync_modes(incomplete: str) -> list[str]:
-    from parsync.protocols.optimistic.choices import SyncMode
+    from parsync.model.slot_settings import SyncMode
 
     return [mode.value for mode in SyncMode if mode.value.startswith(incomplete)]
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.shared_options import ClusterAddress, KnownSchedulers, Long
+from experiments.commands.registry import ClusterAddress, KnownSchedulers, Long
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 

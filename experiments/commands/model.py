@@ -77,8 +77,7 @@ def model_command(
 
     Exit status 2 for bad input.
     """
-    from experiments.studies.conflict_model import show
-    from experiments.studies.conflict_variations import RoundSetting
+    from experiments.studies.conflict_model import RoundSetting, show
 
     setting = RoundSetting(schedulers, tasks, slots, load, variance)
     show(setting, factor, gap, out)

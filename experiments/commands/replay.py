@@ -25,18 +25,28 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from experiments.analysis.manifest import MANIFEST, changed_files, read_manifest
-from experiments.consoles import error_console
+from experiments.analysis.run_directory import MANIFEST, changed_files, read_manifest
+from experiments.command_line import error_console
 from experiments.interruption import stop_signals_noted
 from experiments.verification import RunFigures, digest_only
 from parsync.metrics.quantity import counted
 from parsync.runtime import command_line
-from parsync.runtime.assembly_files import read_arm
-from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, ArmEnd, LogEnd
+from parsync.runtime.arm_directory import (
+    ARMS,
+    ENDED_FILE,
+    SUMMARY,
+    VIRTUAL_LOG,
+    Arm,
+    ArmEnd,
+    Found,
+    LogEnd,
+    find_arms,
+    read_arm,
+    run_of,
+)
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.replay import Replayed, replay
 from parsync.runtime.recomputed_tables import Difference, RecomputedTables, compare_tables
-from parsync.runtime.run_directory import ARMS, SUMMARY, Arm, Found, find_arms, run_of
 from parsync.runtime.virtual.repeat import Repeated, repeat
 from parsync.workload.workload import Workload
 from schedulers.registry import registered

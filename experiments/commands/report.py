@@ -21,8 +21,7 @@ def report_command(
     made from the files that it left, and one line on standard error says what is missing. Exit
     status 2 if there is nothing to report.
     """
-    from experiments.analysis.manifest import renew_manifest
-    from experiments.analysis.run_directory import SUMMARY, read_summary
+    from experiments.analysis.run_directory import SUMMARY, read_summary, renew_manifest
     from experiments.report.page import FIGURES_FOLDER, write_report
     from experiments.studies.run.killed_runs import finish_killed
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.shared_options import Long, SeedCount
-from experiments.studies.model_runs.settings import ReproduceScale
+from experiments.commands.registry import Long, SeedCount
+from experiments.studies.model_settings import ReproduceScale
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.shared_options import Long
+from experiments.commands.registry import Long
 from experiments.studies.run.run_options import RunOptions, RuntimeName, ScaleName
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -163,7 +163,7 @@ def run_command(
     Exit status 0 if everything ran; 2 for bad input, or if an arm failed; 130 after Ctrl-C,
     143 after SIGTERM, 129 after SIGHUP.
     """
-    from experiments.config.given_schedulers import given_schedulers
+    from experiments.config.flags import given_schedulers
     from experiments.studies.run.execution import start
 
     with given_schedulers(with_) as added:

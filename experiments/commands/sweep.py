@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.shared_options import (
+from experiments.commands.registry import (
     ClusterAddress,
     CommandWithMetrics,
     KnownSchedulers,

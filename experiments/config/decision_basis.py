@@ -17,8 +17,7 @@ from typing import TypeVar
 from pydantic import Field
 
 from experiments.workloads.registry import Outline
-from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.quantity import duration
+from parsync.metrics.quantity import Count, Figures, Number, counted, duration
 from parsync.spec.arm import ArmConfig, GroupConfig, decision_clock
 from parsync.spec.decision_times import ModelledTime
 from schedulers.decision_time import ClockClass
@@ -164,7 +163,7 @@ def _arrive_alike(one: DecisionBasis, other: DecisionBasis) -> bool:
 def basis_text(basis: DecisionBasis) -> str:
     """A basis in words."""
     if basis.kind is BasisKind.OWN_SPEED:
-        return f"own speed, {basis.cores} {'core' if basis.cores == 1 else 'cores'}"
+        return f"own speed, {counted(basis.cores, 'core')}"
     if basis.kind is BasisKind.MIXED:
         return "mixed clocks"
     assert basis.decisions_per_s is not None

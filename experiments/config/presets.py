@@ -1,5 +1,5 @@
-"""The arms of the main job, at demo and paper scale, and the short form of a mix on the command
-line."""
+"""The arms and frontiers of the main comparison, at demo and paper scale, and the short form of a
+mix on the command line."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from experiments.workloads.synthetic_options import SyntheticOptions, demo_options, paper_options
+from experiments.config.frontier_config import Architecture, FrontierConfig
+from experiments.config.run_config import RunConfig
+from experiments.config.workload_config import WorkloadConfig
+from experiments.workloads.synthetic import SyntheticOptions, demo_options, paper_options
 from parsync.protocols import registry as protocols
-from parsync.protocols.capability import ProtocolCapability
-from parsync.protocols.optimistic.choices import StrategyKind
+from parsync.protocols.optimistic.options import StrategyKind
+from parsync.protocols.spec import ProtocolCapability
 from parsync.spec.arm import ArmConfig, GroupConfig, ProtocolChoice
 from parsync.spec.decision_times import CountedTime, DecisionTime, ModelledTime
 from parsync.strict_model import first_error
@@ -329,3 +332,86 @@ def _mix_group_of(protocol: str, kind: str, count: int, decision: ModelledTime) 
 def _shortened(name: str) -> str:
     """The first 40 characters of a name that a user gave."""
     return name if len(name) <= 40 else name[:39] + "…"
+
+
+PATIENT = ("ParSync, patient", "ParSync quality-first")
+# adaptive is quality-first where tau is never reached, and latency-first where it always is
+NEVER_S, ALWAYS_S = 1e6, 1e-6
+
+
+def small_frontier(scale: Scale) -> FrontierConfig:
+    """Three points of each architecture at equal capacity; most are arms of the comparison. Flow
+    has two, because its runs take longest."""
+    task_s = scale.synthetic.mean_duration_s
+    patience_s = (0.0, PATIENCE * task_s, task_s / 2)
+    return FrontierConfig(
+        seeds=3,
+        architectures=(
+            _tau(ALWAYS_S, task_s / 50, scale.tau_s),
+            _patient(*PATIENT, patience_s),
+            _patient("Greedy, one scheduler", "Greedy, one scheduler", patience_s),
+            _patient("Flow", "Flow", patience_s[:2]),
+        ),
+    )
+
+
+def full_frontier(scale: Scale, quick: bool) -> FrontierConfig:
+    """Every architecture of the comparison that has a knob, at equal capacity and at own speed; the
+    others as points."""
+    task_s = scale.synthetic.mean_duration_s
+    patience_s = tuple(task_s * part for part in ((0, 0.15, 0.5) if quick else PATIENCES))
+    tau_s = tuple(task_s * part for part in ((0.02,) if quick else (0.01, 0.02, 0.04)))
+    patient = (
+        PATIENT,
+        *((arm, arm) for arm in _ONE_SCHEDULER),
+    )
+    return FrontierConfig(
+        seeds=2 if quick else 5,
+        load_percent=(80,),
+        architectures=(
+            _tau(ALWAYS_S, *tau_s, NEVER_S),
+            *(_patient(name, arm, patience_s) for name, arm in patient),
+            Architecture(arm="StateSync staggered quality-first"),
+            Architecture(arm="Omega"),
+        ),
+    )
+
+
+# in mean task durations
+PATIENCES = (0.0, 0.02, 0.05, 0.15, 0.5)
+_ONE_SCHEDULER = (
+    "Greedy, one scheduler",
+    "Preferred first",
+    "Flow",
+    "Greedy at own speed",
+    "Flow at own speed",
+)
+
+
+def _tau(*values_s: float) -> Architecture:
+    return Architecture(
+        name="ParSync, tau", arm="ParSync adaptive", knob="protocol.tau_s", values=values_s
+    )
+
+
+def _patient(name: str, arm: str, values_s: tuple[float, ...]) -> Architecture:
+    return Architecture(name=name, arm=arm, knob="options.patience_s", values=values_s)
+
+
+def default_config(quick: bool) -> RunConfig:
+    """What `agora frontier` runs without a file: the demo's cell at a constant load of 80 %.
+
+    Args:
+        quick: Use half of the cell and fewer points.
+    """
+    scale = demo_scale(quick)
+    # One task length settles, and five are counted.
+    options = scale.synthetic.model_copy(update={"phase_s": 6 * scale.synthetic.mean_duration_s})
+    return RunConfig(
+        name="frontier",
+        workload=WorkloadConfig.of("synthetic", options),
+        arms=default_arms(scale),
+        settle_s=scale.settle_s,
+        drain_s=scale.drain_s,
+        frontier=full_frontier(scale, quick),
+    )

@@ -14,8 +14,8 @@ from experiments.config.frontier_config import FrontierConfig
 from experiments.config.workload_config import WorkloadConfig, refuse_former_sections
 from parsync.protocols.registry import tables_of
 from parsync.runtime.calibration import Calibration
+from parsync.runtime.faults import PLAN_LIMIT_S
 from parsync.runtime.json_files import unreadable
-from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from parsync.spec.arm import ArmConfig
 from parsync.strict_model import LONGEST_S, NO_EFFECT, Name, Strict, first_error
 from parsync.workload.workload import Workload

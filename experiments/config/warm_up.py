@@ -15,9 +15,8 @@ import numpy as np
 from experiments.config.run_config import RunConfig
 from parsync.metrics.record import Record
 from parsync.runtime.virtual.run import run_virtual
-from parsync.spec.arm import ArmConfig, ArmSpec
-from parsync.workload.start import WAITS, StartState, starting_from
-from parsync.workload.workload import Workload
+from parsync.spec.arm import ArmConfig, SeededArm
+from parsync.workload.workload import WAITS, StartState, Workload, starting_from
 from schedulers.interface import ChangeKind, ContractBroken
 from schedulers.objective import placement_cost
 from shared_state.tasks import Int64
@@ -66,7 +65,7 @@ def warmed_up(
     if before is None:
         return workload
     stops = next(count for count in range(_STOPS, 0, -1) if before.end_us % count == 0)
-    spec = arm.spec(seed, config.heartbeat_us, before.end_us // stops, live=False)
+    spec = arm.seeded(seed, config.heartbeat_us, before.end_us // stops, live=False)
     message_us, plan_limit_s = config.virtual.message_us, config.plan_limit_s
     try:
         state = state_after(spec, before, on_progress, message_us, plan_limit_s)
@@ -76,7 +75,7 @@ def warmed_up(
 
 
 def state_after(
-    arm: ArmSpec,
+    arm: SeededArm,
     workload: Workload,
     on_progress: Callable[[int], None],
     message_us: int,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 from pydantic import (
     BaseModel,
     SerializationInfo,
@@ -19,11 +21,13 @@ from pydantic import (
 
 from experiments.workloads import registry
 from experiments.workloads.registry import ExpectedRates, Outline, WorkloadSpec
+from parsync.metrics.quantity import Better, Quantity, Unit
 from parsync.metrics.run_frame import PlacementValue
 from parsync.strict_model import Strict
 from parsync.workload.workload import Workload
 from schedulers.entry_points import first_problem, near_match
 from shared_state.errors import AgoraError
+from shared_state.tasks import CellSpec, Int32, Int64
 
 # Sections of configurations that were written before there was a registry of workloads.
 FORMER_SECTIONS = ("synthetic", "google2011")
@@ -129,8 +133,10 @@ class WorkloadConfig(Strict):
         return self.spec.call(self.spec.seeds_vary, self.options)
 
     def values(self, workload: Workload) -> Sequence[PlacementValue]:
-        """What this kind's placements are worth beyond their cost."""
-        return self.spec.call(self.spec.values, workload)
+        """What placements are worth beyond their cost: the scores of their machines, if they have
+        any, and what the kind adds."""
+        scores = [SlotScore.of_cell(workload.cell)] if workload.cell.slot_score.any() else []
+        return [*scores, *self.spec.call(self.spec.values, workload)]
 
     def quota_groups(self) -> tuple[str, ...] | None:
         """The quota groups of the jobs; None if only reading the workload tells. Raises ValueError
@@ -177,3 +183,37 @@ def refuse_former_sections(tree: Any) -> None:
     for section in FORMER_SECTIONS:
         if isinstance(tree, Mapping) and tree.get(section) is not None:
             raise ValueError(f'[{section}]: now [workload] with kind = "{section}"')
+
+
+_LARGEST_SCORE = 1 << 38  # sums over a run's tasks stay within int64
+
+SLOT_SCORE = Quantity(
+    key="slot_score_mean",
+    label="Mean slot score",
+    unit=Unit.PLAIN,
+    description="Mean score of the slots used, divided by the mean score of all slots; 1 is what "
+    "random placement gives.",
+    better=Better.HIGHER,
+    headline=True,
+    per_scheduler=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SlotScore:
+    """Score of the machines that were chosen over that of the cell's slots on average: 1 is what
+    chance would choose."""
+
+    score: Int64
+    mean: int
+
+    quantity: ClassVar[Quantity] = SLOT_SCORE
+
+    @staticmethod
+    def of_cell(cell: CellSpec) -> SlotScore:
+        slots = cell.capacity[:, 0]
+        score = np.minimum(cell.slot_score, _LARGEST_SCORE)
+        return SlotScore(score, sum((slots * score).tolist()) // max(1, int(slots.sum())))
+
+    def of(self, task: Int64, machine: Int32) -> tuple[Int64, Int64]:
+        return self.score[machine], np.full(len(task), self.mean, np.int64)

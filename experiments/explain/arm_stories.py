@@ -1,13 +1,15 @@
-"""The stories of the tasks of one arm, from the tables that it left."""
+"""The stories of the tasks of an arm, from the tables that it left, and what each conflict cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from experiments.explain.outcomes import Columns, ConflictCosts, conflict_costs
 from experiments.explain.story import COMMITTED, Claim, End, OtherClaim, TaskStory
 from parsync.metrics.quantity import counted
 from parsync.metrics.tables import NOBODY, NOT_KNOWN, NOT_LOOKED_AT, SCHEMAS
@@ -147,79 +149,76 @@ class ArmStories:
         return tuple(claims), first_us
 
     def _committed(self, row: int, number: int) -> Claim:
-        its = self._columns("tasks")
-        agent, learned_us = int(its["agent"][row]), int(its["commit_us"][row])
-        start_us, age_us = int(its["start_us"][row]), int(its["age_us"][row])
-        machine = int(its["machine"][row])
+        its = {name: int(column[row]) for name, column in self._columns("tasks").items()}
         rounds = self._columns("commits")
         transaction = np.flatnonzero(
-            (rounds["agent"] == agent) & (rounds["commit_us"] == learned_us)
+            (rounds["agent"] == its["agent"]) & (rounds["commit_us"] == its["commit_us"])
         )
         if len(transaction) != 1:  # the answers to two of them arrived together
             transaction = transaction[:0]
-        return Claim(
-            number=number,
-            scheduler=self._schedulers[agent],
-            machine=machine,
-            rack=int(self._workload.cell.rack[machine]),
-            preferred=bool(its["preferred"][row]),
-            cost=int(its["cost"][row]),
+        return self._claim(
+            its,
+            number,
+            transaction,
+            preferred=bool(its["preferred"]),
+            cost=its["cost"],
             outcome=COMMITTED,
             is_conflict=False,
-            round_us=self._of_round("start_us", transaction),
-            decision_us=self._of_round("decision_us", transaction),
-            state_us=start_us - age_us,
-            age_us=age_us,
-            handled_us=start_us,
-            learned_us=learned_us,
-            rival=None,
-            others=(),
-            cost_us=0,
-            is_bound=False,
+            handled_us=its["start_us"],
+            learned_us=its["commit_us"],
         )
 
     def _rejected(self, row: int, number: int) -> Claim:
-        its = self._columns("rejections")
-        agent, learned_us = int(its["agent"][row]), int(its["at_us"][row])
-        rejected_us, age_us = int(its["rejected_us"][row]), int(its["age_us"][row])
-        machine, reason = int(its["machine"][row]), Reason(int(its["reason"][row]))
-        rival = int(its["rival"][row])
+        its = {name: int(column[row]) for name, column in self._columns("rejections").items()}
+        reason = Reason(its["reason"])
         workload = self._workload
-        preference = workload.tasks.preference[its["task"][row : row + 1]]
+        preference = workload.tasks.preference[[its["task"]]]
         cost, preferred = placement_cost(
             workload.catalog,
             workload.cell.rack,
             np.ascontiguousarray(preference, np.int32),
-            np.array([machine], np.int32),
+            np.array([its["machine"]], np.int32),
         )
         rounds = self._columns("commits")
         transaction = np.flatnonzero(
-            (rounds["agent"] == agent)
-            & (rounds["sequence"] == its["sequence"][row])
-            & (rounds["commit_us"] == learned_us)
+            (rounds["agent"] == its["agent"])
+            & (rounds["sequence"] == its["sequence"])
+            & (rounds["commit_us"] == its["at_us"])
         )
-        is_conflict = reason in CONFLICTS
-        return Claim(
-            number=number,
-            scheduler=self._schedulers[agent],
-            machine=machine,
-            rack=int(workload.cell.rack[machine]),
+        claim = self._claim(
+            its,
+            number,
+            transaction,
             preferred=bool(preferred[0]),
             cost=int(cost[0]),
             outcome=reason.name.lower(),
-            is_conflict=is_conflict,
-            round_us=self._of_round("start_us", transaction),
-            decision_us=self._of_round("decision_us", transaction),
-            state_us=rejected_us - age_us,
-            age_us=age_us,
-            handled_us=rejected_us,
-            learned_us=learned_us,
-            rival=None if rival == NO_RIVAL else self._schedulers[rival],
-            others=self._others(machine, agent, rival, rejected_us - age_us, rejected_us)
-            if is_conflict
-            else (),
+            is_conflict=reason in CONFLICTS,
+            handled_us=its["rejected_us"],
+            learned_us=its["at_us"],
+        )
+        return replace(
+            claim,
+            rival=None if its["rival"] == NO_RIVAL else self._schedulers[its["rival"]],
+            others=self._others(its, claim.state_us) if claim.is_conflict else (),
             cost_us=int(self._costs.cost_us[row]),
             is_bound=bool(self._costs.is_bound[row]),
+        )
+
+    def _claim(
+        self, its: Mapping[str, int], number: int, transaction: Int64, handled_us: int, **known: Any
+    ) -> Claim:
+        """What claims have in common, committed or rejected."""
+        return Claim(
+            number=number,
+            scheduler=self._schedulers[its["agent"]],
+            machine=its["machine"],
+            rack=int(self._workload.cell.rack[its["machine"]]),
+            round_us=self._of_round("start_us", transaction),
+            decision_us=self._of_round("decision_us", transaction),
+            state_us=handled_us - its["age_us"],
+            age_us=its["age_us"],
+            handled_us=handled_us,
+            **known,
         )
 
     def _of_round(self, column: str, transaction: Int64) -> int | None:
@@ -229,13 +228,13 @@ class ArmStories:
         value = int(self._columns("commits")[column][transaction[0]])
         return None if value == NOT_KNOWN else value
 
-    def _others(
-        self, machine: int, agent: int, rival: int, state_us: int, rejected_us: int
-    ) -> tuple[OtherClaim, ...]:
+    def _others(self, rejection: Mapping[str, int], state_us: int) -> tuple[OtherClaim, ...]:
         """The claims of other schedulers on a machine, after a state and up to a rejection."""
-        its = self._columns("tasks")
+        its, rival = self._columns("tasks"), rejection["rival"]
         rows = np.flatnonzero(
-            (its["machine"] == machine) & (its["agent"] != agent) & (its["start_us"] <= rejected_us)
+            (its["machine"] == rejection["machine"])
+            & (its["agent"] != rejection["agent"])
+            & (its["start_us"] <= rejection["rejected_us"])
         )
         rows = rows[np.argsort(its["start_us"][rows], kind="stable")]
         since = rows[its["start_us"][rows] > state_us]
@@ -282,3 +281,70 @@ class ArmStories:
 
 def _codes(table: str, column: str) -> Mapping[int, str]:
     return SCHEMAS[table].columns[column].codes
+
+
+Columns = Mapping[str, NDArray[Any]]
+
+_NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictCosts:
+    """What rejected claims cost, a value for each row of the table `rejections`.
+
+    Attributes:
+        cost_us: int64[n], the delay that it added: until the outcome of the next claim for its
+            task, 0 where it is no conflict.
+        is_bound: bool[n], there is no next claim, and the time goes up to when the task was given
+            up or the run was last seen.
+    """
+
+    cost_us: Int64
+    is_bound: NDArray[np.bool_]
+
+    def worst(self, task: Int64, count: int) -> list[int]:
+        """The tasks whose conflicts added most delay, the worst first, equal ones by id.
+
+        Args:
+            task: int64[n], the task of each rejected claim.
+            count: How many tasks at most.
+        """
+        tasks, row = np.unique(task, return_inverse=True)
+        total = np.zeros(len(tasks), np.int64)
+        np.add.at(total, row, self.cost_us)
+        order = np.lexsort((tasks, -total))[:count]
+        return [int(one) for one in tasks[order[total[order] > 0]]]
+
+
+def conflict_costs(
+    rejections: Columns, tasks: Columns, unplaceable: Columns, seen_us: int
+) -> ConflictCosts:
+    """The delay that each rejected claim added.
+
+    Args:
+        rejections, tasks, unplaceable: The tables of the arm.
+        seen_us: How far the run was seen.
+    """
+    rejected = len(rejections["task"])
+    again = np.isin(tasks["task"], rejections["task"])
+    given_up = np.isin(unplaceable["task"], rejections["task"])
+    task = np.concatenate([rejections["task"], tasks["task"][again], unplaceable["task"][given_up]])
+    at_us = np.concatenate(
+        [rejections["at_us"], tasks["commit_us"][again], unplaceable["at_us"][given_up]]
+    )
+    is_end = np.zeros(len(task), np.int8)  # after its last rejection, which may be as late
+    is_end[rejected:] = 1
+    is_end[len(task) - int(given_up.sum()) :] = 2
+    counts = np.ones(len(task), np.bool_)
+    counts[:rejected] = rejections["reason"] != int(Reason.DUPLICATE)  # placed already
+    rows = np.flatnonzero(counts)
+    rows = rows[np.lexsort((is_end[rows], at_us[rows], task[rows]))]
+    has_next = np.zeros(len(task), np.bool_)
+    next_us = np.full(len(task), seen_us, np.int64)
+    same = task[rows[1:]] == task[rows[:-1]]
+    before, after = rows[:-1][same], rows[1:][same]
+    next_us[before] = at_us[after]
+    has_next[before] = is_end[after] < 2
+    conflict = counts[:rejected] & np.isin(rejections["reason"], CONFLICTS)
+    cost_us = np.where(conflict, np.maximum(next_us[:rejected] - at_us[:rejected], 0), 0)
+    return ConflictCosts(cost_us, conflict & ~has_next[:rejected])

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.config.decision_basis import basis_titles
-from experiments.explain.story import TaskStory
-from experiments.explain.text import story_text, worst_table
-from experiments.results.loaded_arm import LoadedArm
-from experiments.results.loaded_run import LoadedRun, load_run
+from experiments.explain.story import TaskStory, story_text, worst_table
+from experiments.results.loaded_run import LoadedArm, LoadedRun, load_run
 from shared_state.errors import AgoraError
 
 WORST = 10  # tasks, unless the user says how many

@@ -12,19 +12,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from experiments.analysis.run_directory import Run
-from experiments.figures import (
-    conflicts,
-    delay,
-    frontier,
-    load,
-    over_time,
-    quality,
-    quotas,
-    solver,
-    staleness,
-    style,
-)
-from experiments.figures.labels import in_drawable_letters
+from experiments.figures import drawings, frontier, style
+from experiments.figures.style import in_drawable_letters
 from parsync.metrics import registry
 from parsync.metrics.conflicts import ConflictMetric
 from parsync.metrics.delay import DelayMetric
@@ -78,7 +67,7 @@ _BOUND = (
 def _over_time(name: str, plot: OverTime) -> FigureSpec:
     """A figure that a metric declares."""
     caption = " ".join(filter(None, (plot.caption, _BAND, plot.look_for)))
-    return FigureSpec(name, plot.title, partial(over_time.draw, plot), caption)
+    return FigureSpec(name, plot.title, partial(drawings.metric_over_time, plot), caption)
 
 
 FIGURES: tuple[FigureSpec, ...] = (
@@ -95,7 +84,7 @@ FIGURES: tuple[FigureSpec, ...] = (
     FigureSpec(
         "trade_off",
         "What quality costs in delay",
-        quality.trade_off,
+        drawings.trade_off,
         "Up is better placed, left is sooner: an arm that another one beats on both counts lies "
         "to the lower right of it. Marks: median over the paired seeds with its interval, "
         "small dots single seeds; without seeds, this run.",
@@ -104,7 +93,7 @@ FIGURES: tuple[FigureSpec, ...] = (
     FigureSpec(
         "delay_distribution",
         "Distribution of the delay",
-        delay.distribution,
+        drawings.delay_distribution,
         "Share of all submitted tasks committed within a delay, counted time only. A curve that "
         "ends below 100 % left the rest uncommitted.",
     ),
@@ -112,7 +101,7 @@ FIGURES: tuple[FigureSpec, ...] = (
     FigureSpec(
         "conflicts_by_age",
         "Conflict rate against age of state",
-        conflicts.by_age,
+        drawings.conflicts_by_age,
         "The older the state a claim was planned on, the likelier somebody else was first: a line "
         "that rises is staleness at work, a flat one is plain crowding. Ages with fewer than 50 "
         "claims are left out.",
@@ -121,28 +110,28 @@ FIGURES: tuple[FigureSpec, ...] = (
     FigureSpec(
         "backlog_over_time",
         "Tasks waiting over time",
-        load.backlog,
+        drawings.backlog,
         f"Submitted and not yet committed, per scheduler. {_BAND} What is built up at the peak "
         "has to be worked off after it.",
     ),
     FigureSpec(
         "throughput",
         "Throughput",
-        load.throughput,
+        drawings.throughput,
         "First commits per second, all schedulers of an arm; grey: tasks submitted. Below grey a "
         "queue builds up, above it drains.",
     ),
     FigureSpec(
         "utilisation",
         "Utilisation of the cell",
-        load.utilisation,
+        drawings.utilisation,
         "Share of the first resource in use. Better placed tasks end sooner, so at equal load "
         "less use can mean better work.",
     ),
     FigureSpec(
         "quota_shares",
         "Quota groups over time",
-        quotas.over_time,
+        drawings.quota_shares,
         "Solid: what the running tasks of each quota group hold of the first resource. Dashed: the "
         "group's fair share of what all groups want, where the arm has quotas. A group below its "
         "share waits for tasks of others to end, one above it gives room back as its tasks end.",
@@ -150,7 +139,7 @@ FIGURES: tuple[FigureSpec, ...] = (
     FigureSpec(
         "staleness_by_partition",
         "Staleness by partition",
-        staleness.by_partition,
+        drawings.staleness_by_partition,
         "Age of each partition in the schedulers' views, averaged over time and schedulers. "
         "Policies that renew every partition once per gap are alike here, whatever their order; "
         "they differ in how many partitions are fresh at one moment.",
@@ -158,21 +147,21 @@ FIGURES: tuple[FigureSpec, ...] = (
     FigureSpec(
         "rivals",
         "Who loses to whom",
-        conflicts.rivals,
+        drawings.rivals,
         "Conflicts of the row's scheduler with the column's, of all claims of the arm, on one "
         "scale. A dark column is a scheduler that keeps being first.",
     ),
     FigureSpec(
         "solver_time",
         "Solver time per flow round",
-        solver.per_round,
+        drawings.solver_time,
         "One dot per round of a flow scheduler, line: median. The solver alone, without graph "
         "update and extraction.",
     ),
     FigureSpec(
         "decision_regret",
         "Decision regret",
-        quality.decision_regret,
+        drawings.decision_regret,
         "Cost of what a transaction got, waiting for the claims it lost, minus the least cost its "
         "tasks could have had on the true state just before. Small dots: random transactions, "
         f"{BATCHES_PER_RUN} or more of a run; large marks: those of a phase together. At 0 "
@@ -181,7 +170,7 @@ FIGURES: tuple[FigureSpec, ...] = (
     FigureSpec(
         "system_regret",
         "System regret",
-        quality.system_regret,
+        drawings.system_regret,
         "Cost of all running and waiting tasks minus the least possible, at the same random "
         "instants for every arm. Running tasks stay and waiting ones are placed; or all may move, "
         f"at no price. {_BOUND}",

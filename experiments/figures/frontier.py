@@ -19,7 +19,7 @@ from experiments.analysis.statistics import Interval
 from experiments.analysis.summary_model import ArmSummary
 from experiments.config.decision_basis import basis_title, by_basis
 from experiments.figures import style
-from experiments.figures.labels import is_drawable, label
+from experiments.figures.style import is_drawable, label
 from parsync.metrics.quantity import Better, Quantity, Unit
 
 Limits = tuple[float, float, float]  # low, estimate and high
@@ -97,8 +97,8 @@ def _line(
     known = [
         (point, x, y)
         for point in points
-        if (x := _limits(point.figures.get(delay))) is not None
-        and (y := _limits(point.figures.get(quality))) is not None
+        if (x := limits(point.figures.get(delay))) is not None
+        and (y := limits(point.figures.get(quality))) is not None
         and x[1] > 0
     ]
     if not known:
@@ -159,8 +159,8 @@ def _mark(run: Run, axes: Axes, arm: ArmSummary, index: int) -> None:
     """An arm of the run: its median over the paired seeds, or the run's own figures."""
     paired = run.summary.paired.arms.get(arm.slug, {})
     x, y = (
-        _limits(paired.get("delay_mean_us")),
-        _limits(paired.get("preferred_share")),
+        limits(paired.get("delay_mean_us")),
+        limits(paired.get("preferred_share")),
     )
     delay = x[1] if x else arm.overall.value("delay_mean_us")
     share = y[1] if y else arm.overall.preferred_share
@@ -200,11 +200,11 @@ def _finish(axes: Axes, delay: Quantity, quality: Quantity) -> None:
     axes.set_ylabel(f"{_SHORT.get(quality.key, quality.label)}\n(up is better)")
 
 
-def _limits(interval: Interval | None) -> Limits | None:
+def limits(interval: Interval | None) -> Limits | None:
     """Low, estimate and high; of few seeds the estimate alone."""
     if interval is None or interval.estimate is None:
         return None
     middle = interval.estimate
-    low = middle if interval.low is None else interval.low
-    high = middle if interval.high is None else interval.high
-    return low, middle, high
+    if interval.low is None or interval.high is None:
+        return middle, middle, middle
+    return interval.low, middle, interval.high

@@ -9,9 +9,12 @@ placeholders: ink, grid and paper are replaced by the page's own when a figure i
 from __future__ import annotations
 
 import re
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +23,13 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont
+from matplotlib.ft2font import FT2Font
 from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
+from experiments.analysis.run_directory import Run
 from experiments.analysis.summary_model import Phase
-from experiments.whole_files import whole_file
+from experiments.files import whole_file
 from parsync.metrics.quantity import duration
 
 INK = "#22252b"
@@ -82,6 +88,8 @@ TIME = "Time (s)"
 MANY_LINES = 6  # from more on a panel is higher, and has no bands, which would hide lines
 MARKS = 6  # of a line that many others cross
 MOST_DIGITS = 12
+LONGEST_LABEL = 40
+FONT = "DejaVu Sans"  # which matplotlib brings along
 
 
 def colour(index: int) -> str:
@@ -308,3 +316,38 @@ def duration_axis(axes: Axes, which: str, log: bool) -> None:
 def share_axis(axes: Axes, which: str = "y") -> None:
     axis = axes.yaxis if which == "y" else axes.xaxis
     axis.set_major_formatter(TickLabels(lambda value, digits: f"{100 * value:.{digits}g} %", 4))
+
+
+def label(name: str) -> str:
+    """A name shortened to at most LONGEST_LABEL characters.
+
+    The middle is cut out: the ends of long names differ as often as their beginnings. A leading
+    underscore gets a space before it, because legends leave out names that begin with one.
+    """
+    if len(name) > LONGEST_LABEL:
+        end = LONGEST_LABEL // 2 - 1
+        name = f"{name[: LONGEST_LABEL - end - 1]}…{name[-end:]}"
+    return f" {name}" if name.startswith("_") else name
+
+
+def in_drawable_letters(run: Run) -> Run:
+    """The run with its arms named after their folders where their names cannot be drawn."""
+    arms = [
+        arm if is_drawable(arm.name) else arm.model_copy(update={"name": arm.slug})
+        for arm in run.summary.arms
+    ]
+    return replace(run, summary=run.summary.model_copy(update={"arms": arms}))
+
+
+def is_drawable(name: str) -> bool:
+    """Whether matplotlib shows it as it is read: it has a font for it, and does not need to join
+    its letters or to write from right to left."""
+    return all(
+        ord(character) in _characters() and unicodedata.bidirectional(character) not in ("R", "AL")
+        for character in name
+    )
+
+
+@cache
+def _characters() -> frozenset[int]:
+    return frozenset(FT2Font(findfont(FontProperties(family=FONT))).get_charmap())

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from experiments.analysis.statistics import Interval, fewest_seeds, median_interval
 from experiments.analysis.summary_model import SeedFigures
-from parsync.metrics.figures import Figures, Number
+from parsync.metrics.quantity import Figures, Number
 from parsync.metrics.summary import ScopeFigures
 
 # What the runs of one seed measured, by label: the figures of an arm on the platform (SeedFigures),

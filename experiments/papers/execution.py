@@ -15,26 +15,27 @@ from experiments.campaign.expected_time import check_length, expected_run_s, on_
 from experiments.campaign.preconditions import check_memory
 from experiments.campaign.progress import Progress, ProgressReport, time_text
 from experiments.campaign.running import make_workload
-from experiments.consoles import error_console, output_console
+from experiments.command_line import error_console, output_console
 from experiments.interruption import Interruption
-from experiments.papers.beyond import beside_virtual_time, beyond_slots, beyond_the_paper
+from experiments.papers.chapter import FigureRun, Paper, PaperFigure, Results, Table
 from experiments.papers.claims import ClaimResult, Verdict, judge, judge_live
-from experiments.papers.figure import FigureRun, Paper, PaperFigure, Results, Table
-from experiments.papers.live_runs import LiveRuns
 from experiments.papers.page import (
     PAGE,
     Reproduction,
     Shown,
+    beside_virtual_time,
+    beyond_slots,
+    beyond_the_paper,
     ours_text,
     show,
     write_claims,
     write_page,
 )
-from experiments.papers.platform_runs import PlatformRuns
 from experiments.papers.registry import paper_of
-from experiments.studies.model_runs.run import ModelRun, ModelRuns, numbered_seeds
-from experiments.studies.model_runs.settings import ReproduceScale
-from experiments.studies.run.announcement import ACTORS_S
+from experiments.papers.runs import LiveRuns, PlatformRuns
+from experiments.studies.model_runs import ModelRun, ModelRuns, numbered_seeds
+from experiments.studies.model_settings import ReproduceScale
+from experiments.studies.run.execution import ACTORS_S
 from experiments.version import version_text
 from parsync.metrics.quantity import counted
 

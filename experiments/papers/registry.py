@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from experiments.papers.figure import Paper
+from experiments.papers.chapter import Paper
 from experiments.papers.omega import figures, mapreduce
-from experiments.papers.parsync import controls, models, section6, tables
+from experiments.papers.parsync import controls, models, section6
 from shared_state.errors import AgoraError
 
 PARSYNC = Paper(
     "parsync",
     "ParSync",
     "These runs have a tenth of the paper’s cell, and most have shorter phases.",
-    (*models.FIGURES, *section6.FIGURES, *tables.FIGURES, *section6.LIVE, *controls.FIGURES),
+    (*models.FIGURES, *section6.FIGURES, *controls.FIGURES),
 )
 OMEGA = Paper(
     "omega",

@@ -12,8 +12,8 @@ from typing import Any
 
 from experiments.analysis.statistics import median_interval
 from experiments.analysis.summary_model import SeedFigures
+from experiments.papers.chapter import Results
 from experiments.papers.claims import RunsOfSeed, Value
-from experiments.papers.figure import Results
 
 Reader = Callable[[Any], float | None]
 Points = Sequence[tuple[float, str]]  # a parameter, and the label of the run with it

@@ -6,9 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from experiments.analysis.arm_names import in_sentence
-from experiments.analysis.fluid_bound_model import PhaseBound, bound_over
-from experiments.analysis.summary_model import ArmSummary, ComparedArms, Phase
+from experiments.analysis.summary_model import (
+    ArmSummary,
+    ComparedArms,
+    Phase,
+    PhaseBound,
+    bound_over,
+    in_sentence,
+)
 from experiments.config.decision_basis import basis_text
 from parsync.metrics.quantity import share
 from parsync.metrics.summary import ScopeFigures

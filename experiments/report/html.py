@@ -9,7 +9,7 @@ from typing import Any
 import jinja2
 
 from experiments.figures import style
-from experiments.whole_files import whole_file
+from experiments.files import whole_file
 from parsync.metrics.quantity import counted
 
 _TEMPLATES = Path(__file__).parent / "templates"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from experiments.analysis.arm_names import in_sentence
 from experiments.analysis.summary_model import (
     ArmSummary,
     ComparedArms,
     Prediction,
     RunSummary,
+    in_sentence,
 )
 from parsync.metrics.quantity import Quantity, Unit, counted, duration, percent_change
 from parsync.metrics.validity import Validity
@@ -211,10 +211,7 @@ def prediction_basis(summary: RunSummary) -> str:
             "For its prediction an arm ran in virtual time, where processes stepped and ticked as "
             f"the live runtime's do, with times measured {measured}.{cell}"
         )
-    virtual = summary.config.get("virtual")
-    calibrated = isinstance(virtual, dict) and virtual.get("calibration") is not None
-    message_us = virtual.get("message_us") if isinstance(virtual, dict) else None
-    if isinstance(message_us, int) and not calibrated:
+    if (message_us := modelled_message_us(summary)) is not None:
         return (
             f"Virtual time had messages take {duration(message_us)} each, and no ticks.{cell} A "
             "live run hands messages on with the steps of its processes, once per tick or a little "
@@ -225,3 +222,12 @@ def prediction_basis(summary: RunSummary) -> str:
         "Virtual time stepped and ticked as the live runtime does, with times measured in the live "
         f"runs that it was calibrated on.{cell}"
     )
+
+
+def modelled_message_us(summary: RunSummary) -> int | None:
+    """The time of every message in virtual time; None where times were measured live."""
+    virtual = summary.config.get("virtual")
+    if not isinstance(virtual, dict) or virtual.get("calibration") is not None:
+        return None
+    message_us = virtual.get("message_us")
+    return message_us if isinstance(message_us, int) else None

@@ -1,19 +1,24 @@
 """The report of a run, report.html: one file that loads nothing, readable on a desk and on a
-telephone."""
+telephone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from experiments import figures as figures_of_runs
-from experiments.analysis.restarts import count, sentence
 from experiments.analysis.run_directory import Run, read_run
 from experiments.analysis.statistics import interval_in_words
-from experiments.analysis.summary_model import ArmSummary, ComparedArms, RunSummary, Settings
+from experiments.analysis.summary_model import (
+    ComparedArms,
+    RunSummary,
+    WorkloadFacts,
+    restart_count,
+)
 from experiments.config.decision_basis import basis_explained, basis_text, basis_titles
-from experiments.config.price_settings import prices_of
 from experiments.figures import (
     FigureSpec,
     ShownFigure,
@@ -22,11 +27,23 @@ from experiments.figures import (
     live_figures,
     style,
 )
-from experiments.report.answer import answer, effective_capacity, question, rests_on, times
+from experiments.report.answer import (
+    answer,
+    question,
+    rests_on,
+    seeds_text,
+    sensitivity_tables,
+)
+from experiments.report.arms import (
+    capacity_text,
+    cell_rules,
+    clock_text,
+    described,
+    differs,
+    settings,
+)
 from experiments.report.bound import bound_sentences, bound_table
-from experiments.report.cell_rules import cell_rules
 from experiments.report.data_dictionary import data_dictionary
-from experiments.report.differences import differences, settings
 from experiments.report.gangs import gang_tables, tears
 from experiments.report.html import filled, save_page
 from experiments.report.live_runs import (
@@ -38,21 +55,11 @@ from experiments.report.live_runs import (
     predictions,
     validity_text,
 )
-from experiments.report.sensitivity import seeds_text, sensitivity_tables
 from experiments.report.verdict import SAME, Row, is_ranked, unplaced_share, verdict
-from experiments.report.workload_section import (
-    settled,
-    short_settling,
-    start_of,
-    warm_up,
-    workload_facts,
-)
 from experiments.toml_text import toml_text
-from experiments.workloads.registry import ATTRIBUTION
+from experiments.workloads.registry import ATTRIBUTION, SEEDS_VARY, WARM_UP_S
 from parsync.metrics.quantity import Quantity, counted, duration, share
 from parsync.metrics.summary import ScopeFigures, StartFigures
-from parsync.protocols.optimistic.choices import StrategyKind
-from parsync.spec.arm import kept_choice
 from shared_state.errors import AgoraError
 
 REPORT = "report.html"
@@ -136,6 +143,7 @@ def render(
     headline = verdict(summary, summary.headline)
     phases = summary.workload.phases
 
+    baseline = next((arm for arm in summary.arms if arm.slug == summary.paired.baseline), None)
     by_key = {quantity.key: quantity for quantity in summary.quantities}
 
     def text(key: str, figures: ScopeFigures | StartFigures) -> str:
@@ -179,10 +187,7 @@ def render(
         bound_sentences=bound_sentences(summary),
         sensitivity=sensitivity_tables(summary),
         seeds_text=seeds_text,
-        baseline=next(
-            (arm.name for arm in summary.arms if arm.slug == summary.paired.baseline),
-            "",
-        ),
+        baseline="" if baseline is None else baseline.name,
         lead=next((one for name in _LEAD for one in figures if one["name"] == name), None),
         figures=figures,
         per_scheduler=[
@@ -204,13 +209,15 @@ def render(
         duration=duration,
         text=text,
         phase_name=phase_name,
-        describe=_describe,
+        describe=described,
         settings=settings,
         where=_where(summary),
         basis=basis_text,
-        differs=_differs(summary),
-        restarts=_restarts(summary),
-        restart_count=count,
+        differs=lambda arm: differs(arm, baseline),
+        restarts=[
+            (arm.name, restart.sentence) for arm in summary.ran_live for restart in arm.restarts
+        ],
+        restart_count=restart_count,
         interval=interval_in_words(len(summary.paired.seeds)),
         sets=summary.sets(),
         live=live,
@@ -223,8 +230,8 @@ def render(
         predictions=predictions(summary),
         prediction_basis=prediction_basis(summary),
         validity_text=validity_text,
-        clock=_clock,
-        capacity=_capacity,
+        clock=clock_text,
+        capacity=capacity_text,
     )
 
 
@@ -284,70 +291,103 @@ def _anywhere(summary: RunSummary, key: str) -> bool:
     return any(agent.plain_value(key) is not None for arm in summary.arms for agent in arm.agents)
 
 
-def _describe(group: Settings) -> str:
-    """A scheduler group in a few words: how many, of which kind, with which strategy and prices;
-    the rest is in the details below."""
-    words = [str(group[name]) for name in ("count", "kind") if group.get(name) not in ("", None)]
-    text = " ".join(words or [str(group.get("name", ""))]).replace("_", " ")
-    choice = kept_choice(group.get("protocol"))
-    strategy = None if choice is None else choice.described.get("strategy")
-    if strategy not in (None, StrategyKind.OPTIMISTIC):
-        text += f", {strategy}".replace("_", " ")
-    return "; ".join(part for part in (text, prices_of(group.get("options"))) if part)
+def _running_at_start(workload: WorkloadFacts) -> str:
+    if workload.warm_up_us:
+        return "and each arm's own running at the start"
+    return f"{workload.initial_tasks:,} running at the start"
 
 
-def _differs(summary: RunSummary) -> Callable[[ArmSummary], str]:
-    """In what an arm differs from the baseline; "" for the baseline itself."""
-    baseline = next((arm for arm in summary.arms if arm.slug == summary.paired.baseline), None)
-
-    def differs(arm: ArmSummary) -> str:
-        if baseline is None or arm is baseline:
-            return ""
-        found = differences(arm, baseline)
-        return f"differs from {baseline.name} in {found}"
-
-    return differs
-
-
-def _capacity(arm: ArmSummary) -> str:
-    """How much the arm's groups can decide, and how much they did, over what arrives at 100 %
-    load."""
-    parts = []
-    for capacity in arm.decision_capacity:
-        low, high = f"{capacity.low:.3g}", f"{capacity.high:.3g}"
-        name = f"{capacity.group.replace('_', ' ')}: " if len(arm.mix) > 1 else ""
-        its = "its share of the arrivals" if len(arm.mix) > 1 else "the arrival rate"
-        parts.append(
-            f"{name}decides {low if low == high else f'{low} to {high}'} × {its} at 100 % load"
-        )
-    effective = effective_capacity(arm)
-    if effective is not None:
-        parts.append(f"effective capacity {times(effective)} times the arrivals")
-    return "; ".join(parts)
-
-
-def _restarts(summary: RunSummary) -> list[tuple[str, str]]:
-    """Each actor of a live run that was restarted or lost, as (arm, what happened)."""
-    return [(arm.name, sentence(restart)) for arm in summary.ran_live for restart in arm.restarts]
-
-
-def _clock(notes: Settings) -> str:
-    """The notes on an arm's clock: names ending in _us and _s are durations, in _share parts of the
-    delay."""
-    parts = []
-    for name, value in notes.items():
-        if value is None or value == []:
+def workload_facts(summary: RunSummary) -> list[tuple[str, str]]:
+    """Rows of the table of the workload: (name, value)."""
+    workload = summary.workload
+    rows = [
+        ("Machines", f"{workload.machines:,}"),
+        (
+            "Capacity",
+            ", ".join(
+                f"{c:,} {d}" for d, c in zip(workload.dimensions, workload.capacity, strict=True)
+            ),
+        ),
+        (
+            "Tasks",
+            f"{workload.tasks:,} ({workload.arrivals:,} arriving, {_running_at_start(workload)})",
+        ),
+        (
+            "Run time on a preferred machine",
+            f"{workload.preferred_permille / 10:g} % of that elsewhere",
+        ),
+        ("Length", duration(workload.end_us)),
+    ]
+    if workload.warm_up_us:
+        rows.append(("Warm-up of each arm", duration(workload.warm_up_us)))
+    for name, value in workload.facts.items():
+        if name in (ATTRIBUTION, SEEDS_VARY, WARM_UP_S):
             continue
-        stem, _, unit = name.rpartition("_")
-        if isinstance(value, bool):
-            parts.append(f"{'' if value else 'not '}{name.replace('_', ' ')}")
-        elif isinstance(value, int | float) and unit == "us":
-            parts.append(f"{stem.replace('_', ' ')} {duration(value)}")
-        elif isinstance(value, int | float) and unit == "share":
-            parts.append(f"{stem.replace('_', ' ')} {100 * value:.1f} % of the delay")
-        elif isinstance(value, int | float) and unit == "s" and stem:
-            parts.append(f"{stem.replace('_', ' ')} {value:.3g} s")
-        else:
-            text = ", ".join(map(str, value)) if isinstance(value, list) else f"{value}"
-            parts.append(f"{name.replace('_', ' ')} {text}")
-    return "; ".join(parts) or "exact"
+        shown = (
+            f"{value:,}"
+            if isinstance(value, int)
+            else f"{value:g}"
+            if isinstance(value, float)
+            else str(value)
+        )
+        rows.append((name.replace("_", " ").capitalize(), shown))
+    return rows
+
+
+def settled(summary: RunSummary) -> str:
+    """What is left out at the start of each phase, in time and task lengths."""
+    settle_us, length_us = summary.settle_us, summary.workload.mean_duration_us
+    stretch = "of each phase" if len(summary.workload.phases) > 1 else "of the run"
+    lengths = f" ({settle_us / length_us:.2g} mean task lengths)" if length_us else ""
+    return f"the first {duration(settle_us)} {stretch}{lengths}"
+
+
+def warm_up(summary: RunSummary) -> str:
+    """How long each arm ran before time 0; "" if it did not."""
+    length_us, mean_us = summary.workload.warm_up_us, summary.workload.mean_duration_us
+    if not length_us:
+        return ""
+    lengths = f" ({length_us / mean_us:.2g} mean task lengths)" if mean_us else ""
+    return f"{duration(length_us)}{lengths}"
+
+
+def short_settling(summary: RunSummary) -> str:
+    """A warning, if a cell that began empty, or with another load, was still filling when counting
+    began. After a warm-up transient phases tell it."""
+    settle_us, workload = summary.settle_us, summary.workload
+    length_us = workload.mean_duration_us or 0
+    if workload.initial_tasks or workload.warm_up_us or settle_us >= length_us:
+        return ""
+    return (
+        f"Short warm-up: only {duration(settle_us)} of each phase are left out, "
+        f"{settle_us / length_us:.2g} of a mean task length ({duration(length_us)}), so the "
+        "cell was still filling when counting began: delays and conflicts are lower than in a "
+        "cell that is full."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The tasks that wait as a trace begins.
+
+    Attributes:
+        is_left_out: Whether all other figures leave them out.
+        left_out: Tasks submitted before counting begins, them included.
+        counted: Those submitted later.
+    """
+
+    tasks: int
+    is_left_out: bool
+    left_out: int
+    counted: int
+
+
+def start_of(summary: RunSummary) -> Start | None:
+    """The tasks that wait as the trace begins; None if there are none."""
+    tasks = summary.workload.pending_at_start
+    if not tasks or not summary.arms:
+        return None
+    first = summary.arms[0]
+    counted = first.overall.submitted or 0
+    is_left_out = any(arm.start is not None for arm in summary.arms)
+    return Start(tasks, is_left_out, (first.totals.submitted or 0) - counted, counted)

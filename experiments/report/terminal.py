@@ -9,15 +9,14 @@ from rich import box
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from experiments.analysis.restarts import count
 from experiments.analysis.seed_variation import seed_note
 from experiments.analysis.statistics import interval_in_words
-from experiments.analysis.summary_model import ArmSummary, ComparedArms
+from experiments.analysis.summary_model import ArmSummary, ComparedArms, restart_count
 from experiments.config.decision_basis import basis_titles
+from experiments.report.answer import transient_phases
 from experiments.report.bound import bound_sentences
 from experiments.report.fitted_table import FittedTable
 from experiments.report.live_runs import disturbed_runs, live_cells
-from experiments.report.transient import transient_phases
 from experiments.report.verdict import Cell, Row, unplaced_share, verdict
 from parsync.metrics.quantity import Quantity, share
 
@@ -144,7 +143,7 @@ def _name(arm: ArmSummary, unplaced: float) -> Text:
         name.append(f"\n{arm.machines:,} machines", style="dim")
     if arm.is_disturbed:
         name.append("\ndisturbed", style="dim")
-    if restarted := count(arm.restarts):
+    if restarted := restart_count(arm.restarts):
         name.append(f"\n{restarted}", style="dim")
     if unplaced:
         name.append(f"\n{share(unplaced, 2)} unplaced", style="dim")

@@ -1,8 +1,13 @@
 """Who wins at what, by how much, how surely: one row per quantity, for the page and for the
 terminal.
 
-Arms are ranked only beside those whose delays rest on the same basis
-(config/decision_basis.py).
+Arms are ranked only beside those whose delays rest on the same basis (config/decision_basis.py),
+and only if they did as much work. A mean delay over the tasks that were placed is the lower the
+more tasks an arm leaves waiting. So where more than a negligible share is missing
+(parsync.metrics.metric.NEGLIGIBLE) the figure compared is a lower bound (ScopeFigures.value), in
+which the missing ones are charged until the run was last seen, and an arm with a bound is not
+ranked against one without. Nor is an arm ranked that left more than twice as many tasks unplaced as
+another one.
 """
 
 from __future__ import annotations
@@ -10,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from experiments.analysis.arm_names import and_list, in_sentence, names_by_slug
-from experiments.analysis.bounds import missing_share, ranked, ranked_by
 from experiments.analysis.seed_variation import is_same_under_every_seed
 from experiments.analysis.statistics import (
     Difference,
@@ -20,7 +23,13 @@ from experiments.analysis.statistics import (
     level_text,
     paired_difference,
 )
-from experiments.analysis.summary_model import ArmSummary, ComparedArms
+from experiments.analysis.summary_model import (
+    ArmSummary,
+    ComparedArms,
+    and_list,
+    in_sentence,
+    names_by_slug,
+)
 from experiments.config.decision_basis import basis_titles
 from experiments.config.price_settings import NOT_RANKED_BY_REGRET
 from parsync.metrics.quantity import (
@@ -43,10 +52,10 @@ NOT_RANKED = "Not ranked: no two arms have clocks of the same class and capacity
 class Cell:
     """One arm at one quantity.
 
-    A figure that leaves out too much is replaced by its lower bound, marked "≥"
-    (analysis/bounds.py); so are changes that rest on one ("≤" where it is the baseline's). Neither
-    that figure nor any other figure of an arm that left tasks unplaced is best or tied among arms
-    that placed theirs.
+    A figure that leaves out too much is replaced by its lower bound, marked "≥"; so are changes
+    that rest on one ("≤" where it is the baseline's). Neither that figure nor
+    any other figure of an arm that left tasks unplaced is best or tied among arms that placed
+    theirs.
 
     Attributes:
         value: The median over seeds, or this run's figure where there are no seeds.
@@ -431,3 +440,30 @@ def _ahead(quantity: Quantity, name: str, difference: Difference) -> str:
         f"{from_to(text(absolute.low), text(absolute.high))}), worse in {worse_in} of "
         f"{absolute.n} seeds."
     )
+
+
+def missing_share(compared: Sequence[ScopeFigures]) -> float:
+    """The share of the submitted tasks that were not committed, over several runs; 0 where it is
+    negligible in each of them."""
+    if not any(figures.incomplete for figures in compared):
+        return 0.0
+    censored = sum(figures.censored or 0 for figures in compared)
+    return float(censored / max(1, sum(figures.submitted or 0 for figures in compared)))
+
+
+def ranked(compared: Mapping[str, Sequence[ScopeFigures]]) -> list[str]:
+    """The arms, by name, that left no more than twice as many tasks as any, in order.
+
+    Args:
+        compared: The figures of each arm, of one or several runs.
+    """
+    missing = {arm: missing_share(figures) for arm, figures in compared.items()}
+    least = min(missing.values(), default=0.0)
+    return [arm for arm in compared if missing[arm] <= 2 * least]
+
+
+def ranked_by(compared: Mapping[str, Sequence[ScopeFigures]], key: str) -> list[str]:
+    """The arms of `ranked` whose figure may be the best: those without bounds, if there are any."""
+    arms = ranked(compared)
+    exact = [arm for arm in arms if not any(figures.is_bound(key) for figures in compared[arm])]
+    return exact or arms

@@ -10,7 +10,6 @@
 docs/results.md has the tables and their meaning.
 """
 
-from experiments.results.loaded_arm import LoadedArm
-from experiments.results.loaded_run import LoadedRun, load_run
+from experiments.results.loaded_run import LoadedArm, LoadedRun, load_run
 
 __all__ = ["LoadedArm", "LoadedRun", "load_run"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.results.loaded_arm import LoadedArm
+from experiments.results.loaded_run import LoadedArm
 from schedulers.interface import ChangeKind
 from schedulers.mapreduce.jobs import NOT_MAPREDUCE, MapReduceJobs
 from shared_state.errors import AgoraError

@@ -27,10 +27,10 @@ from experiments.analysis.statistics import interval_in_words
 from experiments.analysis.summary import BASELINE, distinct, paired
 from experiments.analysis.summary_model import ArmSummary, ComparedArms, Phase, RunSummary, Settings
 from experiments.config.decision_basis import basis_text, basis_titles
+from experiments.files import whole_file
 from experiments.report.page import verdict_page
 from experiments.report.terminal import compared_table
 from experiments.report.verdict import Row, unplaced_share, verdict
-from experiments.whole_files import whole_file
 from experiments.workloads import registry
 from experiments.workloads.resampling import RESAMPLE
 from parsync.metrics.quantity import Quantity, counted
@@ -197,7 +197,7 @@ def csv_text(summary: Comparison, rows: Sequence[Row]) -> str:
     The column runtime is "virtual" or "ray" (live), and basis what the decision times of the arm
     stand for: figures of different runtimes or bases cannot be compared.
 
-    The column at_least says that value and mean may be lower bounds (analysis/bounds.py);
+    The column at_least says that value and mean may be lower bounds (report/verdict.py);
     difference_at_least and difference_at_most say that the difference rests on one.
     """
     buffer = io.StringIO()

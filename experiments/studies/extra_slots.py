@@ -24,24 +24,29 @@ from experiments.campaign.directories import run_continued
 from experiments.campaign.expected_time import check_length, on_this_machine_s
 from experiments.campaign.progress import Progress, ProgressReport, time_text
 from experiments.campaign.task import Arrays
-from experiments.config.option_values import numbers_of
-from experiments.consoles import error_console, output_console
+from experiments.command_line import error_console, output_console
+from experiments.config.flags import numbers_of
 from experiments.figures import style
+from experiments.files import whole_file
 from experiments.interruption import Interruption
 from experiments.report.fitted_table import FittedTable
-from experiments.studies.model_runs.run import ModelRuns, number, numbered_seeds
-from experiments.studies.model_runs.searches import SearchRun, chained, extra_slots_interval
-from experiments.studies.model_runs.settings import (
+from experiments.studies.model_runs import (
+    ModelRuns,
+    SearchRun,
+    chained,
+    extra_slots_interval,
+    number,
+    numbered_seeds,
+)
+from experiments.studies.model_settings import (
     ReproduceScale,
     default_settings,
     part,
     search_at,
     slots,
 )
-from experiments.whole_files import whole_file
 from parsync.metrics.quantity import counted
-from parsync.model.slot_settings import LONGEST_S, SlotSettings
-from parsync.protocols.optimistic.choices import SyncMode
+from parsync.model.slot_settings import LONGEST_S, SlotSettings, SyncMode
 from shared_state.errors import AgoraError
 
 _SEARCHES = "searches"

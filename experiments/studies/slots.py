@@ -18,16 +18,15 @@ from rich.text import Text
 
 from experiments.analysis.model_files import writing
 from experiments.campaign.progress import ProgressReport
+from experiments.command_line import error_console, output_console
 from experiments.config.slot_settings_file import load_settings, settings_text, with_values
-from experiments.consoles import error_console, output_console
 from experiments.figures import style
+from experiments.files import whole_file
 from experiments.report.fitted_table import FittedTable
-from experiments.studies.model_runs.settings import ReproduceScale, default_settings
-from experiments.whole_files import whole_file
+from experiments.studies.model_settings import ReproduceScale, default_settings
 from parsync.metrics.quantity import counted, duration, share
-from parsync.model.slot_results import ConflictsAndScores, Ending, SlotResults
 from parsync.model.slot_settings import SlotSettings
-from parsync.model.slot_simulator import simulate
+from parsync.model.slot_simulator import ConflictsAndScores, Ending, SlotResults, simulate
 from shared_state.errors import AgoraError
 
 _FACTOR = 2  # A of the setting without a file

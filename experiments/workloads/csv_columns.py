@@ -55,7 +55,7 @@ class Column:
 
     Args:
         name: as errors and results call it, and as a header does.
-        arrow, dtype: types to parse to and to return.
+        arrow: the type to parse to; numpy's of the same name is returned.
         absent: what an empty field reads as; None if fields must not be empty.
         expected: what a field may be, for errors.
         accepts: whether a field that is not empty may be read.
@@ -63,7 +63,6 @@ class Column:
 
     name: str
     arrow: pa.DataType
-    dtype: type[np.generic]
     absent: int | float | None
     expected: str
     accepts: Callable[[bytes], bool]
@@ -75,7 +74,6 @@ def time_column(name: str) -> Column:
     return Column(
         name,
         pa.uint64(),
-        np.uint64,
         None,
         "a time in microseconds",
         lambda text: _integer(text, _UINT64_MAX),
@@ -90,7 +88,6 @@ def integer_column(
     return Column(
         name,
         pa.int64(),
-        np.int64,
         -1 if optional else None,
         expected,
         lambda text: _integer(text, largest) and int(text) >= smallest,
@@ -102,7 +99,6 @@ def number_column(name: str, largest: float = LARGEST_NUMBER) -> Column:
     return Column(
         name,
         pa.float64(),
-        np.float64,
         None,
         f"a number in [0, {largest:g}]",
         lambda text: _number(text, largest),
@@ -114,7 +110,6 @@ def fraction_column(name: str) -> Column:
     return Column(
         name,
         pa.float64(),
-        np.float64,
         float("nan"),
         "a number in [0, 1]",
         partial(_number, largest=1.0),
@@ -253,7 +248,7 @@ def _parsed(
 
 def _to_numpy(chunks: pa.ChunkedArray, column: Column) -> NDArray[Any]:
     filled = chunks.fill_null(0 if column.absent is None else column.absent)
-    return np.ascontiguousarray(filled.to_numpy(), dtype=column.dtype)
+    return np.ascontiguousarray(filled.to_numpy(), dtype=column.arrow.to_pandas_dtype())
 
 
 def _refused(result: dict[str, NDArray[Any]], table: pa.Table, wanted: list[Column]) -> bool:

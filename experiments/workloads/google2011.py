@@ -438,10 +438,6 @@ def _values(workload: Workload) -> list[InputLocality]:
     return [InputLocality(places, workload.tasks.preference, in_rack) for in_rack in (False, True)]
 
 
-def _duration(options: Google2011Options, duration_s: float) -> dict[str, float]:
-    return {"duration_s": duration_s}
-
-
 @dataclass(frozen=True, slots=True)
 class TraceMachines:
     """The machines that are up at some time in the window, ascending by id.
@@ -704,6 +700,6 @@ SPEC = WorkloadSpec(
     load,
     attribution=ATTRIBUTION,
     values=_values,
-    with_duration=_duration,
+    with_duration=lambda options, duration_s: {"duration_s": duration_s},
     seeds_vary=_seeds_vary,
 )

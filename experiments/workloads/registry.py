@@ -83,26 +83,6 @@ class ExpectedRates:
     mean_us: float
 
 
-def _no_values(workload: Workload) -> Sequence[PlacementValue]:
-    return ()
-
-
-def _no_warm_up(options: Any, seed: int) -> Workload | None:
-    return None
-
-
-def _not_said(options: Any) -> str:
-    return ""
-
-
-def _no_outline(options: Any) -> Outline | None:
-    return None
-
-
-def _no_rates(options: Any) -> ExpectedRates | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
     """A kind of workload.
@@ -122,7 +102,7 @@ class WorkloadSpec:
             the same load to it; None if its size cannot be chosen, as with a trace.
         warm_up: what each arm runs in virtual time before time 0 of the workload, of the same
             options and seed: a workload on the same cell, with tasks, jobs and times of its own.
-            What runs or waits at its end, does so at time 0 (parsync.workload.start). None where
+            What runs or waits at its end, does so at time 0 (parsync.workload.workload). None where
             the run begins as the workload says.
         expected_rates: how often tasks of each set arrive on average; None if only reading the
             workload tells. The report's bound rests on it (docs/prices.md).
@@ -132,13 +112,13 @@ class WorkloadSpec:
     options: type[BaseModel]
     load: Callable[[Any, int], Workload]
     attribution: str = ""
-    values: Callable[[Workload], Sequence[PlacementValue]] = _no_values
-    outline: Callable[[Any], Outline | None] = _no_outline
+    values: Callable[[Workload], Sequence[PlacementValue]] = lambda workload: ()
+    outline: Callable[[Any], Outline | None] = lambda options: None
     with_duration: Callable[[Any, float], Mapping[str, Any]] | None = None
     with_machines: Callable[[Any, int], Mapping[str, Any]] | None = None
-    warm_up: Callable[[Any, int], Workload | None] = _no_warm_up
-    expected_rates: Callable[[Any], ExpectedRates | None] = _no_rates
-    seeds_vary: Callable[[Any], str] = _not_said
+    warm_up: Callable[[Any, int], Workload | None] = lambda options, seed: None
+    expected_rates: Callable[[Any], ExpectedRates | None] = lambda options: None
+    seeds_vary: Callable[[Any], str] = lambda options: ""
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
         """The options, validated. AgoraError naming the first that is unknown or wrong."""
@@ -206,21 +186,18 @@ def _is_path(annotation: Any) -> bool:
 
 def _wrong(spec: WorkloadSpec) -> str:
     """What is wrong with the fields of a spec, "" if nothing."""
-    with_duration: object = spec.with_duration
-    with_machines: object = spec.with_machines
+    required = ("load", "values", "outline", "warm_up", "expected_rates", "seeds_vary")
+    optional = ("with_duration", "with_machines")
+    found = {name: getattr(spec, name) for name in (*required, *optional)}
     wrong = wrong_field(
         spec,
         (
             ("options", is_model(spec.options), "a BaseModel"),
-            ("load", callable(spec.load), "a callable"),
             ("attribution", isinstance(spec.attribution, str), "a text"),
-            ("values", callable(spec.values), "a callable"),
-            ("outline", callable(spec.outline), "a callable"),
-            ("with_duration", with_duration is None or callable(with_duration), "a callable"),
-            ("with_machines", with_machines is None or callable(with_machines), "a callable"),
-            ("warm_up", callable(spec.warm_up), "a callable"),
-            ("expected_rates", callable(spec.expected_rates), "a callable"),
-            ("seeds_vary", callable(spec.seeds_vary), "a callable"),
+            *(
+                (name, callable(value) or (value is None and name in optional), "a callable")
+                for name, value in found.items()
+            ),
         ),
     )
     if not wrong and "kind" in spec.options.model_fields:

@@ -5,13 +5,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.core.effects import Effect
-from parsync.core.event import CoreEvent, Event
+from parsync.core.event import CoreEvent, Event, static_frozen
 from parsync.core.participant import NodeSide, Participant
 from parsync.metrics.record import Measurements
 from shared_state._native import CellObserver as NativeCellObserver
 from shared_state.cell import Cell
 from shared_state.observed_cell import CellObserver
-from shared_state.static_frozen import static_frozen
 from shared_state.tasks import Int32, Int64
 from shared_state.transaction import CommitResult, PartitionDelta, Transaction
 

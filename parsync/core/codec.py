@@ -1,5 +1,5 @@
 """Events as bytes: msgpack with one extension type for events, whose arrays are packed together,
-and one for other arrays (native/python_codec.hpp, native/event_codec.hpp).
+and one for other arrays (native/python_codec.hpp, native/event.hpp).
 
 An event is known by (kind, number): its protocol and its number there. There are two forms. The
 wire form carries everything. The log form of a sync reply carries (partition, from, to) only,

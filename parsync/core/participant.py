@@ -94,7 +94,7 @@ class Agent(Decider, Protocol):
     """A participant that owns submitted tasks until they are committed or given up.
 
     It receives TasksSubmitted from the arrivals, asks the master for places with CommitRequest, and
-    records its measurements (parsync.metrics.agent_log). The master tells it of evicted and lost
+    records its measurements (parsync.metrics.record). The master tells it of evicted and lost
     tasks with TasksEnded, and of finished ones if its protocol or scheduler asks for that.
     """
 

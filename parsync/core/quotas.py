@@ -1,7 +1,8 @@
 """Quota groups: what part of the cell the jobs of each owner may take (ParSync section 2).
 
 A group has a minimum and a maximum amount of each resource, given as shares of the cell, and a
-weight by which the rest is divided. Which jobs belong to which group, the workload says.
+weight by which the rest is divided (coordinator.py). Which jobs belong to which group, the workload
+says. Beside quotas, a scheduler may set limits itself.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from parsync.core.fair_shares import LARGEST_WEIGHT
 from parsync.strict_model import LONGEST_S, Name, Strict
 from parsync.workload.workload import QuotaMembership, Workload
 from shared_state.errors import AgoraError
-from shared_state.tasks import ENTIRE, Int32, Int64
+from shared_state.tasks import ENTIRE, CellSpec, Int32, Int64
+
+LARGEST_WEIGHT = 1000
 
 
 class QuotaGroup(Strict):
@@ -184,3 +186,32 @@ class Capacity:
         """The capacity at a time, int64[R]."""
         row: Int64 = self.amount[np.searchsorted(self.at_us, now_us, side="right") - 1]
         return row
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerLimits:
+    """The limits that a scheduler sets itself (Schwarzkopf et al., *Omega*, EuroSys 2013, section
+    3.4): "individual schedulers have configuration settings to limit the total amount of resources
+    they may claim, and to limit the number of jobs they admit". The cell knows nothing of them.
+
+    Attributes:
+        hold_permille: The share of the cell, in each resource, that its tasks may hold together;
+            None: no limit.
+        jobs_max: How many of its jobs it admits at a time; None: no limit.
+    """
+
+    hold_permille: int | None = None
+    jobs_max: int | None = None
+
+    @property
+    def has_any(self) -> bool:
+        """Whether there is a limit at all."""
+        return self != NO_LIMITS
+
+    def amount(self, cell: CellSpec) -> Int64:
+        """What its tasks may hold together, int64[R], machines that are down counted as well."""
+        total: Int64 = cell.limit.sum(axis=0)
+        return total if self.hold_permille is None else total * self.hold_permille // ENTIRE
+
+
+NO_LIMITS = SchedulerLimits()

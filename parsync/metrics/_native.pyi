@@ -1,5 +1,5 @@
 # The compiled module (parsync/metrics/native). Of measurements and logs, the modules
-# (record.py, agent_log.py) carry the types.
+# (record.py) carry the types.
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any

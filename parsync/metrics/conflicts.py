@@ -1,5 +1,5 @@
 """Claims that the cell rejected because the state they were planned on was old: how many, how many
-from day to day, and why; and how old partitions are in the schedulers' views."""
+from day to day, and why."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.metrics import _native, histogram
-from parsync.metrics.counters import Counters, TimeSeries
-from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.metric import NativeMetric, OverTime, Scope, TableColumns, ratio
-from parsync.metrics.quantity import Better, Unit, quantity
+from parsync.metrics.metric import (
+    ColumnValue,
+    Counters,
+    Merges,
+    NativeMetric,
+    OverTime,
+    Rows,
+    Scope,
+    TableColumns,
+    TimeSeries,
+    ratio,
+)
+from parsync.metrics.quantity import Better, Count, Figures, Number, Unit, quantity
 from parsync.metrics.run_frame import Days, RunFrame
-from parsync.metrics.table_fold import ColumnValue, Rows
 from parsync.metrics.tables import NOT_KNOWN
 from parsync.workload.workload import Workload
 from schedulers.objective import native_columns
@@ -104,6 +112,7 @@ class ConflictMetric(NativeMetric):
             look_for="Compare the same load before and after the peak.",
         ),
     )
+    merges: ClassVar[Merges] = {"ages": np.add, "rivals": np.add}
 
     def __init__(self, run: RunFrame) -> None:
         super().__init__(run)
@@ -153,11 +162,6 @@ class ConflictMetric(NativeMetric):
         counted = rows.where(slot < self.run.outside)
         group = counted.take(self.run.group_of, agent, "agent")
         counted.add(self.ages, (group, outcome, age_us.histogram_bucket()))
-
-    def merge(self, other: ConflictMetric) -> None:
-        super().merge(other)
-        self.ages += other.ages
-        self.rivals += other.rivals
 
     def figures(self, scope: Scope) -> ConflictFigures:
         count = {name: scope.sum(self.count[name]) for name in self.count}
@@ -363,67 +367,3 @@ class ConflictCauseWatch(NativeObserver):
     def causes(self) -> ConflictCauses:
         """The shares so far."""
         return ConflictCauses.of(*self.native.counts())
-
-
-class StalenessFigures(Figures):
-    """No figures: ages are kept by partition, not by scope (PartitionStaleness)."""
-
-
-class PartitionStaleness(Figures):
-    """The age of each partition, over all agents and windows: averaged over time (it grows from 0
-    to its age at the next sync), average and largest just before a sync; the rows that a sync
-    carried, and the number of syncs."""
-
-    mean_us: list[Number | None]
-    at_sync_us: list[Number | None]
-    max_us: list[Count]
-    rows_mean: list[Number | None]
-    syncs: list[Count]
-
-
-class StalenessMetric(NativeMetric):
-    """Ages of partitions at their syncs."""
-
-    kind = "staleness"
-    description = "How old partitions are in the schedulers' views."
-    figures_model = StalenessFigures
-    reads: ClassVar[TableColumns] = {"syncs": ("agent", "partition", "at_us", "age_us", "rows")}
-
-    def __init__(self, run: RunFrame) -> None:
-        super().__init__(run)
-        shape = (run.agents, run.partitions)
-        self._syncs, self._rows, self._age_us, self._age_max_us = np.zeros((4, *shape), np.int64)
-        # us^2 overflows int64 within minutes
-        self._age_squared = np.zeros(shape, np.float64)
-
-    def add_up(self, rows: Rows) -> None:
-        counted = rows.where(rows.slot("at_us") < self.run.outside)
-        place, age_us = (rows["agent"], rows["partition"]), rows["age_us"]
-        counted.add(self._syncs, place)
-        counted.add(self._rows, place, rows["rows"])
-        counted.add(self._age_us, place, age_us)
-        counted.add_squares(self._age_squared, place, age_us)
-        counted.largest(self._age_max_us, place, age_us)
-
-    def merge(self, other: StalenessMetric) -> None:
-        self._syncs += other._syncs
-        self._rows += other._rows
-        self._age_us += other._age_us
-        self._age_squared += other._age_squared
-        np.maximum(self._age_max_us, other._age_max_us, out=self._age_max_us)
-
-    def figures(self, scope: Scope) -> StalenessFigures:
-        return StalenessFigures()
-
-    def by_partition(self) -> PartitionStaleness:
-        """The figures of each partition."""
-        count, age_us = self._syncs.sum(axis=0), self._age_us.sum(axis=0)
-        squared, rows = self._age_squared.sum(axis=0), self._rows.sum(axis=0)
-        pairs = zip(squared, age_us, strict=True)
-        return PartitionStaleness(
-            mean_us=[ratio(float(s), 2 * int(a)) for s, a in pairs],
-            at_sync_us=[ratio(int(a), int(c)) for a, c in zip(age_us, count, strict=True)],
-            max_us=self._age_max_us.max(axis=0).tolist(),
-            rows_mean=[ratio(int(r), int(c)) for r, c in zip(rows, count, strict=True)],
-            syncs=count.tolist(),
-        )

@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.metrics import registry
-from parsync.metrics.metric import KeptRows, Metric, NativeMetric, RecordBatch
+from parsync.metrics.metric import KeptRows, Metric, NativeMetric, RecordBatch, TableFold
 from parsync.metrics.run_frame import RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import scope_figures
-from parsync.metrics.table_fold import TableFold
 from parsync.metrics.tables import SCHEMAS, Tables
-from parsync.workload.gangs import NOT_IN_GANG, TaskGangs
-from parsync.workload.workload import Phase
+from parsync.workload.workload import NOT_IN_GANG, Phase, TaskGangs
 from schedulers.conformance import NonConformance
 from schedulers.entry_points import raised
 from shared_state.tasks import Int64

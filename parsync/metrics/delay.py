@@ -10,12 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.metrics import histogram
-from parsync.metrics.counters import Counters, TimeSeries
-from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.metric import NativeMetric, OverTime, Scope, TableColumns, is_incomplete, ratio
-from parsync.metrics.quantity import Better, Unit, quantity
+from parsync.metrics.metric import (
+    ColumnValue,
+    Counters,
+    Merges,
+    NativeMetric,
+    OverTime,
+    Rows,
+    Scope,
+    TableColumns,
+    TimeSeries,
+    is_incomplete,
+    ratio,
+)
+from parsync.metrics.quantity import Better, Count, Figures, Number, Unit, quantity
 from parsync.metrics.run_frame import RunFrame
-from parsync.metrics.table_fold import ColumnValue, Rows
 from schedulers.unplaceable import Unplaceable
 from shared_state.tasks import Int64
 
@@ -85,10 +94,7 @@ class DelayFigures(Figures):
     )
     delay_max_us: Number | None
     attempts_mean: Number | None = quantity(
-        "Claims per placed task",
-        Unit.PLAIN,
-        Better.LOWER,
-        "1 if no claim was ever rejected.",
+        "Claims per placed task", Unit.PLAIN, Better.LOWER, "1 if no claim was ever rejected."
     )
     incomplete: bool
 
@@ -294,6 +300,7 @@ class QueueHoldMetric(NativeMetric):
     description = "What waited behind tasks and gangs that held the queue of their scheduler."
     figures_model = QueueHoldFigures
     reads: ClassVar[TableColumns] = {"holds": ("agent", "from_us", "until_us", "behind")}
+    merges: ClassVar[Merges] = {"_behind": np.maximum, "_length_us": np.maximum}
 
     def __init__(self, run: RunFrame) -> None:
         super().__init__(run)
@@ -304,10 +311,6 @@ class QueueHoldMetric(NativeMetric):
         place = rows["agent"], rows.slot("until_us")
         rows.largest(self._behind, place, rows["behind"])
         rows.largest(self._length_us, place, rows["until_us"] - rows["from_us"])
-
-    def merge(self, other: QueueHoldMetric) -> None:
-        np.maximum(self._behind, other._behind, out=self._behind)
-        np.maximum(self._length_us, other._length_us, out=self._length_us)
 
     def figures(self, scope: Scope) -> QueueHoldFigures:
         inside = np.ix_(scope.agents, scope.slots)

@@ -3,22 +3,26 @@ it, and what becomes of gangs."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.metrics.counters import Counters
-from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.metric import NativeMetric, Scope, TableColumns, is_incomplete, ratio
-from parsync.metrics.quantity import Better, Quantity, Unit, quantity
+from parsync.metrics.metric import (
+    Counters,
+    Merges,
+    NativeMetric,
+    Rows,
+    Scope,
+    TableColumns,
+    is_incomplete,
+    ratio,
+)
+from parsync.metrics.quantity import Better, Count, Figures, Number, Quantity, Unit, quantity
 from parsync.metrics.run_frame import JobIndex, RunFrame
-from parsync.metrics.table_fold import Rows
 from parsync.metrics.tables import NOT_KNOWN
-from parsync.workload.gangs import NOT_IN_GANG, TaskGangs
+from parsync.workload.workload import NOT_IN_GANG, TaskGangs
 from schedulers.interface import ChangeKind
 from shared_state.tasks import Int64
 
@@ -70,8 +74,16 @@ class JobFigures(Figures):
     )
 
 
+UNKNOWN = -1
+_PREFERS = 1
+_PREFERRED = 2
+_SLOT_SHIFT = 2
+_NO_IDS = np.zeros(0, np.int64)
+
+
 class JobMetric(NativeMetric):
-    """Times of jobs, and of their tasks on machines."""
+    """Times of jobs, and of their tasks on machines, from each task's commit and end. Rows may come
+    in any order and from several actors."""
 
     kind = "jobs"
     description = "How long jobs take, and where their tasks run."
@@ -82,31 +94,72 @@ class JobMetric(NativeMetric):
         "ends": ("task", "end_us", "change"),
     }
 
+    merges: ClassVar[Merges] = {
+        "_rows": np.add,
+        "_commit_us": np.maximum,
+        "_finish_us": np.maximum,
+        "_tag": np.maximum,
+    }
+
     def __init__(self, run: RunFrame) -> None:
         super().__init__(run)
-        self._times = (
-            None
-            if run.job_of is None or run.jobs is None
-            else JobTimes(run.job_of, run.jobs, run.agents, run.slots, run.endless)
-        )
+        self._is_known = run.job_of is not None
+        self._job_of = _NO_IDS if run.job_of is None else run.job_of
+        self._index = JobIndex(_NO_IDS) if run.jobs is None else run.jobs
+        self._ending = np.ones(len(self._index), np.bool_)
+        if run.endless is not None and self._is_known:
+            self._ending = ~self._index.having(run.endless, self._job_of)
+        self._arrivals = JobArrivals(self._index)
+        # three numbers per task, 18 bytes; jobs are added up when asked for
+        tasks = len(self._job_of)
+        self._commit_us = np.full(tasks, UNKNOWN, np.int64)
+        self._finish_us = np.full(tasks, UNKNOWN, np.int64)
+        self._tag = np.zeros(tasks, np.int16)
+        # task -> (commit, tag) of its later commits
+        self._again: dict[int, list[tuple[int, int]]] = {}
+        self._cut: dict[int, list[int]] = {}  # task -> ends other than by finishing
         self._rows = np.zeros(1, np.int64)  # so far
         # the totals until a time, after so many rows
-        self._totals: tuple[tuple[int, int], JobTotals] | None = None
+        self._totals: tuple[tuple[int, int], dict[str, Int64]] | None = None
 
     def add_up(self, rows: Rows) -> None:
-        if self._times is not None:
-            rows.count(self._rows)
-            self._times.add_up(rows)
+        if not self._is_known:
+            return
+        rows.count(self._rows)
+        if rows.table == "submissions":
+            self._arrivals.add_up(rows)
+        elif rows.table == "tasks":
+            task, commit_us = rows["task"], rows["commit_us"]
+            tag = rows.slot("submit_us") * (1 << _SLOT_SHIFT)
+            tag += rows["prefers"] * _PREFERS + rows["preferred"] * _PREFERRED
+            rows.first_commits.store(self._commit_us, (task,), commit_us)
+            rows.first_commits.store(self._tag, (task,), tag)
+            rows.where(rows["first"] != 1).call(self._committed_again, task, commit_us, tag)
+        else:
+            finished = rows["change"] == ChangeKind.FINISHED
+            rows.where(finished).store(self._finish_us, (rows["task"],), rows["end_us"])
+            rows.where(~finished).call(self._cut_short, rows["task"], rows["end_us"])
+
+    def _committed_again(self, task: Int64, commit_us: Int64, tag: Int64) -> None:
+        for name, at_us, its in zip(task.tolist(), commit_us.tolist(), tag.tolist(), strict=True):
+            self._again.setdefault(name, []).append((at_us, its))
+
+    def _cut_short(self, task: Int64, end_us: Int64) -> None:
+        for name, at_us in zip(task.tolist(), end_us.tolist(), strict=True):
+            self._cut.setdefault(name, []).append(at_us)
 
     def merge(self, other: JobMetric) -> None:
-        self._rows += other._rows
-        if self._times is not None and other._times is not None:
-            self._times.merge(other._times)
+        super().merge(other)
+        self._arrivals.merge(other._arrivals)
+        for task, commits in other._again.items():
+            self._again.setdefault(task, []).extend(commits)
+        for task, ends in other._cut.items():
+            self._cut.setdefault(task, []).extend(ends)
 
     def figures(self, scope: Scope) -> JobFigures:
         sums = self._sums(scope)
         if not sums:
-            return JobFigures(**dict.fromkeys(JobFigures.model_fields))
+            return JobFigures.unknown()
         return JobFigures(
             jobs=sums["jobs"],
             jobs_ending=sums["ending"],
@@ -136,166 +189,31 @@ class JobMetric(NativeMetric):
     def task_times(self) -> tuple[Int64, Int64] | None:
         """When each task was first committed, and when it ran to its end, each int64[tasks] in
         microseconds, UNKNOWN (-1) if never; None where the run's jobs are not known."""
-        return None if self._times is None else self._times.task_times()
-
-    def totals(self, last_us: int) -> JobTotals | None:
-        """The sums over all jobs until last_us; None where the run's jobs are not known."""
-        if self._times is None:
-            return None
-        known = last_us, int(self._rows[0])
-        if self._totals is None or self._totals[0] != known:
-            self._totals = known, self._times.totals(last_us)
-        return self._totals[1]
+        return (self._commit_us.copy(), self._finish_us.copy()) if self._is_known else None
 
     def _sums(self, scope: Scope) -> dict[str, int]:
-        totals = self.totals(scope.last_us)
-        if totals is None:
+        """The totals within a scope; {} where the run's jobs are not known."""
+        if not self._is_known:
             return {}
-        return {
-            field.name: scope.sum(getattr(totals, field.name))
-            for field in dataclasses.fields(totals)
-        }
+        known = scope.last_us, int(self._rows[0])
+        if self._totals is None or self._totals[0] != known:
+            self._totals = known, self._totals_until(scope.last_us)
+        return {name: scope.sum(total) for name, total in self._totals[1].items()}
 
-
-_PREFERS = 1
-_PREFERRED = 2
-_SLOT_SHIFT = 2
-
-
-@dataclass(frozen=True, slots=True)
-class JobTotals:
-    """Sums over the jobs (and, for time, the tasks with preferences) of one slot and agent: each
-    int64[agents, slots].
-
-    Attributes:
-        jobs: Jobs submitted.
-        committed: Jobs with all tasks committed.
-        jsd_us: Their summed delays: from the submission of the job to its last first commit.
-        ending: Jobs that can end: all their tasks can.
-        finished: Jobs with all tasks ended.
-        jct_us, stet_us: Their summed JCT and STET (ParSync section 6.4).
-        uncommitted_us, unfinished_us: Of the jobs that were not all committed, and of those that
-            can end and have not, the time from submission until the run was last seen.
-        unfinished_stet_us: Of the latter, the summed execution time of those of their tasks that
-            have ended. What still runs may yet be evicted, and counts only from its next start.
-        prefers_us, preferred_us: Time that tasks with preferences ran, and ran on a preferred
-            machine, up to the end of the run.
-        lost_us: Time of allocations that were evicted or whose machine failed.
-    """
-
-    jobs: Int64
-    committed: Int64
-    jsd_us: Int64
-    finished: Int64
-    jct_us: Int64
-    stet_us: Int64
-    ending: Int64
-    uncommitted_us: Int64
-    unfinished_us: Int64
-    unfinished_stet_us: Int64
-    prefers_us: Int64
-    preferred_us: Int64
-    lost_us: Int64
-
-
-class JobTimes:
-    """What became of every task and job: sums that need a task's commit and its end side by side.
-
-    Three numbers are kept per task (18 bytes); jobs are added up when asked for. Rows may come in
-    any order and from several actors.
-
-    Args:
-        job_of: int64[tasks], NOT_IN_JOB for tasks to leave out (those running before the run
-            began).
-        index: Of these jobs.
-        endless: bool[tasks], those that never end (default: none).
-    """
-
-    def __init__(
-        self,
-        job_of: Int64,
-        index: JobIndex,
-        agents: int,
-        slots: int,
-        endless: NDArray[np.bool_] | None = None,
-    ) -> None:
-        self._agents = agents
-        self._slots = slots
-        self._index = index
-        self._job_of = job_of
-        jobs = len(index)
-        self._ending = np.ones(jobs, np.bool_)
-        if endless is not None:
-            self._ending[index.places(job_of[endless & (job_of >= 0)])] = False
-        self._arrivals = JobArrivals(index)
-        self._commit_us = np.full(len(job_of), UNKNOWN, np.int64)
-        self._finish_us = np.full(len(job_of), UNKNOWN, np.int64)
-        self._tag = np.zeros(len(job_of), np.int16)
-        # task -> (commit, tag) of its later commits
-        self._again: dict[int, list[tuple[int, int]]] = {}
-        self._cut: dict[int, list[int]] = {}  # task -> ends other than by finishing
-
-    def add_up(self, rows: Rows) -> None:
-        """Declare what is kept of the tables `submissions`, `tasks` and `ends`."""
-        if rows.table == "submissions":
-            self._arrivals.add_up(rows)
-        elif rows.table == "tasks":
-            self._commits(rows)
-        else:
-            finished = rows["change"] == ChangeKind.FINISHED
-            rows.where(finished).store(self._finish_us, (rows["task"],), rows["end_us"])
-            rows.where(~finished).call(self._cut_short, rows["task"], rows["end_us"])
-
-    def _commits(self, rows: Rows) -> None:
-        task, commit_us = rows["task"], rows["commit_us"]
-        tag = rows.slot("submit_us") * (1 << _SLOT_SHIFT)
-        tag += rows["prefers"] * _PREFERS + rows["preferred"] * _PREFERRED
-        rows.first_commits.store(self._commit_us, (task,), commit_us)
-        rows.first_commits.store(self._tag, (task,), tag)
-        rows.where(rows["first"] != 1).call(self._committed_again, task, commit_us, tag)
-
-    def _committed_again(self, task: Int64, commit_us: Int64, tag: Int64) -> None:
-        for name, *commit in zip(task.tolist(), commit_us.tolist(), tag.tolist(), strict=True):
-            self._again.setdefault(name, []).append((commit[0], commit[1]))
-
-    def _cut_short(self, task: Int64, end_us: Int64) -> None:
-        for name, at_us in zip(task.tolist(), end_us.tolist(), strict=True):
-            self._cut.setdefault(name, []).append(at_us)
-
-    def merge(self, other: JobTimes) -> None:
-        """Take over what another accumulator saw of the same workload."""
-        self._arrivals.merge(other._arrivals)
-        np.maximum(self._commit_us, other._commit_us, out=self._commit_us)
-        np.maximum(self._finish_us, other._finish_us, out=self._finish_us)
-        np.maximum(self._tag, other._tag, out=self._tag)
-        for task, commits in other._again.items():
-            self._again.setdefault(task, []).extend(commits)
-        for task, ends in other._cut.items():
-            self._cut.setdefault(task, []).extend(ends)
-
-    def task_times(self) -> tuple[Int64, Int64]:
-        """When each task was first committed, and when it ran to its end, each int64[tasks] in
-        microseconds; UNKNOWN if never."""
-        return self._commit_us.copy(), self._finish_us.copy()
-
-    def totals(self, end_us: int) -> JobTotals:
-        """Add up over the jobs.
-
-        Args:
-            end_us: The end of the run, until which what has not ended is taken to run or to wait.
-        """
-        cells = self._agents * self._slots
-        shape = (self._agents, self._slots)
-        arrivals = self._arrivals
+    def _totals_until(self, end_us: int) -> dict[str, Int64]:
+        """Sums over the jobs (and, for time, the tasks with preferences) of each agent and slot,
+        int64[agents, slots]. What has not ended is taken to run or to wait until end_us."""
+        cells = self.run.agents * self.run.slots
+        arrivals, jobs = self._arrivals, len(self._index)
         task = np.flatnonzero(self._job_of >= 0)
         job = self._index.places(self._job_of[task])
-        jobs = len(self._index)
         commit, finish = self._commit_us[task], self._finish_us[task]
-        start, execution_us, lost_us = self._times(task, commit, finish, end_us)
+        start, (prefers_us, preferred_us), lost_us = self._times(task, commit, finish, end_us)
         known = arrivals.agent >= 0
-        cell_of_job = np.where(
-            known, arrivals.agent.astype(np.int64) * self._slots + arrivals.slot, cells
-        )
+        # one beyond: jobs nobody saw submitted
+        base = np.where(known, arrivals.agent.astype(np.int64) * self.run.slots, cells)
+        cell_of_job = np.where(known, base + arrivals.slot, cells)
+        cell_of_task = np.where(known[job], base[job] + (self._tag[task] >> _SLOT_SHIFT), cells)
 
         def per_job(weight: Int64) -> Int64:
             total = np.zeros(jobs, np.int64)
@@ -303,44 +221,41 @@ class JobTimes:
             return total
 
         def per_cell(index: Int64, weight: Int64) -> Int64:
-            total = np.zeros(cells + 1, np.int64)  # one beyond: jobs nobody saw submitted
+            total = np.zeros(cells + 1, np.int64)
             np.add.at(total, index, weight)
-            return total[:-1].reshape(shape)
+            return total[:-1].reshape(self.run.agents, self.run.slots)
+
+        def of_jobs(chosen: NDArray[np.bool_], weight: Int64) -> Int64:
+            return per_cell(cell_of_job[chosen], weight[chosen])
 
         size = np.bincount(job, minlength=jobs)
         committed = known & (per_job((commit >= 0).astype(np.int64)) == size)
         finished = committed & (per_job((finish >= 0).astype(np.int64)) == size)
-        last_commit, last_finish = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
+        last_commit, last_finish = np.zeros((2, jobs), np.int64)
         np.maximum.at(last_commit, job, commit)
         np.maximum.at(last_finish, job, finish)
+        # Of a job that has not ended only the tasks that have: what runs may yet be evicted, and
+        # counts from its next start.
         stet = per_job(np.where(finish >= 0, finish - start, 0))
         one = np.ones(jobs, np.int64)
         waited_us = np.maximum(end_us - arrivals.submit_us, 0)
-        late, unfinished = known & ~committed, known & self._ending & ~finished
         ending = known & self._ending
-
-        tag = self._tag[task].astype(np.int64)
-        of_task = np.where(
-            arrivals.agent[job] >= 0,
-            arrivals.agent[job].astype(np.int64) * self._slots + (tag >> _SLOT_SHIFT),
-            cells,
-        )
-        prefers_us, preferred_us = execution_us
-        return JobTotals(
-            jobs=per_cell(cell_of_job, one),
-            committed=per_cell(cell_of_job[committed], one[committed]),
-            jsd_us=per_cell(cell_of_job[committed], (last_commit - arrivals.submit_us)[committed]),
-            finished=per_cell(cell_of_job[finished], one[finished]),
-            jct_us=per_cell(cell_of_job[finished], (last_finish - arrivals.submit_us)[finished]),
-            stet_us=per_cell(cell_of_job[finished], stet[finished]),
-            ending=per_cell(cell_of_job[ending], one[ending]),
-            uncommitted_us=per_cell(cell_of_job[late], waited_us[late]),
-            unfinished_us=per_cell(cell_of_job[unfinished], waited_us[unfinished]),
-            unfinished_stet_us=per_cell(cell_of_job[unfinished], stet[unfinished]),
-            prefers_us=per_cell(of_task, prefers_us),
-            preferred_us=per_cell(of_task, preferred_us),
-            lost_us=per_cell(of_task, lost_us),
-        )
+        unfinished = ending & ~finished
+        return {
+            "jobs": per_cell(cell_of_job, one),
+            "committed": of_jobs(committed, one),
+            "jsd_us": of_jobs(committed, last_commit - arrivals.submit_us),
+            "uncommitted_us": of_jobs(known & ~committed, waited_us),
+            "ending": of_jobs(ending, one),
+            "finished": of_jobs(finished, one),
+            "jct_us": of_jobs(finished, last_finish - arrivals.submit_us),
+            "stet_us": of_jobs(finished, stet),
+            "unfinished_us": of_jobs(unfinished, waited_us),
+            "unfinished_stet_us": of_jobs(unfinished, stet),
+            "prefers_us": per_cell(cell_of_task, prefers_us),
+            "preferred_us": per_cell(cell_of_task, preferred_us),
+            "lost_us": per_cell(cell_of_task, lost_us),
+        }
 
     def _times(
         self, task: Int64, commit: Int64, finish: Int64, end_us: int
@@ -370,9 +285,6 @@ class JobTimes:
                 preferred_us[row] += max(end - at_us, 0) if its & _PREFERRED else 0
                 lost_us[row] += max(end - at_us, 0) if number < len(ends) else 0
         return start, (prefers_us, preferred_us), lost_us
-
-
-UNKNOWN = -1
 
 
 class JobArrivals:
@@ -501,9 +413,16 @@ class JobWaitMetric(NativeMetric):
         "job_attempts": ("job", "start_us", "placed"),
     }
 
+    merges: ClassVar[Merges] = {
+        "_unplaced": np.add,
+        "_lost": np.logical_or,
+        "_first_us": np.minimum,
+        "_last_us": np.maximum,
+    }
+
     def __init__(self, run: RunFrame) -> None:
         super().__init__(run)
-        index = JobIndex(np.zeros(0, np.int64)) if run.jobs is None else run.jobs
+        index = JobIndex(_NO_IDS) if run.jobs is None else run.jobs
         jobs = len(index)
         self._index = index
         self._arrivals = JobArrivals(index)
@@ -530,11 +449,8 @@ class JobWaitMetric(NativeMetric):
         ours.where(placed > 0).largest(self._last_us, (job,), start_us)
 
     def merge(self, other: JobWaitMetric) -> None:
+        super().merge(other)
         self._arrivals.merge(other._arrivals)
-        self._unplaced += other._unplaced
-        self._lost |= other._lost
-        np.minimum(self._first_us, other._first_us, out=self._first_us)
-        np.maximum(self._last_us, other._last_us, out=self._last_us)
 
     def figures(self, scope: Scope) -> JobWaitFigures:
         found: dict[str, float | None] = dict.fromkeys(JobWaitFigures.model_fields)
@@ -617,7 +533,7 @@ class JobClassMetric(NativeMetric):
     description = "What batch and service jobs cost their schedulers."
     figures_model = JobClassFigures
     reads: ClassVar[TableColumns] = {
-        "job_attempts": ("agent", "job", "start_us", "decision_us", "claims", "conflicts"),
+        "job_attempts": ("agent", "job", "start_us", "decision_us", "claims", "conflicts")
     }
 
     def __init__(self, run: RunFrame) -> None:
@@ -692,10 +608,7 @@ class GangFigures(Figures):
         column_label="Torn",
     )
     gangs_unplaced: Count | None = quantity(
-        "Gangs never placed",
-        Unit.COUNT,
-        Better.LOWER,
-        "No task of the gang ever started.",
+        "Gangs never placed", Unit.COUNT, Better.LOWER, "No task of the gang ever started."
     )
     gang_wait_max_us: Number | None = quantity(
         "Longest wait of a gang",
@@ -728,12 +641,22 @@ class GangMetric(NativeMetric):
         "ends": ("task", "change"),
         "unplaceable": ("task",),
     }
+    merges: ClassVar[Merges] = {
+        "_agent": np.maximum,
+        "_submitted_us": np.maximum,
+        "_started": np.add,
+        "_first_start_us": np.minimum,
+        "_last_start_us": np.maximum,
+        "_commit_us": np.maximum,
+        "_lost": np.logical_or,
+        "_left": np.logical_or,
+    }
 
     def __init__(self, run: RunFrame) -> None:
         super().__init__(run)
         known = run.gangs is not None and run.jobs is not None
         self._gangs = run.gangs if known and run.gangs is not None else _NO_GANGS
-        self._jobs = run.jobs if known and run.jobs is not None else JobIndex(np.zeros(0, np.int64))
+        self._jobs = run.jobs if known and run.jobs is not None else JobIndex(_NO_IDS)
         gangs, jobs = len(self._gangs), len(self._jobs)
         self._agent = np.full(jobs, UNKNOWN, np.int32)
         self._submitted_us = np.full(jobs, UNKNOWN, np.int64)  # the last batch of each job
@@ -768,22 +691,12 @@ class GangMetric(NativeMetric):
         else:
             rows.store(self._left, (gang,), 1)
 
-    def merge(self, other: GangMetric) -> None:
-        np.maximum(self._agent, other._agent, out=self._agent)
-        np.maximum(self._submitted_us, other._submitted_us, out=self._submitted_us)
-        self._started += other._started
-        np.minimum(self._first_start_us, other._first_start_us, out=self._first_start_us)
-        np.maximum(self._last_start_us, other._last_start_us, out=self._last_start_us)
-        np.maximum(self._commit_us, other._commit_us, out=self._commit_us)
-        self._lost |= other._lost
-        self._left |= other._left
-
     def run_quantities(self) -> list[Quantity]:
         return self.quantities() if len(self._gangs) else []
 
     def figures(self, scope: Scope) -> GangFigures:
         if not len(self._gangs):
-            return GangFigures(**dict.fromkeys(GangFigures.model_fields))
+            return GangFigures.unknown()
         found = self._within(scope)
         submitted, whole = np.count_nonzero(found.submitted), np.count_nonzero(found.whole)
         unplaced = np.count_nonzero(found.unplaced)

@@ -11,20 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict
 
-from parsync.metrics.counters import Counters, TimeSeries, add_at
-from parsync.metrics.figures import Count, Figures, Number
 from parsync.metrics.metric import (
+    Counters,
+    Merges,
     Metric,
     NativeMetric,
     OverTime,
     RecordBatch,
+    Rows,
     Scope,
     TableColumns,
+    TimeSeries,
+    add_at,
     ratio,
 )
-from parsync.metrics.quantity import Better, Quantity, Unit, quantity
+from parsync.metrics.quantity import Better, Count, Figures, Number, Quantity, Unit, quantity
 from parsync.metrics.run_frame import RunFrame
-from parsync.metrics.table_fold import Rows
 from shared_state.tasks import NO_PREFERENCE, Int64
 
 
@@ -137,10 +139,7 @@ class PreferenceSetFigures(Figures):
         f"Those with at least {LEAST_TASKS} submitted tasks, which the figures by set rest on.",
     )
     preference_sets: Count | None = quantity(
-        "Preference sets",
-        Unit.COUNT,
-        Better.NEITHER,
-        "Those with any submitted task.",
+        "Preference sets", Unit.COUNT, Better.NEITHER, "Those with any submitted task."
     )
     worst_preference_set: Count | None
 
@@ -171,6 +170,12 @@ class PreferenceSetMetric(NativeMetric):
         "submissions": ("agent", "job", "submit_us"),
         "tasks": ("task", "first", "preferred"),
     }
+    merges: ClassVar[Merges] = {
+        "_rows": np.add,
+        "_preferred": np.logical_or,
+        "_agent": np.maximum,
+        "_last_us": np.maximum,
+    }
 
     def __init__(self, run: RunFrame) -> None:
         super().__init__(run)
@@ -195,19 +200,13 @@ class PreferenceSetMetric(NativeMetric):
             hits = rows.first_commits.where(rows["preferred"] == 1)
             hits.store(self._preferred, (rows["task"],), 1)
 
-    def merge(self, other: PreferenceSetMetric) -> None:
-        self._rows += other._rows
-        self._preferred |= other._preferred
-        np.maximum(self._agent, other._agent, out=self._agent)
-        np.maximum(self._last_us, other._last_us, out=self._last_us)
-
     def figures(self, scope: Scope) -> PreferenceSetFigures:
         rows = int(self._rows[0])
         if self._counts is None or self._counts[0] != rows:
             self._counts = rows, self._counted()
         _, counts = self._counts
         if counts is None:
-            return PreferenceSetFigures(**dict.fromkeys(PreferenceSetFigures.model_fields))
+            return PreferenceSetFigures.unknown()
         submitted, preferred = _by_set(counts, scope.agents, scope.slots)
         counted = np.flatnonzero(submitted >= LEAST_TASKS)
         shares = preferred[counted] / submitted[counted]

@@ -1,5 +1,5 @@
-"""Figures that people compare: what each is called, in which unit it is written, and which
-direction is better. A metric declares them as fields of its figures:
+"""Figures: the base of every figure that a run writes, and what people compare: how each is called,
+in which unit it is written, and which direction is better. A metric declares both as fields:
 
     class DelayFigures(Figures):
         delay_mean_us: Number | None = quantity(
@@ -12,9 +12,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
+
+LARGEST = 1e30  # of a figure: it can be added, drawn and shown
+LARGEST_INTEGER = (1 << 63) - 1
+
+Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+Count = Annotated[int, Field(ge=0, le=LARGEST_INTEGER)]
+
+
+class Figures(BaseModel):
+    """Named figures: whole numbers, floating-point numbers, or None where there is nothing to rest
+    a figure on (never NaN)."""
+
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, allow_inf_nan=False, ser_json_inf_nan="null"
+    )
+
+    @classmethod
+    def unknown(cls) -> Self:
+        """With None for every figure."""
+        return cls(**dict.fromkeys(cls.model_fields))
 
 
 class Unit(Enum):

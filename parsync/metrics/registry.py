@@ -19,8 +19,8 @@ from types import MappingProxyType
 
 from pydantic import BaseModel, ValidationError
 
-from parsync.metrics.figures import Figures
 from parsync.metrics.metric import Metric, MetricClass, OverTime
+from parsync.metrics.quantity import Figures
 from parsync.metrics.tables import SCHEMAS, Tables, wrong_tables
 from schedulers.entry_points import EntryPointGroup
 from shared_state.errors import AgoraError
@@ -47,10 +47,10 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "utilisation": "parsync.metrics.load:UtilisationMetric",
         "backlog": "parsync.metrics.load:BacklogMetric",
         "stationarity": "parsync.metrics.load:StationarityMetric",
-        "busyness": "parsync.metrics.load:BusynessMetric",
-        "daily_busyness": "parsync.metrics.load:DailyBusynessMetric",
-        "solver_rounds": "parsync.metrics.load:SolverRoundMetric",
-        "staleness": "parsync.metrics.conflicts:StalenessMetric",
+        "busyness": "parsync.metrics.busyness:BusynessMetric",
+        "daily_busyness": "parsync.metrics.busyness:DailyBusynessMetric",
+        "solver_rounds": "parsync.metrics.busyness:SolverRoundMetric",
+        "staleness": "parsync.metrics.staleness:StalenessMetric",
     }
 )
 
@@ -104,7 +104,7 @@ def wrong_declaration(metric: type) -> str:
         return f"description: expected a text, got {description!r}"
     model: object = getattr(metric, "figures_model", None)
     if not (isinstance(model, type) and issubclass(model, Figures)):
-        return "figures_model: expected a subclass of parsync.metrics.figures.Figures"
+        return "figures_model: expected a subclass of parsync.metrics.quantity.Figures"
     wrong = wrong_tables(metric.tables)
     if wrong:
         return f"tables: {wrong}"

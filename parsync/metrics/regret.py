@@ -23,8 +23,7 @@ import numpy as np
 from pydantic import Field
 
 from parsync.metrics import _native
-from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.quantity import Better, Unit, quantity
+from parsync.metrics.quantity import Better, Count, Figures, Number, Unit, quantity
 from parsync.workload.workload import Workload
 from schedulers.objective import BestPlacement
 from shared_state.observed_cell import NativeObserver

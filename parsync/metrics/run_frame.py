@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from parsync.metrics._native import slots_of
 from parsync.metrics.quantity import Quantity
-from parsync.workload.gangs import TaskGangs
-from parsync.workload.workload import Phase
+from parsync.workload.workload import Phase, TaskGangs
 from shared_state.tasks import Int32, Int64
 
 BUCKET_US = 250_000  # the width of the buckets of time series

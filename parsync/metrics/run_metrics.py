@@ -5,7 +5,7 @@ Submissions, delays and quality belong to the window of the task's submission, s
 waits into the next phase is charged to the phase that made it wait. Transactions, claims, conflicts
 and throughput belong to the window in which the answer came.
 
-Cost. Native code adds up a batch as it comes (table_fold.py): about 2 us per batch and 0.1 us per
+Cost. Native code adds up a batch as it comes (metric.py): about 2 us per batch and 0.1 us per
 task. Only batches that are kept, or that a metric folds in Python, are held back and put together
 (record.py).
 """
@@ -19,14 +19,19 @@ from typing import Any, TypeVar
 import numpy as np
 
 from parsync.metrics import registry
-from parsync.metrics.live import LiveLine, LiveSums, Snapshot
-from parsync.metrics.metric import KeptRows, Metric, NativeMetric, RecordBatch, Scope
+from parsync.metrics.live_line import LiveLine, LiveSums, Snapshot
+from parsync.metrics.metric import (
+    KeptRows,
+    Metric,
+    NativeMetric,
+    RecordBatch,
+    Rows,
+    Scope,
+    TableFold,
+)
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.record import Columns, RecordBuffer, Table
-from parsync.metrics.run_frame import (
-    RunFrame,
-)
-from parsync.metrics.table_fold import Rows, TableFold
+from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.tables import SCHEMAS, Tables
 from schedulers.entry_points import raised
 from shared_state.errors import AgoraError

@@ -12,20 +12,12 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from parsync.metrics import registry
-from parsync.metrics.conflicts import (
-    ConflictCauses,
-    ConflictFigures,
-    ConflictMetric,
-    PartitionStaleness,
-    StalenessMetric,
-)
+from parsync.metrics.busyness import BusynessFigures, SolverRoundFigures
+from parsync.metrics.conflicts import ConflictCauses, ConflictFigures, ConflictMetric
 from parsync.metrics.delay import DelayFigures, DelayMetric, UnplaceableFigures
-from parsync.metrics.figures import Count, Figures, Number
 from parsync.metrics.jobs import JobFigures
 from parsync.metrics.load import (
     BacklogFigures,
-    BusynessFigures,
-    SolverRoundFigures,
     StationarityFigures,
     ThroughputFigures,
     UtilisationFigures,
@@ -37,9 +29,10 @@ from parsync.metrics.quality import (
     PreferenceMetric,
     PreferenceSetFigures,
 )
-from parsync.metrics.quantity import Quantity, quantities_of
+from parsync.metrics.quantity import Count, Figures, Number, Quantity, quantities_of
 from parsync.metrics.regret import RegretMeans
 from parsync.metrics.run_metrics import RunMetrics
+from parsync.metrics.staleness import PartitionStaleness, StalenessMetric
 from schedulers.entry_points import raised
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64

@@ -4,7 +4,7 @@ or of a table that its protocol declares (ProtocolSpec.tables).
 Columns are named with their unit last; all times are integer microseconds of the run's clock.
 Metrics (registry.py) read the same batches that are streamed to Parquet, so that the live line,
 the summary and the report rest on one definition. What a column means, its unit and its codes stand
-here once; every Parquet file carries them as schema metadata (parsync/runtime/parquet_schema.py).
+here once; every Parquet file carries them as schema metadata (parsync/runtime/records.py).
 """
 
 from __future__ import annotations
@@ -273,12 +273,7 @@ SCHEMAS: Tables = {
             "task": _TASK,
             "agent": _AGENT,
             "at_us": _AT_US,
-            "abandoned": Column(
-                "int8",
-                "code",
-                "why",
-                dict(REASONS),
-            ),
+            "abandoned": Column("int8", "code", "why", dict(REASONS)),
         },
     ),
     "waiting": TableSchema(

@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from parsync.metrics.figures import Count, Figures
-from parsync.metrics.quantity import counted, duration
+from parsync.metrics.quantity import Count, Figures, counted, duration
 from parsync.metrics.record import Table
 from parsync.metrics.tables import ACTORS
 

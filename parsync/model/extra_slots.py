@@ -17,10 +17,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from parsync.model.slot_results import ConflictsAndScores, Ending
 from parsync.model.slot_settings import SlotSettings
-from parsync.model.slot_simulator import simulate
-from parsync.protocols.optimistic.choices import FinishRule
+from parsync.model.slot_simulator import ConflictsAndScores, Ending, FinishRule, simulate
 from shared_state.errors import AgoraError
 
 

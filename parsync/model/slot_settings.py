@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import IntEnum, StrEnum
 
 from parsync.model import _native
-from parsync.protocols.optimistic.choices import (
-    SlotWeighting,
-    StrategyKind,
-    SyncMode,
-)
+from parsync.protocols.optimistic.options import StrategyKind
 from parsync.protocols.pending_queue import LoserPolicy
 from schedulers.interface import PartitionQuality
 from shared_state.errors import AgoraError
@@ -19,7 +16,24 @@ LONGEST_S = 1e5  # of any time: far beyond use, far within int64 nanoseconds
 # Those of ParSync: slots have scores, but no task prefers machines.
 _OF_AGORA = (StrategyKind.FRESHEST_PREFERRED, StrategyKind.PROMPT)
 STRATEGIES = [kind for kind in StrategyKind if kind not in _OF_AGORA]
-_SYNC_MODES = list(SyncMode)
+
+
+class SyncMode(StrEnum):
+    """The sync policies of the papers, by their names in the registry of sync policies."""
+
+    STATE_ALIGNED = "state_aligned"
+    STATE_STAGGERED = "state_staggered"
+    DIFF_BLOCK = "diff_block"
+    DIFF_SINGLE = "diff_single"
+    SAME_BLOCK = "same_block"
+
+
+class SlotWeighting(IntEnum):
+    """How likely weighted sampling picks a slot: in proportion to its score (at variance 2 the
+    weights hardly differ), or to e**score, which is what slot scores of a cell mean."""
+
+    SCORE = 0
+    EXP_SCORE = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +150,7 @@ class SlotSettings:
         native.seed = self.seed
         native.score_variance = float(self.score_variance)
         native.weighting, native.quality = self.weighting.value, self.quality.value
-        native.sync = _SYNC_MODES.index(self.sync)
+        native.sync = list(SyncMode).index(self.sync)
         native.losers = self.losers.value
         for name in ("task", "gap", "requeue", "latency", "service", "bin"):
             setattr(native, f"{name}_ns", _to_ns(f"{name}_s", getattr(self, f"{name}_s")))

@@ -1,23 +1,24 @@
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parsync.core._native import NativeParticipant, QueuedTasks, QuotaAccount, SkippedUnits
+from parsync.core.event import Event, static_frozen
 from parsync.core.events import SyncReply
-from parsync.metrics.agent_log import AgentLog
-from parsync.metrics.record import Measurements
+from parsync.metrics.record import AgentLog, Measurements
 from parsync.protocols.agent_view import Preemptible
-from parsync.protocols.optimistic.event import OptimisticEvent
 from parsync.protocols.optimistic.shared_demand import DemandExchange
-from parsync.protocols.optimistic.sync.policy import SyncContext, SyncFeedback
-from parsync.protocols.optimistic.sync.policy import SyncPolicy as AnySyncPolicy
+from parsync.protocols.optimistic.sync import SyncContext, SyncFeedback
+from parsync.protocols.optimistic.sync import SyncPolicy as AnySyncPolicy
 from parsync.protocols.rounds import Round
 from parsync.protocols.scheduler_agent import TaskObserver
-from shared_state.static_frozen import static_frozen
 from shared_state.tasks import Int32, Int64
 from shared_state.view import ClusterView
+
+class OptimisticEvent(Event):
+    kind: ClassVar[str]
 
 @static_frozen
 class SyncDue(OptimisticEvent):

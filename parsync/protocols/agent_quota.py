@@ -9,8 +9,7 @@ from parsync.core import _native
 from parsync.core.addresses import COORDINATOR
 from parsync.core.effects import Effect, Send
 from parsync.core.events import QuotaGrant, QuotaReport, TasksAdopted, TasksEnded
-from parsync.core.limits import SchedulerLimits
-from parsync.core.quotas import TaskQuotas
+from parsync.core.quotas import SchedulerLimits, TaskQuotas
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.interface import Plan
 from schedulers.running_tasks import OwnAllocations

@@ -31,8 +31,7 @@ from parsync.core.events import (
     TasksSubmitted,
 )
 from parsync.core.queued_tasks import DelegatedTasks, QueuedTasks
-from parsync.metrics.agent_log import AgentLog
-from parsync.metrics.record import Record
+from parsync.metrics.record import AgentLog, Record
 from parsync.metrics.tables import NOT_KNOWN
 from parsync.protocols import _native
 from parsync.protocols.spec import AgentEnvironment, Environment

@@ -20,30 +20,37 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from parsync.core.effects import Effect, Send, SetTimer
-from parsync.core.event import Event, Priority
+from parsync.core.event import Event, Priority, static_frozen
 from parsync.core.events import SyncReply
-from parsync.core.head_of_line import (
+from parsync.core.queued_tasks import (
     DEFAULT_S,
     HEAD_OF_LINE,
+    NO_TASKS,
     HeadOfLineSeconds,
+    QueuedTasks,
     SkippedUnits,
     UnitSizes,
     head_of_line_us,
+    split_batch,
 )
-from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, split_batch
 from parsync.metrics.tables import NOBODY, Waiting
 from parsync.protocols.agent_view import AgentView
 from parsync.protocols.base import BaseCellSide
-from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.pending_queue import NO_EXITS, QueueExits, WaitingPart
 from parsync.protocols.rounds import Activity, Round
 from parsync.protocols.scheduler_agent import SchedulerAgent
-from parsync.protocols.spec import AgentEnvironment, Environment, GroupReach, Member, ProtocolSpec
+from parsync.protocols.spec import (
+    AgentEnvironment,
+    Environment,
+    GroupReach,
+    Member,
+    ProtocolCapability,
+    ProtocolSpec,
+)
 from schedulers.capability import Capability
 from schedulers.interface import PartitionRanking, PendingReason
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
-from shared_state.static_frozen import static_frozen
 from shared_state.tasks import NO_GANG, Int32, Int64
 
 LONGEST_S = 1e6

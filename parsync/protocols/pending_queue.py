@@ -15,9 +15,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core.head_of_line import SkippedUnits
-from parsync.core.queued_tasks import QueuedTasks
-from parsync.metrics.agent_log import AgentLog
+from parsync.core.queued_tasks import QueuedTasks, SkippedUnits
+from parsync.metrics.record import AgentLog
 from parsync.metrics.tables import NOBODY, NOT_LOOKED_AT, Waiting
 from parsync.protocols import _native
 from parsync.protocols._native import NO_EXITS, QueueExits

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
-from parsync.metrics.agent_log import round_figures
+from parsync.metrics.record import round_figures
 from parsync.protocols import _native
 from parsync.protocols.agent_view import AgentView
 from parsync.protocols.spec import AgentEnvironment

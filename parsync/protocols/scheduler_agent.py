@@ -50,8 +50,7 @@ from parsync.core.events import (
     TasksAdopted,
     TasksEnded,
 )
-from parsync.core.head_of_line import UnitSizes
-from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
+from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, UnitSizes
 from parsync.metrics.record import Record
 from parsync.protocols._native import QueueHolds
 from parsync.protocols.agent_quota import AgentLimit, AgentQuota

@@ -4,28 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, cast
 
 from pydantic import BaseModel
 
 from parsync.core.event import Event
-from parsync.core.limits import NO_LIMITS, SchedulerLimits
 from parsync.core.participant import Agent, CellSide, NodeSide
-from parsync.core.quotas import TaskQuotas
+from parsync.core.quotas import NO_LIMITS, SchedulerLimits, TaskQuotas
 from parsync.metrics.tables import Tables
-from parsync.protocols.capability import ProtocolCapability
 from parsync.workload.workload import Workload
 from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import DecisionClock
 from schedulers.entry_points import NoOptions as NoOptions  # a protocol names it from here
 from schedulers.entry_points import parse_options, raised, unknown_member
+from schedulers.interface import ContractBroken
 from schedulers.unplaceable import UnplaceableUnits
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
 from shared_state.view import StaticCellState
+
+
+class ProtocolCapability(StrEnum):
+    """What a protocol needs of the runtimes: each is declared by the protocol, means one thing, and
+    follows from no other."""
+
+    # Its agents drive schedulers of the registry: every group names a kind. Without it, agents
+    # place tasks by themselves, and a group names none.
+    RUNS_SCHEDULERS = "runs_schedulers"
+
+    # Its agents pass on what their schedulers were offered, and learn what others were
+    # (schedulers.capability.Capability.SHARES_DEMAND). Without it, schedulers share no demand.
+    PASSES_DEMAND = "passes_demand"
+
+    # Its agents obey quotas: they answer QuotaRequest, and hold the tasks of a quota group back
+    # while these would exceed their last QuotaGrant (agent_quota.py). Arms with quotas have no
+    # other protocols.
+    OBEYS_QUOTAS = "obeys_quotas"
+
+    # Its agents know which tasks of lower priority run (PlanContext.running). Without it,
+    # schedulers cannot preempt.
+    SHOWS_RUNNING = "shows_running"
+
+    # The master tells its agents whenever their tasks finish (TasksEnded). Agents of schedulers
+    # that want to know of ends are told without it, too; see SYNCHRONISES.
+    WANTS_ENDS = "wants_ends"
+
+    # Its agents plan on what the master told them when they last synchronised (SyncRequest). So an
+    # agent whose scheduler wants to know of ends is told of them then, all at once, and not
+    # whenever tasks finish.
+    SYNCHRONISES = "synchronises"
+
+    # With a group's options, the tasks of a gang are committed together or not at all. Without it,
+    # gangs may be torn; a run that has gangs says so.
+    COMMITS_GANGS_WHOLE = "commits_gangs_whole"
+
+    # The master notifies the protocol's participant beside it of every start, end and machine
+    # change (TasksStarted, AllocationsEnded, MachinesChanged), at the same instant.
+    WATCHES_CELL = "watches_cell"
+
 
 NO_CAPABILITIES: Set[ProtocolCapability] = frozenset()
 
@@ -306,3 +346,23 @@ def wrong_capabilities(given: object) -> str:
     if not isinstance(given, Set):
         return f"capabilities: expected a set of ProtocolCapability, got a {type(given).__name__}"
     return unknown_member("capability", given, ProtocolCapability)
+
+
+class ProtocolBroken(ContractBroken):
+    """A participant of a protocol broke its contract. Its arm ends; the measurements up to then are
+    kept.
+
+    Args:
+        protocol: Its kind.
+        participant: Its name, e.g. "agent lottery-3".
+        when: What it was doing, e.g. "handling Drawn".
+        rule: What it did.
+    """
+
+    def __init__(self, protocol: str, participant: str, when: str, rule: str) -> None:
+        super().__init__(participant, protocol, 0, rule)
+        self.args = (protocol, participant, when, rule)  # all of them, so that it can be pickled
+        self.when = when
+
+    def __str__(self) -> str:
+        return f"protocol '{self.kind}', {self.scheduler}, {self.when}: {self.rule}"

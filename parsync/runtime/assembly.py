@@ -9,22 +9,19 @@ from functools import cached_property, partial
 import numpy as np
 
 from parsync.core.addresses import ARRIVALS, CELL_SIDE, COORDINATOR, MASTER, WORKERS
-from parsync.core.arrivals import ArrivalSource
+from parsync.core.arrivals import ArrivalSource, Route, route_jobs
 from parsync.core.codec import Codec
-from parsync.core.coordinator import Coordinator
+from parsync.core.coordinator import Coordinator, QuotaRounds
 from parsync.core.master import EndsNotice, MasterCore
 from parsync.core.participant import Agent, CellSide, NodeSide
-from parsync.core.quota_rounds import QuotaRounds
 from parsync.core.quotas import Capacity, TaskQuotas
-from parsync.core.routing import Route, route_jobs
 from parsync.core.workers import WorkerPool
 from parsync.metrics.tables import Tables
 from parsync.protocols import registry as protocols
-from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.registry import tables_of
-from parsync.protocols.spec import AgentEnvironment, Environment, GroupReach
-from parsync.runtime.protocol_faults import CheckedNodeSide, ProtocolPart, made
-from parsync.spec.arm import ArmSpec, GroupConfig
+from parsync.protocols.spec import AgentEnvironment, Environment, GroupReach, ProtocolCapability
+from parsync.runtime.faults import CheckedNodeSide, ProtocolPart, made
+from parsync.spec.arm import GroupConfig, SeededArm
 from parsync.workload.placeability import Reach, unplaceable_units
 from parsync.workload.workload import Workload
 from schedulers import registry
@@ -45,12 +42,12 @@ class Assembly:
     """Builds any participant of an arm; each is built where it lives (an actor builds only its
     own)."""
 
-    arm: ArmSpec
+    arm: SeededArm
     workload: Workload
     partitioning: Partitioning
 
     @staticmethod
-    def of(arm: ArmSpec, workload: Workload) -> Assembly:
+    def of(arm: SeededArm, workload: Workload) -> Assembly:
         """The assembly of an arm and its workload, whose options are settled with it."""
         partitioning = Partitioning.by_topology(workload.cell, arm.partitions)
         workload = replace(workload, tasks=workload.tasks.contiguous())

@@ -20,8 +20,7 @@ import pyarrow.parquet as pq
 from parsync.metrics.record import Table
 from parsync.metrics.tables import Tables
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.parquet_schema import arrow_schema
-from parsync.runtime.records import read_records
+from parsync.runtime.records import arrow_schema, read_records
 from parsync.schema import TableSchema
 from shared_state.errors import AgoraError
 

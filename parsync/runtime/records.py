@@ -8,6 +8,7 @@ merge_parts reports it by name instead of dropping it silently.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,8 +21,7 @@ import pyarrow.parquet as pq
 
 from parsync.metrics.record import Columns, RecordBuffer, Table
 from parsync.metrics.tables import SCHEMAS, Tables
-from parsync.runtime.parquet_schema import arrow_schema
-from parsync.schema import TableSchema
+from parsync.schema import Column, TableSchema
 from shared_state.errors import AgoraError, reading
 
 PARTIAL = ".partial"
@@ -237,3 +237,30 @@ def _explained(path: Path) -> Iterator[None]:
         raise AgoraError(f"{path}: cannot write the records: {reason}") from error
     except pa.ArrowException as error:
         raise AgoraError(f"{path}: cannot write the records: {error}") from error
+
+
+def arrow_schema(table: TableSchema) -> Any:
+    """The schema of a table's files. No column is nullable: no value is ever missing, and what
+    would mark the missing ones took a quarter of the writing time."""
+    described = {name: _described(column) for name, column in table.columns.items()}
+    fields = [
+        pa.field(
+            name,
+            pa.from_numpy_dtype(column.dtype),
+            False,
+            {key: value if type(value) is str else _json(value) for key, value in metadata.items()},
+        )
+        for (name, column), metadata in zip(table.columns.items(), described.values(), strict=True)
+    ]
+    return pa.schema(fields, {"rows": table.rows, "columns": _json(described)})
+
+
+def _described(column: Column) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"meaning": column.meaning, "unit": column.unit}
+    if column.codes:
+        metadata["codes"] = {str(code): name for code, name in column.codes.items()}
+    return metadata
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

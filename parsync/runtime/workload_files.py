@@ -20,14 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from parsync.runtime.json_files import (
-    digest_of,
-    field_of,
-    read_bytes,
-    read_json,
-    write_json,
-)
-from parsync.runtime.parquet_schema import arrow_schema
+from parsync.runtime.json_files import digest_of, field_of, read_bytes, read_json, write_json
+from parsync.runtime.records import arrow_schema
 from parsync.workload.checks import check_order, validate
 from parsync.workload.tables import (
     MAPREDUCE,

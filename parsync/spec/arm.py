@@ -24,9 +24,8 @@ from pydantic import (
 
 from parsync.core.quotas import QuotaSpec
 from parsync.protocols import registry as protocols
-from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.registry import tables_of
-from parsync.protocols.spec import GroupReach, Member
+from parsync.protocols.spec import GroupReach, Member, ProtocolCapability
 from parsync.spec.decision_times import DecisionTime, ModelledTime
 from parsync.strict_model import NO_EFFECT, Name, RenamedOption, Strict
 from parsync.workload.workload import Workload
@@ -428,9 +427,9 @@ class ArmConfig(Strict):
                 shares[i] = left * sum(counts[: position + 1]) // sum(counts) - before
         return tuple(shares)
 
-    def spec(self, seed: int, heartbeat_us: int, sample_us: int, live: bool) -> ArmSpec:
-        """What the runtimes run."""
-        return ArmSpec.model_construct(
+    def seeded(self, seed: int, heartbeat_us: int, sample_us: int, live: bool) -> SeededArm:
+        """The arm as the runtimes run it."""
+        return SeededArm.model_construct(
             **{name: getattr(self, name) for name in ArmConfig.model_fields},
             seed=seed,
             heartbeat_us=heartbeat_us,
@@ -439,9 +438,9 @@ class ArmConfig(Strict):
         )
 
 
-class ArmSpec(ArmConfig):
-    """An arm as it is run: its description, the seed of its random streams, and the times that it
-    shares with the other arms of the run."""
+class SeededArm(ArmConfig):
+    """An arm as it is run once: beside its description the seed of its random streams, and the
+    times that it shares with the other arms of the run. It is what arm.json keeps."""
 
     seed: int = Field(ge=0, lt=1 << 63)
     heartbeat_us: int = Field(ge=1, lt=1 << 63)

@@ -9,7 +9,6 @@
 #include "flow_arcs.hpp"
 #include "flow_placements.hpp"
 #include "shared_state/native/column.hpp"
-#include "shared_state/native/new_array.hpp"
 #include "task_table.hpp"
 
 namespace nb = nanobind;

@@ -13,9 +13,7 @@
 #include "bound_planner.hpp"
 #include "placer.hpp"
 #include "plan_check.hpp"
-#include "shared_state/native/bound_names.hpp"
 #include "shared_state/native/column.hpp"
-#include "shared_state/native/new_array.hpp"
 
 namespace nb = nanobind;
 

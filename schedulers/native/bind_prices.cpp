@@ -10,7 +10,6 @@
 #include "estimators.hpp"
 #include "optimum.hpp"
 #include "shared_state/native/column.hpp"
-#include "shared_state/native/new_array.hpp"
 
 namespace nb = nanobind;
 

@@ -15,7 +15,6 @@
 #include "decision_clock.hpp"
 #include "greedy_planner.hpp"
 #include "shared_state/native/column.hpp"
-#include "shared_state/native/new_array.hpp"
 #include "unplaceable_units.hpp"
 
 namespace agora {

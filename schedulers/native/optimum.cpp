@@ -9,7 +9,7 @@
 
 #include "flowsolver/flowsolver.hpp"
 #include "shared_state/native/cell.hpp"
-#include "shared_state/native/fit.hpp"
+#include "shared_state/native/free_amounts.hpp"
 
 namespace agora {
 

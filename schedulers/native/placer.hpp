@@ -67,7 +67,6 @@
 #include "price_tree.hpp"
 #include "ranked_rows.hpp"
 #include "shared_state/native/random.hpp"
-#include "shared_state/native/trial.hpp"
 #include "shared_state/native/view.hpp"
 
 namespace agora {

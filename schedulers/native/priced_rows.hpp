@@ -15,7 +15,6 @@
 #include "catalog.hpp"
 #include "price_tree.hpp"
 #include "shared_state/native/random.hpp"
-#include "shared_state/native/row_log.hpp"
 #include "shared_state/native/view.hpp"
 
 namespace agora {

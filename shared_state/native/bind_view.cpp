@@ -1,5 +1,6 @@
-// Python's access to StaticCellState and ClusterView. The arrays handed out are read-only windows
-// on the view's memory.
+// Python's access to StaticCellState and ClusterView, and to fits_in() (shared_state.tasks.fits).
+// The arrays handed out are read-only windows on the view's memory.
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "column.hpp"
-#include "new_array.hpp"
+#include "free_amounts.hpp"
 #include "transaction.hpp"
 #include "view.hpp"
 
@@ -168,4 +169,36 @@ void bind_view(nb::module_& module) {
                      return window(self, nb::cast<const ClusterView&>(self).versions());
                    })
       .def_prop_ro("open_rows", [](const ClusterView& view) { return view.index().count(); });
+}
+
+namespace {
+
+using Amounts = agora::Column<const int64_t>;
+
+// Whether one request, int64[R], fits each row of `free`, int64[n, R]: bool[n].
+nb::object fits_rows(nb::handle request, nb::handle free) {
+  const size_t dimensions = agora::length_of(request, "request");
+  const Amounts wanted(request, "request", dimensions);
+  const Amounts rows(free, "free", agora::length_of(free, "free"), dimensions);
+  const agora::NewArray<bool> fit(rows.size());
+  agora::fits_rows(wanted.data(), rows.data(), dimensions, fit.span());
+  return fit.object();
+}
+
+// Whether each request fits what is free in its row, int64[n, R] both: bool[n].
+nb::object fits_each(nb::handle request, nb::handle free, size_t dimensions) {
+  const size_t n = agora::length_of(request, "request");
+  const Amounts wanted(request, "request", n, dimensions), rows(free, "free", n, dimensions);
+  const agora::NewArray<bool> fit(n);
+  for (size_t i = 0; i < n; ++i)
+    fit.data()[i] =
+        agora::fits_in(wanted.data() + i * dimensions, rows.data() + i * dimensions, dimensions);
+  return fit.object();
+}
+
+}  // namespace
+
+void bind_fit(nb::module_& module) {
+  module.def("fits_rows", &fits_rows);
+  module.def("fits_each", &fits_each);
 }

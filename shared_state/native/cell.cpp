@@ -1,8 +1,14 @@
 #include "cell.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
+
+#include "transaction.hpp"
 
 namespace agora {
 
@@ -220,6 +226,255 @@ void Cell::describe(std::span<const int64_t> ids, const AllocationColumns& out) 
     if (slot == AllocationSlab::kNoSlot)
       refuse("allocation", i, "an allocation that is live or just ended");
     write_record(slot, i, out);
+  }
+}
+
+// Deltas: the rows of a partition that changed after a version. There is no change log: the rows'
+// versions are scanned. Of a narrow cell a delta is a snapshot of the partition and the bits of the
+// rows that changed.
+
+namespace {
+
+constexpr int64_t kNone = -1;
+
+// Calls visit(row) for each row whose bit is set, ascending.
+template <typename Visit>
+void for_each_bit(const std::vector<uint64_t>& bits, Visit visit) {
+  for (size_t word = 0; word < bits.size(); ++word)
+    for (uint64_t rest = bits[word]; rest != 0; rest &= rest - 1)
+      visit(word * 64 + static_cast<size_t>(std::countr_zero(rest)));
+}
+
+template <class Row>
+AnyColumn rows_of(const std::vector<uint64_t>& bits, size_t count) {
+  auto [column, row] = SharedColumn<Row>::make(count);
+  for_each_bit(bits, [to = row](size_t changed) mutable { *to++ = static_cast<Row>(changed); });
+  return column;
+}
+
+}  // namespace
+
+void PartitionDelta::complete() const {
+  if (snapshot == nullptr || up.size() > 0) return;
+  const size_t rows = snapshot->used.size();
+  row = rows <= 0x10000 ? rows_of<uint16_t>(changed, changed_rows)
+                        : rows_of<uint32_t>(changed, changed_rows);
+  auto [table, to_used] = SharedTable<int8_t>::make(changed_rows, 1);
+  auto [column, to_up] = SharedColumn<bool>::make(changed_rows);
+  const std::vector<uint64_t>& down = snapshot->down;
+  for_each_bit(changed, [&, used_at = to_used, up_at = to_up](size_t at) mutable {
+    *used_at++ = snapshot->used[at];
+    *up_at++ = down.empty() || (down[at / 64] >> (at % 64) & 1) == 0;
+  });
+  used = table;
+  up = column;
+}
+
+void Cell::check_version(size_t partition, int64_t from) const {
+  if (partition >= partitions())
+    throw std::invalid_argument("partition: expected one of the cell's");
+  if (from < 0 || from > versions_[partition])
+    throw std::invalid_argument("version: expected 0 to the partition's version");
+}
+
+std::vector<uint64_t> Cell::changed_rows(size_t partition, int64_t from) const {
+  check_version(partition, from);
+  const auto first = static_cast<size_t>(offsets_[partition]),
+             rows = static_cast<size_t>(offsets_[partition + 1]) - first;
+  std::vector<uint64_t> bits((rows + 63) / 64, ~uint64_t{0});
+  for (size_t word = 0; from > 0 && word < bits.size(); ++word)
+    bits[word] = from < versions_[partition] ? changed_.changed_after(from, first + word * 64) : 0;
+  if (rows % 64 != 0) bits.back() &= (uint64_t{1} << (rows % 64)) - 1;
+  return bits;
+}
+
+std::shared_ptr<const PartitionSnapshot> Cell::snapshot(size_t partition) {
+  auto& [version, state] = snapshots_[partition];
+  if (state != nullptr && version == versions_[partition]) return state;
+  if (state.use_count() != 1) state = std::make_shared<PartitionSnapshot>();
+  version = kNone;  // of no version, should what follows throw
+  const auto first = static_cast<size_t>(offsets_[partition]),
+             end = static_cast<size_t>(offsets_[partition + 1]);
+  state->used.assign(used_.narrow() + first, used_.narrow() + end);
+  state->down.clear();
+  if (down_ > 0) state->down.resize((end - first + 63) / 64);
+  for (size_t row = first; row < end && down_ > 0; ++row)
+    state->down[(row - first) / 64] |= uint64_t{!rows_[row].up()} << ((row - first) % 64);
+  version = versions_[partition];
+  return state;
+}
+
+DeltaScan Cell::scan(size_t partition, int64_t from) {
+  check_version(partition, from);
+  const int64_t first = offsets_[partition];
+  const auto rows = static_cast<uint32_t>(offsets_[partition + 1] - first);
+  scanned_.resize(rows);
+  size_t count = 0;
+  if (from == 0) {
+    for (uint32_t row = 0; row < rows; ++row) scanned_[row] = row;
+    count = rows;
+  } else if (from < versions_[partition]) {
+    uint32_t* out = scanned_.data();
+    for (uint32_t row = 0; row < rows; row += 64) {
+      uint64_t changed = changed_.changed_after(from, static_cast<size_t>(first + row));
+      if (rows - row < 64) changed &= (uint64_t{1} << (rows - row)) - 1;
+      for (; changed != 0; changed &= changed - 1)
+        out[count++] = row + static_cast<uint32_t>(std::countr_zero(changed));
+    }
+  }
+  int64_t largest = INT8_MAX;
+  if (!used_.is_narrow()) {
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t* used =
+          used_.wide().data() + static_cast<size_t>(first + scanned_[i]) * dimensions_;
+      for (size_t r = 0; r < dimensions_; ++r) largest = std::max(largest, used[r]);
+    }
+  }
+  return {first, rows, count, largest};
+}
+
+template <class Row>
+void Cell::write_rows(const DeltaScan& scan, Row* row) const {
+  for (size_t i = 0; i < scan.count; ++i) row[i] = static_cast<Row>(scanned_[i]);
+}
+
+template <class Used>
+void Cell::write_used(const DeltaScan& scan, Used* used) const {
+  if (used_.is_narrow()) {
+    const int8_t* from = used_.narrow() + scan.first_row;
+    for (size_t i = 0; i < scan.count; ++i) used[i] = from[scanned_[i]];
+    return;
+  }
+  for (size_t i = 0; i < scan.count; ++i) {
+    const int64_t* from =
+        used_.wide().data() + static_cast<size_t>(scan.first_row + scanned_[i]) * dimensions_;
+    for (size_t r = 0; r < dimensions_; ++r) *used++ = static_cast<Used>(from[r]);
+  }
+}
+
+void Cell::write_state(const DeltaScan& scan, bool* up, uint32_t* seqnum) const {
+  if (down_ == 0) std::fill_n(up, scan.count, true);
+  for (size_t i = 0; down_ > 0 && i < scan.count; ++i)
+    up[i] = rows_[static_cast<size_t>(scan.first_row + scanned_[i])].up();
+  if (!seqnum) return;
+  for (size_t i = 0; i < scan.count; ++i)
+    seqnum[i] = rows_[static_cast<size_t>(scan.first_row + scanned_[i])].seqnum;
+}
+
+template void Cell::write_rows(const DeltaScan&, uint16_t*) const;
+template void Cell::write_rows(const DeltaScan&, uint32_t*) const;
+template void Cell::write_used(const DeltaScan&, int8_t*) const;
+template void Cell::write_used(const DeltaScan&, int16_t*) const;
+template void Cell::write_used(const DeltaScan&, int32_t*) const;
+template void Cell::write_used(const DeltaScan&, int64_t*) const;
+
+// The cell's state as bytes: a header (shape), then each column as its length (u64) and its bytes.
+// Little-endian.
+
+static_assert(std::endian::native == std::endian::little, "checkpoints are little-endian");
+static_assert(std::has_unique_object_representations_v<Allocation> &&
+                  std::has_unique_object_representations_v<RowState>,
+              "no padding in them");
+
+namespace {
+
+struct Writer {
+  static constexpr bool kReads = false;
+  std::string bytes;
+
+  template <class T, class Allocator>
+  void operator()(std::vector<T, Allocator>& column) {
+    const uint64_t length = column.size();
+    bytes.append(reinterpret_cast<const char*>(&length), sizeof length);
+    bytes.append(reinterpret_cast<const char*>(column.data()), length * sizeof(T));
+  }
+};
+
+struct Reader {
+  static constexpr bool kReads = true;
+  std::span<const char> bytes;
+
+  template <class T, class Allocator>
+  void operator()(std::vector<T, Allocator>& column) {
+    uint64_t length = 0;
+    read(&length, sizeof length);
+    if (length > bytes.size() / sizeof(T)) throw std::invalid_argument("checkpoint: truncated");
+    column.resize(length);
+    read(column.data(), length * sizeof(T));
+  }
+
+  void read(void* to, size_t size) {
+    if (size > bytes.size()) throw std::invalid_argument("checkpoint: truncated");
+    if (size) std::memcpy(to, bytes.data(), size);
+    bytes = bytes.subspan(size);
+  }
+};
+
+}  // namespace
+
+void Cell::take_columns(const std::vector<int64_t>& used, const std::vector<int64_t>& changed) {
+  if (used.size() != used_.size() || changed.size() != changed_.size())
+    throw std::invalid_argument("checkpoint: columns do not fit together");
+  used_.assign(used);
+  for (size_t row = 0; row < changed.size(); ++row) changed_.set(row, changed[row]);
+}
+
+template <class Archive>
+void Cell::archive(Archive& archive) {
+  std::vector<int64_t> used, changed;  // in eight bytes each, however the cell keeps them
+  if constexpr (!Archive::kReads) used = used_.all(), changed = changed_.all();
+  archive(used);
+  archive(rows_);
+  archive(changed);
+  if constexpr (Archive::kReads) take_columns(used, changed);
+  archive(versions_);
+  archive(placed_);
+  archive(loaded_);
+  slab_.archive(archive);
+}
+
+std::string Cell::checkpoint() {
+  std::vector<uint64_t> shape{machines(), dimensions_, partitions()};
+  // canonical: not how much room there was
+  while (!placed_.empty() && placed_.back() == 0) placed_.pop_back();
+  Writer writer;
+  writer.bytes.reserve(machines() * (dimensions_ * 8 + 24) + placed_.size() * 8 +
+                       slab_.slots() * (28 + dimensions_ * 8) + 256);
+  writer(shape);
+  archive(writer);
+  return std::move(writer.bytes);
+}
+
+void Cell::restore(std::span<const char> bytes) {
+  const std::vector<uint64_t> shape{machines(), dimensions_, partitions()};
+  const HugePageVector<RowState> fresh = rows_;
+  Reader reader{bytes};
+  std::vector<uint64_t> found;
+  reader(found);
+  if (found != shape)
+    throw std::invalid_argument(
+        "checkpoint: of a cell with another number of machines, dimensions or partitions");
+  archive(reader);
+  for (KeptSnapshot& kept : snapshots_) kept = {};
+  const bool sized =
+      rows_.size() == fresh.size() && versions_.size() == touched_.size() && loaded_.size() == 1;
+  // up or down
+  const auto same_home = [](const RowState& a, const RowState& b) {
+    return (a.partition_and_up | 1) == (b.partition_and_up | 1);
+  };
+  if (!sized || !std::equal(rows_.begin(), rows_.end(), fresh.begin(), same_home) ||
+      !slab_.settle() || !reader.bytes.empty()) {
+    throw std::invalid_argument("checkpoint: columns do not fit together");
+  }
+  down_ = static_cast<size_t>(
+      std::count_if(rows_.begin(), rows_.end(), [](const RowState& row) { return !row.up(); }));
+  const auto known = static_cast<int64_t>(placed_.size() * 64);
+  for (uint32_t slot = 0; slot < slab_.slots(); ++slot) {
+    const Allocation& record = slab_[slot];
+    if (record.machine < 0 || static_cast<size_t>(record.machine) >= rows_.size() ||
+        record.task < 0 || record.task >= kMaxTasks || (record.live && record.task >= known)) {
+      throw std::invalid_argument("checkpoint: an allocation out of range");
+    }
   }
 }
 

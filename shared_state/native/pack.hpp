@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "shared_column.hpp"
+#include "fields.hpp"
 
 namespace agora {
 

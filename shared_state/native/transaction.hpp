@@ -1,6 +1,6 @@
 // Transactions: what a scheduler asks of the cell, the cell's explained answer, the changes of a
 // partition, and allocations. Immutable once made. Their Python classes, with what each field
-// means, are those of shared_state.transaction and shared_state.cell (bind_transaction.cpp).
+// means, are those of shared_state.transaction and shared_state.cell (bind_cell.cpp).
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "field.hpp"
-#include "shared_column.hpp"
+#include "fields.hpp"
 
 namespace agora {
 

@@ -12,7 +12,7 @@
 //   slots of the scheduler's own that were freed (released), until their partition is synced to the
 //   version that holds the release.
 // A row is open, and in the index, if its machine is up and some dimension has room. A dimension
-// may be overdrawn: tasks that ask for nothing of it fit all the same (fit.hpp).
+// may be overdrawn: tasks that ask for nothing of it fit all the same (fits_in()).
 //
 // A view that keeps sequence numbers knows that its own accepted claims move them, and keeps rows
 // closed, 2^55 below what would be free, whose number it does not know: from a claim until it is
@@ -27,6 +27,7 @@
 // Calls that throw std::invalid_argument have changed nothing. Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -37,11 +38,69 @@
 
 #include "free_amounts.hpp"
 #include "huge_pages.hpp"
-#include "row_log.hpp"
-#include "static_cell_state.hpp"
 #include "weighted_index.hpp"
 
 namespace agora {
+
+// What never changes about a cell's machines: limits, scores, partitions.
+
+// Shared by all views of a cell.
+class StaticCellState {
+ public:
+  // limit: [M, R], what claims may fill; score: [M], the weight of a row (below 1 counts as 1);
+  // offsets: [P+1].
+  StaticCellState(size_t dimensions, std::vector<int64_t> limit, const std::vector<int64_t>& score,
+                  std::vector<int64_t> offsets);
+
+  size_t machines() const { return index.rows(); }
+  size_t dimensions() const { return dimensions_; }
+  size_t partitions() const { return index.partitions(); }
+  // Do rows differ in score? If not, no partition is better than another.
+  bool scored() const { return scored_; }
+  // Do all rows have the same limits?
+  bool same_limits() const { return same_limits_; }
+  // The limits in a byte each, [M]; null if there are several dimensions, or a byte does not hold
+  // some limit.
+  const int8_t* limit_bytes() const { return limit_bytes_.empty() ? nullptr : limit_bytes_.data(); }
+  // Would it fit some machine of the cell if that were empty?
+  bool fits_some_machine(const int64_t* request) const;
+  // The sum over dimensions of free as a share of the cell's largest machine, in units of 2^-56:
+  // room to compare rows by. What is overdrawn has no room.
+  int64_t normalised(const int64_t* free) const {
+    int64_t sum = 0;
+    for (size_t r = 0; r < dimensions_; ++r)
+      sum +=
+          static_cast<int64_t>(static_cast<Int128>(std::max<int64_t>(free[r], 0)) * scale_[r] >> 4);
+    return sum;
+  }
+  // normalised() of a machine as large as the largest in every dimension, when it is empty.
+  int64_t most_room() const { return most_room_; }
+
+  const IndexLayout index;
+  const std::vector<int64_t> limit;
+
+ private:
+  size_t dimensions_;
+  bool scored_;
+  bool same_limits_;
+  HugePageVector<int8_t> limit_bytes_;
+  int64_t most_room_ = 0;
+  // [k, R]: the limits that no other machine's limits reach in every dimension
+  std::vector<int64_t> largest_;
+  std::vector<int64_t> scale_;  // [R]: 2^60 / the largest limit (0 where no machine has any)
+};
+
+// Rows of a view that changed, for whoever keeps something in step with the view.
+
+struct RowLog {
+  std::vector<int32_t> rows;  // in order of their changes; some more than once
+  bool all = true;            // any row may have changed, and `rows` is not kept
+
+  void clear() {
+    rows.clear();
+    all = false;
+  }
+};
 
 // Rows of one partition that changed in (from_version, to_version]. `used` is [k, R] of signed
 // integers of used_bytes each.
@@ -120,7 +179,7 @@ class ClusterView {
   std::span<const int64_t> versions() const { return versions_; }
 
  private:
-  friend class Trial;  // trial.hpp
+  friend class Trial;
 
   struct Ticket {
     std::vector<int32_t> machine;
@@ -189,6 +248,39 @@ class ClusterView {
   int64_t next_ticket_ = 1;
   std::vector<std::shared_ptr<RowLog>> logs_;
   WeightedIndex index_;
+};
+
+// Planning on a view without changing it.
+
+// Provisional changes to a view, undone in reverse order when the trial ends: the view is left as
+// it was.
+class Trial {
+ public:
+  explicit Trial(ClusterView& view) : view_(view) {}
+  ~Trial() { rollback(0); }
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+
+  // Takes the request out of an open row. `request` must outlive the trial. Returns whether the row
+  // stays open.
+  bool take(int32_t row, const int64_t* request);
+  // Hides an open row from draws; shows it again.
+  void exclude(int32_t row);
+  void readmit(int32_t row);
+
+  size_t mark() const { return steps_.size(); }
+  void rollback(size_t mark);
+
+ private:
+  enum class Change : uint8_t { Took, TookLast, Excluded, Readmitted };
+  struct Step {
+    const int64_t* request;
+    int32_t row;
+    Change change;
+  };
+
+  ClusterView& view_;
+  std::vector<Step> steps_;
 };
 
 }  // namespace agora

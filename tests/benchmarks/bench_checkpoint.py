@@ -15,16 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import paper_options
+from experiments.workloads.synthetic import generate, paper_options
 from parsync.core.addresses import MASTER, WORKERS
 from parsync.core.codec import CORE, decode
 from parsync.core.events import CommitRequest, TasksFinished, TasksStarted
 from parsync.runtime.assembly import Assembly
+from parsync.runtime.effect_interpreter import ignore
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
 from parsync.runtime.live.checkpoint import Checkpoints
 from parsync.runtime.live.logs import CELL_LOG
-from parsync.runtime.live.loop import ignore_record
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.steps import Step
 from shared_state.tasks import Int64
@@ -46,7 +45,7 @@ def make_assembly() -> Assembly:
 
 def new_runtime(assembly: Assembly) -> CellRuntime:
     hosts = hosts_of({0: tuple(range(AGENTS))})
-    return CellRuntime(CORE, assembly.master(), hosts, len(assembly.workload.tasks), ignore_record)
+    return CellRuntime(CORE, assembly.master(), hosts, len(assembly.workload.tasks), ignore)
 
 
 def checkpoints_of(log: Path) -> Checkpoints:

@@ -18,9 +18,15 @@ from typing import Any
 
 import pytest
 
-from parsync.model.slot_settings import Phase, SchedulerGroup, SlotSettings, paper_settings
+from parsync.model.slot_settings import (
+    Phase,
+    SchedulerGroup,
+    SlotSettings,
+    SyncMode,
+    paper_settings,
+)
 from parsync.model.slot_simulator import simulate
-from parsync.protocols.optimistic.choices import StrategyKind, SyncMode
+from parsync.protocols.optimistic.options import StrategyKind
 from tests.benchmarks.bench_virtual import Case
 
 ROOT = Path(__file__).parents[2]

@@ -32,7 +32,7 @@ from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.records import RecordSink
 from parsync.runtime.virtual.run import run_virtual
-from parsync.spec.arm import ArmConfig, ArmSpec
+from parsync.spec.arm import ArmConfig, SeededArm
 from parsync.workload.workload import Workload
 from tests.benchmarks.per_task_simulation import simulate
 
@@ -80,8 +80,8 @@ class Case:
         )
         return Case(config, arm, make_workload(config, 1))
 
-    def spec(self) -> ArmSpec:
-        return self.arm.spec(
+    def spec(self) -> SeededArm:
+        return self.arm.seeded(
             1, self.config.heartbeat_us, self.config.sample_us(self.workload), live=False
         )
 

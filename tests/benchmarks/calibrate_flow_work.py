@@ -19,8 +19,7 @@ from dataclasses import astuple, dataclass, fields
 
 import numpy as np
 
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from schedulers.flow.kinds import (
     LoadSpreadingOptions,
     QuincyOptions,

@@ -16,8 +16,7 @@ from itertools import product
 
 import numpy as np
 
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from schedulers import registry
 from schedulers.greedy.patience import WEIGHTS_PS as PATIENT_WEIGHTS_PS
 from schedulers.greedy.patience import PatientScheduler

@@ -29,7 +29,7 @@ from experiments.config.run_config import RunConfig
 from experiments.config.workload_config import WorkloadConfig
 from parsync.metrics.record import Record
 from parsync.runtime.virtual.run import run_virtual
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from parsync.workload.workload import Workload
 from tests.benchmarks.bench_virtual import CASES, Case
 from tests.fixtures.changed import changed
@@ -42,7 +42,7 @@ WITH_SCORES = ("ParSync adaptive", "ParSync quality-first", "Greedy, one schedul
 LIMITS = {"delay, %": 1.0, "conflicts, points": 0.3, "preferred, points": 0.2}
 
 
-def runs(seed: int) -> Iterator[tuple[str, ArmSpec, Workload]]:
+def runs(seed: int) -> Iterator[tuple[str, SeededArm, Workload]]:
     """The runs of a seed: name, arm and workload."""
     scale = demo_scale(False)
     options = {"load_percent": (95,), "phase_s": 6.0}
@@ -59,7 +59,7 @@ def runs(seed: int) -> Iterator[tuple[str, ArmSpec, Workload]]:
         for arm in arms:
             if not suffix or arm.name in WITH_SCORES:
                 sample_us = config.sample_us(workload)
-                spec = arm.spec(seed, config.heartbeat_us, sample_us, live=False)
+                spec = arm.seeded(seed, config.heartbeat_us, sample_us, live=False)
                 yield arm.name + suffix, spec, workload
     if seed % 4 == 0:
         for name in CASES:
@@ -69,7 +69,7 @@ def runs(seed: int) -> Iterator[tuple[str, ArmSpec, Workload]]:
             yield f"{name}, {machines}", spec, make_workload(case.config, seed)
 
 
-def figures(spec: ArmSpec, workload: Workload) -> tuple[float, float, float]:
+def figures(spec: SeededArm, workload: Workload) -> tuple[float, float, float]:
     """Of a run: mean delay in us, rejected per claim, preferred per task that prefers machines."""
     sums: dict[str, int] = defaultdict(int)
 

@@ -34,12 +34,11 @@ from experiments.config.presets import Scale, greedy_group
 from experiments.config.run_config import RunConfig
 from experiments.config.warm_up import state_after
 from experiments.config.workload_config import WorkloadConfig
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions
 from parsync.metrics.delay import DelayMetric
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig, GroupConfig
-from parsync.workload.start import starting_from
-from parsync.workload.workload import Workload
+from parsync.workload.workload import Workload, starting_from
 
 DATA = Path(__file__).parent / "data" / "interval_seeds.csv"
 COLUMNS = (
@@ -106,7 +105,7 @@ def delays_of_seed(config: RunConfig, seed: int) -> list[float]:
     workload, warm_up = make_workload(config, seed), config.workload.make_warm_up(seed)
     assert warm_up is not None, "the cell begins steady"
     message_us, limit_s = config.virtual.message_us, config.plan_limit_s
-    specs = [arm.spec(seed, config.heartbeat_us, SAMPLE_US, live=False) for arm in config.arms]
+    specs = [arm.seeded(seed, config.heartbeat_us, SAMPLE_US, live=False) for arm in config.arms]
     state = state_after(specs[-1], warm_up, lambda _: None, message_us, limit_s)
     begins = starting_from(workload, state)
     found: list[float] = []
@@ -118,7 +117,7 @@ def delays_of_seed(config: RunConfig, seed: int) -> list[float]:
 def _delays(config: RunConfig, arm: ArmConfig, workload: Workload, seed: int) -> list[float]:
     metrics = make_metrics(config, arm, workload)
     outcome = run_virtual(
-        arm.spec(seed, config.heartbeat_us, SAMPLE_US, live=False),
+        arm.seeded(seed, config.heartbeat_us, SAMPLE_US, live=False),
         workload,
         DRAIN_US,
         lambda record: metrics.add(record.table, record.columns),

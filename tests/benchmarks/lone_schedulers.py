@@ -27,8 +27,7 @@ from parsync.metrics.delay import DelayMetric
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig
-from parsync.workload.start import starting_from
-from parsync.workload.workload import InitialPlacement, Workload
+from parsync.workload.workload import InitialPlacement, Workload, starting_from
 
 SHARING = ("StateSync aligned quality-first", "ParSync adaptive", "Omega")
 
@@ -47,7 +46,7 @@ def configuration(quick: bool) -> RunConfig:
 def jobs_of(config: RunConfig, arm: ArmConfig, agent: int, workload: Workload) -> Workload:
     """The part of a workload that one agent of the arm gets; of the tasks that run at time 0 an
     equal share."""
-    spec = arm.spec(config.seed, config.heartbeat_us, 100_000, live=False)
+    spec = arm.seeded(config.seed, config.heartbeat_us, 100_000, live=False)
     owner, _ = Assembly.of(spec, workload).owners()
     mine = owner == agent
     sizes = np.diff(workload.arrival_offsets)
@@ -89,7 +88,7 @@ def delays(
 ) -> tuple[int, int]:
     """The sum of the counted tasks' delays in us, and their number, in steady state."""
     message_us, limit_s = config.virtual.message_us, config.plan_limit_s
-    spec = arm.spec(seed, config.heartbeat_us, 100_000, live=False)
+    spec = arm.seeded(seed, config.heartbeat_us, 100_000, live=False)
     state = state_after(spec, warm_up, lambda _: None, message_us, limit_s)
     begins = starting_from(workload, state)
     metrics = make_metrics(config, arm, begins)

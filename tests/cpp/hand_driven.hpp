@@ -9,7 +9,7 @@
 
 #include "check.hpp"
 #include "parsync/core/native/event.hpp"
-#include "shared_state/native/shared_column.hpp"
+#include "shared_state/native/fields.hpp"
 
 template <class T>
 agora::SharedColumn<T> column(const std::vector<T>& values) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fuzz.hpp"
-#include "parsync/core/native/event_codec.hpp"
+#include "parsync/core/native/event.hpp"
 #include "parsync/core/native/events.hpp"
 
 using namespace agora;

@@ -19,7 +19,7 @@
 #include "parsync/core/native/master.hpp"
 #include "parsync/core/native/worker_pool.hpp"
 #include "parsync/protocols/native/optimistic_agent.hpp"
-#include "parsync/protocols/native/sync_policies.hpp"
+#include "parsync/protocols/native/sync.hpp"
 #include "record_tables.hpp"
 
 using namespace agora;

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "check.hpp"
-#include "parsync/core/native/running_tasks.hpp"
+#include "parsync/core/native/worker_pool.hpp"
 
 int main() {
   const std::vector<int64_t> machine_offsets{0, 0, 2}, machine_cost{3, 5}, rack_offsets{0, 0, 0},

@@ -1,5 +1,5 @@
-// An agent's schedule of synchronisations against a plain model, on policies whose answers are
-// written down; and the built-in policies at the ends of their ranges.
+// An agent's schedule where many synchronisations are due together, and policies and schedule at
+// the ends of their ranges. (All else: tests/unit/test_sync_schedule.py.)
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
@@ -14,10 +14,7 @@
 
 #include "check.hpp"
 #include "parsync/protocols/native/optimistic_events.hpp"
-#include "parsync/protocols/native/sync_policies.hpp"
-#include "parsync/protocols/native/sync_schedule.hpp"
-
-static Draws draw(29);
+#include "parsync/protocols/native/sync.hpp"
 
 namespace {
 
@@ -53,37 +50,16 @@ class Scripted final : public agora::PeriodicSync {
     while (k < count() && of(k + 1).due_us <= now_us) ++k;
     return k;
   }
-  bool wants_feedback() const override { return learns; }
-  void observe(const agora::SyncFeedback& given) override {
-    calls.push_back("observe");
-    feedback.push_back(given);
-  }
 
   int64_t count() const { return static_cast<int64_t>(syncs_.size()); }
   const Sync& of(int64_t k) const { return syncs_.at(static_cast<size_t>(k - 1)); }
 
-  bool learns = false, tells_latest = false;
-  std::vector<agora::SyncFeedback> feedback;
+  bool tells_latest = false;
   std::vector<std::string> calls;
 
  private:
   const std::vector<Sync> syncs_;
 };
-
-// Ascending times, a few microseconds apart, with some partitions each in any order.
-std::vector<Scripted::Sync> random_syncs(size_t count) {
-  std::vector<Scripted::Sync> syncs;
-  int64_t at_us = 0;
-  for (size_t k = 0; k < count; ++k) {
-    at_us += static_cast<int64_t>(1 + draw(9));
-    std::vector<int32_t> partitions(kPartitions);
-    std::iota(partitions.begin(), partitions.end(), 0);
-    for (size_t i = kPartitions; i > 1; --i) std::swap(partitions[i - 1], partitions[draw(i)]);
-    partitions.resize(draw(kPartitions + 1));
-    syncs.push_back({at_us, partitions});
-  }
-  return syncs;
-}
 
 // (time, k) of the only timer; none if there is no effect.
 std::optional<std::pair<int64_t, int64_t>> timer_of(Effects& effects) {
@@ -98,37 +74,6 @@ std::vector<int32_t> on_due(SyncSchedule& schedule, int64_t now_us, int64_t k, E
   const SharedColumn<int32_t> partitions = schedule.on_due(
       now_us, k, 7, 11, [] { return std::vector<int64_t>(kPartitions, 500); }, effects);
   return {partitions.begin(), partitions.end()};
-}
-
-// Timers on time and late, of policies that go on and that end, until nothing follows.
-void check_timers() {
-  for (int run = 0; run < 400; ++run) {
-    const size_t count = draw(40);
-    Scripted policy(random_syncs(count));
-    policy.tells_latest = draw(2) == 0;  // makes no difference to so few
-    SyncSchedule schedule(policy, kPartitions);
-    CHECK(!schedule.next_us());
-
-    auto now_us = static_cast<int64_t>(draw(60));
-    int64_t first = 1;
-    while (first <= policy.count() && policy.of(first).due_us <= now_us) ++first;
-    Effects effects;
-    schedule.start(now_us, effects);
-    for (int64_t k = first; k <= policy.count(); k = first) {
-      CHECK(timer_of(effects) == std::pair(policy.of(k).due_us, k));
-      CHECK(schedule.next_us() == policy.of(k).due_us);
-      now_us = policy.of(k).due_us + static_cast<int64_t>(draw(2) ? draw(30) : 0);
-      std::set<int32_t> together;
-      for (; first <= policy.count() && policy.of(first).due_us <= now_us; ++first)
-        together.insert(policy.of(first).partitions.begin(), policy.of(first).partitions.end());
-      const std::vector<int32_t> expected =
-          first == k + 1 ? policy.of(k).partitions
-                         : std::vector<int32_t>(together.begin(), together.end());
-      effects.clear();
-      CHECK(on_due(schedule, now_us, k, effects) == expected);
-    }
-    CHECK(!timer_of(effects) && !schedule.next_us());
-  }
 }
 
 // Of more than kMostTogether the policy is not asked for each, if it can tell the last.
@@ -154,54 +99,6 @@ void check_many_together() {
       }
     }
   }
-}
-
-void check_feedback() {
-  using Counts = std::vector<int64_t>;
-  Scripted policy(random_syncs(100));
-  policy.learns = true;
-  SyncSchedule schedule(policy, kPartitions);
-  Counts claims(kPartitions), conflicts(kPartitions), rows_changed(kPartitions);
-  for (int64_t k = 1; k < policy.count(); k += 2) {
-    for (uint64_t n = draw(4); n > 0; --n) {
-      std::vector<int32_t> partition;
-      std::vector<uint8_t> conflict;
-      for (uint64_t i = draw(5); i > 0; --i) {
-        partition.push_back(static_cast<int32_t>(draw(kPartitions)));
-        conflict.push_back(static_cast<uint8_t>(draw(2)));
-        const auto p = static_cast<size_t>(partition.back());
-        ++claims[p];
-        conflicts[p] += conflict.back();
-      }
-      schedule.on_committed(partition, conflict);
-      const size_t p = draw(kPartitions);
-      schedule.rows_changed()[p] += 3;
-      rows_changed[p] += 3;
-    }
-    policy.calls.clear();
-    Effects effects;
-    const int64_t now_us = policy.of(k + 1).due_us;  // two are done together
-    on_due(schedule, now_us, k, effects);
-    CHECK(policy.calls[0] == "observe" && std::ranges::count(policy.calls, "observe") == 1);
-    const agora::SyncFeedback& given = policy.feedback.back();
-    CHECK(given.claims == claims && given.conflicts == conflicts);
-    CHECK(given.rows_changed == rows_changed && given.used_permille == Counts(kPartitions, 500));
-    CHECK(given.now_us == now_us && given.delay_us == 7 && given.queued == 11);
-    claims = conflicts = rows_changed = Counts(kPartitions);
-  }
-
-  const std::vector<int32_t> some{0}, negative{-1}, beyond{kPartitions};
-  const std::vector<uint8_t> one{1}, two{1, 1};
-  check_throws<std::invalid_argument>([&] { schedule.on_committed(some, two); });
-  check_throws<std::invalid_argument>([&] { schedule.on_committed(negative, one); });
-  check_throws<std::invalid_argument>([&] { schedule.on_committed(beyond, one); });
-
-  policy.learns = false;  // then nobody counts the load, and nothing is observed
-  policy.calls.clear();
-  Effects effects;
-  schedule.on_due(
-      policy.of(1).due_us, 1, 0, 0, []() -> std::vector<int64_t> { std::abort(); }, effects);
-  CHECK(std::ranges::count(policy.calls, "observe") == 0);
 }
 
 // Anybody may send a timer of any number.
@@ -257,9 +154,7 @@ void check_built_in() {
 }  // namespace
 
 int main() {
-  check_timers();
   check_many_together();
-  check_feedback();
   check_numbers();
   check_built_in();
   return EXIT_SUCCESS;

@@ -8,7 +8,7 @@
 #include "check.hpp"
 #include "flowsolver/flowsolver.hpp"
 #include "schedulers/native/optimum.hpp"
-#include "shared_state/native/fit.hpp"
+#include "shared_state/native/free_amounts.hpp"
 
 using namespace agora;
 

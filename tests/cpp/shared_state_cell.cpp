@@ -68,6 +68,12 @@ class Harness {
   int64_t draw(int64_t bound) {
     return static_cast<int64_t>(random_() % static_cast<uint64_t>(bound));
   }
+  int32_t any_machine() {
+    return static_cast<int32_t>(draw(static_cast<int64_t>(cell_->machines())));
+  }
+  int64_t any_id() {
+    return ids_.empty() ? 7 : ids_[static_cast<size_t>(draw(static_cast<int64_t>(ids_.size())))];
+  }
 
   void commit() {
     const auto k = static_cast<size_t>(draw(30)), e = static_cast<size_t>(draw(3) ? 0 : draw(6));
@@ -78,22 +84,28 @@ class Harness {
     std::vector<int8_t> reason(k);
     for (size_t i = 0; i < k; ++i) {
       task[i] = draw(500);
-      machine[i] = static_cast<int32_t>(draw(static_cast<int64_t>(cell_->machines())));
+      machine[i] = any_machine();
       gang[i] = draw(4) - 1;
       seqnum[i] =
           cell_->rows()[static_cast<size_t>(machine[i])].seqnum - static_cast<uint32_t>(draw(2));
     }
     for (int64_t& amount : request) amount = draw(4);
-    for (size_t i = 0; i < e; ++i)
-      evict.push_back(
-          ids_.empty() ? 7 : ids_[static_cast<size_t>(draw(static_cast<int64_t>(ids_.size())))]);
+    for (size_t i = 0; i < e; ++i) evict.push_back(any_id());
     const size_t before = cell_->live();
-    const size_t ended =
-        cell_->commit({static_cast<int32_t>(draw(3)), draw(2) == 0, 5, k, task.data(),
-                       machine.data(), request.data(), synced.data(),
-                       draw(2) ? gang.data() : nullptr, draw(2) ? seqnum.data() : nullptr, evict},
-                      {reason.data(), allocation.data(), rival.data(), age.data(), version.data(),
-                       evicted.data()});
+    Claims claims{static_cast<int32_t>(draw(3)),
+                  draw(2) == 0,
+                  5,
+                  k,
+                  task.data(),
+                  machine.data(),
+                  request.data(),
+                  synced.data(),
+                  draw(2) ? gang.data() : nullptr,
+                  draw(2) ? seqnum.data() : nullptr,
+                  evict};
+    const Answer answer{reason.data(), allocation.data(), rival.data(),
+                        age.data(),    version.data(),    evicted.data()};
+    const size_t ended = cell_->commit(claims, answer);
     CHECK(ended <= e);
     size_t accepted = 0;
     for (size_t i = 0; i < k; ++i) {
@@ -104,28 +116,13 @@ class Harness {
     CHECK(cell_->live() == before + accepted - ended);
     if (k) {
       machine[k - 1] = static_cast<int32_t>(cell_->machines());
-      expect_refused([&] {
-        cell_->commit(
-            {0,
-             false,
-             5,
-             k,
-             task.data(),
-             machine.data(),
-             request.data(),
-             synced.data(),
-             nullptr,
-             nullptr,
-             {}},
-            {reason.data(), allocation.data(), rival.data(), age.data(), version.data(), nullptr});
-      });
+      expect_refused([&] { cell_->commit(claims, answer); });
     }
   }
 
   void release() {
     std::vector<int64_t> ids{-1, INT64_MAX, INT64_MIN, draw(INT64_MAX)};
-    for (int n = 0; n < 8 && !ids_.empty(); ++n)
-      ids.push_back(ids_[static_cast<size_t>(draw(static_cast<int64_t>(ids_.size())))]);
+    for (int n = 0; n < 8; ++n) ids.push_back(any_id());
     Columns out(ids.size(), dimensions_);
     const size_t before = cell_->live();
     const size_t released = cell_->release(ids, nullptr, out.out());
@@ -134,8 +131,7 @@ class Harness {
   }
 
   void set_machines() {
-    const int32_t rows[] = {static_cast<int32_t>(draw(static_cast<int64_t>(cell_->machines()))),
-                            static_cast<int32_t>(draw(static_cast<int64_t>(cell_->machines())))};
+    const int32_t rows[] = {any_machine(), any_machine()};
     const bool up[] = {draw(3) == 0, true};
     Columns out(cell_->live(), dimensions_);
     cell_->set_machines(2, rows, up, out.out());
@@ -143,15 +139,12 @@ class Harness {
 
   void load() {
     const int64_t task = 500 + loaded_++;
-    const auto machine = static_cast<int32_t>(draw(static_cast<int64_t>(cell_->machines())));
-    const int32_t owner = 1;
+    const int32_t machine = any_machine(), owner = 1;
     std::vector<int64_t> request(dimensions_, 9);
     int64_t id = -1;
-    if (!cell_->rows()[static_cast<size_t>(machine)].up()) {
-      expect_refused([&] { cell_->load(1, &task, &machine, request.data(), &owner, &id); });
-      return;
-    }
-    cell_->load(1, &task, &machine, request.data(), &owner, &id);
+    const auto load = [&] { cell_->load(1, &task, &machine, request.data(), &owner, &id); };
+    if (!cell_->rows()[static_cast<size_t>(machine)].up()) return expect_refused(load);
+    load();
     ids_.push_back(id);
   }
 
@@ -187,11 +180,6 @@ class Harness {
             up[i] == static_cast<bool>(cell_->rows()[machine].up()));
       CHECK(i == 0 || row[i - 1] < row[i]);
     }
-    for (auto machine = offsets_[partition]; machine < offsets_[partition + 1]; ++machine) {
-      const bool scanned =
-          std::binary_search(row.begin(), row.end(), machine - offsets_[partition]);
-      CHECK(scanned || (from > 0 && seen_[static_cast<size_t>(machine)].version <= from));
-    }
     CHECK(from < cell_->versions()[partition] || from == 0 || scan.count == 0);
   }
 
@@ -226,7 +214,6 @@ class Harness {
       CHECK(std::equal(used.begin(), used.end(), cell_->used().begin(), cell_->used().end()));
     was_narrow |= cell_->is_narrow();
     was_wide |= !cell_->is_narrow();
-    see(used);
     std::sort(all.task.begin(), all.task.end());
     CHECK(std::adjacent_find(all.task.begin(), all.task.end()) == all.task.end());
     for (size_t p = 0; p < versions_.size(); ++p) {
@@ -235,37 +222,10 @@ class Harness {
     versions_ = cell_->versions();
   }
 
-  // Which machines look different than before, and so changed in the version of now.
-  void see(const std::vector<int64_t>& used) {
-    seen_.resize(cell_->machines());
-    for (size_t p = 0; p < versions_.size(); ++p) {
-      for (auto machine = static_cast<size_t>(offsets_[p]);
-           machine < static_cast<size_t>(offsets_[p + 1]); ++machine) {
-        const RowState& row = cell_->rows()[machine];
-        const auto first = used.begin() + static_cast<std::ptrdiff_t>(machine * dimensions_);
-        Seen now{{first, first + static_cast<std::ptrdiff_t>(dimensions_)},
-                 row.seqnum,
-                 row.up(),
-                 cell_->versions()[p]};
-        const Seen& before = seen_[machine];
-        if (now.used != before.used || now.seqnum != before.seqnum || now.up != before.up)
-          seen_[machine] = now;
-      }
-    }
-  }
-
-  struct Seen {
-    std::vector<int64_t> used;
-    uint32_t seqnum = 0;
-    bool up = true;
-    int64_t version = 0;
-  };
-
   std::mt19937_64 random_;
   size_t dimensions_;
   std::vector<int64_t> limit_, offsets_, versions_, ids_;
   std::unique_ptr<Cell> cell_;
-  std::vector<Seen> seen_;  // [M]: how each machine looked, and the version since when
   int64_t loaded_ = 0;
 
  public:

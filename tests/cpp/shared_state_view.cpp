@@ -1,6 +1,6 @@
-// Bits against a look at each, the index against sorted sets, its draws against their distribution,
-// trials that leave no trace, narrow views against wide ones, snapshots against lists of rows, and
-// sequence numbers against a cell's.
+// The index against sorted sets, its draws against their distribution, narrow views against wide
+// ones, trials that leave no trace, snapshots against lists of rows, and sequence numbers against a
+// cell's.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -12,9 +12,7 @@
 #include <vector>
 
 #include "shared_state/native/cell.hpp"
-#include "shared_state/native/row_bits.hpp"
 #include "shared_state/native/transaction.hpp"
-#include "shared_state/native/trial.hpp"
 #include "shared_state/native/view.hpp"
 #include "shared_state/native/weighted_index.hpp"
 
@@ -172,59 +170,6 @@ void draws_are_proportional() {
       "uniform in a partition");
 }
 
-void trials_leave_no_trace() {
-  Stream stream(3);
-  constexpr size_t kRows = 120;
-  std::vector<int64_t> limit(kRows * 2);
-  for (int64_t& l : limit) l = static_cast<int64_t>(stream.below(4));
-  const auto static_state = std::make_shared<const StaticCellState>(
-      2, limit, weights(kRows, stream), std::vector<int64_t>{0, 50, 120});
-  ClusterView view(static_state, false);
-  keep_all(view);
-  const std::vector<int8_t> used(140);
-  std::vector<uint16_t> row(70);
-  for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<uint16_t>(i);
-  const auto up = std::make_unique<bool[]>(70);
-  std::fill_n(up.get(), 70, true);
-  for (int32_t p = 0; p < 2; ++p)
-    view.apply(
-        {p, 0, 1, 1, p == 0 ? 50UL : 70UL, row.data(), 2, used.data(), 1, up.get(), nullptr});
-  const std::vector<int64_t> one{1, 1};
-  for (int round = 0; round < 200; ++round) {
-    const auto before = fingerprint(view.index(), static_state->index);
-    const std::vector<int64_t> free(view.all_free().begin(), view.all_free().end());
-    {
-      Trial trial(view);
-      std::vector<int32_t> excluded;
-      size_t mark = 0;
-      std::vector<int64_t> at_mark;
-      for (int step = 0; step < 60 && view.index().count() > 0; ++step) {
-        if (step == 30)
-          mark = trial.mark(), at_mark = fingerprint(view.index(), static_state->index);
-        const int32_t drawn = view.index().draw_uniform(stream);
-        if (view.fits(drawn, one.data()) && stream.below(2) == 0) {
-          trial.take(drawn, one.data());
-        } else if (!excluded.empty() && stream.below(3) == 0) {
-          trial.readmit(excluded.back());
-          excluded.pop_back();
-        } else {
-          trial.exclude(drawn);
-          excluded.push_back(drawn);
-        }
-      }
-      if (!at_mark.empty()) {
-        trial.rollback(mark);
-        require(fingerprint(view.index(), static_state->index) == at_mark, "rollback to a mark");
-      }
-    }
-    require(fingerprint(view.index(), static_state->index) == before, "the index after a trial");
-    require(std::equal(free.begin(), free.end(), view.all_free().begin()), "free after a trial");
-    const int32_t target = static_cast<int32_t>(stream.below(kRows));
-    const int64_t ticket = view.claim(std::span(&target, 1), one.data());
-    if (round % 2) view.withdraw(ticket);
-  }
-}
-
 // Of one scheduler that is alone, several of whose transactions are under way and who syncs now and
 // then: the cell never finds a claim stale or too large, however late the answers come, as long as
 // the scheduler only claims what its view shows open.
@@ -354,49 +299,6 @@ void index_replaces_many_rows() {
                   "rows replaced at once");
       }
     }
-  }
-}
-
-void bits_are_counted_and_found() {
-  Stream stream(11);
-  for (int round = 0; round < 3'000; ++round) {
-    uint64_t word[12], mask[12], both[12];
-    for (size_t w = 0; w < 12; ++w) {
-      word[w] = stream.below(uint64_t{1} << 63) * 2 + stream.below(2);
-      mask[w] = ~uint64_t{0};
-      for (uint64_t k = stream.below(3); k-- > 0;) mask[w] &= stream.below(uint64_t{1} << 63) * 2;
-      if (stream.below(4) == 0) word[w] = 0;
-      if (stream.below(9) == 0) word[w] = ~uint64_t{0};
-      both[w] = word[w] & mask[w];
-    }
-    std::vector<size_t> set, set_in_both;
-    for (size_t at = 0; at < 12 * 64; ++at) {
-      if (word[at / 64] >> (at % 64) & 1) set.push_back(at);
-      if (both[at / 64] >> (at % 64) & 1) set_in_both.push_back(at);
-    }
-    require(count_bits(word, 12) == set.size() && count_bits(word, mask, 12) == set_in_both.size(),
-            "bits are counted");
-    for (size_t rank = 0; rank < set.size(); ++rank)
-      require(select_bit(word, rank) == set[rank], "a bit is found by its rank");
-    for (size_t rank = 0; rank < set_in_both.size(); ++rank)
-      require(select_bit(word, mask, rank) == set_in_both[rank], "and under a mask");
-  }
-}
-
-void rows_are_found_by_vector_as_one_by_one() {
-  Stream stream(9);
-  for (int round = 0; round < 2'000; ++round) {
-    int8_t bytes[64];
-    int32_t words[64];
-    for (size_t i = 0; i < 64; ++i) {
-      bytes[i] = static_cast<int8_t>(stream.below(256));
-      words[i] = static_cast<int32_t>(stream.below(round % 2 == 0 ? 3 : uint64_t{1} << 32));
-    }
-    const int8_t byte = bytes[stream.below(64)];
-    const int32_t word = words[stream.below(64)];
-    require(rows_above(bytes, byte) == plain_rows_above(bytes, byte), "bytes above a bound");
-    require(rows_above(bytes, int8_t{0}) == plain_rows_above(bytes, int8_t{0}), "bytes above 0");
-    require(rows_above(words, word) == plain_rows_above(words, word), "words above a bound");
   }
 }
 
@@ -607,24 +509,41 @@ class NarrowAgainstWide {
       return view.index().count();
     });
   }
+  // Plans, takes a part of the plan back on the way, and leaves no trace.
   void plan() {
     const uint64_t key = stream_.below(1'000'000);
     const int64_t one = 1 + static_cast<int64_t>(stream_.below(2));
     each([&](ClusterView& view) {
-      std::vector<int32_t> found;
-      Stream draws(key);
-      Trial trial(view);
-      for (int i = 0; i < 30 && view.index().count() > 0; ++i) {
-        const int32_t row =
-            i % 2 ? view.index().draw_uniform(draws) : view.index().draw_weighted(draws);
-        found.push_back(row);
-        if (view.fits(row, &one)) {
-          found.push_back(trial.take(row, &one));
-        } else {
-          trial.exclude(row);
-          if (i % 3 == 0) trial.readmit(row);
+      const auto look = [&] {
+        std::vector<int64_t> seen = fingerprint(view.index(), view.static_state().index);
+        for (int32_t row = 0; row < static_cast<int32_t>(kRows); ++row)
+          seen.push_back(view.free(row)[0]);
+        return seen;
+      };
+      const std::vector<int64_t> before = look();
+      std::vector<int64_t> found, at_mark;
+      size_t mark = 0;
+      {
+        Stream draws(key);
+        Trial trial(view);
+        for (int i = 0; i < 30 && view.index().count() > 0; ++i) {
+          if (i == 15) mark = trial.mark(), at_mark = look();
+          const int32_t row =
+              i % 2 ? view.index().draw_uniform(draws) : view.index().draw_weighted(draws);
+          found.push_back(row);
+          if (view.fits(row, &one)) {
+            found.push_back(trial.take(row, &one));
+          } else {
+            trial.exclude(row);
+            if (i % 3 == 0) trial.readmit(row);
+          }
+        }
+        if (!at_mark.empty()) {
+          trial.rollback(mark);
+          require(look() == at_mark, "rollback to a mark");
         }
       }
+      require(look() == before, "no trace of a trial");
       return found;
     });
   }
@@ -691,14 +610,11 @@ void views_are_narrow_where_limits_allow_it() {
 }  // namespace
 
 int main() {
-  rows_are_found_by_vector_as_one_by_one();
   views_are_narrow_where_limits_allow_it();
   narrow_views_show_what_wide_ones_do();
-  bits_are_counted_and_found();
   index_replaces_many_rows();
   index_agrees_with_sets();
   draws_are_proportional();
-  trials_leave_no_trace();
   own_claims_are_never_stale();
   return 0;
 }

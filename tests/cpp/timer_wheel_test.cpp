@@ -5,7 +5,7 @@
 #include <set>
 
 #include "check.hpp"
-#include "parsync/core/native/timer_wheel.hpp"
+#include "parsync/core/native/worker_pool.hpp"
 
 static Draws draw(12345);
 

@@ -16,9 +16,9 @@ from parsync.core.codec import CORE
 from parsync.core.event import Event
 from parsync.core.events import CommitRequest, MachinesChanged, SyncRequest, TasksFinished
 from parsync.runtime.assembly import Assembly
+from parsync.runtime.effect_interpreter import ignore
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of, replay_frame
 from parsync.runtime.live.logs import CELL_LOG, Frame, read_cell_log
-from parsync.runtime.live.loop import ignore_record
 from parsync.runtime.live.steps import Step
 from shared_state.transaction import CommitMode, Transaction
 from tests.fixtures.examples import examples
@@ -44,7 +44,7 @@ MOVES = st.lists(
 
 
 def new_runtime() -> CellRuntime:
-    return CellRuntime(CORE, ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), ignore_record)
+    return CellRuntime(CORE, ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), ignore)
 
 
 def event_of(move: str, agent: int, number: int, runtime: CellRuntime) -> tuple[int, Event | None]:

@@ -1,5 +1,4 @@
-"""Weighted max-min fair shares against their definition, and against two other ways to compute
-them: unit by unit, and by bisection of the water level in fractions."""
+"""Weighted max-min fair shares against their definition, and against the division unit by unit."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsync.core.fair_shares import fair_shares, shares_and_limits
+from parsync.core.coordinator import fair_shares, shares_and_limits
 
 
 @st.composite
@@ -68,38 +67,6 @@ def test_unit_by_unit(division: tuple[int, list[int], list[int], list[int]]) -> 
             break
         shares[min(open_to, key=lambda i: (Fraction(shares[i] + 1, weight[i]), i))] += 1
     assert computed((capacity, floor, ceiling, weight)) == shares
-
-
-@given(divisions())
-def test_bisection(division: tuple[int, list[int], list[int], list[int]]) -> None:
-    """The shares are those of the real water level, but for the units that rounding moves: at most
-    one for each claimant."""
-    capacity, _, _, weight = division
-    floor, ceiling = bounds(*division[:3])
-
-    def at(level: Fraction) -> list[Fraction]:
-        return [
-            min(max(w * level, Fraction(low)), Fraction(high))
-            for w, low, high in zip(weight, floor, ceiling, strict=True)
-        ]
-
-    low, high = Fraction(0), Fraction(max(ceiling, default=0))
-    for _ in range(24):
-        middle = (low + high) / 2
-        low, high = (middle, high) if sum(at(middle)) <= capacity else (low, middle)
-    for share, real in zip(computed(division), at(low), strict=True):
-        assert abs(share - real) < len(weight) + Fraction(1, 100)
-
-
-@given(divisions(), st.integers(0, 50))
-def test_more_capacity_takes_from_nobody(
-    division: tuple[int, list[int], list[int], list[int]], more: int
-) -> None:
-    capacity, floor, *rest = division
-    if sum(floor) > capacity:
-        return
-    before, after = computed(division), computed((capacity + more, floor, *rest))
-    assert all(a <= b for a, b in zip(before, after, strict=True))
 
 
 @given(divisions(), st.data())

@@ -18,14 +18,15 @@ from parsync.core.effects import Effect, Send, StartDecision
 from parsync.core.event import Event
 from parsync.core.participant import Participant
 from parsync.runtime.assembly import Assembly
+from parsync.runtime.effect_interpreter import ignore
 from parsync.runtime.live.calls import Unavailable
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of, replay_frame
 from parsync.runtime.live.checkpoint import Checkpoints
 from parsync.runtime.live.logs import CELL_LOG, Frame, HandledLog, handled_log, read_cell_log
-from parsync.runtime.live.loop import ActorRuntime, ignore_record
+from parsync.runtime.live.loop import ActorRuntime
 from parsync.runtime.live.replay import ReplayedActor
 from parsync.runtime.live.steps import Step, StepClient
-from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.run import VirtualRuntime
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
 from shared_state.journal import read_journal
@@ -65,7 +66,7 @@ def check(counters: Mapping[int, Counter]) -> None:
 def test_messages_in_virtual_time(message_us: int) -> None:
     counters = new_counters()
     participants: dict[int, Participant] = {**counters, MASTER: ASSEMBLY.master()}
-    runtime = VirtualRuntime(participants, {}, ignore_record, CODEC, message_us)
+    runtime = VirtualRuntime(participants, {}, ignore, CODEC, message_us)
     runtime.run_until(TICKS * TICK_US)
     check(counters)
 
@@ -85,7 +86,7 @@ def test_messages_between_participants_beside_the_cell_take_no_time() -> None:
 
     for address, counter in counters.items():
         counter.handle = note(address)  # type: ignore
-    VirtualRuntime(counters, {}, ignore_record, CODEC, 1_700).run_until(5_000)
+    VirtualRuntime(counters, {}, ignore, CODEC, 1_700).run_until(5_000)
     for (sender, to), at_us in arrived_us.items():
         beside = sender in CELL_SIDES and to in CELL_SIDES
         assert at_us == (0 if beside else 1_700), (sender, to)
@@ -97,7 +98,7 @@ def test_only_deciders_start_decisions(tmp_path: Path) -> None:
     counters[CELL_SIDE].handle = lambda now_us, event: [StartDecision(1)]  # type: ignore
     line = "^participant 0 beside the master: starts a decision, but is no decider$"
     with pytest.raises(AgoraError, match=line):
-        VirtualRuntime(counters, {}, ignore_record, CODEC).run_until(0)
+        VirtualRuntime(counters, {}, ignore, CODEC).run_until(0)
     service = CellService(new_runtime(counters), tmp_path / CELL_LOG, fsync=False)
     service.start(0, ())
     counters[CELL_SIDE].handle = lambda now_us, event: [StartDecision(1)]  # type: ignore
@@ -114,9 +115,7 @@ def new_runtime(counters: dict[int, Counter]) -> CellRuntime:
         counters.update(made)
         return made
 
-    return CellRuntime(
-        CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore_record, make_cell_side
-    )
+    return CellRuntime(CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore, make_cell_side)
 
 
 def live_run(directory: Path, kills: set[int], loss: int) -> dict[int, Counter]:
@@ -151,7 +150,7 @@ def live_run(directory: Path, kills: set[int], loss: int) -> dict[int, Counter]:
             {},
             (*ADDRESSES, MASTER),
             clock,
-            ignore_record,
+            ignore,
             log=logs[host],
         )
         for host, addresses in HOSTS.items()
@@ -252,9 +251,9 @@ def test_a_message_to_nobody_is_an_error_that_names_it() -> None:
     counters[1].handle = lambda now_us, event: [Send(99, CountDue())]  # type: ignore[method-assign]
     participants: dict[int, Participant] = {**counters, MASTER: ASSEMBLY.master()}
     with pytest.raises(AgoraError, match=f"^{line}$"):
-        VirtualRuntime(participants, {}, ignore_record, CODEC).run_until(0)
+        VirtualRuntime(participants, {}, ignore, CODEC).run_until(0)
     own = {1: counters[1]}
-    runtime = ActorRuntime(own, {}, ADDRESSES, HandClock(), ignore_record, lambda *_: None)
+    runtime = ActorRuntime(own, {}, ADDRESSES, HandClock(), ignore, lambda *_: None)
     runtime.start()
     with pytest.raises(AgoraError, match=f"^{line}$"):
         runtime.advance()
@@ -284,9 +283,7 @@ def test_participants_beside_a_restored_cell_read_it_and_not_the_one_before() ->
         cells.append(cell)
         return {}
 
-    runtime = CellRuntime(
-        CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore_record, make_cell_side
-    )
+    runtime = CellRuntime(CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore, make_cell_side)
     runtime.restore(runtime.checkpoint())
     assert len(cells) == 2 and cells[1] is runtime.master.cell is not cells[0]
 

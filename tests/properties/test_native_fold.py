@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from parsync.metrics import registry
-from parsync.metrics.counters import TimeSeries
 from parsync.metrics.load import ThroughputMetric
-from parsync.metrics.metric import NativeMetric, RecordBatch
+from parsync.metrics.metric import NativeMetric, RecordBatch, TableFold, TimeSeries
 from parsync.metrics.run_frame import Group, RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.metrics.table_fold import TableFold
 from parsync.metrics.tables import SCHEMAS
-from parsync.workload.gangs import NOT_IN_GANG, TaskGangs
+from parsync.workload.workload import NOT_IN_GANG, TaskGangs
 from schedulers.interface import ChangeKind
 from shared_state.errors import AgoraError
 from tests.fixtures import numpy_fold

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsync.core.head_of_line import SkippedUnits, UnitSizes
-from parsync.core.queued_tasks import QueuedTasks
+from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, SkippedUnits, UnitSizes
 from parsync.core.quotas import TaskQuotas
 from parsync.metrics.tables import NOBODY, Waiting
 from parsync.protocols.agent_quota import QuotaAccount
 from parsync.protocols.pending_queue import (
+    NO_EXITS,
     AgentQueue,
     LoserPolicy,
     SchedulerQueue,
@@ -726,3 +727,32 @@ def test_a_scheduler_that_remembers_is_offered_each_task_once(
         waiting = {task: int(names[why]) for task, why in kept.items()}
         new = [task for batch in batches for task in batch]
         assert told == waiting | {task: int(Waiting.NOT_TRIED) for task in current + new}
+
+
+@pytest.mark.parametrize(("limit", "offered"), [(1, 1), (3, 1), (4, 4), (6, 5), (99, 7)])
+def test_no_round_of_a_scheduler_that_remembers_parts_a_gang(limit: int, offered: int) -> None:
+    queue = SchedulerQueue(False, np.array([-1, 7, 7, 7, -1, 8, 8]))
+    queue.add(QueuedTasks.new(np.arange(7), 1))
+    assert queue.next_batch(0, False) == 7
+    assert queue.take(limit).task.tolist() == list(range(offered))
+
+
+def test_tasks_that_can_never_run_leave_a_scheduler_that_remembers() -> None:
+    queue = SchedulerQueue(True)
+    queue.add(QueuedTasks.new(np.array([4, 5]), 1))
+    queue.next_batch(0, False)
+    round_ = round_of(queue.take(None), 0, [], {5: TOO_LARGE, 4: NO_ROOM})
+    assert queue.on_planned(round_) is NO_EXITS and not round_.blocked
+    assert queue.on_committed(round_, NO_TASKS).too_large.tolist() == [5]
+    assert queue.has_waiting and queue.next_batch(0, True) is not None
+    assert not len(queue.take(None))
+
+
+def test_jobs_that_ran_before_an_agent_began_count() -> None:
+    queue = AgentQueue(LoserPolicy.BLOCK, 1, 1)
+    queue.limit_jobs(np.arange(8) // 2, 2)
+    queue.on_adopted(np.array([0, 1, 2]))
+    queue.add(QueuedTasks.new(np.array([6, 7]), 1))
+    assert not queue.has_next(0, True)
+    assert not queue.on_finished(np.array([0]))  # a task of the job still runs
+    assert queue.on_finished(np.array([2])) and queue.has_next(0, True)

@@ -18,7 +18,7 @@ from experiments.config.run_config import RunConfig, validated
 from experiments.toml_text import toml_text
 from experiments.workloads import registry as workloads
 from parsync.protocols import registry as protocols
-from parsync.spec.arm import ArmConfig, ArmSpec, GroupConfig
+from parsync.spec.arm import ArmConfig, GroupConfig, SeededArm
 from parsync.strict_model import NO_EFFECT
 from schedulers import registry as schedulers
 from schedulers.prices.options import PriceOptions
@@ -90,8 +90,8 @@ def made(arm: dict[str, Any], **fields: Any) -> RunConfig | None:
         return None
 
 
-def spec(config: RunConfig) -> ArmSpec:
-    return config.arms[0].spec(seed=7, heartbeat_us=1000, sample_us=100_000, live=True)
+def spec(config: RunConfig) -> SeededArm:
+    return config.arms[0].seeded(seed=7, heartbeat_us=1000, sample_us=100_000, live=True)
 
 
 def key(config: RunConfig) -> str:
@@ -187,7 +187,7 @@ def test_every_arm_is_the_same_after_toml_json_and_pickle(
             assert validated(tomllib.loads(text), "test") == one, option
             run = spec(one)
             assert (
-                ArmSpec.model_validate(json.loads(json.dumps(run.model_dump(mode="json")))) == run
+                SeededArm.model_validate(json.loads(json.dumps(run.model_dump(mode="json")))) == run
             )
             assert pickle.loads(pickle.dumps(run)) == run, option
             assert run.for_workload is not None and key(one) == key(pickle.loads(pickle.dumps(one)))
@@ -207,7 +207,7 @@ def test_every_arm_is_the_same_in_a_process_that_was_spawned(
         assert pool.map(json_of, ours.values()) == [json_of(one) for one in ours.values()]
 
 
-def json_of(one: ArmSpec) -> str:
+def json_of(one: SeededArm) -> str:
     return json.dumps(one.model_dump(mode="json"))
 
 
@@ -263,7 +263,7 @@ def test_a_change_of_any_quota_changes_dump_and_key() -> None:
     assert len({key(one) for one in found if one is not None}) == len(found) == 8
     for one in filter(None, found):
         assert validated(tomllib.loads(toml_text(one.model_dump(mode="json"))), "test") == one
-        assert ArmSpec.model_validate(json.loads(json_of(spec(one)))) == spec(one)
+        assert SeededArm.model_validate(json.loads(json_of(spec(one)))) == spec(one)
 
 
 OTHER_SETTINGS: dict[str, Any] = {

@@ -15,7 +15,7 @@ from xdist.scheduler import LoadFileScheduling
 if TYPE_CHECKING:
     from parsync.runtime.live.liveness import RunStatus
     from parsync.runtime.live.run import LiveOutcome
-    from parsync.spec.arm import ArmSpec
+    from parsync.spec.arm import SeededArm
     from parsync.workload.workload import Workload
 
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # loopback only; read when Ray is imported
@@ -59,7 +59,7 @@ class FinishedRun:
     """A run that came to its end undisturbed. Its folder has a journal and records."""
 
     directory: Path
-    arm: ArmSpec
+    arm: SeededArm
     workload: Workload
     outcome: LiveOutcome
     statuses: list[RunStatus]

@@ -19,14 +19,15 @@ from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.metrics.summary import summarise
 from parsync.protocols.optimistic.shared_demand import DemandLedger
 from parsync.runtime.assembly import Assembly
+from parsync.runtime.effect_interpreter import ignore
 from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.plan import LiveOptions
-from parsync.runtime.live.replay import Replayed, no_progress, replay, replay_master
+from parsync.runtime.live.replay import Replayed, replay, replay_master
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.recomputed_tables import compare_tables
 from parsync.runtime.records import merge_parts
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from parsync.workload.workload import QuotaMembership, Workload
 from tests.fixtures.changed import changed
 from tests.fixtures.feature_runs import CROWDED, preempting, with_changes
@@ -40,7 +41,7 @@ DRAIN_US = 20_000_000
 
 
 def run_with_killed_host(
-    directory: Path, arm: ArmSpec, workload: Workload, at_us: int
+    directory: Path, arm: SeededArm, workload: Workload, at_us: int
 ) -> tuple[LiveOutcome, Replayed]:
     """Run an arm to its end on Ray, kill the first scheduler host once, and replay the logs. The
     run must be complete and must obey every invariant.
@@ -77,7 +78,7 @@ def replay_with_tables(outcome: LiveOutcome, made: Path) -> Replayed:
     assert records is not None
     merge_parts(records, outcome.metrics.tables)
     made.mkdir()
-    replayed = replay(outcome.journal_dir, no_progress, records, made)  # raises InvariantViolation
+    replayed = replay(outcome.journal_dir, ignore, records, made)  # raises InvariantViolation
     assert replayed.divergence is None and replayed.gaps == ()
     assert replayed.tables is not None
     compared = compare_tables(records, replayed.tables)
@@ -93,7 +94,7 @@ def short(workload: Workload) -> Workload:
 def test_production_tasks_take_the_room_of_others(tmp_path: Path) -> None:
     """The replay audits who ended whose tasks."""
     workload = generate(with_changes(**{**CROWDED, "phase_s": 1.0, "mean_duration_s": 0.4}), 3)
-    spec = preempting().spec(3, 10_000, 50_000, live=True)
+    spec = preempting().seeded(3, 10_000, 50_000, live=True)
     _, replayed = run_with_killed_host(tmp_path, spec, workload, at_us=700_000)
     counts = replayed.counts
     assert counts is not None and counts.waiting == 0
@@ -170,7 +171,7 @@ def test_queues_at_the_machines_run_live_and_their_logs_replay_to_the_figures(
 def test_a_mixed_cell_runs_live_and_its_logs_replay_to_the_figures(tmp_path: Path) -> None:
     config = load_config(ROOT / "examples" / "mixed_cell.toml")
     workload = make_workload(config, config.seed)
-    spec = config.arms[0].spec(config.seed, config.heartbeat_us, 100_000, live=True)
+    spec = config.arms[0].seeded(config.seed, config.heartbeat_us, 100_000, live=True)
     options = LiveOptions(tmp_path / "journal", tmp_path / "records")
     make_metrics = metrics_of(workload, spec)
     outcome = run_live(spec, workload, options, DRAIN_US, make_metrics, lambda _: None)

@@ -9,14 +9,14 @@ import pytest
 
 from experiments.analysis.model_files import read_model
 from experiments.campaign import running_live
-from experiments.campaign.store import Kept
+from experiments.campaign.task import Kept
 from experiments.config.workload_config import WorkloadConfig
 from experiments.papers import execution
-from experiments.papers.figure import FigureRun, PaperFigure
-from experiments.papers.live_runs import LiveFigures
+from experiments.papers.chapter import FigureRun, PaperFigure
 from experiments.papers.page import CLAIMS, Reproduction
 from experiments.papers.registry import PAPERS, PARSYNC
-from experiments.studies.model_runs.settings import ReproduceScale
+from experiments.papers.runs import LiveFigures
+from experiments.studies.model_settings import ReproduceScale
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("embedded_ray")]
 TINY = {"machines": 20, "phase_s": 1.0, "mean_duration_s": 0.5, "batch_tasks": 10}

@@ -17,8 +17,7 @@ import pytest
 import ray
 
 from experiments.commands import replay
-from experiments.explain.arm_stories import ArmStories
-from experiments.explain.outcomes import Columns
+from experiments.explain.arm_stories import ArmStories, Columns
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from parsync.metrics.tables import TABLES
@@ -29,7 +28,7 @@ from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.recovery import answers, measure_killed
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.records import record_files
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 from tests.fixtures.claim_oracle import Outcome, check_claims, check_rivals, outcomes_of
@@ -42,7 +41,7 @@ DRAIN_US = 20_000_000
 
 def run(
     directory: Path,
-    arm: ArmSpec,
+    arm: SeededArm,
     workload: Workload,
     on_status: Callable[[RunStatus], None] = lambda status: None,
 ) -> LiveOutcome:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.campaign import pool as engine
+from experiments.campaign import loop as engine
 from experiments.campaign.points import paired_points, run_points
 from experiments.campaign.running import seed_figures
 from experiments.config.run_config import validated

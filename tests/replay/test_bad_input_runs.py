@@ -21,11 +21,11 @@ from experiments.campaign import running
 from experiments.campaign.points import Point
 from experiments.commands.compare import app as compare
 from experiments.commands.run import app
+from experiments.files import whole_file
 from experiments.interruption import Interruption
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import verdict
-from experiments.whole_files import whole_file
 from parsync.metrics.record import Columns
 from parsync.runtime.records import RecordSink
 from shared_state.errors import AgoraError

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from experiments.analysis.fluid_bound_model import PhaseBound, bound_over
 from experiments.analysis.frontier_model import (
     BESIDE,
     DELAYS,
@@ -16,7 +15,7 @@ from experiments.analysis.frontier_model import (
     write_frontier,
 )
 from experiments.analysis.run_directory import SUMMARY, read_run, read_summary
-from experiments.analysis.summary_model import RunSummary
+from experiments.analysis.summary_model import PhaseBound, RunSummary, bound_over
 from experiments.figures.frontier import draw_condition, of_run
 from experiments.report.bound import bound_sentences, bound_table, overall_bound
 from experiments.report.page import write_report

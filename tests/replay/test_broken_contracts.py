@@ -182,7 +182,7 @@ def test_a_module_with_a_syntax_error_is_refused_before_the_run(
 
 STOPPED = """
 import sys
-from parsync.runtime.plan_limit import plan_limit
+from parsync.runtime.faults import plan_limit
 
 with plan_limit(1.0, lambda: 1):
     print("called", flush=True)

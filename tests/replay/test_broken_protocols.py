@@ -12,7 +12,7 @@ import pytest
 from experiments.analysis.run_directory import read_summary
 from experiments.commands.run import app
 from experiments.config.run_config import load_config
-from parsync.protocols.broken import ProtocolBroken
+from parsync.protocols.spec import ProtocolBroken
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL
 from tests.fixtures.changed import changed
 from tests.fixtures.commands import agora, exit_status, in_one_process, without_figures
@@ -137,7 +137,7 @@ def test_live_the_sender_alone_is_named_once_in_the_same_words(
             "cannot encode Drawn .*"
         )
     (tmp_path / "run.toml").write_text(CONFIG + lottery_arm(kind=fault), "utf-8")
-    arm = load_config(tmp_path / "run.toml").arms[0].spec(1, 1000, 50_000, live=True)
+    arm = load_config(tmp_path / "run.toml").arms[0].seeded(1, 1000, 50_000, live=True)
     arm = changed(arm, groups=(changed(arm.groups[0], share=1.0),))
     workload = small_workload(phase_s=0.3, machines=60)
     fake = FakeRay(monkeypatch, tmp_path, arm, workload, metrics_of(workload, arm))

@@ -9,7 +9,7 @@ from experiments.config.presets import Scale, demo_scale, flow_group, greedy_gro
 from experiments.config.run_config import RunConfig
 from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions
 from parsync.metrics.summary import summarise
 from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.spec.decision_times import CountedTime, DecisionTime, ModelledTime

@@ -20,7 +20,7 @@ from experiments.analysis.run_directory import read_summary
 from experiments.config.run_config import load_config
 from experiments.config.workload_config import WorkloadConfig
 from experiments.workloads import registry as workloads
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions
 from schedulers import registry
 from schedulers.conformance import check_conformance
 from tests.fixtures.commands import agora

@@ -15,7 +15,7 @@ from experiments.commands.run import app
 from experiments.config.decision_basis import basis_title
 from experiments.explain.story import COMMITTED, TaskStory
 from experiments.results import LoadedArm, LoadedRun, load_run
-from parsync.runtime.assembly_files import read_assembly
+from parsync.runtime.arm_directory import read_assembly
 from parsync.runtime.virtual.run import run_virtual
 from shared_state.cell import Cell
 from shared_state.observed_cell import CellObserver

@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 
 from experiments.analysis.statistics import Interval
-from experiments.campaign.store import Store
+from experiments.campaign.task import Store
 from experiments.commands.extra_slots import app
 from experiments.studies import extra_slots as extra_slots_points
 from experiments.studies import extra_slots as figure_of
 from experiments.studies.extra_slots import AXES, FACTOR, points_of
-from experiments.studies.model_runs.settings import ReproduceScale
+from experiments.studies.model_settings import ReproduceScale
 from parsync.model.extra_slots import ExtraSlotsSearch, find_extra_slots
-from parsync.model.slot_settings import SlotSettings
-from parsync.protocols.optimistic.choices import SyncMode
+from parsync.model.slot_settings import SlotSettings, SyncMode
 from parsync.runtime.command_line import run
 from tests.unit.slot_cells import TASKS_PER_S, small_settings
 

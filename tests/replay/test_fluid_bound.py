@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.analysis.fluid_bound_model import PhaseBound
+from experiments.analysis.summary_model import PhaseBound
 from experiments.campaign.running import make_workload, seed_figures
 from experiments.config.run_config import ArmConfig, RunConfig
 from experiments.config.workload_config import WorkloadConfig
@@ -20,8 +20,7 @@ from experiments.studies.run.fluid_bound import phase_bounds, phase_problem
 from experiments.workloads import registry
 from experiments.workloads.registry import ExpectedRates
 from experiments.workloads.resources import MachineType, TaskShape
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions, demo_options
+from experiments.workloads.synthetic import SyntheticOptions, demo_options, generate
 from parsync.spec.arm import GroupConfig
 from parsync.spec.decision_times import CountedTime
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload

@@ -29,8 +29,13 @@ from experiments.commands.frontier import app
 from experiments.config.price_settings import prices_of_arm
 from experiments.config.run_config import load_config, validated
 from experiments.interruption import Interruption
-from experiments.studies.frontiers.build import best_of, build_frontier, elsewhere_cost
-from experiments.studies.frontiers.dominance import Box, dominated_area
+from experiments.studies.frontiers.build import (
+    Box,
+    best_of,
+    build_frontier,
+    dominated_area,
+    elsewhere_cost,
+)
 from experiments.studies.frontiers.execution import POINTS, frontier_of_run, run_grid, write_points
 from experiments.studies.frontiers.grid import Grid, make_grid
 from experiments.studies.frontiers.wording import (

@@ -13,7 +13,7 @@ from experiments.analysis.frontier_model import (
     FrontierSummary,
     read_frontier,
 )
-from experiments.studies.frontiers.map import MOST_COLUMNS, draw_map
+from experiments.studies.frontiers.page import MOST_COLUMNS, draw_map
 from experiments.studies.frontiers.wording import best_text, conditions_by_load
 from tests.unit.frontier_factory import PAIR
 from tests.unit.run_factory import write_synthetic_run

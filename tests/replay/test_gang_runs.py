@@ -25,8 +25,7 @@ from experiments.interruption import Interruption
 from experiments.report.gangs import gang_tables
 from experiments.studies.run.execution import start
 from experiments.studies.run.run_options import RunOptions
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.metrics.conformance import check_metric
 from parsync.metrics.jobs import GangFigures, GangMetric
 from parsync.metrics.record import Record
@@ -35,8 +34,7 @@ from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig
 from parsync.spec.decision_times import CountedTime, ModelledTime
 from parsync.workload.checks import validate
-from parsync.workload.gangs import TaskGangs
-from parsync.workload.workload import MachineEvents, Workload
+from parsync.workload.workload import MachineEvents, TaskGangs, Workload
 from shared_state.tasks import NO_GANG
 from tests.fixtures.commands import without_figures
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group, locking_arm, locking_group
@@ -64,7 +62,7 @@ def run(workload: Workload, kind: dict[str, Any], **changes: Any) -> tuple[str, 
     own = group(options.pop("kind"), options.pop("count"), name="g", **options)
     records: list[Record] = []
     outcome = run_virtual(
-        arm("diff_block", own).spec(3, 1000, 50_000, live=False),
+        arm("diff_block", own).seeded(3, 1000, 50_000, live=False),
         workload,
         5_000_000,
         records.append,

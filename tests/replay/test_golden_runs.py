@@ -26,8 +26,8 @@ from experiments.config.presets import SHARED_PRICES
 from experiments.workloads.google2011 import Google2011Options, load
 from parsync.core.codec import CORE
 from parsync.metrics.record import Record
-from parsync.runtime.assembly_files import read_assembly
-from parsync.runtime.effects import RecordListener
+from parsync.runtime.arm_directory import read_assembly
+from parsync.runtime.effect_interpreter import RecordListener
 from parsync.runtime.live.cell import CellRuntime, hosts_of, replay_frame
 from parsync.runtime.live.logs import CELL_LOG, read_cell_log
 from parsync.runtime.virtual.run import run_virtual

@@ -16,7 +16,7 @@ from experiments.config.run_config import SAMPLES_MAX, RunConfig
 from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
 from experiments.workloads.synthetic import generate
-from parsync.protocols.optimistic.sync.registry import kinds
+from parsync.protocols.optimistic.sync import kinds
 from parsync.runtime.virtual import run as virtual_run
 from parsync.workload.workload import MachineEvents, Workload
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group

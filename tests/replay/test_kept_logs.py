@@ -22,11 +22,11 @@ import pytest
 
 from parsync.core.codec import Codec, decode
 from parsync.core.events import DecisionDone
-from parsync.runtime.assembly_files import read_assembly
+from parsync.runtime.arm_directory import read_assembly
 from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.logs import CELL_LOG, read_handled
 from parsync.runtime.live.replay import replay
-from parsync.spec.arm import ArmConfig, ArmSpec, check_protocols
+from parsync.spec.arm import ArmConfig, SeededArm, check_protocols
 from parsync.spec.decision_times import MeasuredTime
 from parsync.workload.workload import Workload
 from shared_state.journal import read_journal
@@ -191,9 +191,9 @@ ON_RAY = KeptRun(
 KEPT = {**HAND_DRIVEN, "on_ray": ON_RAY}
 
 
-def spec_of(run: KeptRun, heartbeat_us: int = 1_000, sample_us: int = 50_000) -> ArmSpec:
+def spec_of(run: KeptRun, heartbeat_us: int = 1_000, sample_us: int = 50_000) -> SeededArm:
     """What the runtime runs."""
-    arm = run.arm().spec(3, heartbeat_us, sample_us, live=True)
+    arm = run.arm().seeded(3, heartbeat_us, sample_us, live=True)
     check_protocols(arm)
     return arm
 

@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from parsync.core import quota_rounds
+from parsync.core import coordinator
+from parsync.core.coordinator import shares_and_limits
 from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.events import QuotaGrant
-from parsync.core.fair_shares import shares_and_limits
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.protocols.agent_quota import AgentLimit, AgentQuota, QuotaAccount
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.protocols.pending_queue import AgentQueue
-from parsync.spec.arm import ArmConfig, ArmSpec, check_protocols
+from parsync.spec.arm import ArmConfig, SeededArm, check_protocols
 from parsync.workload.workload import QuotaMembership, Workload
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64
@@ -139,7 +139,7 @@ def test_limits_that_cannot_be_kept_are_refused() -> None:
 # --- logs of live runs ---
 
 
-def limited_arm(**limits: Any) -> ArmSpec:
+def limited_arm(**limits: Any) -> SeededArm:
     arm = small_arm()
     (first,) = arm.groups
     options = first.protocol.options.model_copy(update=limits)
@@ -147,13 +147,13 @@ def limited_arm(**limits: Any) -> ArmSpec:
     return changed(arm, groups=(changed(first, count=3, protocol=protocol),))
 
 
-def quota_arm() -> ArmSpec:
+def quota_arm() -> SeededArm:
     arm = small_arm()
     groups = QuotaGroup(name="free", minimum=0.3), QuotaGroup(name="capped", maximum=0.1)
     return changed(arm, groups=(changed(arm.groups[0], count=3),), quotas=QuotaSpec(groups=groups))
 
 
-def workload_of(arm: ArmSpec) -> Workload:
+def workload_of(arm: SeededArm) -> Workload:
     """With quotas, half of the jobs are of the group that may have a tenth of the 600 slots."""
     workload = small_workload(phase_s=0.4, machines=60)
     if arm.quotas is None:
@@ -170,7 +170,7 @@ def workload_of(arm: ArmSpec) -> Workload:
     ],
     ids=["limits", "quotas"],
 )
-def test_a_run_that_keeps_them_is_replayed(arm: ArmSpec, says: str, tmp_path: Path) -> None:
+def test_a_run_that_keeps_them_is_replayed(arm: SeededArm, says: str, tmp_path: Path) -> None:
     write_run(tmp_path, arm, workload_of(arm))
     replayed = agora("replay", tmp_path)
     assert replayed.returncode == 0 and re.search(says, replayed.stdout)
@@ -188,7 +188,7 @@ def all_are_admitted(self: AgentQueue, job: Int64, jobs_max: int) -> None:
 
 def one_reports_less(self: QuotaAccount, agent: int, number: int) -> Any:
     nothing = np.zeros_like(self.held)
-    return quota_rounds.QuotaReport(agent, number, nothing, self.waiting.copy())
+    return coordinator.QuotaReport(agent, number, nothing, self.waiting.copy())
 
 
 def maximums(*arguments: Int64) -> tuple[Int64, Int64]:
@@ -210,7 +210,7 @@ def larger(part: int) -> Callable[..., tuple[Int64, Int64]]:
 
 SCHEDULER = r"scheduler 'random-\d' at \d+ us: "
 LIMIT_OF = r"coordinator at \d+ us: the limit"
-Broken = tuple[ArmSpec, Any, str, Callable[..., Any], str]
+Broken = tuple[SeededArm, Any, str, Callable[..., Any], str]
 BROKEN: dict[str, Broken] = {
     "held": (
         limited_arm(hold_max=0.05),
@@ -244,21 +244,21 @@ BROKEN: dict[str, Broken] = {
     ),
     "limit": (
         quota_arm(),
-        quota_rounds,
+        coordinator,
         "shares_and_limits",
         larger(0),
         LIMIT_OF + r" of quota group '\w+': [\d,]+ slots, expected at most \d+ slots, its maximum",
     ),
     "capacity": (
         quota_arm(),
-        quota_rounds,
+        coordinator,
         "shares_and_limits",
         maximums,
         LIMIT_OF + "s of all quota groups: 660 slots, expected at most 600 slots, the capacity",
     ),
     "grants": (
         quota_arm(),
-        quota_rounds,
+        coordinator,
         "shares_and_limits",
         larger(1),
         r"coordinator at \d+ us: all grants of quota group '\w+': [\d,]+ slots, expected at most "

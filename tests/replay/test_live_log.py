@@ -17,10 +17,8 @@ from parsync.core.addresses import MASTER, WORKERS
 from parsync.core.codec import decode, encode
 from parsync.protocols import registry as protocols
 from parsync.protocols.spec import NoOptions
-from parsync.runtime.assembly_files import read_assembly
-from parsync.runtime.event_logs import ENDED_FILE, write_end
+from parsync.runtime.arm_directory import ENDED_FILE, OLD_FILE, read_assembly, write_end
 from parsync.runtime.live.logs import CELL_LOG, Frame, handled_log, log_ends
-from parsync.runtime.run_directory import OLD_FILE
 from parsync.spec.arm import ProtocolChoice
 from shared_state.journal import JournalWriter, read_journal
 from tests.fixtures.changed import changed

@@ -11,8 +11,8 @@ import pytest
 
 from experiments.config.run_config import load_config
 from experiments.interruption import Interruption
-from experiments.papers.figure import FigureRun
-from experiments.papers.platform_runs import PlatformRuns
+from experiments.papers.chapter import FigureRun
+from experiments.papers.runs import PlatformRuns
 from experiments.results import load_run
 from experiments.results.mapreduce import NOT_FINISHED, run_times_of, run_times_us, speedups
 from parsync.runtime.assembly import Assembly
@@ -196,7 +196,7 @@ def test_schedulers_that_know_no_mapreduce_jobs_are_refused() -> None:
 
 def assembly_of(workload: Workload, groups: list[dict[str, Any]]) -> Assembly:
     arm = ArmConfig.model_validate({"name": "arm", "partitions": 1, "groups": groups})
-    return Assembly.of(arm.spec(1, HEARTBEAT_US, 1_000_000, live=False), workload)
+    return Assembly.of(arm.seeded(1, HEARTBEAT_US, 1_000_000, live=False), workload)
 
 
 def test_one_scheduler_can_place_all_jobs() -> None:

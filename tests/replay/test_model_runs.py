@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.interruption import Interruption
-from experiments.studies.model_runs.rounds import RoundsRun
-from experiments.studies.model_runs.run import ModelRuns
-from experiments.studies.model_runs.searches import SearchRun, extra_slots
+from experiments.studies.model_runs import ModelRuns, RoundsRun, SearchRun, extra_slots
 from parsync.model.extra_slots import ExtraSlotsSearch
 from shared_state.errors import AgoraError
 from tests.unit.slot_cells import small_settings

@@ -16,7 +16,7 @@ from experiments.analysis.run_directory import read_summary
 from experiments.analysis.summary import LONGEST_SLUG, slugs
 from experiments.commands.compare import app as compare
 from experiments.commands.run import app
-from experiments.figures.labels import LONGEST_LABEL, is_drawable, label
+from experiments.figures.style import LONGEST_LABEL, is_drawable, label
 from tests.fixtures.commands import AGORA, exit_status
 from tests.fixtures.run_toml import arm_toml
 from tests.fixtures.small_run import SMALL_RUN

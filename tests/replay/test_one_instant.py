@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from parsync.protocols.optimistic.sync import registry as sync_policies
+from parsync.protocols.optimistic import sync as sync_policies
 from parsync.runtime.virtual.run import run_virtual
 from parsync.workload.workload import Workload
 from tests.fixtures.outcome_digest import DigestObserver, OutcomeDigest
@@ -28,7 +28,7 @@ def outcome(workload: Workload, sync: str, **options: Any) -> OutcomeDigest:
     """Commits, syncs and ends, in order, with tasks, machines, times and outcomes."""
     observed = OutcomeDigest()
     run_virtual(
-        arm(sync, group(**options)).spec(3, 1000, 50_000, live=False),
+        arm(sync, group(**options)).seeded(3, 1000, 50_000, live=False),
         workload,
         5_000_000,
         lambda _: None,
@@ -57,7 +57,7 @@ def test_with_message_time_it_does() -> None:
         observed = OutcomeDigest()
         own = group(commit_pipelining=commit_pipelining, strategy="quality_first")
         run_virtual(
-            arm("diff_block", own).spec(3, 1000, 50_000, live=False),
+            arm("diff_block", own).seeded(3, 1000, 50_000, live=False),
             workload,
             5_000_000,
             lambda _: None,

@@ -13,7 +13,7 @@ from parsync.core import events
 from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.quotas import QuotaGroup, QuotaSpec
-from parsync.runtime.assembly_files import read_assembly, write_assembly
+from parsync.runtime.arm_directory import read_assembly, write_assembly
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
@@ -91,7 +91,7 @@ def test_production_tasks_preempt_across_quota_groups() -> None:
 
 
 def test_the_policy_is_kept_with_the_arm(tmp_path: Any) -> None:
-    spec = preempting().spec(3, 1000, 50_000, live=False)
+    spec = preempting().seeded(3, 1000, 50_000, live=False)
     write_assembly(tmp_path, spec, generate(with_changes(**SECONDS), 3), None)
     assembly, _ = read_assembly(tmp_path)
     assert assembly.arm.may_evict is EvictionPolicy.LOWER_PRIORITY

@@ -43,7 +43,7 @@ def conflict_rate(strategy, seed, kind="random", **options):
             for name in count:
                 count[name] += int(record.columns[name].sum())
 
-    spec = arm.spec(seed, 1_000, 50_000, live=False)
+    spec = arm.seeded(seed, 1_000, 50_000, live=False)
     assert run_virtual(spec, generate(CELL, seed), 5_000_000, add, lambda _: None).drained
     assert count["claims"] > 3_000
     return (count["stale"] + count["full"]) / count["claims"]

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.core import events
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.metrics.record import Record
-from parsync.runtime.assembly_files import read_assembly, write_assembly
+from parsync.runtime.arm_directory import read_assembly, write_assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
@@ -176,7 +175,7 @@ def recorded(
 ) -> tuple[str, dict[str, Columns]]:
     """The digest of a run to its end, and its tables."""
     records: list[Record] = []
-    spec = config.spec(3, 1000, 50_000, live="calibration" in changes)
+    spec = config.seeded(3, 1000, 50_000, live="calibration" in changes)
     outcome = run_virtual(
         spec, workload, 9_000_000, records.append, lambda _: None, message_us, **changes
     )
@@ -237,7 +236,9 @@ def test_the_same_seed_gives_the_same_log_and_quotas_change_nothing_else(tmp_pat
     without, tables = recorded(config, workload)
     assert without == recorded(config, replace(workload, quotas=None))[0] != digest
     assert [table for table in tables if table.startswith("quota_")] == ["quota_use"]
-    write_assembly(tmp_path, with_quotas(config).spec(3, 1000, 50_000, live=False), workload, None)
+    write_assembly(
+        tmp_path, with_quotas(config).seeded(3, 1000, 50_000, live=False), workload, None
+    )
     assembly, _ = read_assembly(tmp_path)
     assert assembly.arm.quotas == QUOTAS
     again = assembly.workload.quotas

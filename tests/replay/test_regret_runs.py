@@ -146,7 +146,7 @@ def test_regret_is_what_the_books_say(name: str) -> None:
 @pytest.mark.parametrize("config", [ARMS["mix with flow"], PREEMPTING], ids=["mix", "evictions"])
 def test_watching_changes_nothing_and_no_regret_is_negative(config: ArmConfig) -> None:
     workload = failing_workload()
-    spec = config.spec(3, 1000, 50_000, live=False)
+    spec = config.seeded(3, 1000, 50_000, live=False)
     evicted: list[int] = []
 
     class Counting(CellObserver):
@@ -171,7 +171,7 @@ def test_the_log_of_a_cell_tells_the_same(tmp_path: Path) -> None:
     leaves out."""
     workload, config = failing_workload(), ARMS["parsync adaptive"]
     books = watched(config, workload)
-    assembly = Assembly.of(config.spec(3, 1000, 50_000, live=False), workload)
+    assembly = Assembly.of(config.seeded(3, 1000, 50_000, live=False), workload)
     agents = tuple(range(assembly.arm.agents))
     log = tmp_path / CELL_LOG
 

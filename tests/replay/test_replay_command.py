@@ -21,16 +21,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.analysis.manifest import MANIFEST, read_manifest, write_manifest
+from experiments.analysis.run_directory import MANIFEST, read_manifest, write_manifest
 from experiments.commands import replay
 from experiments.commands.report import app as report_app
 from experiments.commands.run import app
-from experiments.series_files import read_arrays, write_arrays
+from experiments.files import read_arrays, write_arrays
 from parsync.core.events import QuotaGrant
 from parsync.protocols.agent_quota import AgentLimit, AgentQuota
-from parsync.runtime.assembly_files import ArmFile, write_arm
-from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, LogEnd, read_end, write_end
-from parsync.runtime.run_directory import ARM_FILE, OLD_FILE
+from parsync.runtime.arm_directory import (
+    ARM_FILE,
+    ENDED_FILE,
+    OLD_FILE,
+    VIRTUAL_LOG,
+    ArmFile,
+    LogEnd,
+    read_end,
+    write_arm,
+    write_end,
+)
 from schedulers.interface import ContractBroken
 from shared_state.transaction import Transaction
 from tests.fixtures.commands import exit_status, in_one_process, without_figures

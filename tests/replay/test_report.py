@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console, RenderableType
 
-from experiments.analysis.restarts import Restart
 from experiments.analysis.run_directory import read_summary, write_run
 from experiments.analysis.summary import build_summary
-from experiments.analysis.summary_model import RunSummary
+from experiments.analysis.summary_model import Restart, RunSummary
 from experiments.figures import FIGURES
+from experiments.report.answer import transient_phases
 from experiments.report.page import write_report
 from experiments.report.terminal import arms_table, comparison_table
-from experiments.report.transient import transient_phases
 from experiments.report.verdict import verdict
 from experiments.workloads import google2011
 from parsync.metrics.quantity import from_to

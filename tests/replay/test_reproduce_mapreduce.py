@@ -13,7 +13,7 @@ from experiments.analysis.model_files import read_model
 from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
 from experiments.papers import execution
-from experiments.papers.figure import FigureRun, PaperFigure
+from experiments.papers.chapter import FigureRun, PaperFigure
 from experiments.papers.omega.mapreduce import (
     BUSY,
     FIGURES,
@@ -22,10 +22,10 @@ from experiments.papers.omega.mapreduce import (
     mapreduce_runs,
 )
 from experiments.papers.page import CLAIMS, PAGE, Reproduction
-from experiments.papers.platform_runs import PlatformRuns
 from experiments.papers.registry import OMEGA, PAPERS
-from experiments.studies.model_runs.settings import ReproduceScale
-from experiments.workloads.mapreduce_jobs import MapReduceJobClass
+from experiments.papers.runs import PlatformRuns
+from experiments.studies.model_settings import ReproduceScale
+from experiments.workloads.service_batch import MapReduceJobClass
 
 TINY = {
     "machines": 40,

@@ -17,7 +17,7 @@ from experiments import figures
 from experiments.analysis.run_directory import read_summary
 from experiments.commands.explain import app as explain_app
 from experiments.results import LoadedRun, load_run
-from experiments.results.loaded_arm import LoadedArm
+from experiments.results.loaded_run import LoadedArm
 from experiments.studies.run.killed_runs import run_in_progress
 from parsync.metrics.validity import Validity
 from parsync.protocols.registry import tables_of

@@ -16,7 +16,7 @@ import pytest
 from experiments.commands import replay
 from experiments.commands.run import app
 from experiments.config.run_config import load_config
-from parsync.runtime.assembly_files import read_arm
+from parsync.runtime.arm_directory import read_arm
 from tests.fixtures.commands import exit_status, without_figures
 from tests.fixtures.google2011_files import (
     ADD,
@@ -347,6 +347,6 @@ def test_what_the_arms_are_made_of_is_the_configuration(run: Path) -> None:
     config = load_config(run / "config.toml")
     for arm, described in zip(config.arms, arms_of(run), strict=True):
         found = read_arm(run / "arms" / described["slug"])
-        assert found.arm == arm.spec(config.seed, config.heartbeat_us, 100_000, live=False)
+        assert found.arm == arm.seeded(config.seed, config.heartbeat_us, 100_000, live=False)
         assert found.virtual is not None
         assert (found.virtual.drain_us, found.virtual.message_us) == (500_000, 300)

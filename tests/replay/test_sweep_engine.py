@@ -12,20 +12,19 @@ from typing import Any
 import pytest
 
 from experiments.analysis.summary_model import SeedFigures
+from experiments.campaign import loop as engine
 from experiments.campaign import points as workload_cache
-from experiments.campaign import pool as engine
 from experiments.campaign import progress
-from experiments.campaign import store as kept_points
+from experiments.campaign import task as kept_points
 from experiments.campaign.expected_time import expected_run_s
+from experiments.campaign.loop import ATTEMPTS, Processes, local_map
 from experiments.campaign.points import Point, paired_points, run_points
-from experiments.campaign.pool import ATTEMPTS, Processes, local_map
-from experiments.campaign.progress import time_text
+from experiments.campaign.progress import processors, time_text
 from experiments.campaign.running import ArmRun, make_workload, seed_figures
-from experiments.campaign.store import Store
+from experiments.campaign.task import Store
 from experiments.config.run_config import RunConfig, validated
 from experiments.interruption import Interruption
-from experiments.processors import processors
-from experiments.studies.run.announcement import run_announcement, virtual_runs
+from experiments.studies.run.execution import run_announcement, virtual_runs
 from experiments.toml_text import toml_text
 from shared_state.errors import AgoraError
 from tests.fixtures.google2011_workloads import trace

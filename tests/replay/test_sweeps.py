@@ -21,12 +21,12 @@ from rich.console import Console
 from experiments.analysis.model_files import read_model
 from experiments.campaign.running import seed_figures
 from experiments.commands.sweep import app
-from experiments.studies.sweeps import plots
+from experiments.studies.sweeps import page as plots
 from experiments.studies.sweeps.looks import LOOKS
 from experiments.studies.sweeps.page import write_page
 from experiments.studies.sweeps.result import SweepSummary, SweptParameter
 from experiments.studies.sweeps.sweep_file import read_sweep
-from experiments.studies.sweeps.terminal import MOST_COLUMNS, metric_tables
+from experiments.studies.sweeps.wording import MOST_COLUMNS, metric_tables
 from tests.fixtures.commands import exit_status, in_one_process
 from tests.fixtures.run_toml import arm_toml, workload_toml
 from tests.fixtures.stopping import ROOT, stop_when

@@ -18,8 +18,8 @@ from experiments.config.workload_config import WorkloadConfig
 from experiments.workloads.service_batch import SPEC as SERVICE_BATCH
 from experiments.workloads.synthetic import generate
 from parsync.core.participant import Agent
+from parsync.protocols.optimistic import sync as sync_policies
 from parsync.protocols.optimistic.agent import OptimisticAgent
-from parsync.protocols.optimistic.sync import registry as sync_policies
 from parsync.protocols.pending_queue import LoserPolicy
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
@@ -117,7 +117,7 @@ def run(
 ) -> tuple[VirtualOutcome, dict[str, Columns]]:
     """The outcome of a run and its tables."""
     records: list[Any] = []
-    spec = config.spec(3, 1000, sample_us, live=False)
+    spec = config.seeded(3, 1000, sample_us, live=False)
     outcome = run_virtual(spec, workload, drain_us, records.append, lambda _: None, message_us)
     assert outcome.drained or not drain_us, f"{outcome.waiting} tasks were never placed"
     return outcome, joined(records)

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.explain.arm_stories import ArmStories
-from experiments.explain.outcomes import Columns
+from experiments.explain.arm_stories import ArmStories, Columns
 from parsync.metrics.tables import NOBODY, SCHEMAS, Waiting
 from parsync.spec.decision_times import CountedTime
 from tests.fixtures.unit_workloads import SECOND, Unit, run_units, unit_arm, unit_workload

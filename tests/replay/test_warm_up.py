@@ -18,17 +18,15 @@ from experiments.config.warm_up import state_after, warmed_up
 from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
 from experiments.workloads.inspection import digest
-from experiments.workloads.synthetic import warm_up
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, warm_up
 from parsync.metrics.record import Record
 from parsync.metrics.summary import PhaseFigures
 from parsync.runtime.live.run import LiveOutcome
 from parsync.runtime.virtual.repeat import repeat
 from parsync.runtime.virtual.run import run_virtual
-from parsync.spec.arm import ArmConfig, ArmSpec
+from parsync.spec.arm import ArmConfig, SeededArm
 from parsync.workload.checks import validate
-from parsync.workload.start import WAITS, StartState, starting_from
-from parsync.workload.workload import MachineEvents, Workload
+from parsync.workload.workload import WAITS, MachineEvents, StartState, Workload, starting_from
 from tests.fixtures.overloaded_cell import arm, failing_workload, group
 
 SMALL = SyntheticOptions(
@@ -63,7 +61,7 @@ def state_and_continuation(
 ) -> tuple[StartState, dict[int, tuple[int, int]]]:
     """What runs and waits at the end of a workload, and, as the oracle, (machine, end) of every
     task in a run of it that goes on until nothing runs."""
-    spec = one.spec(1, 1000, before.end_us // 100, live=False)
+    spec = one.seeded(1, 1000, before.end_us // 100, live=False)
     state = state_after(spec, before, lambda _: None, 500, 60.0)
     ends: dict[int, tuple[int, int]] = {}
 
@@ -186,7 +184,7 @@ def test_a_live_run_begins_as_one_in_virtual_time(
 
     began: list[Workload] = []
 
-    def run_live(_: ArmSpec, workload: Workload, *__: object) -> LiveOutcome:
+    def run_live(_: SeededArm, workload: Workload, *__: object) -> LiveOutcome:
         began.append(workload)
         raise Begun
 

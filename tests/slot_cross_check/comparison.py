@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from parsync.model.slot_settings import Phase, SchedulerGroup, SlotSettings
+from parsync.model.slot_settings import Phase, SchedulerGroup, SlotSettings, SyncMode
 from parsync.model.slot_simulator import simulate
-from parsync.protocols.optimistic.choices import StrategyKind, SyncMode
+from parsync.protocols.optimistic.options import StrategyKind
 from schedulers.interface import PartitionQuality
 from tests.slot_cross_check.platform import PlatformClaims, claims_on_platform
 

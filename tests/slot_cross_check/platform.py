@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core.routing import Route, route_jobs
-from parsync.model.slot_settings import SlotSettings
-from parsync.protocols.optimistic.choices import SlotWeighting
+from parsync.core.arrivals import Route, route_jobs
+from parsync.model.slot_settings import SlotSettings, SlotWeighting
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.runtime.virtual.run import run_virtual
-from parsync.spec.arm import ArmSpec, GroupConfig, ProtocolChoice
+from parsync.spec.arm import GroupConfig, ProtocolChoice, SeededArm
 from parsync.spec.decision_times import ModelledTime
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from schedulers.interface import PartitionQuality
@@ -169,7 +168,7 @@ def _shares_permille(parts: int) -> list[int]:
     return np.diff(bounds).tolist()
 
 
-def _arm(settings: SlotSettings, heartbeat_us: int) -> ArmSpec:
+def _arm(settings: SlotSettings, heartbeat_us: int) -> SeededArm:
     """A group for each scheduler, so that jobs can be routed to it. All synchronise together."""
     (group,) = settings.groups
     ranks = group.strategy.ranks_by_quality
@@ -198,7 +197,7 @@ def _arm(settings: SlotSettings, heartbeat_us: int) -> ArmSpec:
         )
         for number, share in enumerate(_shares_permille(group.schedulers))
     )
-    return ArmSpec(
+    return SeededArm(
         name="slots",
         groups=groups,
         partitions=settings.partitions,

@@ -13,10 +13,8 @@ from parsync.core.event import Event
 from parsync.core.events import CommitReply, CommitRequest, SyncReply, SyncRequest
 from parsync.protocols.optimistic.agent import OptimisticAgent
 from parsync.protocols.optimistic.events import RoundDue
-from parsync.protocols.optimistic.options import OptimisticOptions
-from parsync.protocols.optimistic.strategies import make_strategy
-from parsync.protocols.optimistic.sync.policy import SyncContext
-from parsync.protocols.optimistic.sync.registry import make_sync_policy
+from parsync.protocols.optimistic.options import OptimisticOptions, make_strategy
+from parsync.protocols.optimistic.sync import SyncContext, make_sync_policy
 from parsync.protocols.spec import AgentEnvironment, Environment, Member
 from schedulers.capability import Capability
 from schedulers.decision_time import Modelled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.config.placement_values import SLOT_SCORE
+from experiments.config.workload_config import SLOT_SCORE
 from experiments.workloads.input_data import INPUT_IN_RACK, INPUT_ON_MACHINE
 from parsync.metrics import registry
 from parsync.metrics.conflicts import ConflictCauses

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from parsync.model.slot_settings import Phase, SchedulerGroup, SlotSettings
-from parsync.protocols.optimistic.choices import StrategyKind
+from parsync.protocols.optimistic.options import StrategyKind
 
 SLOTS, TASKS_PER_S = 2_000, 400.0
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from experiments.config.run_config import load_config
-from parsync.protocols.optimistic.sync import registry
-from parsync.protocols.optimistic.sync.conformance import check_sync_policy
-from parsync.protocols.optimistic.sync.policy import SyncContext, SyncFeedback
+from parsync.protocols.optimistic import sync as sync_policies
+from parsync.protocols.optimistic.sync import SyncContext, SyncFeedback
+from parsync.protocols.optimistic.sync_conformance import check_sync_policy
 from parsync.runtime.virtual.run import run_virtual
 from shared_state.errors import AgoraError
 from tests.fixtures.installed import install
@@ -34,11 +34,11 @@ def site_of(tmp_path: Path) -> Path:
 @pytest.fixture
 def spec(
     example_site: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> registry.SyncPolicySpec:
+) -> sync_policies.SyncPolicySpec:
     monkeypatch.syspath_prepend(example_site("sync_policies"))
     monkeypatch.setitem(sys.modules, "conflicts_first", None)  # so that it is gone afterwards
     monkeypatch.delitem(sys.modules, "conflicts_first")
-    return registry.get("conflicts_first")
+    return sync_policies.get("conflicts_first")
 
 
 def test_the_page_shows_the_example_whole_and_it_is_short() -> None:
@@ -51,16 +51,16 @@ def test_the_page_shows_the_example_whole_and_it_is_short() -> None:
     assert entry_point in page and entry_point in (EXAMPLE / "pyproject.toml").read_text()
 
 
-def test_the_example_keeps_the_contract(spec: registry.SyncPolicySpec) -> None:
+def test_the_example_keeps_the_contract(spec: sync_policies.SyncPolicySpec) -> None:
     check_sync_policy(spec)
     check_sync_policy(spec, {"extra": 5})
 
 
 def test_the_example_refreshes_the_partitions_with_most_conflicts_first(
-    spec: registry.SyncPolicySpec,
+    spec: sync_policies.SyncPolicySpec,
 ) -> None:
     context = SyncContext(80_000, 8, index=1, agents=4, stream=0)
-    policy = registry.make_sync_policy("conflicts_first", {"extra": 2}, context)
+    policy = sync_policies.make_sync_policy("conflicts_first", {"extra": 2}, context)
     assert policy.partitions(1).tolist() == [3]
     conflicts = np.array([5, 0, 0, 0, 1, 0, 9, 0])
     policy.observe(SyncFeedback(20_000, conflicts, conflicts, conflicts, 0, 0, conflicts))
@@ -87,7 +87,7 @@ MISTAKES = {
         "feedback.conflicts  #",
         "feedback.conflict  #",
         "synchronisation 1: AttributeError: 'SyncFeedback' object has no attribute 'conflict' "
-        "(conflicts_first.py, line 28)",
+        "(conflicts_first.py, line 27)",
     ),
     "a time as a float": (
         "gap_us // self.context.partitions",
@@ -132,13 +132,13 @@ def test_a_policy_that_breaks_a_rule_is_named_in_one_line(
     monkeypatch.delitem(sys.modules, "conflicts_first")
     line = ""
     try:
-        spec = load_config(EXAMPLE / "run.toml").arms[0].spec(3, 1000, 50_000, live=False)
+        spec = load_config(EXAMPLE / "run.toml").arms[0].seeded(3, 1000, 50_000, live=False)
         run_virtual(spec, failing_workload(), 5_000_000, lambda _: None, lambda _: None)
     except AgoraError as error:
         line = str(error)
     assert says in line and "\n" not in line
 
 
-def test_an_option_that_it_does_not_have_is_named(spec: registry.SyncPolicySpec) -> None:
+def test_an_option_that_it_does_not_have_is_named(spec: sync_policies.SyncPolicySpec) -> None:
     with pytest.raises(AgoraError, match="'conflicts_first' has no option 'hot'; its options: ext"):
         spec.parse_options({"hot": 1})

@@ -109,7 +109,7 @@ def test_prices_that_break_a_rule_are_told_in_one_line(
     monkeypatch.delitem(sys.modules, "contested", raising=False)
     line = ""
     try:
-        spec = load_config(EXAMPLE / "run.toml").arms[0].spec(3, 1000, 50_000, live=False)
+        spec = load_config(EXAMPLE / "run.toml").arms[0].seeded(3, 1000, 50_000, live=False)
         run_virtual(spec, failing_workload(), 5_000_000, lambda _: None, lambda _: None)
     except AgoraError as error:
         line = str(error)

@@ -1,5 +1,5 @@
-"""The agent against a scripted scheduler and a real cell: one test per thing that can become of a
-claim, a batch or a view."""
+"""The agent against a scripted scheduler and a real cell: what becomes of claims and batches, and
+when it synchronises its view."""
 
 from __future__ import annotations
 
@@ -7,14 +7,33 @@ import numpy as np
 import pytest
 
 from parsync.core import events
-from parsync.core.effects import SetTimer, StartDecision
-from parsync.core.events import CommitReply, CommitRequest
-from parsync.protocols.optimistic.events import RequeueDue, RoundDue, SyncDue
+from parsync.core.effects import SetTimer
+from parsync.core.events import CommitReply, CommitRequest, SyncRequest
+from parsync.protocols.optimistic.events import RequeueDue, RetryDue, RoundDue, SyncDue
 from parsync.protocols.pending_queue import LoserPolicy
 from schedulers.interface import ChangeKind, PartitionRanking
+from shared_state.cell import Released
 from shared_state.transaction import ConflictCheck
 from tests.fixtures.changed import changed as replace
 from tests.unit.agent_bench import POLICY, Bench, answer, none
+
+
+def timers(bench: Bench) -> list[SetTimer]:
+    return [effect for effect in bench.effects if isinstance(effect, SetTimer)]
+
+
+def take_down(bench: Bench, machine: int, now_us: int) -> Released:
+    return bench.cell.set_machines(np.array([machine], np.int32), np.array([False]), now_us)
+
+
+def ended(kind: ChangeKind, of: Released) -> events.TasksEnded:
+    return events.TasksEnded(kind, of.task, of.allocation, of.machine, of.request, of.version)
+
+
+def rows_of(bench: Bench, now_us: int, table: str) -> dict[str, np.ndarray]:
+    """What the agent recorded in a table since the last look."""
+    [columns] = [r.columns for r in bench.agent.finish(now_us) if r.table == table]
+    return columns
 
 
 def test_a_batch_is_decided_committed_and_forgotten() -> None:
@@ -25,15 +44,15 @@ def test_a_batch_is_decided_committed_and_forgotten() -> None:
     assert bench.agent.queued == 0
     assert bench.cell.used[:, 0].tolist() == [1, 1, 1, 0]
     assert [change.kind for change in bench.scheduler.seen] == [ChangeKind.COMMITTED]
-    [tasks] = [record for record in bench.agent.finish(400) if record.table == "tasks"]
-    assert tasks.columns["commit_us"].tolist() == [400] * 3
-    assert tasks.columns["attempts"].tolist() == [1] * 3
+    tasks = rows_of(bench, 400, "tasks")
+    assert tasks["commit_us"].tolist() == [400] * 3
+    assert tasks["attempts"].tolist() == [1] * 3
 
 
 def test_planned_machines_leave_the_view_at_once() -> None:
     bench = Bench()
     bench.submit(100, 1, 2)
-    [start] = [effect for effect in bench.effects if isinstance(effect, StartDecision)]
+    [start] = bench.started
     bench.agent.decide(start.decision, 100)
     assert bench.agent.view.free[:, 0].tolist() == [0, 0, 1, 1]
 
@@ -125,11 +144,7 @@ def test_requeued_losers_rejoin_the_tail_after_the_pause() -> None:
     bench.submit(110, 3)
     bench.decide(100)
     bench.commit(300)
-    [retry] = [
-        effect
-        for effect in bench.effects
-        if isinstance(effect, SetTimer) and isinstance(effect.event, RequeueDue)
-    ]
+    [retry] = [timer for timer in timers(bench) if isinstance(timer.event, RequeueDue)]
     assert retry.at_us == 5_300
     bench.decide(300)
     assert bench.scheduler.offered == [[1, 2], [3]]
@@ -146,10 +161,8 @@ def test_requeued_tasks_are_given_up_after_the_limit() -> None:
     bench.decide(100)
     bench.commit(200)
     assert bench.agent.queued == 0
-    [given_up] = [record for record in bench.agent.finish(200) if record.table == "unplaceable"]
-    assert given_up.columns["task"].tolist() == [1] and given_up.columns["abandoned"].tolist() == [
-        1
-    ]
+    given_up = rows_of(bench, 200, "unplaceable")
+    assert given_up["task"].tolist() == [1] and given_up["abandoned"].tolist() == [1]
 
 
 def test_a_task_larger_than_every_machine_is_told_once_and_never_spins() -> None:
@@ -158,15 +171,15 @@ def test_a_task_larger_than_every_machine_is_told_once_and_never_spins() -> None
     bench.submit(100, 1)
     bench.decide(100)
     assert bench.agent.queued == 0
-    assert not [effect for effect in bench.effects if isinstance(effect, StartDecision)]
-    [told] = [record for record in bench.agent.finish(200) if record.table == "unplaceable"]
-    assert told.columns["task"].tolist() == [1] and told.columns["abandoned"].tolist() == [0]
+    assert not bench.started
+    told = rows_of(bench, 200, "unplaceable")
+    assert told["task"].tolist() == [1] and told["abandoned"].tolist() == [0]
 
 
 def test_decision_time_is_wasted_by_conflicts_and_by_no_other_rejection() -> None:
     bench = Bench()
     bench.submit(100, 1, 2)
-    bench.cell.set_machines(np.array([0], np.int32), np.array([False]), 100)
+    take_down(bench, 0, 100)
     bench.decide(100)
     bench.commit(300)
     bench.rival_takes(2)
@@ -189,21 +202,12 @@ def test_a_lost_task_is_offered_again_and_no_first_commit_any_more() -> None:
     bench.submit(100, 1)
     bench.decide(100)
     bench.commit(200)
-    released = bench.cell.set_machines(np.array([0], np.int32), np.array([False]), 300)
-    ended = events.TasksEnded(
-        ChangeKind.LOST,
-        released.task,
-        released.allocation,
-        released.machine,
-        released.request,
-        released.version,
-    )
-    bench.tell(300, ended)
+    bench.tell(300, ended(ChangeKind.LOST, take_down(bench, 0, 300)))
     assert bench.agent.queued == 1
     bench.decide(300)
     bench.commit(400)
-    [tasks] = [record for record in bench.agent.finish(500) if record.table == "tasks"]
-    assert tasks.columns["first"].tolist() == [1, 0]
+    tasks = rows_of(bench, 500, "tasks")
+    assert tasks["first"].tolist() == [1, 0]
 
 
 def test_a_task_that_runs_again_has_no_part_in_the_delay_average() -> None:
@@ -212,19 +216,11 @@ def test_a_task_that_runs_again_has_no_part_in_the_delay_average() -> None:
     bench.submit(100, 1)
     bench.decide(100)
     bench.commit(200)
-    released = bench.cell.set_machines(np.array([0], np.int32), np.array([False]), 900_000)
-    columns = (
-        released.task,
-        released.allocation,
-        released.machine,
-        released.request,
-        released.version,
-    )
-    bench.tell(900_000, events.TasksEnded(ChangeKind.LOST, *columns))
+    bench.tell(900_000, ended(ChangeKind.LOST, take_down(bench, 0, 900_000)))
     bench.decide(900_000)
     bench.commit(900_100)
-    [samples] = [record for record in bench.agent.finish(900_100) if record.table == "agents"]
-    assert bench.agent.queued == 0 and samples.columns["ema_us"].tolist() == [200]
+    samples = rows_of(bench, 900_100, "agents")
+    assert bench.agent.queued == 0 and samples["ema_us"].tolist() == [200]
 
 
 @pytest.mark.parametrize("partitions", [4, 8, 10])
@@ -317,3 +313,155 @@ def test_events_out_of_order_are_refused() -> None:
     one, machine = np.zeros(1, np.int64), np.zeros(1, np.int32)
     with pytest.raises(ValueError, match="expected a column for each resource"):
         bench.agent.handle(30, events.TasksEnded(3, one, one, machine, wide, one))
+
+
+# --- when it synchronises, with which partitions, and how old its view is ---
+
+
+def test_an_agent_with_nothing_free_waits_for_its_view_to_change() -> None:
+    bench = Bench()
+    bench.submit(100, *range(6))
+    bench.decide(100)
+    bench.commit(600)
+    assert bench.agent.queued == 2
+    assert not bench.started
+    bench.tell(10_000, SyncDue(1))
+    allocation = bench.cell.allocations().allocation[:1]
+    bench.cell.release(allocation, np.zeros(1, np.int32), 9_000)
+    bench.sync(10_000)
+    bench.decide(10_000)
+    assert bench.scheduler.offered[1] == [4, 5]
+
+
+def test_a_round_ends_at_the_next_sync_and_the_rest_sees_the_refreshed_view() -> None:
+    bench = Bench(policy=replace(POLICY, cut_at_sync=True), machines=20)
+    bench.submit(9_750, *range(10))
+    assert bench.decide(9_750) == 300
+    assert bench.scheduler.offered == [[0, 1, 2]]
+    asked = bench.effects
+    bench.tell(10_000, SyncDue(1))
+    bench.effects = [*asked, *bench.effects]
+    bench.commit(10_050)
+    bench.decide(10_050)
+    assert bench.scheduler.offered[1] == list(range(3, 10))
+
+
+def test_an_owner_sees_its_freed_room_at_once_only_if_so_chosen() -> None:
+    for freed_at_once, expected in ((True, 1), (False, 0)):
+        bench = Bench(policy=replace(POLICY, freed_at_once=freed_at_once))
+        bench.submit(100, 1)
+        bench.decide(100)
+        bench.commit(200)
+        held = bench.cell.allocations()
+        released = bench.cell.release(held.allocation, held.owner, 300)
+        bench.tell(300, ended(ChangeKind.FINISHED, released))
+        assert bench.agent.view.free[0, 0] == expected
+
+
+def test_a_restarted_master_makes_the_view_start_over() -> None:
+    bench = Bench()
+    bench.submit(100, 1)
+    bench.decide(100)
+    bench.commit(200)
+    bench.tell(10_000, SyncDue(1))
+    bench.sync(10_000, epoch=1)
+    [request] = bench.sent(SyncRequest)
+    assert request.version.tolist() == [0, 0]
+    assert (bench.agent.view.free <= 0).all()
+    bench.sync(10_001, epoch=1)
+    assert bench.agent.view.free[:, 0].tolist() == [0, 1, 1, 1]
+
+
+def ages(bench: Bench, now_us: int) -> tuple[list[int], list[int]]:
+    """Staleness: at each sync since the last call, and as sampled now."""
+    records = {record.table: record.columns for record in bench.agent.finish(now_us)}
+    return records["syncs"]["age_us"].tolist(), records["agents"]["staleness_us"].tolist()
+
+
+def test_the_first_sync_after_a_restart_is_as_old_as_the_restarted_agent() -> None:
+    bench = Bench(start_us=60_000_000)
+    assert ages(bench, 60_000_400) == ([0, 0], [400])
+
+
+def test_a_view_that_starts_over_is_as_old_as_what_it_held_before() -> None:
+    bench = Bench()
+    bench.tell(10_000, SyncDue(1))
+    bench.sync(10_000)
+    ages(bench, 10_000)
+    bench.tell(20_000, SyncDue(2))
+    bench.sync(20_000, epoch=1)  # answered by a restarted master
+    bench.sync(20_300, epoch=1)
+    assert ages(bench, 20_500) == ([10_300, 10_300], [200])
+
+
+def test_omega_syncs_before_every_round() -> None:
+    bench = Bench(sync="every_attempt")
+    bench.submit(100, 1)
+    assert bench.sent(SyncRequest) and not bench.sent(CommitRequest)
+    bench.rival_takes(0)
+    bench.sync(150)
+    bench.decide(150)
+    bench.commit(250)
+    assert bench.cell.used[:, 0].tolist() == [1, 1, 0, 0]
+
+
+def test_omegas_agents_wait_for_the_outcome_before_they_sync_again() -> None:
+    """A sync sent beside the commit may be answered first, and the round be planned on a state
+    without it."""
+    bench = Bench(sync="every_attempt", policy=replace(POLICY, commit_pipelining=True))
+    bench.submit(100, 1)
+    bench.sync(150)
+    bench.submit(160, 2)
+    bench.decide(150)
+    assert bench.sent(CommitRequest) and not bench.sent(SyncRequest)
+    bench.commit(250)
+    assert bench.sent(SyncRequest)
+
+
+def test_without_periodic_syncs_an_agent_looks_again_after_a_gap_or_when_there_is_more_to_do() -> (
+    None
+):
+    bench = Bench(machines=2, sync="every_attempt")
+    taken = bench.rival_takes(0, 1)
+    bench.submit(100, 1)
+    bench.sync(100)
+    bench.decide(100)
+    [timer] = timers(bench)
+    assert isinstance(timer.event, RetryDue) and timer.at_us == 200 + 10_000
+    bench.submit(300, 2)
+    bench.sync(300)
+    assert bench.decide(300) > 0, "something new"
+    assert bench.tell(timer.at_us, timer.event) == [], "it has looked since"
+    bench.submit(10_500, 3)
+    bench.sync(10_500)
+    bench.decide(10_500)
+    [timer] = timers(bench)
+    bench.cell.release(taken, None, 15_000)
+    bench.tell(timer.at_us, timer.event)
+    bench.sync(timer.at_us)
+    bench.decide(timer.at_us)
+    bench.commit(timer.at_us + 200)
+    assert bench.scheduler.offered == [[1], [1], [1], [1]] and bench.agent.queued == 2
+
+
+def test_late_timers_sync_everything_that_was_due() -> None:
+    bench = Bench(sync="diff_block")
+    bench.tell(31_000, SyncDue(1))
+    [request] = bench.sent(SyncRequest)
+    assert request.partition.tolist() == [0, 1]
+    [timer] = timers(bench)
+    assert timer.at_us > 31_000
+
+
+def test_a_view_knows_how_much_of_each_partition_is_in_use() -> None:
+    bench = Bench(machines=4, partitions=2)
+    assert bench.agent._view.used_permille().tolist() == [0, 0]
+    bench.rival_takes(0, 2, 3)
+    assert bench.agent._view.used_permille().tolist() == [0, 0], "as of the last sync"
+    bench.tell(10_000, SyncDue(1))
+    bench.sync(10_000)
+    assert bench.agent._view.used_permille().tolist() == [500, 1000]
+    take_down(bench, 1, 15_000)
+    bench.tell(20_000, SyncDue(2))
+    bench.sync(20_000)
+    assert bench.agent._view.used_permille().tolist() == [1000, 1000], "of machines that are up"

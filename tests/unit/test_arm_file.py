@@ -13,8 +13,7 @@ from pydantic import BaseModel
 
 from experiments.config.presets import default_arms, demo_scale, mix_arm, optimistic, paper_scale
 from parsync.core.quotas import QuotaGroup, QuotaSpec
-from parsync.runtime.assembly_files import ArmFile, InVirtualTime, read_arm, write_arm
-from parsync.runtime.run_directory import ARM_FILE
+from parsync.runtime.arm_directory import ARM_FILE, ArmFile, InVirtualTime, read_arm, write_arm
 from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.spec.decision_times import CountedTime, MeasuredTime, ModelledTime, ServiceTime
 from parsync.strict_model import RenamedOption
@@ -34,7 +33,7 @@ ARMS = [*default_arms(DEMO), mix_arm("latency_first=8,firmament=1", paper_scale(
 @pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
 @pytest.mark.parametrize("live", [False, True])
 def test_every_arm_comes_back(arm: ArmConfig, live: bool, tmp_path: Path) -> None:
-    spec = arm.spec(7, 1000, 100_000, live)
+    spec = arm.seeded(7, 1000, 100_000, live)
     virtual = None if live else InVirtualTime(drain_us=10_000_000, message_us=250)
     written = ArmFile(arm=spec, workload="0" * 32, virtual=virtual)
     write_arm(tmp_path, written)
@@ -64,7 +63,7 @@ def test_every_setting_of_a_group_comes_back(tmp_path: Path) -> None:
     protocol = optimistic("diff_block", 0.1, sync_set="both", losers="requeue")
     other = GroupConfig(name="other", kind="random", count=1, task_class="batch", protocol=protocol)
     arm = ArmConfig(name="a", partitions=3, groups=(group, other))
-    spec = arm.spec(7, 1000, 100_000, live=False)
+    spec = arm.seeded(7, 1000, 100_000, live=False)
     write_arm(tmp_path, ArmFile(arm=spec, workload=""))
     assert read_arm(tmp_path).arm == spec
 

@@ -20,7 +20,7 @@ from experiments.studies.run.calibration import (
     write_calibration,
 )
 from experiments.toml_text import toml_text
-from parsync.runtime.assembly_files import read_arm
+from parsync.runtime.arm_directory import read_arm
 from parsync.runtime.calibration import Calibration, MeasuredTimes
 from parsync.runtime.virtual.repeat import repeat
 from shared_state.errors import AgoraError

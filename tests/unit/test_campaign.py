@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from experiments.campaign.directories import is_locked, locked
-from experiments.campaign.loop import missing, run_tasks
-from experiments.campaign.pool import this_process
-from experiments.campaign.store import ARRAYS, Store
-from experiments.campaign.task import Measured, Task
+from experiments.campaign.loop import missing, run_tasks, this_process
+from experiments.campaign.task import ARRAYS, Measured, Store, Task
 from experiments.interruption import Interruption
-from parsync.metrics.figures import Figures
+from parsync.metrics.quantity import Figures
 from shared_state.errors import AgoraError
 
 

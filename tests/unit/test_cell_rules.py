@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments.config.run_config import load_config
-from experiments.report.cell_rules import cell_rules
+from experiments.report.arms import cell_rules
 
 
 def test_quotas_are_named_in_words() -> None:

@@ -21,13 +21,12 @@ from parsync.core.queued_tasks import QueuedTasks
 from parsync.metrics.record import Record
 from parsync.protocols import registry
 from parsync.protocols.base import BaseAgent, BaseCellSide
-from parsync.protocols.capability import ProtocolCapability
-from parsync.protocols.spec import Environment, NoOptions, ProtocolSpec
+from parsync.protocols.spec import Environment, NoOptions, ProtocolCapability, ProtocolSpec
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live import replay as log_replay
 from parsync.runtime.live.cell import CellRuntime
-from parsync.runtime.virtual.runtime import VirtualRuntime
-from parsync.spec.arm import ArmSpec, ProtocolChoice, check_protocols
+from parsync.runtime.virtual.run import VirtualRuntime
+from parsync.spec.arm import ProtocolChoice, SeededArm, check_protocols
 from schedulers.interface import ChangeKind
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
@@ -153,7 +152,7 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Allocator, "seen", {})
 
 
-def shares_arm() -> ArmSpec:
+def shares_arm() -> SeededArm:
     """Two agents with an allocator, and a flow scheduler, which evicts nothing."""
     arm = mixed_arm()
     protocol = ProtocolChoice(kind=KIND, options=NoOptions())

@@ -1,10 +1,11 @@
-"""Events as bytes."""
+"""Columns, transactions and events as bytes."""
 
 import hashlib
 import struct
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgpack
 import numpy as np
@@ -18,9 +19,9 @@ from parsync.core.effects import Effect, Send, SetTimer, StartDecision
 from parsync.core.event import Event, Priority
 from parsync.metrics.record import Record
 from parsync.protocols.optimistic import events as optimistic_events
+from shared_state._native import pack_columns, unpack_columns
 from shared_state.errors import AgoraError
 from shared_state.journal import EventDigest, JournalWriter, read_journal
-from shared_state.packing import unpack_columns
 from shared_state.transaction import (
     CommitMode,
     CommitResult,
@@ -28,6 +29,7 @@ from shared_state.transaction import (
     PartitionDelta,
     Transaction,
 )
+from tests.fixtures.same import same
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +45,12 @@ class Nest(Event):
 WITH_NESTS = Codec([Nest])
 I64 = np.array([3, -1, 2**62], np.int64)
 I32 = np.array([0, 5, 7], np.int32)
-TRANSACTION = Transaction(
-    4,
-    9,
-    I64,
-    I32,
-    np.arange(6, dtype=np.int64).reshape(3, 2),
-    I64,
-    CommitMode.ALL_OR_NOTHING,
-    ConflictCheck.SEQUENCE_NUMBER,
-    I64,
-    np.array([1, 2, 2**32 - 1], np.uint32),
-    None,
-)
-DELTA = PartitionDelta(
-    2,
-    0,
-    17,
-    1234,
-    np.array([0, 9], np.uint16),
-    np.array([[1], [-3]], np.int8),
-    np.array([True, False]),
-    None,
-)
+REQUEST = np.arange(6, dtype=np.int64).reshape(3, 2)
+SEQNUM = np.array([1, 2, 2**32 - 1], np.uint32)
+MODES = CommitMode.ALL_OR_NOTHING, ConflictCheck.SEQUENCE_NUMBER
+TRANSACTION = Transaction(4, 9, I64, I32, REQUEST, I64, *MODES, I64, SEQNUM, None)
+CHANGED = np.array([0, 9], np.uint16), np.array([[1], [-3]], np.int8), np.array([True, False])
+DELTA = PartitionDelta(2, 0, 17, 1234, *CHANGED, None)
 RESULT = CommitResult(9, np.array([0, 2, 1], np.int8), I64, I32, I64, I64, I64[:0])
 EVENTS = [
     events.Started(3),
@@ -98,56 +83,24 @@ EVENTS = [
 ]
 
 
-def same(left: object, right: object) -> bool:
-    if isinstance(left, np.ndarray):
-        return (
-            isinstance(right, np.ndarray)
-            and left.dtype == right.dtype
-            and np.array_equal(left, right)
-        )
-    if isinstance(left, tuple) and isinstance(right, tuple):
-        return len(left) == len(right) and all(map(same, left, right))
-    if hasattr(left, "__dataclass_fields__"):
-        names = left.__dataclass_fields__
-        return type(left) is type(right) and all(
-            same(getattr(left, n), getattr(right, n)) for n in names
-        )
-    return type(left) is type(right) and left == right
-
-
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_events_come_back_as_they_were(event: object) -> None:
     assert same(decode(encode(event)), event)
     assert encode(decode(encode(event))) == encode(event)
 
 
-def test_every_event_class_is_tried_here() -> None:
+def test_every_event_is_tried_here_and_declares_its_number_and_priority() -> None:
     assert {type(event) for event in EVENTS} == set(events.CORE_EVENTS)
-
-
-def test_every_event_declares_its_number_and_priority() -> None:
     for classes in (events.CORE_EVENTS, optimistic_events.EVENTS):
         assert all(isinstance(cls.priority, Priority) for cls in classes)
         assert len({cls.number for cls in classes}) == len(classes)
         assert len({cls.kind for cls in classes}) == 1
 
 
-def test_strided_arrays_are_encoded_by_value() -> None:
-    assert encode(np.broadcast_to(np.int64(7), 3)) == encode(np.array([7, 7, 7], np.int64))
-
-
 def test_log_form_of_a_sync_reply_leaves_the_payload_out() -> None:
     small = CORE.log_frame(3, 10, events.SyncReply(0, (DELTA,)))
-    big = PartitionDelta(
-        2,
-        0,
-        17,
-        1234,
-        np.arange(900, dtype=np.uint16),
-        np.zeros((900, 1), np.int8),
-        np.ones(900, bool),
-        None,
-    )
+    rows = np.arange(900, dtype=np.uint16), np.zeros((900, 1), np.int8), np.ones(900, bool)
+    big = PartitionDelta(2, 0, 17, 1234, *rows, None)
     assert CORE.log_frame(3, 10, events.SyncReply(0, (big,))) == small
     other = PartitionDelta(2, 0, 18, 1234, DELTA.row, DELTA.used, DELTA.up, None)
     assert CORE.log_frame(3, 10, events.SyncReply(0, (other,))) != small
@@ -247,12 +200,6 @@ def test_events_nested_deeper_than_any_of_ours_are_refused(levels: int) -> None:
         WITH_NESTS.decode(nested(levels))
 
 
-def test_a_column_of_more_values_than_memory_holds_is_refused() -> None:
-    column = struct.pack("<cBBxIQ", b"q", 0, 255, (1 << 32) - 1, 1)
-    with pytest.raises(ValueError, match="values"):
-        unpack_columns(column)
-
-
 @pytest.mark.parametrize("size", [0, 1, 124, 125, 126, 127, 128, 129, 253, 254, 255, 256, 5000])
 def test_the_digest_of_effects_is_blake2b(size: int) -> None:
     digest, values = CORE.effects_digest(16), (b"x" * size, b"", TRANSACTION)
@@ -337,3 +284,110 @@ def test_no_damage_to_an_event_crashes(event: Event, draws: st.DataObject) -> No
     except (AgoraError, ValueError, TypeError):
         return
     WITH_NESTS.encode(back)
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> np.ndarray:
+    dtype = np.dtype(draw(st.sampled_from("?bBhHiIqQ")))
+    low, high = 0, 1
+    if dtype != np.bool_:
+        low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    near = draw(st.integers(low, high))
+    spread = draw(st.sampled_from([0, 100, 1 << 12, 1 << 30, 1 << 64]))
+    value = st.integers(max(low, near - spread), min(high, near + spread))
+    width = draw(st.integers(0, 3))
+    values = draw(st.lists(value, max_size=12))
+    if width:
+        return np.array(values[: len(values) // width * width], dtype).reshape(-1, width)
+    return np.array(values, dtype)
+
+
+@given(st.lists(columns(), max_size=4))
+def test_packed_columns_come_back(arrays: list[np.ndarray]) -> None:
+    packed = pack_columns(*arrays)
+    back = unpack_columns(packed)
+    assert same(back, list(arrays))
+    for cut in range(1, len(packed)):
+        try:
+            short = unpack_columns(packed[:cut])
+        except ValueError:
+            continue
+        assert len(short) < len(arrays), "a cut between columns only"
+
+
+@pytest.mark.parametrize(
+    ("array", "packed_bytes"),
+    [
+        (np.full(1000, -7), 0),
+        (np.arange(256) - 9, 256),
+        (np.arange(257), 514),
+        (np.array([0, 1 << 16]), 8),
+        (np.array([-(1 << 63), 1 << 62]), 16),
+    ],
+)
+def test_offsets_take_the_fewest_bytes(array: np.ndarray, packed_bytes: int) -> None:
+    assert len(pack_columns(array)) == 16 + packed_bytes
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.zeros(3), np.zeros((2, 2, 2), np.int64), np.zeros((2, 0), np.int64), 5, None],
+)
+def test_what_is_no_column_is_refused(array: object) -> None:
+    with pytest.raises(ValueError, match="pack_columns: expected"):
+        pack_columns(array)  # type: ignore[arg-type]
+
+
+def test_a_column_of_more_values_than_memory_holds_is_refused() -> None:
+    column = struct.pack("<cBBxIQ", b"q", 0, 255, (1 << 32) - 1, 1)
+    with pytest.raises(ValueError, match="values"):
+        unpack_columns(column)
+
+
+def with_parts(change: Callable[[list[Any]], None]) -> bytes:
+    """An encoded transaction whose parts after its kind and number were changed."""
+    none = np.zeros(0, np.int64)
+    transaction = Transaction(0, 1, none, none.astype(np.int32), none.reshape(0, 1), none)
+    unpacker = msgpack.Unpacker()
+    unpacker.feed(msgpack.unpackb(encode(transaction)).data)
+    kind, number, parts = unpacker.unpack(), unpacker.unpack(), unpacker.unpack()
+    assert (kind, number) == ("cell", 1)
+    change(parts)
+    return msgpack.packb(msgpack.ExtType(1, b"".join(map(msgpack.packb, (kind, number, parts)))))
+
+
+@pytest.mark.parametrize("present", range(8))
+def test_transactions_come_back(present: int) -> None:
+    original = replace(
+        TRANSACTION,
+        commit_mode=CommitMode.ALL_OR_NOTHING if present & 1 else CommitMode.INCREMENTAL,
+        conflict_check=ConflictCheck.SEQUENCE_NUMBER if present & 2 else ConflictCheck.RESOURCE_FIT,
+        gang=I64 if present & 1 else None,
+        seqnum=SEQNUM if present & 2 else None,
+        evict=np.array([1 << 40, 5]) if present & 4 else None,
+    )
+    assert same(decode(encode(original)), original)
+
+
+def put(at: int, value: Any) -> Callable[[list[Any]], None]:
+    return lambda parts: parts.__setitem__(at, value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        list.pop,
+        lambda parts: parts.append(0),
+        lambda parts: put(5, parts[5][:-1])(parts),
+        lambda parts: put(5, parts[5] + pack_columns(np.zeros(0, np.int64)))(parts),
+        lambda parts: put(5, pack_columns(np.zeros(0, np.int32)) + parts[5][16:])(parts),
+        put(0, "none"),
+        put(2, 7),
+        put(3, -1),
+        put(4, 1),
+    ],
+)
+def test_a_malformed_transaction_is_refused(change: Callable[[list[Any]], None]) -> None:
+    decode(with_parts(lambda parts: None))
+    with pytest.raises(ValueError, match="encoded transaction: malformed"):
+        decode(with_parts(change))

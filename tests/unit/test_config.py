@@ -260,7 +260,7 @@ def test_limits_of_attempts_and_the_weight_of_the_average_reach_the_agents() -> 
     }
     tree = demo_tree()
     tree["arms"][0]["groups"][0]["protocol"] |= chosen
-    [group] = validated(tree, "test").arms[0].spec(1, 1000, 100_000, live=False).groups
+    [group] = validated(tree, "test").arms[0].seeded(1, 1000, 100_000, live=False).groups
     policy = group.protocol.for_workload(small_workload()).options
     assert {name: getattr(policy, name) for name in chosen if name != "losers"} | {
         "losers": "requeue"

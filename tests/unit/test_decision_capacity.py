@@ -16,7 +16,7 @@ from experiments.config.presets import (
     optimistic,
     paper_scale,
 )
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions
 from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.spec.decision_times import ModelledTime
 

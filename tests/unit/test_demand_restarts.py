@@ -14,7 +14,7 @@ from parsync.core.addresses import CELL_SIDE
 from parsync.protocols.optimistic.shared_demand import DemandLedger
 from parsync.runtime.live import replay as log_replay
 from parsync.runtime.live.plan import CELL
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from schedulers.greedy.scheduler import GreedyScheduler
 from schedulers.prices.kinds import MembershipPrices
 from tests.fixtures.changed import changed
@@ -27,7 +27,7 @@ TASK = 1 << 32  # the unit of demand
 GAP_US = 200_000
 
 
-def sharing(arm: ArmSpec) -> ArmSpec:
+def sharing(arm: SeededArm) -> SeededArm:
     """The arm with prices that forget nothing."""
     options = {"prices": "membership", "share_demand": True}
     return changed(arm, groups=tuple(changed(group, options=options) for group in arm.groups))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.studies.frontiers.dominance import Box, Place, dominated_area, non_dominated
+from experiments.studies.frontiers.build import Box, Place, dominated_area, non_dominated
 
 SHARES = Box(fastest_us=100, slowest_us=10_000_000, best=1, worst=0)
 

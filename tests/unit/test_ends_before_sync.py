@@ -29,7 +29,7 @@ from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.steps import Step
 from parsync.runtime.virtual.run import run_virtual
-from parsync.spec.arm import ArmSpec, ProtocolChoice
+from parsync.spec.arm import ProtocolChoice, SeededArm
 from schedulers.checked import CheckedScheduler
 from schedulers.interface import ChangeKind, TaskChanges
 from tests.fixtures.changed import changed
@@ -40,7 +40,7 @@ FLOW = 2  # the agent of mixed_arm() that runs a flow scheduler
 WORKLOAD = small_workload()
 
 
-def assembly(arm: ArmSpec) -> Assembly:
+def assembly(arm: SeededArm) -> Assembly:
     return Assembly.of(arm, WORKLOAD)
 
 
@@ -154,7 +154,7 @@ def test_a_restarted_host_is_not_told_of_tasks_that_it_never_knew(tmp_path: Path
     assert step(2, 1, sync(FLOW)) == ["SyncReply"]
 
 
-def optimistic(arm: ArmSpec, **options: Any) -> ArmSpec:
+def optimistic(arm: SeededArm, **options: Any) -> SeededArm:
     """The same with other options of the last group's protocol."""
     *others, last = arm.groups
     chosen = OptimisticOptions(sync="diff_block", gap_s=0.2, **options)
@@ -178,7 +178,9 @@ def optimistic(arm: ArmSpec, **options: Any) -> ArmSpec:
         (optimistic(small_arm(), freed_at_once=True), EndsNotice.AT_ONCE),
     ],
 )
-def test_who_needs_the_room_of_its_tasks_is_told_at_once(arm: ArmSpec, notice: EndsNotice) -> None:
+def test_who_needs_the_room_of_its_tasks_is_told_at_once(
+    arm: SeededArm, notice: EndsNotice
+) -> None:
     agent = arm.agents - 1
     master = assembly(arm).master()
     finished = finish(master, agent, start(master, agent, [3]), 10)

@@ -11,10 +11,14 @@ from parsync.model.extra_slots import (
     ExtraSlotsSearch,
     find_extra_slots,
 )
-from parsync.model.slot_results import ConflictsAndScores, Ending, SlotResults
 from parsync.model.slot_settings import SlotSettings
-from parsync.model.slot_simulator import simulate
-from parsync.protocols.optimistic.choices import FinishRule
+from parsync.model.slot_simulator import (
+    ConflictsAndScores,
+    Ending,
+    FinishRule,
+    SlotResults,
+    simulate,
+)
 from shared_state.errors import AgoraError
 from tests.unit.slot_cells import small_settings
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from experiments.campaign.task import Arrays
-from experiments.studies.model_runs.searches import extra_slots_interval
+from experiments.studies.model_runs import extra_slots_interval
 
 
 def answer(least: float, too_few: float) -> Arrays:

@@ -10,16 +10,7 @@ import pytest
 
 from experiments.analysis.run_directory import Run, read_run
 from experiments.analysis.summary_model import ArmSummary
-from experiments.figures import (
-    FIGURES,
-    FigureSpec,
-    data,
-    draw_all,
-    draw_for_page,
-    load,
-    over_time,
-    quotas,
-)
+from experiments.figures import FIGURES, FigureSpec, draw_all, draw_for_page, drawings
 from experiments.report.page import never_stop
 from parsync.metrics import histogram
 from parsync.metrics.conflicts import Outcome
@@ -35,26 +26,26 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     )
 
 
-def arm_of(series: dict[str, np.ndarray]) -> data.Arm:  # type: ignore[type-arg]
-    return data.Arm(0, "A", cast(ArmSummary, None), series)
+def arm_of(series: dict[str, np.ndarray]) -> drawings.Arm:  # type: ignore[type-arg]
+    return drawings.Arm(0, "A", cast(ArmSummary, None), series)
 
 
 def test_coarser_buckets_keep_the_counts_and_cover_the_time() -> None:
     counts = np.arange(2 * 500).reshape(2, 500)
     arm = arm_of({"claims": counts, "bucket_us": np.array([250_000])})
-    time, coarse = data.coarse(arm, "claims", 125_000_000)
-    assert coarse.shape[1] <= data.MOST_POINTS
+    time, coarse = drawings.coarse(arm, "claims", 125_000_000)
+    assert coarse.shape[1] <= drawings.MOST_POINTS
     assert coarse.sum(axis=1).tolist() == counts.sum(axis=1).tolist()
     width = time[1] - time[0]
     assert time[0] == pytest.approx(width / 2)
     assert time[-1] + width / 2 >= 125
-    _, cut = data.coarse(arm, "claims", 1_000_000)  # later buckets are not shown
+    _, cut = drawings.coarse(arm, "claims", 1_000_000)  # later buckets are not shown
     assert cut.sum() == counts[:, :4].sum()
 
 
 def test_the_band_is_among_schedulers_and_skips_those_without_a_value() -> None:
     values = np.array([[1.0, np.nan, 5.0], [2.0, np.nan, np.nan], [3.0, np.nan, np.nan]])
-    low, median, high = data.band(values)
+    low, median, high = drawings.band(values)
     assert median[0] == 2.0 and low[0] == pytest.approx(1.2) and high[0] == pytest.approx(2.8)
     assert np.isnan(median[1])
     assert low[2] == median[2] == high[2] == 5.0
@@ -65,7 +56,7 @@ def test_ages_are_rebinned_without_loss() -> None:
     values = np.random.default_rng(1).integers(0, 600_000, 1000)
     np.add.at(ages, (0, Outcome.CONFLICT, histogram.bucket_of(values)), 1)
     edges = np.linspace(0, 600_001, 7)
-    counts = data.rebinned_ages(arm_of({"ages": ages}), edges)
+    counts = drawings.rebinned_ages(arm_of({"ages": ages}), edges)
     expected, _ = np.histogram(values, edges)
     assert counts.sum() == 1000
     # values within a bucket of an edge
@@ -82,13 +73,13 @@ def test_samples_of_many_agents_are_gathered_by_time() -> None:
             "group_of": np.zeros(2, np.int64),
         }
     )
-    time, value = data.sampled_by_agent(arm, "queued")
-    assert len(time) <= data.MOST_POINTS
+    time, value = drawings.sampled_by_agent(arm, "queued")
+    assert len(time) <= drawings.MOST_POINTS
     assert (value[0] == 10).all() and (value[1] == 30).all()
 
 
 def test_lines_hold_the_recorded_delays_and_throughput(run: Run) -> None:
-    figure = over_time.draw(DelayMetric.plots[0], run)
+    figure = drawings.metric_over_time(DelayMetric.plots[0], run)
     assert figure is not None
     lines = figure.axes[0].get_lines()
     assert [line.get_label() for line in lines] == ["ParSync adaptive", "Flow"]
@@ -99,7 +90,7 @@ def test_lines_hold_the_recorded_delays_and_throughput(run: Run) -> None:
     assert low / 1000 < np.nanmedian(ydata) < high
     assert np.nanmedian(ydata) == pytest.approx(mean, rel=0.5)
 
-    figure = load.throughput(run)
+    figure = drawings.throughput(run)
     assert figure is not None
     committed = figure.axes[0].get_lines()[1]
     x, y = np.asarray(committed.get_xdata(), float), np.asarray(committed.get_ydata(), float)
@@ -140,7 +131,7 @@ def test_a_folder_that_is_gone_is_named(run: Run, tmp_path: Path) -> None:
 
 
 def test_lines_of_quota_groups_are_what_they_hold_and_their_shares(run: Run) -> None:
-    figure = quotas.over_time(run)
+    figure = drawings.quota_shares(run)
     assert figure is not None and len(figure.axes) == 2  # one for each arm
     capacity = run.summary.workload.capacity[0]
     lines = figure.axes[0].get_lines()

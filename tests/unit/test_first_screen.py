@@ -11,8 +11,14 @@ from experiments.analysis.summary import ArmResult, build_summary
 from experiments.analysis.summary_model import ChangedArm, RunSummary, Sensitivity
 from experiments.config.decision_basis import BasisKind, DecisionBasis
 from experiments.config.presets import default_arms, demo_scale
-from experiments.report.answer import answer, effective_capacity, question, rests_on
-from experiments.report.sensitivity import sensitivity_sentences, sensitivity_tables
+from experiments.report.answer import (
+    answer,
+    effective_capacity,
+    question,
+    rests_on,
+    sensitivity_sentences,
+    sensitivity_tables,
+)
 from experiments.studies.run.sensitivity import CHOICES
 from tests.unit.run_factory import EQUAL, with_overall, workload
 from tests.unit.test_summary import FACTS, bare_arm

@@ -9,8 +9,7 @@ import pytest
 
 from experiments.campaign.points import Point
 from experiments.config.frontier_config import changed_groups, setting_text
-from experiments.config.frontier_presets import default_config, small_frontier
-from experiments.config.presets import default_arms, demo_scale
+from experiments.config.presets import default_arms, default_config, demo_scale, small_frontier
 from experiments.config.price_settings import prices_of_arm
 from experiments.config.run_config import load_config, validated
 from experiments.studies.frontiers.grid import make_grid, with_options

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.config.given_schedulers import arm_beside, given_schedulers
+from experiments.config.flags import arm_beside, given_schedulers
 from experiments.config.presets import default_arms, demo_scale, greedy_group
 from experiments.studies.run.resolve import resolve
 from experiments.studies.run.run_options import RunOptions

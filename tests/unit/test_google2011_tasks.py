@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.config.workload_flags import trace_workload
+from experiments.config.flags import trace_workload
 from experiments.workloads import google2011
 from experiments.workloads.google2011 import Google2011Options, load
 from experiments.workloads.google2011_tables import Trace, read_trace

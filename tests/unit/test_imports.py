@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import experiments
-from experiments.imports import LIBRARIES, OWN, clash, copied_from
+from experiments.__main__ import LIBRARIES, OWN, clash, copied_from
 
 ROOT = Path(experiments.__file__).parents[1]
 

@@ -18,8 +18,8 @@ from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.core.events import PhaseDue, SampleDue, Started
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live import coordinator_host
-from parsync.runtime.live.coordinator_host import CoordinatorHost
+from parsync.runtime.live import hosts
+from parsync.runtime.live.hosts import CoordinatorHost
 from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.plan import LiveOptions, RunInputs, plan_run
 from parsync.runtime.live.ray_glue import actors as ports
@@ -70,10 +70,10 @@ def cell() -> Cell:
 def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cell: Cell) -> CoordinatorHost:
     arm, workload = small_arm(), small_workload(phase_s=0.2)
     inputs = RunInputs(Assembly.of(arm, workload), partial(metrics_of, workload, arm))
-    monkeypatch.setattr(coordinator_host, "share", lambda value: [value])
-    monkeypatch.setattr(coordinator_host, "shared", lambda handle: handle[0])
+    monkeypatch.setattr(hosts, "share", lambda value: [value])
+    monkeypatch.setattr(hosts, "shared", lambda handle: handle[0])
     monkeypatch.setattr(
-        coordinator_host,
+        hosts,
         "member",
         lambda namespace, name: Handle(step=cell.step, endpoint=cell.endpoint),
     )

@@ -1,20 +1,23 @@
-"""Loops, runtimes and the status with a hand-driven clock."""
+"""Loops and runtimes of actors with a hand-driven clock, and what makes a process late."""
 
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import resource
 import threading
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from parsync.core.addresses import MASTER
 from parsync.core.codec import CORE, encode
-from parsync.core.effects import Effect, Send, SetTimer
+from parsync.core.effects import Effect, Send, SetTimer, StartDecision
 from parsync.core.event import Event
 from parsync.core.events import (
     CommitRequest,
@@ -27,18 +30,18 @@ from parsync.core.events import (
 )
 from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
+from parsync.runtime.effect_interpreter import ignore
 from parsync.runtime.live.calls import Unavailable, Waker
-from parsync.runtime.live.liveness import StatusMonitor
+from parsync.runtime.live.hosts import leave_out_of_collections
 from parsync.runtime.live.loop import (
     LATENESS_US,
     ActorRuntime,
     HostLoop,
     Ticks,
-    ignore_record,
     last_step,
 )
-from parsync.runtime.live.meters import LoadMeter, StepWait, StepWaitRecorder
-from parsync.runtime.live.plan import ActorStatus, plan_hosts
+from parsync.runtime.live.meters import LoadMeter, MeteredDecider, StepWait, StepWaitRecorder
+from parsync.runtime.live.plan import LiveOptions, plan_hosts, plan_run
 from parsync.runtime.live.steps import STALE, BackgroundSteps, Replaced, Step, StepClient
 from shared_state.transaction import Transaction
 from tests.fixtures.changed import changed
@@ -77,11 +80,36 @@ class Talker:
         return []
 
 
+def runtime_of(
+    clock: HandClock, participants: dict[int, Any], deciders: Any = None
+) -> ActorRuntime:
+    return ActorRuntime(participants, deciders or {}, ADDRESSES, clock, ignore, not_logged)
+
+
+def run_loop(
+    runtime: ActorRuntime,
+    clock: HandClock,
+    until_us: int,
+    call: Callable[[bytes], bytes],
+    spacing_us: int = 25_000,
+    on_tick: Callable[[int], None] = ignore,
+    on_step: Callable[[int], None] = ignore,
+) -> None:
+    """Run a loop with ticks at 5, 30, 55 ms ... whose steps are answered at once."""
+    steps = StepsAtOnce(StepClient(CORE, 0, 1, call))
+    ticks, load = Ticks(25_000, 5_000), LoadMeter(0, ignore)
+    loop = HostLoop(runtime, steps, clock, ticks, 1_000, spacing_us, on_tick, load, on_step)
+    runtime.start()
+    while clock.us <= until_us:
+        clock.us += max(1, loop.run_once())
+
+
 def test_one_step_per_tick_carries_everything_in_turn() -> None:
     clock = HandClock()
     talkers = {name: Talker(name) for name in range(3)}
-    runtime = ActorRuntime(talkers, {}, ADDRESSES, clock, ignore_record, not_logged)
+    runtime = runtime_of(clock, talkers)
     steps: list[list[int]] = []
+    told: list[tuple[int, bool]] = []
 
     def call(request: bytes) -> bytes:
         steps.append(
@@ -93,20 +121,12 @@ def test_one_step_per_tick_carries_everything_in_turn() -> None:
         )
         return encode(((1, encode(SampleDue(99))),))
 
-    loop = HostLoop(
-        runtime,
-        StepsAtOnce(StepClient(CORE, 0, 1, call)),
-        clock,
-        Ticks(25_000, 5_000),
-        1_000,
-        25_000,
-        lambda now_us: None,
-        LoadMeter(0, ignore_record),
-    )
-    runtime.start()
-    while clock.us <= 55_000:
-        clock.us += max(1, loop.run_once())
+    def stepped(now_us: int) -> None:
+        told.append((now_us, runtime.has_outgoing))
+
+    run_loop(runtime, clock, 55_000, call, on_step=stepped)
     assert len(steps) == 3
+    assert told == [(5_000, True), (30_000, True), (55_000, True)], "before it takes the messages"
     assert all(sorted(step) == sorted([0, 1, 2] * (len(step) // 3)) for step in steps)
     assert [step[0] for step in steps] == [0, 1, 2], (
         "another agent's claims come first at each tick"
@@ -117,7 +137,7 @@ def test_one_step_per_tick_carries_everything_in_turn() -> None:
 
 def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
     clock = HandClock()
-    runtime = ActorRuntime({0: Talker(0)}, {}, ADDRESSES, clock, ignore_record, not_logged)
+    runtime = runtime_of(clock, {0: Talker(0)})
     said: list[tuple[int, int]] = []
     ticked: list[int] = []
 
@@ -125,19 +145,7 @@ def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
         said.append((clock.us, len(Step.of(CORE, request).messages)))
         return encode(())
 
-    loop = HostLoop(
-        runtime,
-        StepsAtOnce(StepClient(CORE, 0, 1, call)),
-        clock,
-        Ticks(25_000, 5_000),
-        1_000,
-        4_000,
-        ticked.append,
-        LoadMeter(0, ignore_record),
-    )
-    runtime.start()
-    while clock.us <= 56_000:
-        clock.us += max(1, loop.run_once())
+    run_loop(runtime, clock, 56_000, call, 4_000, ticked.append)
     assert [at_us for at_us, _ in said] == [5_000, 10_000, 20_000, 30_000, 40_000, 50_000, 55_000]
     assert [count for _, count in said] == [1, 1, 1, 1, 1, 1, 0]
     assert ticked == [5_000, 30_000, 55_000], "the rest of the actor keeps its regular pace"
@@ -146,7 +154,7 @@ def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
 def test_the_last_step_leaves_nothing_unsaid() -> None:
     clock = HandClock()
     talker = Talker(0)
-    runtime = ActorRuntime({0: talker}, {}, ADDRESSES, clock, ignore_record, not_logged)
+    runtime = runtime_of(clock, {0: talker})
     said: list[int] = []
 
     def call(request: bytes) -> bytes:
@@ -180,7 +188,7 @@ class SlowSteps:
 
 def test_a_loop_goes_on_while_the_cell_has_not_answered() -> None:
     clock, talker, steps = HandClock(), Talker(0), SlowSteps()
-    runtime = ActorRuntime({0: talker}, {}, ADDRESSES, clock, ignore_record, not_logged)
+    runtime = runtime_of(clock, {0: talker})
     records: list[Record] = []
     load = LoadMeter(0, records.append, lambda: 0)
     loop = HostLoop(
@@ -365,7 +373,7 @@ def test_a_decision_is_delivered_no_earlier_than_its_time() -> None:
     assembly = Assembly.of(small_arm(), small_workload())
     agent, master = assembly.agent(0), assembly.master()
     master.handle(0, Started(0))
-    runtime = ActorRuntime({0: agent}, {0: agent}, ADDRESSES, clock, ignore_record, not_logged)
+    runtime = runtime_of(clock, {0: agent}, {0: agent})
     runtime.start()
     runtime.advance()
     for _, request in runtime.take_outgoing(0):
@@ -435,7 +443,7 @@ def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_othe
         {0: agent},
         ADDRESSES,
         clock,
-        ignore_record,
+        ignore,
         lambda _, at_us, event, __: handled.append((at_us, event)),
     )
     master.handle(0, Started(0))
@@ -473,77 +481,92 @@ def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_othe
     )
 
 
-def test_a_loop_tells_of_each_step_before_it_takes_the_messages() -> None:
+DECISION_US = 5_000
+
+
+class LoneDecider:
+    """Starts a decision and two timers, which are due before and after the decision's end."""
+
+    def __init__(self, clock: HandClock, computing_us: int) -> None:
+        self._clock = clock
+        self._computing_us = computing_us
+        self.seen: list[Event] = []
+
+    def handle(self, now_us: int, event: Event) -> list[Effect]:
+        self.seen.append(event)
+        if isinstance(event, Started):
+            return [SetTimer(4_000, SampleDue(4)), SetTimer(6_000, SampleDue(6)), StartDecision(1)]
+        return []
+
+    def decide(self, decision: int, now_us: int) -> None:
+        self._clock.us += self._computing_us
+
+    def decision_us(self, elapsed_ns: int) -> int:
+        return DECISION_US
+
+    def finish(self, now_us: int) -> list[Record]:
+        return []
+
+
+def test_timers_and_decisions_come_in_the_order_of_their_times() -> None:
     clock = HandClock()
-    runtime = ActorRuntime({0: Talker(0)}, {}, ADDRESSES, clock, ignore_record, not_logged)
-    told: list[tuple[int, bool]] = []
-
-    def stepped(now_us: int) -> None:
-        told.append((now_us, runtime.has_outgoing))
-
-    steps = StepsAtOnce(StepClient(CORE, 0, 1, lambda request: encode(())))
-    loop = HostLoop(
-        runtime,
-        steps,
-        clock,
-        Ticks(25_000, 5_000),
-        1_000,
-        25_000,
-        lambda now_us: None,
-        LoadMeter(0, ignore_record),
-        stepped,
-    )
+    decider = LoneDecider(clock, computing_us=0)
+    runtime = runtime_of(clock, {0: decider}, {0: decider})
     runtime.start()
-    while clock.us <= 30_000:
-        clock.us += max(1, loop.run_once())
-    assert told == [(5_000, True), (30_000, True)]
-
-
-def settled_reports() -> tuple[StatusMonitor, ActorStatus, ActorStatus]:
-    monitor = StatusMonitor({0: "host"}, "source", ("cell",))
-    source = ActorStatus(1_000, 5, 0, True, None, None, {0: 7})
-    host = ActorStatus(2_000, 7, 0, True, None)
-    return monitor, source, host
-
-
-def test_a_run_is_quiet_when_all_was_taken_and_placed() -> None:
-    monitor, source, host = settled_reports()
-    monitor.report("source", source)
-    assert not monitor.run_status(2_000).quiet
-    monitor.report("host", host)
-    status = monitor.run_status(2_000)
-    assert status.quiet and status.waiting == 0
+    runtime.advance()
+    clock.us = 7_000
+    runtime.advance()
+    _, before, decided, after = decider.seen
+    assert (before, after) == (SampleDue(4), SampleDue(6)) and isinstance(decided, DecisionDone)
 
 
 @pytest.mark.parametrize(
-    "host_change",
-    [{"at_us": 500}, {"epoch": 8}, {"queued": 1, "settled": False}],
-    ids=[
-        "reported before the last submission",
-        "another epoch than the source knows",
-        "tasks queued",
-    ],
+    ("measured", "waited_us", "late_us"), [(False, 0, 10), (False, 900, 910), (True, 900, 10)]
 )
-def test_a_run_is_not_quiet(host_change: dict[str, int]) -> None:
-    monitor, source, host = settled_reports()
-    monitor.report("source", source)
-    monitor.report("host", replace(host, **host_change))
-    assert not monitor.run_status(2_000).quiet
+def test_a_decision_whose_plan_takes_longer_is_late_by_the_time_without_a_processor(
+    measured: bool, waited_us: int, late_us: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = HandClock()
+    decider = LoneDecider(clock, computing_us=8_000)
+    metered = MeteredDecider(decider, LoadMeter(0, ignore, lambda: 0), measured)
+    late: list[tuple[int, int]] = []
+    runtime = ActorRuntime(
+        {0: decider},
+        {0: metered},
+        {0},
+        clock,
+        ignore,
+        not_logged,
+        on_decision=lambda late_us, decision_us: late.append((late_us, decision_us)),
+        metered={0: metered},
+    )
+    thread_us = iter([0, 8_000 - waited_us])
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: clock.us * 1_000)
+    monkeypatch.setattr(time, "thread_time_ns", lambda: next(thread_us) * 1_000)
+    runtime.start()
+    runtime.handle_messages()
+    clock.us += 10
+    runtime.advance()
+    assert late == [(late_us, DECISION_US)]
 
 
-def test_who_is_silent_and_who_failed_is_told() -> None:
-    monitor, source, host = settled_reports()
-    monitor.report("source", replace(source, at_us=9_000_000))
-    monitor.report("host", replace(host, error="disk full"))
-    status = monitor.run_status(9_000_000)
-    assert set(status.silent) == {"host", "cell"}
-    assert status.errors == ("host: disk full",)
-    assert status.epochs == {"host": 1, "source": 1, "cell": 0}
+@pytest.mark.parametrize("hosts", [1, 2, 3, 4])
+def test_no_process_steps_at_a_round_time_when_samples_and_syncs_are_due(hosts: int) -> None:
+    options = LiveOptions(Path("log"), hosts=hosts)
+    plan = plan_run("run", Assembly.of(small_arm(), small_workload()), options)
+    phases = [plan.source_phase_us, *(host.phase_us for host in plan.hosts), plan.workers_phase_us]
+    assert phases == sorted(set(phases)) and phases[-1] < plan.tick_us
+    for phase_us in phases:
+        assert all(phase_us % (plan.tick_us // parts) for parts in (1, 2, 4, 5, 8))
 
 
-def test_what_an_earlier_epoch_still_says_is_not_heard() -> None:
-    monitor, _, host = settled_reports()
-    monitor.report("host", replace(host, epoch=8))
-    monitor.report("host", replace(host, epoch=7, at_us=9_000_000, error="replaced", queued=5))
-    status = monitor.run_status(2_500)
-    assert status.errors == () and status.epochs["host"] == 1
+@pytest.fixture
+def thawed() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+def test_a_full_collection_leaves_out_what_a_process_was_built_with(thawed: None) -> None:
+    before = len(gc.get_objects())
+    leave_out_of_collections()
+    assert len(gc.get_objects()) < before / 10

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from parsync.core.codec import encode
-from parsync.runtime.assembly_files import write_assembly
-from parsync.runtime.event_logs import ENDED_FILE, read_end
+from parsync.runtime.arm_directory import ENDED_FILE, read_end, write_assembly
 from parsync.runtime.live.logs import CELL_LOG, Frame, write_log_ends
 from shared_state.journal import EventDigest, JournalWriter
 from tests.fixtures.live_runs import small_arm, small_workload

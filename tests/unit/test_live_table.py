@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from experiments.campaign.arm_runners import live_table
-from parsync.metrics.live import LiveFigure, SchedulerLine, Snapshot
+from parsync.metrics.live_line import LiveFigure, SchedulerLine, Snapshot
 from tests.unit.known_quantities import QUANTITIES
 
 ADDED = ("age_mean_us", "cost_mean", "utilisation_mean", "jct_mean_us")

@@ -107,7 +107,7 @@ def test_schedulers_that_find_no_room_pause() -> None:
 
 def test_a_lock_for_the_agent_before_a_restart_is_dropped() -> None:
     workload = failing_workload()
-    assembly = Assembly.of(locking_arm(locking_group()).spec(3, 1000, 50_000, False), workload)
+    assembly = Assembly.of(locking_arm(locking_group()).seeded(3, 1000, 50_000, False), workload)
     agent = assembly.agent(0)
     first, *_ = agent.handle(0, Started(7))
     assert first.event == LocksReleased(0, 7), "what the agent before it held is free"
@@ -128,7 +128,7 @@ def test_a_lock_for_the_agent_before_a_restart_is_dropped() -> None:
 )
 def test_what_locks_cannot_serve_is_refused(options: dict[str, Any], kind: str, says: str) -> None:
     with pytest.raises((AgoraError, ValidationError), match=f"group '{kind} with locks': .*{says}"):
-        check_protocols(locking_arm(locking_group(kind, **options)).spec(3, 1000, 50_000, False))
+        check_protocols(locking_arm(locking_group(kind, **options)).seeded(3, 1000, 50_000, False))
 
 
 @pytest.mark.parametrize(

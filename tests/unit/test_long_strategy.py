@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from parsync.protocols.optimistic.choices import StrategyKind
-from parsync.protocols.optimistic.strategies import RoundRankings, make_strategy
+from parsync.protocols.optimistic.options import RoundRankings, StrategyKind, make_strategy
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers.interface import PartitionRanking

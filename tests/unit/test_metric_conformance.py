@@ -9,10 +9,16 @@ import pytest
 
 from parsync.metrics import registry
 from parsync.metrics.conformance import check_metric
-from parsync.metrics.counters import Counters, TimeSeries
-from parsync.metrics.figures import Figures, Number
-from parsync.metrics.metric import Metric, OverTime, RecordBatch, Scope, TableColumns
-from parsync.metrics.quantity import Better, Unit, quantity
+from parsync.metrics.metric import (
+    Counters,
+    Metric,
+    OverTime,
+    RecordBatch,
+    Scope,
+    TableColumns,
+    TimeSeries,
+)
+from parsync.metrics.quantity import Better, Figures, Number, Unit, quantity
 from parsync.metrics.run_frame import RunFrame
 from schedulers.conformance import NonConformance
 from shared_state.tasks import Int64

@@ -1,20 +1,23 @@
-"""Metrics against a slow recomputation from their definitions, row by row in plain Python."""
+"""Metrics against a slow recomputation from their definitions, row by row in plain Python;
+histograms against the values themselves."""
 
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parsync.metrics import histogram
 from parsync.metrics.conflicts import ConflictMetric
-from parsync.metrics.live import DELAY_BOUNDS_US, LiveLine
+from parsync.metrics.live_line import DELAY_BOUNDS_US, LiveLine
+from parsync.metrics.metric import TableFold
 from parsync.metrics.run_frame import Group, RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ScopeFigures, series, summarise
-from parsync.metrics.table_fold import TableFold
 from schedulers.interface import ChangeKind
 from shared_state.transaction import Reason
 from tests.fixtures.examples import examples
@@ -28,7 +31,7 @@ from tests.unit.metrics_oracle import (
     oracle,
     window,
 )
-from tests.unit.record_factory import Phase, Recorded, random_records
+from tests.unit.record_factory import Phase, Recorded, columns_of, random_records
 
 CONFLICT = {Reason.STALE, Reason.FULL, Reason.EVICTED}
 
@@ -87,19 +90,6 @@ def test_merged_parts_equal_one_accumulation(seed: int, parts: int) -> None:
         assert np.array_equal(array, series(merged)[name]), name
 
 
-def test_small_and_large_batches_give_the_same_figures() -> None:
-    recorded = random_records(7, AGENTS, PARTITIONS, 200, 3_000_000)
-    joined = Recorded(job_of=recorded.job_of)
-    tables = {table for table, _ in recorded.batches}
-    for table in sorted(tables):
-        rows = recorded.rows(table)
-        joined.add(table, **{name: np.array([row[name] for row in rows]) for name in rows[0]})
-    one_by_one = accumulate(recorded)
-    for _ in range(3):
-        one_by_one.flush()
-    assert summarise(one_by_one) == summarise(accumulate(joined))
-
-
 def test_rivals_ages_and_staleness_are_counted_within_the_windows() -> None:
     recorded = random_records(11, AGENTS, PARTITIONS, 150, 3_000_000)
     metrics = accumulate(recorded, groups=[Group("two", (0, 2)), Group("one", (1,))])
@@ -153,23 +143,14 @@ def one_task(
     row = {"agent": [0], "job": [task], "submit_us": [submit_us]}
     metrics.add("submissions", {**row, "tasks": [1], "prefers": [prefers]})
     if commit_us is not None:
-        names = ("machine", "start_us", "attempts", "prefers", "preferred", "cost", "age_us")
-        rest = {name: [columns.get(name, 0)] for name in names}
-        metrics.add(
-            "tasks", {"task": [task], **row, "commit_us": [commit_us], "first": [1], **rest}
-        )
+        rest = {name: [value] for name, value in columns.items()}
+        row |= {"task": [task], "commit_us": [commit_us], "first": [1]}
+        metrics.add("tasks", columns_of("tasks", **row, **rest))
 
 
 def one_end(task: int, end_us: int, due: int = 0) -> dict[str, list[int]]:
     finished = int(ChangeKind.FINISHED)
-    return {
-        "task": [task],
-        "machine": [0],
-        "agent": [0],
-        "end_us": [end_us],
-        "change": [finished],
-        "due": [due],
-    }
+    return columns_of("ends", task=[task], end_us=[end_us], change=[finished], due=[due])
 
 
 def test_a_censored_task_is_larger_than_every_quantile_below_it() -> None:
@@ -316,20 +297,9 @@ def test_an_empty_run_has_figures_but_no_nan() -> None:
 def test_an_agent_that_was_restarted_counts_its_busy_time_anew() -> None:
     metrics = RunMetrics(RunFrame([Phase(0, 1000, 90)], 1, partitions=1))
     busy_us = [0, 80, 160, 30, 90]  # restarted after the third sample: begins at 0
-    zero = np.zeros(5, np.int64)
-    metrics.add(
-        "agents",
-        {
-            "at_us": np.array([0, 100, 200, 400, 500]),
-            "agent": zero,
-            "queued": zero,
-            "ema_us": zero,
-            "latency_first": zero,
-            "busy_us": np.array(busy_us),
-            "wasted_us": np.array([0, 40, 60, 0, 10]),
-            "staleness_us": zero,
-        },
-    )
+    at_us, wasted_us = [0, 100, 200, 400, 500], [0, 40, 60, 0, 10]
+    columns = columns_of("agents", at_us=at_us, busy_us=busy_us, wasted_us=wasted_us)
+    metrics.add("agents", columns)
     overall = summarise(metrics).overall
     assert overall.busy_useful_share == (160 + 90 - 60 - 10) / 500
     assert overall.busy_wasted_share == (60 + 10) / 500
@@ -338,18 +308,7 @@ def test_an_agent_that_was_restarted_counts_its_busy_time_anew() -> None:
 def test_the_snapshot_covers_the_time_since_the_last_one() -> None:
     metrics = RunMetrics(RunFrame([Phase(0, 10_000_000, 90)], 2, partitions=1))
     one_task(metrics, 0, 100_000, 150_000)
-    metrics.add(
-        "agents",
-        {
-            "at_us": [0, 0],
-            "agent": [0, 1],
-            "queued": [7, 8],
-            **{
-                name: [0, 0]
-                for name in ("ema_us", "latency_first", "busy_us", "wasted_us", "staleness_us")
-            },
-        },
-    )
+    metrics.add("agents", columns_of("agents", agent=[0, 1], queued=[7, 8]))
     first = metrics.snapshot(500_000)
     assert [line.queue for line in first.schedulers] == [7, 8]
     assert first.schedulers[0].commits_per_s == 2.0
@@ -416,3 +375,38 @@ def test_parts_of_different_runs_do_not_merge() -> None:
     )
     with pytest.raises(ValueError, match="same run"):
         one.merge(other)
+
+
+@given(
+    st.lists(st.integers(0, 1 << 39), min_size=1, max_size=200),
+    st.floats(0.0, 1.0),
+    st.integers(0, 50),
+)
+def test_histogram_quantiles_are_within_the_stated_resolution(
+    values: list[int], fraction: float, beyond: int
+) -> None:
+    counts = np.bincount(histogram.bucket_of(np.array(values)), minlength=histogram.BUCKETS)
+    ordered = sorted(values) + [math.inf] * beyond
+    rank = max(math.ceil(fraction * len(ordered) - 1e-9), 1)
+    exact = ordered[rank - 1]
+    assert near(histogram.quantile(counts, fraction, beyond), None if exact == math.inf else exact)
+
+
+def test_a_quantile_moves_with_the_data_within_a_bucket() -> None:
+    """Two runs whose true medians differ by a tenth of a bucket must not look equal, nor a whole
+    bucket apart."""
+    values = np.arange(1_000_000, 1_004_000)  # buckets of 4,096 values here
+    medians = []
+    for shift in (0, 400):
+        counts = np.bincount(histogram.bucket_of(values + shift), minlength=histogram.BUCKETS)
+        medians.append(histogram.quantile(counts, 0.5))
+    assert medians[0] is not None and medians[1] is not None
+    assert medians[0] < medians[1] < medians[0] + 4096
+
+
+def test_the_distribution_ends_at_the_committed_share() -> None:
+    counts = np.bincount(histogram.bucket_of(np.arange(1, 3001)), minlength=histogram.BUCKETS)
+    value, share = histogram.distribution(counts, beyond=1000, points=50)
+    assert len(value) <= 52
+    assert share[-1] == 0.75
+    assert all(abs(s - v / 4000) < 0.02 for v, s in zip(value, share, strict=True))

@@ -10,8 +10,8 @@ import pytest
 
 from experiments.commands.model import app
 from experiments.studies import conflict_model
-from experiments.studies.conflict_variations import RoundSetting, curves, table_variations
-from parsync.model.conflicts import expected_conflicts
+from experiments.studies.conflict_model import RoundSetting, curves, table_variations
+from parsync.model.equations import expected_conflicts
 from parsync.runtime.command_line import run
 
 PAPER = RoundSetting(schedulers=10, tasks=2000, slots=200_000, load_percent=90, score_variance=2.0)

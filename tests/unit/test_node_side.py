@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from experiments.config.presets import optimistic
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS, is_own
 from parsync.core.effects import Effect
 from parsync.core.event import Event
@@ -30,8 +29,7 @@ from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from parsync.protocols.base import BaseNodeSide
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.virtual.run import run_virtual
-from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.runtime.virtual.run import VirtualRuntime, run_virtual
 from parsync.spec.arm import ArmConfig, GroupConfig, ProtocolChoice
 from parsync.spec.decision_times import ModelledTime
 from parsync.workload.workload import InitialPlacement, MachineEvents, Workload
@@ -132,7 +130,7 @@ def test_tasks_wait_at_their_machine_for_their_turn(
     arm = ArmConfig(name="arm", partitions=2, groups=tuple(groups))
     workload = generate(OPTIONS, 1)
     workload = with_failures(workload) if fail else workload
-    spec = arm.spec(1, 1000, 50_000, live=False)
+    spec = arm.seeded(1, 1000, 50_000, live=False)
     records: list[Record] = []
     oracle = Oracle()
     outcome = run_virtual(
@@ -204,7 +202,7 @@ def test_the_queues_know_what_every_machine_holds() -> None:
     )
     config = config.model_copy(update={"groups": (*config.groups, queues)})
     workload = with_initial_tasks(failing_workload())
-    assembly = Assembly.of(config.spec(3, 1000, 50_000, live=False), workload)
+    assembly = Assembly.of(config.seeded(3, 1000, 50_000, live=False), workload)
     agents = {index: assembly.agent(index) for index in range(assembly.arm.agents)}
     master, workers = assembly.master(), assembly.workers()
     oracle = Oracle()

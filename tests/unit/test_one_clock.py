@@ -17,7 +17,7 @@ from rich.console import Console
 from experiments.analysis.run_directory import Run, read_run
 from experiments.analysis.summary_model import ArmSummary, RunSummary
 from experiments.figures import FIGURES, FigureSpec, live_figures, style
-from experiments.figures.quality import AT_LEAST
+from experiments.figures.drawings import AT_LEAST
 from experiments.report.answer import answer
 from experiments.report.bound import bound_sentences
 from experiments.report.page import write_report

@@ -11,15 +11,14 @@ import pytest
 
 from experiments.analysis.model_files import read_model
 from experiments.papers import execution
-from experiments.papers.chapter import Chapter
+from experiments.papers.chapter import Chapter, Paper
 from experiments.papers.claims import Limits
-from experiments.papers.figure import Paper
 from experiments.papers.omega import figures as omega_figures
 from experiments.papers.omega import mapreduce
 from experiments.papers.page import CLAIMS, PAGE, Reproduction
 from experiments.papers.parsync import controls, models, section6
 from experiments.papers.registry import OMEGA, PAPERS, PARSYNC
-from experiments.studies.model_runs.settings import ReproduceScale
+from experiments.studies.model_settings import ReproduceScale
 from tests.documents import ROOT
 from tests.fixtures.papers import tiny
 from tests.unit.test_claim_bounds import KEY, arm

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from experiments.campaign.running import make_workload, run_arm_virtual
-from experiments.config.placement_values import SlotScore, placement_values
 from experiments.config.run_config import RunConfig
+from experiments.config.workload_config import SlotScore
 from experiments.interruption import Interruption
 from experiments.workloads.input_data import (
     InputLocality,
@@ -147,7 +147,7 @@ def test_a_run_has_them_where_the_workload_has_scores(variance: float, kinds: se
         }
     )
     workload = make_workload(config, 1)
-    assert {value.quantity.key for value in placement_values(config, workload)} == kinds
+    assert {value.quantity.key for value in config.workload.values(workload)} == kinds
     result = run_arm_virtual(
         config, config.arms[0], workload, 1, None, lambda _: None, Interruption()
     )

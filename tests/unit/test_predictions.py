@@ -9,7 +9,7 @@ import pytest
 from experiments.analysis.cell_watch import Watched
 from experiments.campaign.running import ArmRun, make_metrics, make_workload
 from experiments.config.run_config import RunConfig, load_config, validated
-from experiments.studies.run.predictions import calibrated_on, prediction_points, predictions_of
+from experiments.studies.run.calibration import calibrated_on, prediction_points, predictions_of
 from parsync.runtime.calibration import MeasuredTimes
 from tests.fixtures.small_run import SMALL_RUN
 from tests.unit.test_validity import change, rows

@@ -23,7 +23,7 @@ from parsync.metrics.summary import ScopeFigures, summarise
 from shared_state.tasks import Int64
 from tests.fixtures.examples import examples
 from tests.unit.known_quantities import QUANTITIES
-from tests.unit.record_factory import Phase
+from tests.unit.record_factory import Phase, columns_of
 from tests.unit.run_factory import with_overall, workload
 from tests.unit.test_summary import FACTS, bare_arm
 
@@ -74,31 +74,20 @@ def made(seed: int, tasks: int, sets: int) -> Made:
         hits = [bool(preference[task] > 0 and rng.random() < 0.6) for _ in range(2)]
         preferred[task] = hits[0]
         for place, hit in enumerate(hits[: rng.integers(1, 3)]):
-            row = {
-                "task": task,
-                "job": job[task],
-                "agent": agent[task],
-                "machine": 0,
-                "submit_us": submit_us[task],
-                "commit_us": submit_us[task] + 5 + place,
-                "start_us": submit_us[task] + 5 + place,
-                "attempts": 1,
-                "first": int(place == 0),
-                "prefers": int(preference[task] > 0),
-                "preferred": int(hit),
-                "cost": 0,
-                "age_us": 0,
-            }
-            batches.append(("tasks", {name: np.array([value]) for name, value in row.items()}))
+            row = {"job": job, "agent": agent, "submit_us": submit_us, "prefers": preference > 0}
+            columns = {name: column[task : task + 1] for name, column in row.items()}
+            columns["commit_us"] = columns["submit_us"] + 5 + place
+            hits_first = {"first": [int(place == 0)], "preferred": [int(hit)]}
+            batches.append(("tasks", columns_of("tasks", task=[task], **columns, **hits_first)))
     batches = [batches[place] for place in rng.permutation(len(batches))]
     preferences = TaskPreferences(preference, submit_us)
     return Made(job, preferences, agent, submitted, preferred, batches)
 
 
-def recorded(run: Made, part: slice = slice(None), **options: Any) -> RunMetrics:
+def recorded(run: Made, **options: Any) -> RunMetrics:
     arguments = {"job_of": run.job_of, "preferences": run.preferences, **options}
     metrics = RunMetrics(RunFrame(WINDOWS, AGENTS, partitions=1, settle_us=SETTLE, **arguments))
-    for table, columns in run.batches[part]:
+    for table, columns in run.batches:
         metrics.add(table, columns)
     return metrics
 
@@ -144,18 +133,6 @@ def test_every_scope_agrees_with_a_recomputation_task_by_task(
         check(figures.agents[0], run, (0,), WHOLE)
 
 
-@examples(10)
-@given(st.integers(0, 1 << 30), st.integers(2, 4))
-def test_parts_of_several_actors_add_up(seed: int, parts: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quality, "LEAST_TASKS", 3)
-        run = made(seed, 80, 3)
-        merged, *others = (recorded(run, slice(start, None, parts)) for start in range(parts))
-        for other in others:
-            merged.merge(other)
-        assert summarise(merged) == summarise(recorded(run))
-
-
 def shares(sizes: dict[int, tuple[int, int]]) -> PreferenceSetFigures:
     """The figures of a run with so many (preferred, all) tasks of each set, all committed."""
     preference = np.concatenate([np.full(whole, of) for of, (_, whole) in sizes.items()])
@@ -170,14 +147,10 @@ def shares(sizes: dict[int, tuple[int, int]]) -> PreferenceSetFigures:
             preferences=TaskPreferences(preference.astype(np.int32), np.zeros(n, np.int64)),
         )
     )
-    zeros = np.zeros(n, np.int64)
-    metrics.add(
-        "submissions", {"agent": [0], "job": [0], "submit_us": [0], "tasks": [n], "prefers": [n]}
-    )
-    names = ("job", "agent", "machine", "submit_us", "commit_us", "start_us", "cost", "age_us")
-    ones = dict.fromkeys(("attempts", "first", "prefers"), zeros + 1)
-    columns = {"task": np.arange(n), **dict.fromkeys(names, zeros), **ones}
-    metrics.add("tasks", {**columns, "preferred": hit.astype(np.int64)})
+    metrics.add("submissions", columns_of("submissions", tasks=[n], prefers=[n]))
+    task, one = np.arange(n), np.ones(n, np.int8)
+    columns = columns_of("tasks", task=task, first=one, prefers=one, preferred=hit.astype(np.int8))
+    metrics.add("tasks", columns)
     metrics.flush()
     return metrics.get(PreferenceSetMetric).figures(metrics.scope())
 

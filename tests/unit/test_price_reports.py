@@ -12,7 +12,7 @@ from experiments.analysis.summary import ArmResult, build_summary
 from experiments.analysis.summary_model import ComparedArms, RunSummary
 from experiments.config.price_settings import prices_of, prices_of_groups
 from experiments.report.answer import rests_on
-from experiments.report.differences import differences
+from experiments.report.arms import differences
 from experiments.report.page import verdict_page
 from experiments.report.verdict import Row, verdict
 from parsync.metrics.regret import RegretMeans

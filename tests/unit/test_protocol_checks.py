@@ -11,9 +11,8 @@ from pydantic import ValidationError
 
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.protocols import registry as protocols
-from parsync.protocols.capability import ProtocolCapability
-from parsync.protocols.spec import ProtocolSpec
-from parsync.spec.arm import ArmSpec, ProtocolChoice, check_protocols
+from parsync.protocols.spec import ProtocolCapability, ProtocolSpec
+from parsync.spec.arm import ProtocolChoice, SeededArm, check_protocols
 from schedulers import registry as schedulers
 from shared_state.errors import AgoraError
 from tests.fixtures.changed import changed
@@ -24,7 +23,7 @@ OBEYING_PROTOCOLS = {"optimistic"}
 DISOBEYING_SCHEDULERS = {"quincy", "flow_load_spreading", "mapreduce"}
 
 
-def arm_of(kind: str, options: dict[str, Any]) -> ArmSpec:
+def arm_of(kind: str, options: dict[str, Any]) -> SeededArm:
     arm = small_arm(kind)
     groups = (changed(arm.groups[0], options=options),)
     return changed(arm, groups=groups, evictions="lower_priority")

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from experiments.commands.run import app
-from experiments.config.given_schedulers import arm_beside
+from experiments.config.flags import arm_beside
 from experiments.config.presets import default_arms, demo_scale
 from experiments.config.run_config import RunConfig
 from experiments.studies.frontiers.grid import make_grid

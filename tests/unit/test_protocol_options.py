@@ -16,11 +16,10 @@ from experiments.command_line import run_command
 from experiments.commands.replay import app as replay_app
 from experiments.commands.run import app
 from experiments.config.run_config import load_config
+from parsync.runtime.arm_directory import ARM_FILE, ArmFile, read_arm, write_arm
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.assembly_files import ArmFile, read_arm, write_arm
 from parsync.runtime.live.replay import replay
-from parsync.runtime.run_directory import ARM_FILE
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from shared_state.errors import AgoraError
 from tests.fixtures.changed import changed
 from tests.fixtures.hand_driven_run import write_run
@@ -73,8 +72,8 @@ def command(application: object, *arguments: object) -> int:
     return int(left.value.code or 0)
 
 
-def spec(path: Path) -> ArmSpec:
-    return load_config(path).arms[0].spec(seed=1, heartbeat_us=1000, sample_us=1000, live=False)
+def spec(path: Path) -> SeededArm:
+    return load_config(path).arms[0].seeded(seed=1, heartbeat_us=1000, sample_us=1000, live=False)
 
 
 def test_a_chosen_option_reaches_the_protocol_and_is_kept(tmp_path: Path) -> None:

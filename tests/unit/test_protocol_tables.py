@@ -29,7 +29,7 @@ from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.tables import SCHEMAS, measured_tables, wrong_tables
 from parsync.protocols import registry
 from parsync.protocols.registry import tables_of
-from parsync.runtime.assembly_files import write_assembly
+from parsync.runtime.arm_directory import write_assembly
 from parsync.runtime.live.logs import Recorder, records_log
 from parsync.runtime.live.logs import read_records as read_log
 from parsync.runtime.live.plan import CELL, RunPlan
@@ -65,10 +65,8 @@ DRAWN = """
         recorded = Record("draws", draw)
         return [recorded, Send"""
 METRIC = """
-from parsync.metrics.counters import Counters
-from parsync.metrics.figures import Count, Figures
-from parsync.metrics.metric import Metric
-from parsync.metrics.quantity import Better, Unit, quantity
+from parsync.metrics.metric import Counters, Metric
+from parsync.metrics.quantity import Better, Count, Figures, Unit, quantity
 from recording_lottery import DRAWS
 
 
@@ -91,9 +89,6 @@ class Draws(Metric):
 
     def fold(self, batch):
         self.count.add("tickets", batch["agent"], batch.slot("at_us"), batch["tickets"])
-
-    def merge(self, other):
-        self.count.merge(other.count)
 
     def figures(self, scope):
         _, inside = scope.rows("draws")
@@ -316,7 +311,7 @@ def test_a_live_run_keeps_and_replays_them_though_its_cell_is_killed(
 ) -> None:
     (tmp_path / "run.toml").write_text(CONFIG, encoding="utf-8")
     [config, _] = load_config(tmp_path / "run.toml").arms
-    arm = config.spec(seed=1, heartbeat_us=1000, sample_us=100_000, live=True)
+    arm = config.seeded(seed=1, heartbeat_us=1000, sample_us=100_000, live=True)
     workload = small_workload(machines=60)
     tables = tables_of(arm.protocol_kinds)
     make = partial(RunMetrics, RunFrame(workload.phases, arm.agents, partitions=4), tables=tables)

@@ -10,11 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from parsync.protocols import registry
-from parsync.protocols.capability import ProtocolCapability
+from parsync.protocols.optimistic import sync as sync_policies
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.protocols.optimistic.protocol import check, sync_context
-from parsync.protocols.optimistic.sync import registry as sync_policies
-from parsync.protocols.spec import Member
+from parsync.protocols.spec import Member, ProtocolCapability
 from parsync.spec.arm import GroupConfig, ProtocolChoice
 from shared_state.errors import AgoraError
 from tests.fixtures.installed import install

@@ -12,12 +12,11 @@ from experiments.config.run_config import load_config, validated
 from experiments.config.workload_config import WorkloadConfig
 from experiments.toml_text import toml_text
 from experiments.workloads.inspection import describe, digest
-from experiments.workloads.synthetic import PRODUCTION_PRIORITY, generate, warm_up
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import PRODUCTION_PRIORITY, SyntheticOptions, generate, warm_up
 from parsync.protocols import registry
-from parsync.protocols.capability import ProtocolCapability
+from parsync.protocols.spec import ProtocolCapability
 from parsync.spec.arm import ArmConfig, check_protocols
-from parsync.workload.start import StartState, starting_from
+from parsync.workload.workload import StartState, starting_from
 from shared_state.errors import AgoraError
 
 PARSYNC = {"kind": "optimistic", "sync": "diff_block", "gap_s": 0.05}
@@ -45,7 +44,7 @@ def tree(**changes: object) -> dict:
 
 def test_what_is_written_is_what_was_read() -> None:
     config = validated(tree(), "test")
-    quotas = config.arms[0].spec(1, 1, 1, live=False).quotas
+    quotas = config.arms[0].seeded(1, 1, 1, live=False).quotas
     assert quotas is not None and quotas.interval_us == 100_000
     assert [(g.minimum_permille, g.maximum_permille, g.weight) for g in quotas.groups] == [
         (200, 1000, 1),
@@ -106,7 +105,7 @@ def test_schedulers_that_cannot_obey_are_refused(monkeypatch: pytest.MonkeyPatch
     given["arms"][0]["groups"] = keeps
     with pytest.raises(AgoraError, match=r"group 'flow': quotas: a scheduler of kind 'quincy'"):
         validated(given, "test")
-    spec = validated(tree(), "test").arms[0].spec(1, 1, 1, live=False)
+    spec = validated(tree(), "test").arms[0].seeded(1, 1, 1, live=False)
     check_protocols(spec)
     obeys = registry.get("optimistic").capabilities_of
     monkeypatch.setattr(

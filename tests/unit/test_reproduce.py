@@ -16,26 +16,28 @@ from experiments.analysis.summary_model import SeedFigures
 from experiments.config.workload_config import WorkloadConfig
 from experiments.interruption import Interruption
 from experiments.papers import execution
-from experiments.papers.beyond import beyond_slots, beyond_the_paper
+from experiments.papers.chapter import FigureRun, Paper, PaperFigure, Results, Series
 from experiments.papers.claims import Claim, Limits, Verdict, judge
-from experiments.papers.figure import FigureRun, Paper, PaperFigure, Results, Series
-from experiments.papers.page import CLAIMS, PAGE, Reproduction, show
+from experiments.papers.page import CLAIMS, PAGE, Reproduction, beyond_slots, beyond_the_paper, show
 from experiments.papers.parsync import controls
 from experiments.papers.parsync.arms import arms, arms_of_scale
-from experiments.papers.parsync.tables import JCT_S, JSD_S, STET_S
-from experiments.papers.platform_runs import PlatformRuns
+from experiments.papers.parsync.section6 import JCT_S, JSD_S, STET_S
+from experiments.papers.plots import binned, preferred_share, throughput, waiting
 from experiments.papers.registry import PAPERS, PARSYNC, paper_of
-from experiments.papers.time_plots import binned, preferred_share, throughput, waiting
-from experiments.studies.model_runs.rounds import RoundsRun
-from experiments.studies.model_runs.run import ModelRun
-from experiments.studies.model_runs.searches import SearchRun
-from experiments.studies.model_runs.settings import ReproduceScale, default_settings
-from experiments.studies.model_runs.simulations import SimulationRun, whole_run
-from experiments.studies.model_runs.workload_counts import WorkloadRun
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.papers.runs import PlatformRuns
+from experiments.studies.model_runs import (
+    ModelRun,
+    RoundsRun,
+    SearchRun,
+    SimulationRun,
+    WorkloadRun,
+    whole_run,
+)
+from experiments.studies.model_settings import ReproduceScale, default_settings
+from experiments.workloads.synthetic import SyntheticOptions
 from parsync.metrics.conflicts import ConflictCauses
-from parsync.model.slot_results import ConflictsAndScores
 from parsync.model.slot_settings import Phase, SchedulerGroup
+from parsync.model.slot_simulator import ConflictsAndScores
 from parsync.spec.decision_times import ModelledTime
 from shared_state.errors import AgoraError
 from tests.unit.slot_cells import small_settings

@@ -13,10 +13,10 @@ from experiments.papers.parsync.models import (
     short_share,
 )
 from experiments.papers.parsync.models import section51_runs as runs
-from experiments.studies.model_runs.settings import ReproduceScale
-from experiments.studies.model_runs.workload_counts import counts
-from experiments.workloads.synthetic_options import SyntheticOptions
-from parsync.protocols.optimistic.choices import SyncMode
+from experiments.studies.model_runs import counts
+from experiments.studies.model_settings import ReproduceScale
+from experiments.workloads.synthetic import SyntheticOptions
+from parsync.model.slot_settings import SyncMode
 
 
 def test_counts_are_those_of_the_arrivals_one_by_one() -> None:

@@ -11,24 +11,23 @@ from typing import Any
 import pytest
 
 from experiments.analysis.model_files import read_model
-from experiments.analysis.restarts import Restart
-from experiments.analysis.summary_model import SeedFigures
-from experiments.campaign import pool
+from experiments.analysis.summary_model import Restart, SeedFigures
+from experiments.campaign import loop
 from experiments.campaign.progress import ProgressReport
 from experiments.campaign.running import ArmRun, ArmRunner, run_arm_virtual, seed_figures
 from experiments.config.run_config import RunConfig
 from experiments.config.workload_config import WorkloadConfig
-from experiments.papers import execution, live_runs
-from experiments.papers.beyond import beside_virtual_time
+from experiments.papers import execution
+from experiments.papers import runs as kept_runs
+from experiments.papers.chapter import FigureRun, PaperFigure, Results
 from experiments.papers.claims import Claim, Limits, judge_live
-from experiments.papers.figure import FigureRun, PaperFigure, Results
-from experiments.papers.live_runs import LiveEvidence
-from experiments.papers.page import CLAIMS, PAGE, Reproduction
+from experiments.papers.page import CLAIMS, PAGE, Reproduction, beside_virtual_time
 from experiments.papers.parsync.arms import LATENCY, QUALITY, arms
 from experiments.papers.parsync.section6 import LIVE as FIGURES
 from experiments.papers.parsync.section6 import SETTING
 from experiments.papers.registry import PAPERS, PARSYNC
-from experiments.studies.model_runs.settings import ReproduceScale
+from experiments.papers.runs import LiveEvidence
+from experiments.studies.model_settings import ReproduceScale
 from parsync.metrics.validity import Cause, Disturbance, Validity
 
 TINY = {"machines": 60, "slots_per_machine": 1, "phase_s": 3.0}
@@ -141,8 +140,8 @@ class FakeRay:
         self.ran: list[str] = []
         self.starts = 0
         self.ends = 0
-        monkeypatch.setattr(live_runs, "arm_runner", self.runner)
-        monkeypatch.setattr(live_runs, "live_validity", self.validity)
+        monkeypatch.setattr(kept_runs, "arm_runner", self.runner)
+        monkeypatch.setattr(kept_runs, "live_validity", self.validity)
 
     @contextmanager
     def runner(self, config: RunConfig, hold: bool, report: ProgressReport) -> Iterator[ArmRunner]:
@@ -178,7 +177,7 @@ def fake_ray(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
     """In place of Ray. Fig. 7 live, on a tiny cell, is all that the paper has."""
     small = replace(FIGURES[2], runs=lambda scale: tuple(map(shrunk, FIGURES[2].runs(scale))))
     monkeypatch.setitem(PAPERS, "parsync", replace(PARSYNC, figures=(small,)))
-    monkeypatch.setattr(pool, "local_map", here)
+    monkeypatch.setattr(loop, "local_map", here)
     return FakeRay(monkeypatch)
 
 

@@ -12,20 +12,15 @@ from experiments.analysis.summary_model import SeedFigures
 from experiments.campaign.points import Point
 from experiments.config.workload_config import WorkloadConfig
 from experiments.papers import statistics as statistic
+from experiments.papers.chapter import FigureRun, PaperFigure, Results
 from experiments.papers.claims import RunsOfSeed, judge
-from experiments.papers.figure import FigureRun, PaperFigure, Results
 from experiments.papers.omega.figures import (
-    BATCH_WAIT,
-    FIGURES,
-    service_share,
-    wasted_part,
-    without_conflicts,
-)
-from experiments.papers.omega.runs import (
     ALL,
     BATCH,
+    BATCH_WAIT,
     COARSE_GANG,
     COARSE_INCREMENTAL,
+    FIGURES,
     FINE_GANG,
     FINE_INCREMENTAL,
     LOADS,
@@ -37,11 +32,14 @@ from experiments.papers.omega.runs import (
     at_t_job,
     conflicts_cell,
     scaling_cell,
+    service_share,
+    wasted_part,
+    without_conflicts,
 )
 from experiments.papers.page import Reproduction, show, write_page
-from experiments.papers.platform_runs import PlatformRuns
 from experiments.papers.registry import OMEGA, paper_of
-from experiments.studies.model_runs.settings import ReproduceScale
+from experiments.papers.runs import PlatformRuns
+from experiments.studies.model_settings import ReproduceScale
 from experiments.workloads.service_batch import ServiceBatchOptions
 from parsync.spec.decision_times import ModelledTime
 from shared_state.errors import AgoraError

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from experiments.campaign.task import Arrays
+from experiments.papers.chapter import PaperFigure, Results
 from experiments.papers.claims import judge
-from experiments.papers.figure import PaperFigure, Results
 from experiments.papers.omega import mapreduce as statistic
 from experiments.papers.omega.mapreduce import (
     BUSY,
@@ -27,9 +27,9 @@ from experiments.papers.omega.mapreduce import (
     mapreduce_runs,
 )
 from experiments.papers.page import show
-from experiments.papers.platform_runs import PlatformRuns
+from experiments.papers.runs import PlatformRuns
 from experiments.results.mapreduce import NOT_FINISHED
-from experiments.studies.model_runs.settings import ReproduceScale
+from experiments.studies.model_settings import ReproduceScale
 
 BEFORE_US = np.full(10, 60_000_000)
 STEADY = (690, 710) * 10

@@ -20,9 +20,9 @@ from parsync.metrics.record import Record
 from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
+from parsync.runtime.effect_interpreter import ignore
 from parsync.runtime.live.cell import CellRuntime, hosts_of
 from parsync.runtime.live.logs import handled_logs, read_handled
-from parsync.runtime.live.loop import ignore_record
 from parsync.runtime.live.steps import Step
 from shared_state.transaction import Transaction
 from tests.fixtures.fake_ray import FakeRay
@@ -93,7 +93,7 @@ class LateCell:
             ASSEMBLY.master(),
             hosts_of(HOSTS),
             tasks,
-            ignore_record,
+            ignore,
             lambda cell: {CELL_SIDE: Allocator()},
         )
         self.runtime.begin_epoch(0, 0)

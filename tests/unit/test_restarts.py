@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from experiments.analysis.cell_watch import Watched
-from experiments.analysis.restarts import Restart, count, sentence
+from experiments.analysis.summary_model import Restart, restart_count
 from experiments.campaign.arm_runners import ArmJob, run_and_show
 from experiments.campaign.progress import ProgressReport
 from experiments.campaign.running import ArmRun
@@ -27,8 +27,8 @@ GONE = Restart(actor="source", at_us=900_000, away_us=None)
 
 def test_a_restart_names_the_actor_the_time_and_how_long_it_was_away() -> None:
     told = "schedulers-1 was lost 12.3 s into the run and was back 1.45 s later"
-    assert sentence(BACK) == told
-    assert sentence(GONE) == "source was lost 900 ms into the run and did not come back"
+    assert BACK.sentence == told
+    assert GONE.sentence == "source was lost 900 ms into the run and did not come back"
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_restart_names_the_actor_the_time_and_how_long_it_was_away() -> None:
     [([], ""), ([BACK], "1 restart"), ([BACK, BACK], "2 restarts"), ([GONE], "1 actor lost")],
 )
 def test_the_table_has_their_number(restarts: list[Restart], told: str) -> None:
-    assert count(restarts) == told
+    assert restart_count(restarts) == told
 
 
 def test_each_is_told_as_its_arm_ends(tmp_path: Path) -> None:
@@ -61,6 +61,6 @@ def test_each_is_told_as_its_arm_ends(tmp_path: Path) -> None:
         )
     assert console.export_text().splitlines()[-3:] == [
         "1/1 [ParSync]: done in 3.0 s",
-        f"  {sentence(BACK)}",
-        f"  {sentence(GONE)}",
+        f"  {BACK.sentence}",
+        f"  {GONE.sentence}",
     ]

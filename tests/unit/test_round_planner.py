@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from parsync.core.addresses import CELL_SIDE
 from parsync.core.events import SyncReply
-from parsync.metrics.agent_log import AgentLog
+from parsync.metrics.record import AgentLog
 from parsync.protocols.agent_view import AgentView
 from parsync.protocols.rounds import ScheduledRounds, native_planner
 from parsync.protocols.spec import AgentEnvironment, Environment, Member

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from parsync.core.routing import Route, route_jobs
+from parsync.core.arrivals import Route, route_jobs
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
 

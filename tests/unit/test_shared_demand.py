@@ -12,8 +12,9 @@ from pydantic import ValidationError
 from experiments.workloads.synthetic import generate
 from parsync.core.addresses import CELL_SIDE
 from parsync.protocols import registry as protocols
-from parsync.protocols.capability import ProtocolCapability
-from parsync.protocols.optimistic.shared_demand import SETS_PER_REPLY, DemandExchange, DemandReply
+from parsync.protocols.optimistic.events import DemandReply
+from parsync.protocols.optimistic.shared_demand import SETS_PER_REPLY, DemandExchange
+from parsync.protocols.spec import ProtocolCapability
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import check_protocols
@@ -30,8 +31,8 @@ from schedulers.prices.interface import DemandCounts
 from schedulers.prices.kinds import MembershipPrices
 from schedulers.prices.periodic import KEEP_ALL, kept_on_average
 from schedulers.prices.registry import SlotPriceSpec
+from shared_state._native import pack_columns
 from shared_state.errors import AgoraError
-from shared_state.packing import pack_columns
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
 from tests.price_world import PriceWorld, catalog_of, cell_of
 from tests.shared_demand_world import CODEC, SharedDemandWorld, agent_of
@@ -318,7 +319,7 @@ def test_flow_prices_of_its_own_rounds_are_not_shared():
     ],
 )
 def test_what_goes_wrong_in_uses_cell_side_is_one_line(monkeypatch, uses, message):
-    spec = arm("diff_block", group()).spec(1, 1_000, 50_000, live=False)
+    spec = arm("diff_block", group()).seeded(1, 1_000, 50_000, live=False)
     odd = replace(protocols.get("optimistic"), uses_cell_side=uses)
     monkeypatch.setattr(protocols, "get", lambda kind: odd)
     with pytest.raises(AgoraError, match=rf"^protocol 'optimistic': {message}"):
@@ -326,7 +327,7 @@ def test_what_goes_wrong_in_uses_cell_side_is_one_line(monkeypatch, uses, messag
 
 
 def test_who_watches_the_cell_needs_the_participant_that_does(monkeypatch):
-    spec = arm("diff_block", group()).spec(1, 1_000, 50_000, live=False)
+    spec = arm("diff_block", group()).seeded(1, 1_000, 50_000, live=False)
     watches = frozenset({ProtocolCapability.RUNS_SCHEDULERS, ProtocolCapability.WATCHES_CELL})
     odd = replace(protocols.get("optimistic"), capabilities=watches)
     monkeypatch.setattr(protocols, "get", lambda kind: odd)
@@ -336,7 +337,7 @@ def test_who_watches_the_cell_needs_the_participant_that_does(monkeypatch):
 
 def test_a_protocol_that_passes_no_demand_on_is_refused(monkeypatch):
     spec = protocols.get("optimistic")
-    arm_spec = arm("diff_block", group(options=SHARED)).spec(1, 1_000, 50_000, live=False)
+    arm_spec = arm("diff_block", group(options=SHARED)).seeded(1, 1_000, 50_000, live=False)
     check_protocols(arm_spec)
     without = replace(spec, capabilities=frozenset({"runs_schedulers"}))
     monkeypatch.setattr(protocols, "get", lambda kind: without)
@@ -443,7 +444,7 @@ def run(count, options, seed=7):
         records.setdefault(record.table, []).append(record.columns)
 
     config = arm("diff_block", group(count=count, options=options))
-    spec = config.spec(seed, 1_000, 100_000, live=False)
+    spec = config.seeded(seed, 1_000, 100_000, live=False)
     outcome = run_virtual(spec, generate(OPTIONS, 3), 5_000_000, keep, lambda _: None)
     assert outcome.drained
     tables = {
@@ -474,7 +475,7 @@ def test_one_that_shares_with_nobody_places_tasks_as_if_it_shared_not():
 
 def test_without_sharing_there_is_no_ledger():
     for options, has_ledger in (({}, False), ({"prices": "implied"}, False), (SHARED, True)):
-        spec = arm("diff_block", group(options=options)).spec(1, 1_000, 100_000, live=False)
+        spec = arm("diff_block", group(options=options)).seeded(1, 1_000, 100_000, live=False)
         assembly = Assembly.of(spec, generate(OPTIONS, 3))
         assert (CELL_SIDE in assembly.addresses) is has_ledger
         assert (CELL_SIDE in assembly.cell_side(assembly.master().cell)) is has_ledger

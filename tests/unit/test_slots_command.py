@@ -11,9 +11,9 @@ import pytest
 from experiments.commands.slots import app
 from experiments.config.slot_settings_file import load_settings, settings_text, with_values
 from experiments.studies.slots import phase_figures
-from parsync.model.slot_settings import Phase, SchedulerGroup, SlotSettings
+from parsync.model.slot_settings import Phase, SchedulerGroup, SlotSettings, SlotWeighting, SyncMode
 from parsync.model.slot_simulator import simulate
-from parsync.protocols.optimistic.choices import SlotWeighting, StrategyKind, SyncMode
+from parsync.protocols.optimistic.options import StrategyKind
 from parsync.protocols.pending_queue import LoserPolicy
 from parsync.runtime.command_line import run
 from schedulers.interface import PartitionQuality

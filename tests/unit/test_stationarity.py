@@ -11,6 +11,7 @@ from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from parsync.workload.workload import Phase
+from tests.unit.record_factory import columns_of
 
 SAMPLE_US = 100_000
 SAMPLES = 60
@@ -95,20 +96,9 @@ def phases_of(
     metrics.add("cell", cell)
     for agent in range(2):
         late = np.random.default_rng(agent).integers(0, 9_000, n) if jitter else 0
-        zero = np.zeros(n, np.int64)
-        metrics.add(
-            "agents",
-            {
-                "at_us": at_us + late,
-                "agent": np.full(n, agent, np.int32),
-                "queued": (queued / 2).astype(np.int64),
-                "ema_us": zero,
-                "latency_first": np.zeros(n, np.int8),
-                "busy_us": zero,
-                "wasted_us": zero,
-                "staleness_us": zero,
-            },
-        )
+        mine, waiting = np.full(n, agent, np.int32), (queued / 2).astype(np.int64)
+        columns = columns_of("agents", at_us=at_us + late, agent=mine, queued=waiting)
+        metrics.add("agents", columns)
     figures = summarise(metrics)
     assert figures.overall.transient is None, "several phases have no trend"
     return list(figures.phases)

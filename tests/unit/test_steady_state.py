@@ -18,8 +18,14 @@ from experiments.workloads.equilibrium import (
 )
 from experiments.workloads.inspection import digest
 from experiments.workloads.resources import MachineType, TaskShape
-from experiments.workloads.synthetic import generate, make_catalog, make_cell, warm_up
-from experiments.workloads.synthetic_options import WARM_UP_LENGTHS, SyntheticOptions
+from experiments.workloads.synthetic import (
+    WARM_UP_LENGTHS,
+    SyntheticOptions,
+    generate,
+    make_catalog,
+    make_cell,
+    warm_up,
+)
 from parsync.workload.checks import validate
 from parsync.workload.workload import Workload
 from shared_state.random import Stream

@@ -17,7 +17,7 @@ from parsync.runtime.calibration import (
     quantile_table,
 )
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from parsync.spec.decision_times import CountedTime
 from parsync.workload.workload import Workload
 from tests.fixtures.changed import changed
@@ -35,7 +35,7 @@ Columns = dict[str, list[Any]]
 
 
 def run(
-    arm: ArmSpec, workload: Workload, calibration: Calibration | None = QUICK, seed: int = 5
+    arm: SeededArm, workload: Workload, calibration: Calibration | None = QUICK, seed: int = 5
 ) -> tuple[VirtualOutcome, dict[str, Columns]]:
     tables: dict[str, Columns] = defaultdict(lambda: defaultdict(list))
 
@@ -60,7 +60,7 @@ def mean_delay_us(tables: dict[str, Columns]) -> float:
 
 
 @pytest.mark.parametrize("arm", [small_arm(), mixed_arm(), small_arm(sync="every_attempt")])
-def test_every_task_is_placed_once_and_ends_once(arm: ArmSpec) -> None:
+def test_every_task_is_placed_once_and_ends_once(arm: SeededArm) -> None:
     workload = small_workload()
     outcome, tables = run(arm, workload)
     assert outcome.drained and outcome.waiting == 0

@@ -7,9 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from parsync.protocols.optimistic.choices import StrategyKind
-from parsync.protocols.optimistic.options import OptimisticOptions
-from parsync.protocols.optimistic.strategies import DelayAverage, make_strategy
+from parsync.protocols.optimistic.options import (
+    DelayAverage,
+    OptimisticOptions,
+    StrategyKind,
+    make_strategy,
+)
 from parsync.protocols.pending_queue import LoserPolicy
 from schedulers.interface import PartitionQuality, PartitionRanking
 from shared_state.errors import AgoraError

@@ -9,23 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parsync.protocols.optimistic.sync import registry
-from parsync.protocols.optimistic.sync.checked import (
+from parsync.protocols.optimistic import sync as sync_policies
+from parsync.protocols.optimistic.sync import (
     LATEST_US,
     CheckedSyncPolicy,
-    SyncPolicyBroken,
-    make_checked_policy,
-)
-from parsync.protocols.optimistic.sync.conformance import check_sync_policy
-from parsync.protocols.optimistic.sync.policy import (
     PeriodicSync,
     SyncContext,
     SyncFeedback,
+    SyncPolicyBroken,
+    SyncPolicySpec,
+    SyncSchedule,
     check_gap,
     check_partitions,
+    make_checked_policy,
 )
-from parsync.protocols.optimistic.sync.registry import SyncPolicySpec
-from parsync.protocols.optimistic.sync.schedule import SyncSchedule
+from parsync.protocols.optimistic.sync_conformance import check_sync_policy
 from schedulers.conformance import NonConformance
 from shared_state.errors import AgoraError
 from shared_state.random import Stream
@@ -76,9 +74,9 @@ def spec(make: Any) -> SyncPolicySpec:
     return SyncPolicySpec("mine", make)
 
 
-@pytest.mark.parametrize("kind", registry.kinds())
+@pytest.mark.parametrize("kind", sync_policies.kinds())
 def test_the_built_in_policies_conform(kind: str) -> None:
-    check_sync_policy(registry.get(kind))
+    check_sync_policy(sync_policies.get(kind))
 
 
 @pytest.mark.parametrize("policy", [Single, Everything, Learning])

@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from parsync.protocols import _native
-from parsync.protocols.optimistic.sync.checked import CheckedSyncPolicy
-from parsync.protocols.optimistic.sync.policy import PeriodicSync, SyncContext, SyncFeedback
-from parsync.protocols.optimistic.sync.registry import make_sync_policy
-from parsync.protocols.optimistic.sync.schedule import SyncSchedule
+from parsync.protocols.optimistic.sync import (
+    CheckedSyncPolicy,
+    PeriodicSync,
+    SyncContext,
+    SyncFeedback,
+    SyncSchedule,
+    make_sync_policy,
+)
 
 GAP_US = 100
 PARTITIONS = 4

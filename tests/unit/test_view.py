@@ -1,5 +1,5 @@
-"""ClusterView: what a scheduler's own claims and releases look like between syncs, and bad
-input."""
+"""ClusterView: examples and bad input. Histories of syncs, claims, answers and releases are in
+tests/properties/test_view_model.py."""
 
 import numpy as np
 import pytest
@@ -46,23 +46,6 @@ def slots(*amounts):
     return np.array(amounts, np.int64).reshape(-1, 1)
 
 
-def test_an_unsynced_view_believes_nothing():
-    view = ClusterView(cell(dimensions=2), Partitioning(np.array([0, 2, 4])))
-    assert (view.free == -1).all() and not view.up.any()
-    assert (
-        view.synced_us.tolist() == [-1, -1]
-        and view.versions.tolist() == [0, 0]
-        and view.open_rows == 0
-    )
-
-
-def test_planned_rows_leave_at_once_and_a_refused_plan_returns(view):
-    ticket = view.claim(machines(0, 0, 2), slots(1, 1, 1))
-    assert free(view) == [0, 2, 0, 0]
-    view.withdraw(ticket)
-    assert free(view) == [2, 2, 1, 0]
-
-
 def test_a_claim_stays_taken_until_the_sync_that_shows_its_outcome(view):
     ticket = view.claim(machines(0, 1), slots(1, 1))
     view.apply(delta([1], 1, 2, 2, rows=[3]))  # says nothing of the claims
@@ -74,39 +57,9 @@ def test_a_claim_stays_taken_until_the_sync_that_shows_its_outcome(view):
     assert free(view) == [1, 0, 1, 1]
 
 
-def test_an_answer_the_view_has_seen_already_ends_the_overlay(view):
-    ticket = view.claim(machines(0), slots(1))
-    view.apply(delta([1], 1, 5, 2, rows=[0]))
-    # in flight: counted twice until the answer says what version holds it
-    assert free(view)[0] == 0
-    view.settle(ticket, np.array([Reason.ACCEPTED], np.int8), np.array([5]))
-    assert free(view)[0] == 1
-
-
-@pytest.fixture
-def numbered():
-    """Four machines of two slots, their sequence numbers 7, 8, 9, 10 seen in version 1."""
-    view = ClusterView(cell(), Partitioning(np.array([0, 4])), with_seqnum=True)
-    view.apply(delta([0, 0, 0, 0], seqnum=np.arange(7, 11, dtype=np.uint32)))
-    return view
-
-
-def test_accepted_claims_move_the_sequence_numbers_that_the_view_holds(numbered):
-    ticket = numbered.claim(machines(0, 0, 1), slots(1, 1, 2))
-    numbered.settle(ticket, np.array([Reason.ACCEPTED] * 3, np.int8), np.array([2, 2, 2]))
-    assert numbered.seqnum.tolist() == [9, 9, 9, 10] and free(numbered) == [0, 0, 2, 2]
-    numbered.apply(delta([2, 2], 1, 2, 2, rows=[0, 1], seqnum=np.array([9, 9], np.uint32)))
-    assert numbered.seqnum.tolist() == [9, 9, 9, 10]
-
-
-def test_an_answer_that_a_sync_has_shown_already_moves_no_number_twice(numbered):
-    ticket = numbered.claim(machines(0), slots(1))
-    numbered.apply(delta([1], 1, 2, 2, rows=[0], seqnum=np.array([8], np.uint32)))
-    numbered.settle(ticket, np.array([Reason.ACCEPTED], np.int8), np.array([2]))
-    assert numbered.seqnum.tolist() == [8, 8, 9, 10] and free(numbered) == [1, 2, 2, 2]
-
-
-def test_a_machine_is_closed_while_its_number_is_not_known(numbered):
+def test_a_machine_is_closed_while_its_number_is_not_known():
+    numbered = ClusterView(cell(), Partitioning(np.array([0, 4])), with_seqnum=True)
+    numbered.apply(delta([0, 0, 0, 0], seqnum=np.arange(7, 11, dtype=np.uint32)))
     ticket = numbered.claim(machines(0, 1, 2), slots(1, 1, 1))
     assert numbered.open_rows == 1 and (numbered.free[:3] < 0).all()
     numbered.settle(
@@ -118,63 +71,6 @@ def test_a_machine_is_closed_while_its_number_is_not_known(numbered):
     assert free(numbered)[0] < 0, "not the version in which the claim was stale"
     numbered.apply(delta([1, 1], 2, 3, 3, rows=[0, 2], seqnum=np.array([8, 10], np.uint32)))
     assert free(numbered) == [1, 2, 1, 1] and numbered.seqnum.tolist() == [8, 8, 10, 11]
-
-
-def test_claims_taken_back_and_a_view_that_starts_over_reopen_machines(numbered):
-    numbered.withdraw(numbered.claim(machines(0), slots(1)))
-    assert numbered.open_rows == 4
-    numbered.settle(
-        numbered.claim(machines(1), slots(1)), np.array([Reason.STALE], np.int8), np.array([5])
-    )
-    numbered.reset()
-    numbered.apply(delta([0, 0, 0, 0], seqnum=np.zeros(4, np.uint32), at_us=2))
-    assert free(numbered) == [2, 2, 2, 2]
-
-
-@pytest.mark.parametrize("reason", [Reason.GANG, Reason.DUPLICATE])
-def test_claims_that_lost_to_nobody_return_at_once(view, reason):
-    ticket = view.claim(machines(0), slots(2))
-    view.settle(ticket, np.array([reason], np.int8), np.array([9]))
-    assert free(view)[0] == 2
-
-
-def test_the_owner_sees_freed_slots_at_once_and_not_twice(view):
-    view.released(machines(3), slots(1), np.array([3]))
-    assert free(view)[3] == 1
-    view.apply(delta([0], 1, 2, 2, rows=[0]))
-    assert free(view)[3] == 1
-    view.apply(delta([1], 2, 3, 3, rows=[3]))
-    assert free(view)[3] == 1
-    view.released(machines(3), slots(1), np.array([3]))
-    assert free(view)[3] == 1
-
-
-def test_a_downed_machine_shows_no_room_and_keeps_its_overlay(view):
-    ticket = view.claim(machines(0), slots(1))
-    view.apply(delta([0], 1, 2, 2, rows=[0], up=[False]))
-    assert free(view)[0] == -1 and not view.up[0]
-    view.apply(delta([0], 2, 3, 3, rows=[0]))
-    assert free(view)[0] == 1
-    view.withdraw(ticket)
-    assert free(view)[0] == 2
-
-
-def test_a_machine_above_its_limit_is_not_open(view):
-    before = view.open_rows
-    view.apply(delta([5], 1, 2, 2, rows=[1]))
-    assert free(view)[1] == -3 and view.open_rows == before - 1
-
-
-def test_reset_keeps_claims_in_flight_only(view):
-    ticket = view.claim(machines(0), slots(1))
-    view.settle(view.claim(machines(1), slots(1)), np.array([0], np.int8), np.array([9]))
-    view.released(machines(3), slots(2), np.array([9]))
-    view.reset()
-    assert (view.free == -1).all() and view.open_rows == 0
-    view.apply(delta([0, 1, 0, 0], last=9))
-    assert free(view) == [1, 1, 2, 2]
-    view.withdraw(ticket)
-    assert free(view) == [2, 1, 2, 2]
 
 
 def test_views_share_a_terrain_and_nothing_else():

@@ -18,8 +18,7 @@ import pytest
 from experiments.workloads.google2011 import Google2011Options, load
 from experiments.workloads.inspection import digest
 from experiments.workloads.service_batch import SPEC as SERVICE_BATCH
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.runtime.json_files import digest_of
 from parsync.runtime.workload_files import (
     WORKLOAD_FILE,

@@ -17,8 +17,7 @@ import pytest
 
 from experiments.workloads.google2011 import Google2011Options, load
 from experiments.workloads.service_batch import SPEC as SERVICE_BATCH
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions, demo_options, paper_options
+from experiments.workloads.synthetic import SyntheticOptions, demo_options, generate, paper_options
 from parsync.workload.workload import Workload
 from tests.fixtures.google2011_files import (
     ADD,

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.workloads.inspection import describe, digest
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.workload.checks import larger_than_every_machine, validate
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.tasks import CellSpec, TaskClass

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from experiments.config.flags import changed_workload, settled, trace_workload
 from experiments.config.run_config import validated
 from experiments.config.workload_config import WorkloadConfig
-from experiments.config.workload_flags import changed_workload, settled, trace_workload
 from experiments.workloads import registry
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions
 from shared_state.errors import AgoraError
 from tests.fixtures.installed import install
 
@@ -24,7 +24,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 from experiments.workloads.registry import WorkloadSpec
 from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions
 
 
 class Options(BaseModel):

@@ -16,8 +16,7 @@ from experiments.workloads import registry
 from experiments.workloads.conformance import check_workload
 from experiments.workloads.inspection import describe
 from experiments.workloads.resources import MachineType, Resources, TaskShape
-from experiments.workloads.synthetic import generate
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from shared_state.errors import AgoraError
 from tests.fixtures.examples import examples
 

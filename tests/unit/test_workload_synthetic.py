@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from experiments.workloads.inspection import describe
-from experiments.workloads.synthetic import SLOT_SCORE_ONE, WorkClock, generate
-from experiments.workloads.synthetic_options import SyntheticOptions, demo_options, paper_options
+from experiments.workloads.synthetic import (
+    SLOT_SCORE_ONE,
+    SyntheticOptions,
+    WorkClock,
+    demo_options,
+    generate,
+    paper_options,
+)
 from parsync.workload.checks import validate
 from parsync.workload.workload import Phase, Workload
 from shared_state.tasks import TaskClass

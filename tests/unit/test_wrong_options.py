@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from experiments.analysis.run_directory import read_summary
-from experiments.config.frontier_presets import default_config
-from experiments.config.option_values import numbers_of
+from experiments.config.flags import numbers_of
+from experiments.config.presets import default_config
 from experiments.studies.extra_slots import points_of
 from experiments.studies.frontiers.execution import FrontierOptions, start
-from experiments.studies.model_runs.settings import ReproduceScale
+from experiments.studies.model_settings import ReproduceScale
 from experiments.studies.run.killed_runs import in_progress
 from experiments.toml_text import toml_text
 from shared_state.errors import AgoraError

@@ -20,8 +20,7 @@ from experiments.workloads.building import arriving_tasks
 from experiments.workloads.equilibrium import running_machines
 from experiments.workloads.inspection import describe
 from experiments.workloads.resources import MachineType, Resources, TaskShape
-from experiments.workloads.synthetic import generate, warm_up
-from experiments.workloads.synthetic_options import SyntheticOptions
+from experiments.workloads.synthetic import SyntheticOptions, generate, warm_up
 from parsync.core.quotas import TaskQuotas
 from parsync.protocols.agent_quota import QuotaAccount, Reclaimer
 from parsync.workload.checks import validate

@@ -1,9 +1,7 @@
 """How many placed tasks waited for longer than a tenth of a second."""
 
-from parsync.metrics.counters import Counters, TimeSeries
-from parsync.metrics.figures import Figures, Number
-from parsync.metrics.metric import Metric, OverTime, ratio
-from parsync.metrics.quantity import Better, Unit, quantity
+from parsync.metrics.metric import Counters, Metric, OverTime, TimeSeries, ratio
+from parsync.metrics.quantity import Better, Figures, Number, Unit, quantity
 
 LIMIT_US = 100_000
 COUNTED = ("placed", "waited_long")

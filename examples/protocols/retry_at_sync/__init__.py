@@ -14,11 +14,8 @@ from parsync.core.event import Event, Priority
 from parsync.metrics.tables import Waiting
 from parsync.protocols.agent_view import AgentView
 from parsync.protocols.optimistic.agent import make_queue
-from parsync.protocols.optimistic.options import OptimisticOptions
-from parsync.protocols.optimistic.strategies import DelayAverage, RoundRankings
-from parsync.protocols.optimistic.sync.policy import SyncContext
-from parsync.protocols.optimistic.sync.registry import make_sync_policy
-from parsync.protocols.optimistic.sync.schedule import SyncSchedule
+from parsync.protocols.optimistic.options import DelayAverage, OptimisticOptions, RoundRankings
+from parsync.protocols.optimistic.sync import SyncContext, SyncSchedule, make_sync_policy
 from parsync.protocols.pending_queue import WaitingPart
 from parsync.protocols.scheduler_agent import SchedulerAgent
 from parsync.protocols.spec import ProtocolCapability, ProtocolSpec

@@ -3,8 +3,7 @@
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from parsync.protocols.optimistic.sync.policy import PeriodicSync, check_gap
-from parsync.protocols.optimistic.sync.registry import SyncPolicySpec
+from parsync.protocols.optimistic.sync import PeriodicSync, SyncPolicySpec, check_gap
 
 
 class Options(BaseModel):

@@ -7,7 +7,7 @@ A and C, and a lightly used one, a quarter as large, for D. Their jobs are assum
 scales jobs occupy about 74 % of the busy cell and 38 % of the other one; MapReduce jobs have 16 %
 of each, and the largest of them ask for 2.5 and 10 %.
 
-Claims and drawings rest on what a run keeps of its MapReduce jobs (../mapreduce_arrays.py).
+Claims and drawings rest on what a run keeps of its MapReduce jobs (../runs.py).
 """
 
 from __future__ import annotations
@@ -24,11 +24,9 @@ from numpy.typing import NDArray
 
 from experiments.campaign.task import Arrays
 from experiments.figures import style
-from experiments.papers.chapter import Chapter
+from experiments.papers.chapter import Chapter, FigureRun, Results, Table
 from experiments.papers.claims import RunsOfSeed, Value
-from experiments.papers.figure import FigureRun, Results, Table
-from experiments.papers.mapreduce_arrays import RUN_US, USED_AT_US, USED_PERMILLE
-from experiments.papers.omega.runs import (
+from experiments.papers.omega.figures import (
     BATCH,
     SERVICE,
     T_JOB_S,
@@ -36,12 +34,13 @@ from experiments.papers.omega.runs import (
     run_config,
     scheduler_group,
 )
+from experiments.papers.runs import RUN_US, USED_AT_US, USED_PERMILLE
 from experiments.papers.statistics import least, median_text, percent, quotient_of
 from experiments.results.mapreduce import speedups_of
-from experiments.studies.model_runs.settings import ReproduceScale
-from experiments.workloads.mapreduce_jobs import MapReduceJobClass
+from experiments.studies.model_settings import ReproduceScale
 from experiments.workloads.service_batch import (
     BatchJobs,
+    MapReduceJobClass,
     ServiceBatchOptions,
     ServiceJobs,
 )

@@ -18,8 +18,8 @@ from typing import Any
 from experiments.config.presets import PARSYNC_SCAN_COST, Scale, greedy_group, paper_scale
 from experiments.config.run_config import RunConfig
 from experiments.config.workload_config import WorkloadConfig
-from experiments.papers.figure import FigureRun
-from experiments.studies.model_runs.settings import ReproduceScale
+from experiments.papers.chapter import FigureRun
+from experiments.studies.model_settings import ReproduceScale
 from parsync.spec.arm import ArmConfig, GroupConfig
 
 SCHEDULERS = 20

@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from experiments.papers.chapter import Chapter, like
+from experiments.papers.chapter import Chapter, FigureRun, Results, Table, like
 from experiments.papers.claims import Value
-from experiments.papers.figure import FigureRun, Results, Table
 from experiments.papers.parsync.arms import (
     LATENCY,
     QUALITY,
@@ -36,9 +35,9 @@ from experiments.papers.parsync.section6 import (
     least_difference,
     least_ratio,
 )
+from experiments.papers.plots import over_time
 from experiments.papers.statistics import US_PER_S, figure_text, median_text, percent
-from experiments.papers.time_plots import over_time
-from experiments.studies.model_runs.settings import ReproduceScale
+from experiments.studies.model_settings import ReproduceScale
 from parsync.spec.arm import ArmConfig, GroupConfig, ProtocolChoice
 
 CHAPTER = Chapter(Path(__file__).with_suffix(".toml"))

@@ -3,7 +3,7 @@
 Fig. 1 shows arrivals and run times of a trace that is not public. What stands in is the generated
 workload of section 6, whose constants come from the paper: 40,000 tasks/s at 100 % load, run times
 of 5 s on average. Eq. 2 is compared with simulated rounds. All else runs on the slot simulator
-(studies/model_runs/settings.py).
+(studies/model_settings.py).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from experiments.analysis.statistics import Interval
 from experiments.campaign.task import Arrays
 from experiments.config.workload_config import WorkloadConfig
 from experiments.figures import style
-from experiments.papers.chapter import Chapter, like
+from experiments.papers.chapter import Chapter, PaperFigure, Results, Table, like
 from experiments.papers.claims import RunsOfSeed, Value
-from experiments.papers.figure import PaperFigure, Results, Table
 from experiments.papers.parsync.arms import cell
+from experiments.papers.plots import utilisation_beside
 from experiments.papers.statistics import (
     US_PER_S,
     Reader,
@@ -43,11 +43,15 @@ from experiments.papers.statistics import (
     ratio,
     spread,
 )
-from experiments.papers.time_plots import utilisation_beside
 from experiments.studies.extra_slots import draw as draw_extra_slots
-from experiments.studies.model_runs.run import number
-from experiments.studies.model_runs.searches import extra_slots, extra_slots_interval
-from experiments.studies.model_runs.settings import (
+from experiments.studies.model_runs import (
+    SimulationRun,
+    WorkloadRun,
+    extra_slots,
+    extra_slots_interval,
+    number,
+)
+from experiments.studies.model_settings import (
     DIFF,
     EQ2_FACTORS,
     EQ2_TIMES,
@@ -72,9 +76,7 @@ from experiments.studies.model_runs.settings import (
     part,
     point_label,
 )
-from experiments.studies.model_runs.simulations import SimulationRun
-from experiments.studies.model_runs.workload_counts import WorkloadRun
-from parsync.protocols.optimistic.choices import SyncMode
+from parsync.model.slot_settings import SyncMode
 
 CHAPTER = Chapter(Path(__file__).with_suffix(".toml"))
 _WIDE_IN, _PANEL_IN = 9.2, 2.7

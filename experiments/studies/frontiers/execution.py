@@ -1,5 +1,6 @@
 """The execution of `agora frontier`, and the small frontier of a run: checks, then the runs, as
-many as there is time for, then table and page."""
+many as there is time for, then table and page.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +27,8 @@ from experiments.analysis.model_files import writing
 from experiments.analysis.summary_model import SeedFigures
 from experiments.campaign.directories import directory_of, holds
 from experiments.campaign.expected_time import ExpectedTimes, check_length
-from experiments.campaign.loop import run_tasks
+from experiments.campaign.loop import check_address, pool_at, run_tasks
 from experiments.campaign.points import Outlook, Point, store_in
-from experiments.campaign.pool import check_address, pool_at
 from experiments.campaign.preconditions import (
     CONFIG_FILE,
     check_arms,
@@ -37,19 +37,21 @@ from experiments.campaign.preconditions import (
 )
 from experiments.campaign.progress import Progress, ProgressReport, time_text
 from experiments.campaign.running import make_workload
-from experiments.campaign.store import Store
-from experiments.config.frontier_config import setting_text
-from experiments.config.frontier_presets import default_config
-from experiments.config.option_values import numbers_of
+from experiments.campaign.task import Store
+from experiments.command_line import error_console, output_console
+from experiments.config.flags import numbers_of
+from experiments.config.frontier_config import (
+    setting_text,
+)
+from experiments.config.presets import default_config
 from experiments.config.run_config import RunConfig, load_config
-from experiments.consoles import error_console, output_console
+from experiments.files import whole_file
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.studies.frontiers.build import build_frontier, elsewhere_cost
 from experiments.studies.frontiers.grid import Grid, Spot, make_grid, with_options
 from experiments.studies.frontiers.page import write_frontier_page
-from experiments.studies.frontiers.terminal import frontier_table
+from experiments.studies.frontiers.wording import frontier_table
 from experiments.toml_text import toml_text
-from experiments.whole_files import whole_file
 from parsync.metrics.quantity import counted, quantities_of
 from parsync.metrics.summary import ScopeFigures
 from parsync.workload.workload import Workload

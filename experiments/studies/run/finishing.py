@@ -23,11 +23,11 @@ from experiments.analysis.summary_model import (
 from experiments.campaign.arm_runners import live_validity
 from experiments.campaign.progress import ProgressReport
 from experiments.campaign.running import ArmRun
+from experiments.command_line import output_console
 from experiments.config.decision_basis import decision_basis, decision_capacity
-from experiments.config.gangs import tears_gangs
 from experiments.config.run_config import RunConfig
-from experiments.consoles import output_console
 from experiments.interruption import Interruption
+from experiments.report.gangs import tears_gangs
 from experiments.report.terminal import comparison_table
 from experiments.studies.run.calibration import write_calibration
 from experiments.version import version_text

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis.fluid_bound_model import PhaseBound
+from experiments.analysis.summary_model import PhaseBound
 from experiments.config.workload_config import WorkloadConfig
 from experiments.workloads.registry import ExpectedRates
 from parsync.workload.workload import Workload

@@ -23,13 +23,13 @@ from typing import Any
 
 from experiments.analysis.cell_watch import Watched, settle_us
 from experiments.analysis.model_files import read_model, write_model
-from experiments.analysis.restarts import Restart
 from experiments.analysis.run_directory import SUMMARY, kept_arm, write_series
 from experiments.analysis.summary import RunFacts, describe, distinct, summary_of, workload_facts
 from experiments.analysis.summary_model import (
     ArmSummary,
     KeptArm,
     KeptSeed,
+    Restart,
     RunSummary,
     SeedFigures,
     WorkloadFacts,
@@ -43,8 +43,8 @@ from experiments.studies.run.fluid_bound import phase_bounds
 from experiments.version import version_text
 from parsync.metrics.quantity import Quantity, duration
 from parsync.metrics.run_metrics import RunMetrics
+from parsync.runtime.arm_directory import VIRTUAL_LOG, read_end
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.event_logs import VIRTUAL_LOG, read_end
 from parsync.runtime.live.logs import CELL_LOG, has_records
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.recovery import measure_killed
@@ -264,7 +264,7 @@ class _Measured:
 def _from_logs(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Path) -> _Measured:
     """Measure a live arm whose actors had not handed their measurements over, from its logs. Raises
     AgoraError naming a log that cannot be read."""
-    spec = arm.spec(config.seed, config.heartbeat_us, config.sample_us(workload), live=True)
+    spec = arm.seeded(config.seed, config.heartbeat_us, config.sample_us(workload), live=True)
     options = LiveOptions(
         journal_dir=folder / _LOG,
         records_dir=folder,

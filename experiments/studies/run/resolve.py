@@ -6,9 +6,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from experiments.config.flags import arm_beside, changed_workload, settled, trace_workload
 from experiments.config.frontier_config import FrontierConfig
-from experiments.config.frontier_presets import small_frontier
-from experiments.config.given_schedulers import arm_beside
 from experiments.config.presets import (
     LIVE_ARM,
     Scale,
@@ -16,9 +15,9 @@ from experiments.config.presets import (
     demo_scale,
     mix_arm,
     paper_scale,
+    small_frontier,
 )
 from experiments.config.run_config import RunConfig, load_config, validated
-from experiments.config.workload_flags import changed_workload, settled, trace_workload
 from experiments.studies.run.calibration import read_calibration
 from experiments.studies.run.run_options import RunOptions, RuntimeName, ScaleName
 from parsync.spec.arm import ArmConfig

@@ -24,6 +24,7 @@ from experiments.campaign.running import ArmRun, ArmRunner, figures_of_run, make
 from experiments.config.run_config import RunConfig
 from experiments.interruption import Interruption
 from experiments.studies.frontiers.execution import frontier_of_run
+from experiments.studies.run.calibration import prediction_points, predictions_of
 from experiments.studies.run.finishing import (
     ArmResults,
     finish_run,
@@ -32,7 +33,6 @@ from experiments.studies.run.finishing import (
     slugs_of_arms,
 )
 from experiments.studies.run.fluid_bound import phase_bounds
-from experiments.studies.run.predictions import prediction_points, predictions_of
 from experiments.studies.run.sensitivity import Choice, changed_points, sensitivity
 from experiments.version import version_text
 from parsync.metrics.quantity import counted

@@ -3,7 +3,7 @@
 Its directory can be gone on with after any end:
 
 sweep.toml      the sweep as resolved, the configuration in it
-points/         the figures of each run (campaign/store.py)
+points/         the figures of each run (campaign/task.py)
 points.parquet  a row for each run (points_table.py)
 sweep.json      the model SweepSummary (result.py)
 figures/        one PNG and one SVG for each plot
@@ -28,25 +28,25 @@ from experiments.analysis.summary import distinct
 from experiments.analysis.summary_model import SeedFigures
 from experiments.campaign.directories import directory_of, holds
 from experiments.campaign.expected_time import check_length, expected_run_s
-from experiments.campaign.loop import missing, run_tasks
+from experiments.campaign.loop import check_address, missing, pool_at, run_tasks
 from experiments.campaign.points import KEPT, Outlook, Point, WorkloadCache, store_in
-from experiments.campaign.pool import check_address, pool_at
 from experiments.campaign.preconditions import check_arms, check_memory, naming_file
 from experiments.campaign.progress import Progress, ProgressReport, time_text
 from experiments.campaign.running import make_metrics
-from experiments.command_line import BAD_INPUT
+from experiments.command_line import error_console, output_console
 from experiments.config.decision_basis import DecisionBasis, decision_basis
-from experiments.consoles import error_console, output_console
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.studies.sweeps.looks import LOOKS
 from experiments.studies.sweeps.page import write_page
-from experiments.studies.sweeps.points_table import POINTS, Row, write_points
 from experiments.studies.sweeps.result import (
+    POINTS,
     SWEEP,
+    Row,
     SweepSummary,
     looked_at,
     summarise_sweep,
     swept_parameters,
+    write_points,
 )
 from experiments.studies.sweeps.sweep_file import (
     SWEEP_FILE,
@@ -57,12 +57,13 @@ from experiments.studies.sweeps.sweep_file import (
     plain_value,
     read_sweep,
 )
-from experiments.studies.sweeps.terminal import metric_tables
+from experiments.studies.sweeps.wording import metric_tables
 from experiments.toml_text import toml_text
 from experiments.version import version_text
 from parsync.metrics.quality import PreferenceMetric, PreferenceSetMetric
 from parsync.metrics.quantity import Quantity, counted
 from parsync.metrics.summary import ScopeFigures, quantities
+from parsync.runtime.command_line import BAD_INPUT
 from shared_state.errors import AgoraError
 from shared_state.tasks import NO_PREFERENCE
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from experiments.analysis.statistics import Interval, Value, corrected_level, median_interval
-from parsync.metrics.figures import Count, Figures, Number
-from parsync.metrics.quantity import Unit
+from parsync.metrics.quantity import Count, Figures, Number, Unit
 from shared_state.errors import AgoraError
 
 LOOKS = (10, 20, 40)  # seeds

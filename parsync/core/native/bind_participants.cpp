@@ -2,6 +2,7 @@
 // workers.py, arrivals.py) say what they are, and choose the columns that they are made of.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -12,7 +13,7 @@
 #include "bound_participant.hpp"
 #include "master.hpp"
 #include "schedulers/native/bound_catalog.hpp"
-#include "shared_state/native/bound_observer.hpp"
+#include "shared_state/native/observed_cell.hpp"
 #include "worker_pool.hpp"
 
 namespace nb = nanobind;
@@ -26,6 +27,74 @@ SharedColumn<T> column(nb::handle array, const char* field) {
 }
 SharedTable<int64_t> table(nb::handle array, const char* field) {
   return BoundValue<SharedTable<int64_t>>::from(array, field);
+}
+
+// Observers of the cell as Python holds them: native ones, and those whose class is Python's
+// (shared_state/observed_cell.py).
+
+// Hands every call on, but for those that the observer's class does not override.
+class PythonObserver final : public CellObserver {
+ public:
+  // cell: what the observer is given as the cell.
+  PythonObserver(nb::object observer, nb::object cell)
+      : cell_(std::move(cell)),
+        before_change_(overridden(observer, "before_change")),
+        before_commit_(overridden(observer, "before_commit")),
+        on_commit_(overridden(observer, "on_commit")),
+        on_release_(overridden(observer, "on_release")),
+        on_load_(overridden(observer, "on_load")),
+        on_machines_(overridden(observer, "on_machines")),
+        on_delta_(overridden(observer, "on_delta")) {}
+
+  void before_change(int64_t now_us) override {
+    if (before_change_.is_valid()) before_change_(cell_, now_us);
+  }
+  void before_commit(const TransactionPtr& transaction, int64_t now_us) override {
+    if (before_commit_.is_valid()) before_commit_(cell_, face(transaction), now_us);
+  }
+  void on_commit(const TransactionPtr& transaction, const CommitResultPtr& result,
+                 int64_t now_us) override {
+    if (on_commit_.is_valid()) on_commit_(cell_, face(transaction), face(result), now_us);
+  }
+  void on_release(const Released& released, int64_t now_us) override {
+    if (on_release_.is_valid()) on_release_(cell_, released, now_us);
+  }
+  void on_load(const Load& load) override {
+    if (on_load_.is_valid())
+      on_load_(cell_, array_of(load.task), array_of(load.machine), array_of(load.request),
+               array_of(load.owner), array_of(load.allocation));
+  }
+  void on_machines(const SharedColumn<int32_t>& machine, const SharedColumn<bool>& up,
+                   const Released& lost, int64_t now_us) override {
+    if (on_machines_.is_valid()) on_machines_(cell_, array_of(machine), array_of(up), lost, now_us);
+  }
+  void on_delta(const PartitionDeltaPtr& delta, int64_t now_us) override {
+    if (on_delta_.is_valid()) on_delta_(cell_, face(delta), now_us);
+  }
+
+ private:
+  template <class T>
+  static nb::object face(const std::shared_ptr<const T>& part) {
+    return BoundValue<std::shared_ptr<const T>>::to(part);
+  }
+
+  // The bound method; nothing if it is that of the base class, which does nothing.
+  static nb::object overridden(nb::handle observer, const char* name) {
+    const nb::object base = nb::module_::import_("shared_state.observed_cell").attr("CellObserver");
+    const nb::object mine = nb::handle(observer.type()).attr(name);
+    if (mine.is(nb::object(base.attr(name)))) return {};
+    return observer.attr(name);
+  }
+
+  nb::object cell_, before_change_, before_commit_, on_commit_, on_release_, on_load_, on_machines_,
+      on_delta_;
+};
+
+// The observer that Python holds. cell: what it is given as the cell if its class is Python's.
+std::shared_ptr<CellObserver> observer_from(nb::handle observer, nb::handle cell) {
+  if (nb::isinstance<CellObserver>(observer))
+    return nb::cast<std::shared_ptr<CellObserver>>(observer);
+  return std::make_shared<PythonObserver>(nb::borrow(observer), nb::borrow(cell));
 }
 
 Measurements& measurements_of(nb::handle records) { return nb::cast<Measurements&>(records); }

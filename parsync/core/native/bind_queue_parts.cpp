@@ -195,7 +195,7 @@ void bind_head_of_line(nb::module_& module) {
   using Skipped = BoundSkippedUnits;
   nb::class_<Skipped>(module, "SkippedUnits",
                       R"(The units of one agent for which there was no room, in the order in which
-they lacked it; see head_of_line.hpp.
+they lacked it; see queue_parts.hpp.
 
 They are tried again when the view has changed: each in turn, and then one batch of those behind
 them, before the next turn begins. So neither starves the other where the view changes faster than

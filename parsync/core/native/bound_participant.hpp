@@ -3,15 +3,91 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <string>
+#include <unordered_set>
 #include <utility>
+#include <variant>
 
-#include "bound_event.hpp"
+#include "event.hpp"
 #include "participant.hpp"
+#include "shared_state/native/bound_fields.hpp"
 
 namespace agora {
+
+// Events in Python. A native event has a Python class that is used like a frozen dataclass
+// (shared_state/native/bound_fields.hpp) and counts as a subclass of parsync.core.event.Event.
+// Events of other packages are instances of Python classes; native code holds one as a PythonEvent.
+
+// An event whose class is a Python class, or any object that a Python participant sends as an
+// event. Created and destroyed only while the interpreter's lock is held.
+class PythonEvent final : public Event {
+ public:
+  // Throws what looking up its priority throws.
+  explicit PythonEvent(nanobind::object event)
+      : Event(0, priority_of(event)), event_(std::move(event)) {}
+
+  const nanobind::object& event() const { return event_; }
+  std::string_view kind() const override {
+    Py_ssize_t size = 0;
+    kind_ = nanobind::getattr(event_, "kind");
+    const char* const text = PyUnicode_AsUTF8AndSize(kind_.ptr(), &size);
+    if (!text) throw nanobind::python_error();
+    return {text, static_cast<size_t>(size)};
+  }
+  void encode(EventEncoder& encoder, std::string& out) const override {
+    encoder.put_foreign(event_.ptr(), out);
+  }
+
+ private:
+  // The priority is an attribute of the event's class.
+  static Priority priority_of(nanobind::handle event) {
+    const nanobind::object priority = nanobind::getattr(event, "priority");
+    const long long value = PyLong_AsLongLong(priority.ptr());
+    if (value == -1 && PyErr_Occurred()) throw nanobind::python_error();
+    return static_cast<Priority>(value);
+  }
+
+  nanobind::object event_;
+  mutable nanobind::object kind_;  // whose text kind() shows
+};
+
+// What Python gave, as native code holds it.
+inline EventPtr event_from(nanobind::handle event) {
+  std::shared_ptr<Event> native;
+  if (nanobind::try_cast(event, native, false) && native) return native;
+  return std::make_shared<PythonEvent>(nanobind::borrow(event));
+}
+
+// What Python sees of an event.
+inline nanobind::object face_of(const EventPtr& event) {
+  if (event->key() == 0) return static_cast<const PythonEvent&>(*event).event();
+  return nanobind::cast(std::const_pointer_cast<Event>(event));
+}
+
+// The attribute of a class that tells how its events are decoded: a capsule of a DecodeEvent.
+constexpr const char* kDecoderName = "_decoder";
+
+// Makes the Python class of a native event, in the module of its protocol. `base`: the Python class
+// of the protocol's events, a subclass of parsync.core.event.Event.
+template <class T>
+void bind_event(nanobind::module_& module, nanobind::handle base) {
+  nanobind::class_<T, Event> bound(module, T::kName, T::kDoc,
+                                   nanobind::type_slots(field_slots<T>()), nanobind::is_final());
+  bind_fields<T>(bound);
+  const nanobind::object priority =
+      nanobind::module_::import_("parsync.core.event").attr("Priority");
+  bound.attr("kind") = nanobind::str(T::kType.kind.data(), T::kType.kind.size());
+  bound.attr("number") = T::kType.number;
+  bound.attr("priority") = priority(static_cast<int>(T::kType.priority));
+  static constexpr DecodeEvent decode = &decode_event<T>;
+  bound.attr(kDecoderName) = nanobind::capsule(&decode);
+  base.attr("register")(bound);
+}
 
 // The classes of effects in Python.
 struct EffectClasses {
@@ -136,6 +212,102 @@ inline BoundParticipant* native_of(nanobind::handle participant) {
   if (!nanobind::try_cast(participant, native, false) || !native) return nullptr;
   const nanobind::object handles = participant.type().attr("handle");
   return handles.is(nanobind::type<BoundParticipant>().attr("handle")) ? native : nullptr;
+}
+
+// Calls of Python from loops that make many.
+
+// The loops that drive participants (event_queue.cpp, actor_loop.cpp, cell_loop.cpp): what they
+// share.
+
+// Calls `callable` with these arguments.
+template <class... Arguments>
+nanobind::object call(nanobind::handle callable, const Arguments&... arguments) {
+  PyObject* const columns[] = {nullptr, arguments.ptr()...};
+  PyObject* result = PyObject_Vectorcall(
+      callable.ptr(), columns + 1, sizeof...(Arguments) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  if (!result) throw nanobind::python_error();
+  return nanobind::steal(result);
+}
+
+inline nanobind::object number(int64_t value) {
+  PyObject* result = PyLong_FromLongLong(value);
+  if (!result) throw nanobind::python_error();
+  return nanobind::steal(result);
+}
+
+// A participant as a loop holds it.
+struct Handler {
+  BoundParticipant* native;  // null if its handle() is Python's
+  nanobind::object participant;
+};
+
+// What native participants ask for, carried out under every runtime. A loop's clock and transport
+// are its own. What is Python's business, such as records and refusals, is done by
+// parsync/runtime/effect_interpreter.py, which also carries out the effects of Python participants.
+//
+// Carries out, in order, what the participant at `sender` asked for at now_us.
+//
+// Loop:
+//   bool has(int64_t address)                whether a participant has that address
+//   void send(to, EventPtr, sender)          delivers a message; the receiver exists
+//   void set_timer(at_us, EventPtr, sender)  delivers an event at at_us
+//   bool carries_out(effect, participant)    carries out another effect itself, or returns false;
+//                                            without it, none
+// rest: called with (now_us, sender, effects) for what the loop does not carry out.
+template <class Loop>
+void carry_out(Loop& loop, int64_t now_us, int64_t sender, BoundParticipant& participant,
+               Effects& effects, nanobind::handle rest) {
+  const auto carries_out = [&](const Effect& effect) {
+    if constexpr (requires { loop.carries_out(effect, participant); })
+      return loop.carries_out(effect, participant);
+    return false;
+  };
+  Effects others;
+  for (Effect& effect : effects.list()) {
+    if (auto* message = std::get_if<Send>(&effect); message && loop.has(message->to)) {
+      loop.send(message->to, std::move(message->event), sender);
+    } else if (auto* timer = std::get_if<SetTimer>(&effect)) {
+      loop.set_timer(timer->at_us, std::move(timer->event), sender);
+    } else if (!carries_out(effect)) {
+      others.clear();
+      others.add(std::move(effect));
+      call(rest, number(now_us), number(sender), participant.listed(others));
+    }
+  }
+}
+
+// The addresses of an iterable of ints.
+inline std::unordered_set<int64_t> addresses_from(nanobind::handle addresses) {
+  std::unordered_set<int64_t> known;
+  for (const nanobind::handle address : nanobind::iter(addresses))
+    known.insert(nanobind::cast<int64_t>(address));
+  return known;
+}
+
+// What is being handled, or was when an exception ended it; None if nothing is.
+template <class Loop>
+void bind_handled(nanobind::class_<Loop>& loop) {
+  loop.def_prop_ro("address", &Loop::address).def_prop_ro("event", [](const Loop& self) {
+    return self.event() ? face_of(self.event()) : nanobind::none();
+  });
+}
+
+// send() and set_timer(), for what Python carries out.
+template <class Loop>
+void bind_live_loop(nanobind::class_<Loop>& loop) {
+  bind_handled(loop);
+  loop.def(
+          "send",
+          [](Loop& self, int64_t to, nanobind::handle event, int64_t sender) {
+            self.send(to, event_from(event), sender);
+          },
+          nanobind::arg("to"), nanobind::arg("event"), nanobind::arg("sender"))
+      .def(
+          "set_timer",
+          [](Loop& self, int64_t at_us, nanobind::handle event, int64_t address) {
+            self.set_timer(at_us, event_from(event), address);
+          },
+          nanobind::arg("at_us"), nanobind::arg("event"), nanobind::arg("address"));
 }
 
 }  // namespace agora

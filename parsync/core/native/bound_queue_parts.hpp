@@ -10,11 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "head_of_line.hpp"
-#include "queued_tasks.hpp"
-#include "quota_account.hpp"
+#include "queue_parts.hpp"
 #include "shared_state/native/column.hpp"
-#include "shared_state/native/new_array.hpp"
 
 namespace agora {
 

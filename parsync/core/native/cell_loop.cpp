@@ -1,35 +1,88 @@
-#include "cell_loop.hpp"
+// The participants beside the cell, and the loop that hands them the messages of a step and the
+// timers that have come (parsync/runtime/live/cell.py says in which order, and why).
+//
+//   timers, messages of a step -> inbox -> handle -> carry out -> inbox, timers, other processes
+
+#include <nanobind/nanobind.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <deque>
 #include <stdexcept>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
-#include "event.hpp"
-#include "bound_event.hpp"
-#include "effect_interpreter.hpp"
+#include "bound_participant.hpp"
+#include "event_heap.hpp"
 #include "events.hpp"
+#include "log_frames.hpp"
 
 namespace nb = nanobind;
 
 namespace agora {
 
-// As effect_interpreter.hpp wants it.
-struct CellLoop::Runtime {
-  CellLoop& loop;
+namespace {
+
+class CellLoop {
+ public:
+  // What the loop calls. Nothing is kept: a runtime and its loop would hold each other.
+  struct Calls {
+    nb::handle rest;        // as in carry_out()
+    nb::handle outgoing;    // (to, event) of each message to another process
+    nb::handle unknown;     // (to, event) of a step's message to nobody; raises
+    EffectsDigest* digest;  // of messages within the process and of timers; or null
+    nb::handle on_placed;   // (event) of TasksStarted and TasksEnded from the master, or None
+    nb::handle on_handled;  // (address, event, effects) before effects are carried out, or
+                            // None
+  };
+
+  // participants: by address, the master among them, native or Python's. addresses: of the run's
+  // participants in other processes.
+  CellLoop(const nb::dict& participants, std::unordered_set<int64_t> addresses);
+
+  // Puts participants in place of those at their addresses.
+  void replace(const nb::dict& participants);
+
+  int64_t now_us() const { return now_us_; }
+  void set_now_us(int64_t now_us) { now_us_ = now_us; }
+
+  // Every participant handles the event, in the order of their addresses. Earlier timers are
+  // forgotten. Throws as run().
+  void start(const EventPtr& event, int64_t at_us, const Calls& calls);
+  // Handles the timers that are due at at_us, then the (address, event) pairs `messages`, each to
+  // its end. Throws what participants and calls throw.
+  void run(int64_t at_us, nb::handle messages, const Calls& calls);
 
   bool has(int64_t address) const {
-    return loop.participants_.contains(address) || loop.addresses_.contains(address);
+    return participants_.contains(address) || addresses_.contains(address);
   }
-  void send(int64_t, int64_t to, EventPtr event, int64_t sender) {
-    loop.send(to, std::move(event), sender);
-  }
-  void set_timer(int64_t, int64_t at_us, EventPtr event, int64_t sender) {
-    loop.set_timer(at_us, std::move(event), sender);
-  }
-  bool carries_out(int64_t, int64_t, const Effect&, BoundParticipant&) { return false; }
-};
+  // Of a participant, while it is handling an event.
+  void send(int64_t to, EventPtr event, int64_t sender);
+  void set_timer(int64_t at_us, EventPtr event, int64_t address);
 
-namespace {
+  // For checkpoints.
+  EventHeap& timers() { return timers_; }
+
+  // What is being handled, or was when an exception ended it; null if nothing is.
+  int64_t address() const { return address_; }
+  const EventPtr& event() const { return event_; }
+
+ private:
+  void handle_inbox(const Calls& calls);
+  void handle(int64_t address, const EventPtr& event, const Calls& calls);
+
+  std::unordered_map<int64_t, Handler> participants_;
+  std::unordered_set<int64_t> addresses_;
+  int64_t now_us_ = 0;
+  std::deque<std::pair<int64_t, EventPtr>> inbox_;
+  EventHeap timers_;
+  const Calls* calls_ = nullptr;  // of the step under way
+  int64_t address_ = 0;
+  EventPtr event_;
+  Effects effects_;
+};
 
 // Shows the calls of a step to what is called meanwhile.
 class Shown {
@@ -44,8 +97,6 @@ class Shown {
  private:
   const CellLoop::Calls*& shown_;
 };
-
-}  // namespace
 
 CellLoop::CellLoop(const nb::dict& participants, std::unordered_set<int64_t> addresses)
     : addresses_(std::move(addresses)) {
@@ -130,8 +181,7 @@ void CellLoop::handle(int64_t address, const EventPtr& event, const Calls& calls
       handler.native->hand_out(effects_);
       call(calls.on_handled, number(address), face_of(event), handler.native->listed(effects_));
     }
-    Runtime runtime{*this};
-    carry_out(runtime, now_us_, address, *handler.native, effects_, calls.rest);
+    carry_out(*this, now_us_, address, *handler.native, effects_, calls.rest);
   } else {
     const nb::object time = number(now_us_), face = face_of(event);
     const nb::object effects = call(nb::getattr(handler.participant, "handle"), time, face);
@@ -142,4 +192,62 @@ void CellLoop::handle(int64_t address, const EventPtr& event, const Calls& calls
   event_.reset();
 }
 
+nb::tuple timers(CellLoop& self) {
+  nb::list waiting;
+  for (const EventHeap::Entry* entry : self.timers().in_order())
+    waiting.append(nb::make_tuple(entry->at_us, static_cast<int>(entry->priority), entry->sequence,
+                                  entry->address, face_of(entry->event)));
+  return nb::make_tuple(self.timers().added(), nb::tuple(waiting));
+}
+
+void restore_timers(CellLoop& self, const nb::tuple& state) {
+  std::vector<EventHeap::Entry> entries;
+  for (const nb::handle timer : nb::iter(state[1]))
+    entries.push_back({nb::cast<int64_t>(timer[0]), static_cast<Priority>(nb::cast<int>(timer[1])),
+                       nb::cast<uint64_t>(timer[2]), nb::cast<int64_t>(timer[3]),
+                       event_from(nb::object(timer[4]))});
+  self.timers().restore(std::move(entries), nb::cast<uint64_t>(state[0]));
+}
+
+}  // namespace
+
 }  // namespace agora
+
+using namespace agora;
+
+void bind_cell_loop(nb::module_& module) {
+  nb::class_<CellLoop> loop(module, "CellLoop",
+                            "The participants beside the cell; see cell_loop.cpp.");
+  bind_live_loop(loop);
+  loop.def(
+          "__init__",
+          [](CellLoop* self, const nb::dict& participants, nb::handle addresses) {
+            new (self) CellLoop(participants, addresses_from(addresses));
+          },
+          nb::arg("participants"), nb::arg("addresses"))
+      .def("replace", &CellLoop::replace, nb::arg("participants"))
+      .def(
+          "start",
+          [](CellLoop& self, nb::handle event, int64_t at_us, nb::handle rest, nb::handle outgoing,
+             nb::handle unknown, EffectsDigest* digest, nb::handle on_placed,
+             nb::handle on_handled) {
+            self.start(event_from(event), at_us,
+                       {rest, outgoing, unknown, digest, on_placed, on_handled});
+          },
+          nb::arg("event"), nb::arg("at_us"), nb::arg("rest"), nb::arg("outgoing"),
+          nb::arg("unknown"), nb::arg("digest").none(), nb::arg("on_placed").none(),
+          nb::arg("on_handled").none())
+      .def(
+          "run",
+          [](CellLoop& self, nb::handle messages, int64_t at_us, nb::handle rest,
+             nb::handle outgoing, nb::handle unknown, EffectsDigest* digest, nb::handle on_placed,
+             nb::handle on_handled) {
+            self.run(at_us, messages, {rest, outgoing, unknown, digest, on_placed, on_handled});
+          },
+          nb::arg("messages"), nb::arg("at_us"), nb::arg("rest"), nb::arg("outgoing"),
+          nb::arg("unknown"), nb::arg("digest").none(), nb::arg("on_placed").none(),
+          nb::arg("on_handled").none())
+      .def("timers", &timers)
+      .def("restore_timers", &restore_timers, nb::arg("state"))
+      .def_prop_rw("now_us", &CellLoop::now_us, &CellLoop::set_now_us);
+}

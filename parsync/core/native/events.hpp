@@ -8,9 +8,7 @@
 #include <vector>
 
 #include "event.hpp"
-#include "event_codec.hpp"
-#include "shared_state/native/field.hpp"
-#include "shared_state/native/shared_column.hpp"
+#include "shared_state/native/fields.hpp"
 #include "shared_state/native/transaction.hpp"
 
 namespace agora {

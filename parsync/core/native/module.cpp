@@ -2,7 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include "bound_event.hpp"
+#include "bound_participant.hpp"
 #include "events.hpp"
 
 void bind_actor_loop(nanobind::module_& module);

@@ -9,11 +9,10 @@
 #include <stdexcept>
 #include <vector>
 
-#include "bound_event.hpp"
-#include "effects_digest.hpp"
+#include "bound_participant.hpp"
 #include "log_frames.hpp"
 #include "msgpack.hpp"
-#include "shared_state/native/bound_packed.hpp"
+#include "shared_state/native/bound_fields.hpp"
 
 namespace nb = nanobind;
 
@@ -461,7 +460,7 @@ void bind_encoder(nb::module_& module) {
     return nb::bytes(digest.data(), digest.size());
   };
   nb::class_<EffectsDigest>(module, "EffectsDigest",
-                            "blake2b over encoded values, in order; see effects_digest.hpp.")
+                            "blake2b over encoded values, in order; see log_frames.hpp.")
       .def(nb::init<Encoder&, size_t>(), nb::arg("encoder"), nb::arg("digest_bytes"),
            nb::keep_alive<1, 2>())
       .def("add", nb::overload_cast<nb::handle>(&EffectsDigest::add), nb::arg("value").none())

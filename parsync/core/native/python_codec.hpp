@@ -5,7 +5,7 @@
 // data. An event is an extension of its class's code: the class's prefix, which names it, then
 // msgpack of (where, plain fields, packed columns), bit i of `where` telling that field i is an
 // array (shared_state/native/pack.hpp). Native events, and native parts of events, encode
-// themselves in that form (event_codec.hpp).
+// themselves in that form (event.hpp).
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "event.hpp"
-#include "event_codec.hpp"
 #include "msgpack.hpp"
 
 namespace agora {
@@ -76,7 +75,7 @@ class Encoder : public EventEncoder {
 };
 
 // What Encoder encodes, as Python's values again. Native events are decoded to native memory
-// (event_codec.hpp); their arrays are made when somebody looks.
+// (event.hpp); their arrays are made when somebody looks.
 class Decoder {
  public:
   // make_array: called with the bytes of an array's extension, for the array.

@@ -13,7 +13,7 @@
 
 #include "events.hpp"
 #include "participant.hpp"
-#include "shared_state/native/shared_column.hpp"
+#include "shared_state/native/fields.hpp"
 
 namespace agora {
 

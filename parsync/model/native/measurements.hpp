@@ -9,11 +9,8 @@
 // Slices divide the time between two synchronisations of a scheduler into equal parts; a claim
 // counts in that of its handling.
 //
-// Causes of conflicts are those of conflict_causes.hpp.
-//
 // Histograms of delays have the layout of parsync/metrics/histogram.py (microseconds, 128 buckets
-// per power of two); those of scores divide the range of all
-// slots' scores into equal buckets.
+// per power of two); those of scores divide the range of all slots' scores into equal buckets.
 #pragma once
 
 #include <algorithm>
@@ -25,9 +22,8 @@
 #include <utility>
 #include <vector>
 
-#include "conflict_causes.hpp"
+#include "cell_master.hpp"
 #include "shared_state/native/random.hpp"
-#include "slot_table.hpp"
 
 namespace agora::slots {
 

@@ -1,3 +1,19 @@
+// How a scheduler picks slots: SlotDraws draws them by weight; BestPartition says where
+// quality-first draws.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "shared_state/native/random.hpp"
+#include "slot_table.hpp"
+
+namespace agora::slots {
+
 // Draws slots from a set by weight, without replacement.
 //
 // The pool is a partition or the whole set. A candidate is a uniform number below the pool's
@@ -14,19 +30,6 @@
 // A session ends after kLongestSession draws or a quarter of the pool, so that few candidates are
 // repeated, and after kMostRepeats that were (one slot may have most of the pool's weight).
 // Complexity: O(groups per partition) per draw, with O(P) per session of the whole set.
-#pragma once
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
-#include "idle_slots.hpp"
-#include "shared_state/native/random.hpp"
-
-namespace agora::slots {
-
 class SlotDraws {
  public:
   explicit SlotDraws(size_t partitions)
@@ -183,6 +186,51 @@ class SlotDraws {
   int64_t drawn_ = 0;  // in the session
   std::array<uint32_t, kLongestSession> slots_;
   std::array<uint64_t, kLongestSession> places_;  // group << 32 | place
+};
+
+// Which partition quality-first picks the next slot from: that with the highest mean over its idle
+// slots, as the view stands after the picks before it; ties go to the lowest number.
+//
+// A tournament tree over the means: O(P) to begin a round, O(log P) per pick. Means are single
+// divisions of IEEE doubles, the same on any machine.
+class BestPartition {
+ public:
+  explicit BestPartition(size_t partitions)
+      : partitions_(partitions),
+        leaves_(std::bit_ceil(partitions)),
+        mean_(leaves_, kEmpty),
+        best_(2 * leaves_) {}
+
+  void begin(const IdleSlots& view) {
+    for (size_t p = 0; p < partitions_; ++p) mean_[p] = mean(view, p);
+    for (size_t p = 0; p < leaves_; ++p) best_[leaves_ + p] = static_cast<uint32_t>(p);
+    for (size_t node = leaves_; node-- > 1;) play(node);
+  }
+
+  size_t best() const { return best_[1]; }
+  // To be told of every change of the best partition.
+  void best_has_changed(const IdleSlots& view) {
+    const size_t p = best_[1];
+    mean_[p] = mean(view, p);
+    for (size_t node = (leaves_ + p) / 2; node >= 1; node /= 2) play(node);
+  }
+
+ private:
+  static constexpr double kEmpty = -1e300;
+
+  double mean(const IdleSlots& view, size_t p) const {
+    const PartitionSum& sum = view.partition(p);
+    if (sum.count == 0) return kEmpty;
+    return static_cast<double>(sum.quality) / static_cast<double>(sum.count);
+  }
+  void play(size_t node) {
+    const uint32_t left = best_[2 * node], right = best_[2 * node + 1];
+    best_[node] = mean_[right] > mean_[left] ? right : left;
+  }
+
+  size_t partitions_, leaves_;
+  std::vector<double> mean_;
+  std::vector<uint32_t> best_;  // of the subtree; the root is 1
 };
 
 }  // namespace agora::slots

@@ -20,8 +20,8 @@ SlotSimulator::SlotSimulator(const SlotSettings& settings)
     for (int64_t i = 0; i < settings_.groups[group].schedulers; ++i)
       schedulers_.emplace_back(settings_, table_, master_, schedulers_.size(), group);
   for (Scheduler& scheduler : schedulers_) {
-    const int64_t event = static_cast<int64_t>(sync_.one_by_one() ? scheduler.index : 0);
-    const SyncTimes::Range seen = sync_.partitions(0, static_cast<int64_t>(scheduler.index));
+    const int64_t event = sync_.one_by_one() ? scheduler.index : 0;
+    const SyncTimes::Range seen = sync_.partitions(0, scheduler.index);
     scheduler.freshest = sync_.refreshes_all() ? scheduler.first_partition : seen.end - 1;
     scheduler.next_sync_ns = sync_.following_ns(event);
     for (BatchArrivals left = scheduler.arrivals; left.next_ns() != BatchArrivals::kNever;
@@ -53,7 +53,12 @@ int64_t SlotSimulator::next_key() const {
   int64_t key = event_key(sync_.due_ns(next_sync_), EventKind::Sync);
   if (running_.next_end_ns() != RunningSlots::kNever)
     key = std::min(key, event_key(running_.next_end_ns(), EventKind::Free));
-  return std::min(key, pending_.next_key());
+  return pending_.empty() ? key : std::min(key, pending_.top().key);
+}
+
+void SlotSimulator::push(int64_t at_ns, EventKind kind, const Scheduler& scheduler,
+                         uint64_t number) {
+  pending_.push({event_key(at_ns, kind), pushed_++, number, scheduler.index});
 }
 
 void SlotSimulator::handle_next(int64_t key) {
@@ -62,7 +67,8 @@ void SlotSimulator::handle_next(int64_t key) {
   const EventKind kind = kind_of(key);
   if (kind == EventKind::Free) return on_free(now_ns);
   if (kind == EventKind::Sync) return on_sync(now_ns);
-  const Event event = pending_.pop();
+  const Event event = pending_.top();
+  pending_.pop();
   Scheduler& scheduler = schedulers_[event.scheduler];
   if (kind == EventKind::Commit)
     on_commit(now_ns, scheduler, static_cast<uint32_t>(event.number));
@@ -98,8 +104,7 @@ void SlotSimulator::on_sync(int64_t now_ns) {
 }
 
 void SlotSimulator::synchronise(int64_t now_ns, int64_t event, Scheduler& scheduler) {
-  const SyncTimes::Range partitions =
-      sync_.partitions(event, static_cast<int64_t>(scheduler.index));
+  const SyncTimes::Range partitions = sync_.partitions(event, scheduler.index);
   for (size_t p = partitions.first; p < partitions.end; ++p)
     scheduler.view.copy_partition(master_.idle(), p);
   if (!scheduler.in_flight.empty()) keep_claims_out(scheduler, partitions);
@@ -160,8 +165,7 @@ void SlotSimulator::on_commit(int64_t now_ns, Scheduler& scheduler, uint32_t num
     round.delay_sum_ns += commits * delay_ns;
   }
   if (granted > 0) {
-    running_.add(answered_ns + settings_.task_ns, static_cast<uint32_t>(scheduler.index), winners,
-                 score);
+    running_.add(answered_ns + settings_.task_ns, scheduler.index, winners, score);
     measure_use(now_ns);
     tasks_committed_ += static_cast<int64_t>(granted);
     last_commit_ns_ = std::max(last_commit_ns_, answered_ns);
@@ -170,7 +174,7 @@ void SlotSimulator::on_commit(int64_t now_ns, Scheduler& scheduler, uint32_t num
   if (back_ns == now_ns)
     on_answer(now_ns, scheduler, number);
   else
-    pending_.push(back_ns, EventKind::Answer, static_cast<uint32_t>(scheduler.index), number);
+    push(back_ns, EventKind::Answer, scheduler, number);
 }
 
 void SlotSimulator::on_answer(int64_t now_ns, Scheduler& scheduler, uint32_t number) {
@@ -243,8 +247,7 @@ void SlotSimulator::decide_round(int64_t now_ns, Scheduler& scheduler) {
   decisions_ += tasks;
   scheduler.in_flight.push_back(number);
   const int64_t decided_ns = now_ns + tasks * decision_ns;
-  pending_.push(decided_ns + settings_.latency_ns, EventKind::Commit,
-                static_cast<uint32_t>(scheduler.index), number);
+  push(decided_ns + settings_.latency_ns, EventKind::Commit, scheduler, number);
   if (settings_.commit_pipelining) wake(decided_ns, scheduler);
 }
 
@@ -281,7 +284,7 @@ void SlotSimulator::pause(int64_t now_ns, Scheduler& scheduler, const BatchPart&
 }
 
 void SlotSimulator::wake(int64_t at_ns, Scheduler& scheduler) {
-  pending_.push(at_ns, EventKind::Decide, static_cast<uint32_t>(scheduler.index), ++scheduler.wake);
+  push(at_ns, EventKind::Decide, scheduler, ++scheduler.wake);
   if (scheduler.activity == Activity::Starved) scheduler.activity = Activity::Busy;
 }
 

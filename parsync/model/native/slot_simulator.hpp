@@ -35,22 +35,40 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <limits>
+#include <queue>
 #include <utility>
 #include <vector>
 
-#include "best_partition.hpp"
-#include "best_scores.hpp"
 #include "cell_master.hpp"
-#include "event_queue.hpp"
 #include "measurements.hpp"
-#include "running_slots.hpp"
 #include "scheduler.hpp"
 #include "slot_draws.hpp"
-#include "slot_settings.hpp"
-#include "slot_table.hpp"
-#include "sync_times.hpp"
 
 namespace agora::slots {
+
+// By priority.
+enum class EventKind : uint8_t { Free = 0, Sync = 1, Commit = 2, Answer = 3, Decide = 4 };
+
+// A time and a priority as one number.
+constexpr int64_t event_key(int64_t time_ns, EventKind kind) {
+  return time_ns << 3 | static_cast<int64_t>(kind);
+}
+constexpr int64_t time_of(int64_t key) { return key >> 3; }
+constexpr EventKind kind_of(int64_t key) { return static_cast<EventKind>(key & 7); }
+
+// A pending event of a scheduler. (Runs of slots and synchronisations have times of their own.)
+struct Event {
+  int64_t key;
+  uint64_t order;   // of insertion
+  uint64_t number;  // Commit, Answer: the round; Decide: the scheduler's wake number
+  uint32_t scheduler;
+
+  bool operator>(const Event& other) const {
+    return key != other.key ? key > other.key : order > other.order;
+  }
+};
 
 enum class Ending : int {
   Running = 0,  // not over
@@ -81,6 +99,7 @@ class SlotSimulator {
 
  private:
   int64_t next_key() const;
+  void push(int64_t at_ns, EventKind kind, const Scheduler& scheduler, uint64_t number);
   void handle_next(int64_t key);
   void on_free(int64_t now_ns);
   void on_sync(int64_t now_ns);
@@ -109,7 +128,8 @@ class SlotSimulator {
   SyncTimes sync_;
   std::vector<Scheduler> schedulers_;
   RunningSlots running_;
-  EventQueue pending_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> pending_;
+  uint64_t pushed_ = 0;
   BestScores best_scores_;
   Measurements measurements_;
   SlotDraws draws_;

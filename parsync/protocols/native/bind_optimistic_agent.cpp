@@ -12,18 +12,24 @@
 #include <vector>
 
 #include "bound_parts.hpp"
-#include "bound_pending_queue.hpp"
 #include "optimistic_agent.hpp"
 #include "optimistic_events.hpp"
-#include "parsync/core/native/bound_event.hpp"
 #include "parsync/core/native/bound_participant.hpp"
 
 namespace nb = nanobind;
 
 void bind_optimistic_events(nb::module_& module) {
   using namespace agora::optimistic;
+  nb::dict body;
+  body["__slots__"] = nb::tuple();
+  body["__module__"] = module.attr("__name__");
+  body["kind"] = nb::str(kOptimisticKind.data(), kOptimisticKind.size());
   const nb::object base =
-      nb::module_::import_("parsync.protocols.optimistic.event").attr("OptimisticEvent");
+      nb::module_::import_("builtins")
+          .attr("type")("OptimisticEvent",
+                        nb::make_tuple(nb::module_::import_("parsync.core.event").attr("Event")),
+                        body);
+  module.attr("OptimisticEvent") = base;
   const auto bind = [&]<class... Events>() { (agora::bind_event<Events>(module, base), ...); };
   bind.
   operator()<SyncDue, RequeueDue, RetryDue, RoundDue, DemandReport, DemandRequest, DemandReply>();

@@ -1,9 +1,10 @@
-// The parts of agents as Python holds them.
+// The parts of agents as Python holds them, with what they borrow.
 #pragma once
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,16 +13,14 @@
 #include <vector>
 
 #include "agent_view.hpp"
+#include "pending_queue.hpp"
 #include "round_planner.hpp"
-#include "sorting_out.hpp"
-#include "strategies.hpp"
-#include "sync_policies.hpp"
+#include "sync.hpp"
 #include "parsync/core/native/bound_queue_parts.hpp"
 #include "parsync/metrics/native/bound_agent_log.hpp"
 #include "schedulers/native/bound_planner.hpp"
 #include "shared_state/native/bound_fields.hpp"
 #include "shared_state/native/column.hpp"
-#include "shared_state/native/new_array.hpp"
 
 namespace agora {
 
@@ -136,7 +135,7 @@ class BoundSortingOut {
 // Sync policies between Python and native code. The built-in ones are native, with classes in
 // Python (bind_sync.cpp); native code asks one of a user's as a PythonSyncPolicy.
 
-// A CheckedSyncPolicy (parsync/protocols/optimistic/sync/checked.py), which throws the error of a
+// A CheckedSyncPolicy (parsync/protocols/optimistic/sync.py), which throws the error of a
 // policy that breaks its contract. Used only while the interpreter's lock is held.
 class PythonSyncPolicy final : public SyncPolicy {
  public:
@@ -166,8 +165,8 @@ class PythonSyncPolicy final : public SyncPolicy {
 
   void observe(const SyncFeedback& feedback) override {
     static const nanobind::handle made_of =
-        nanobind::object(nanobind::module_::import_("parsync.protocols.optimistic.sync.policy")
-                             .attr("SyncFeedback"))
+        nanobind::object(
+            nanobind::module_::import_("parsync.protocols.optimistic.sync").attr("SyncFeedback"))
             .release();
     policy_.attr("observe")(made_of(feedback.now_us, array_of(feedback.claims),
                                     array_of(feedback.conflicts), array_of(feedback.rows_changed),
@@ -184,12 +183,208 @@ class PythonSyncPolicy final : public SyncPolicy {
   const bool wants_feedback_;
 };
 
-// What make_checked_policy (checked.py) returned, as native code asks it: a native policy itself,
+// What make_checked_policy (sync.py) returned, as native code asks it: a native policy itself,
 // which calls nothing of Python, else a PythonSyncPolicy. Keeps the Python object alive.
 inline std::shared_ptr<SyncPolicy> sync_policy_from(nanobind::handle policy) {
   std::shared_ptr<SyncPolicy> native;
   if (nanobind::try_cast(policy, native, false) && native) return native;
   return std::make_shared<PythonSyncPolicy>(nanobind::borrow(policy));
 }
+
+// The queues of agents.
+
+// The tasks that leave the queue, as arrays.
+struct BoundExits {
+  nanobind::object too_large = array_of(std::span<const int64_t>{});
+  nanobind::object abandoned = array_of(std::span<const int64_t>{});
+  int64_t retry = 0;
+};
+
+// An attribute of Python's; its name is kept, for a round reads a dozen.
+template <size_t n>
+struct Name {
+  char text[n];
+  constexpr Name(const char (&name)[n]) { std::ranges::copy(name, text); }  // NOLINT: a literal
+};
+
+template <Name name>
+nanobind::handle attribute_name() {
+  static const nanobind::handle kept =
+      nanobind::steal(PyUnicode_InternFromString(name.text)).release();
+  return kept;
+}
+
+template <Name name>
+nanobind::object get(nanobind::handle object) {
+  nanobind::object value =
+      nanobind::steal(PyObject_GetAttr(object.ptr(), attribute_name<name>().ptr()));
+  if (!value.is_valid()) throw nanobind::python_error();
+  return value;
+}
+
+template <Name name>
+void set(nanobind::handle object, const nanobind::object& value) {
+  if (PyObject_SetAttr(object.ptr(), attribute_name<name>().ptr(), value.ptr()) != 0)
+    throw nanobind::python_error();
+}
+
+// A column of a Python plan; an empty one is not looked at.
+template <class T>
+class PlanColumn {
+ public:
+  PlanColumn(nanobind::object array, const char* field) : array_(std::move(array)) {
+    if (const size_t length = length_of(array_, field)) column_.emplace(array_, field, length);
+  }
+  std::span<const T> span() const { return column_ ? column_->span() : std::span<const T>{}; }
+
+ private:
+  nanobind::object array_;
+  std::optional<Column<const T>> column_;
+};
+
+// What a queue has to know of the plan of a Python Round.
+class Plan {
+ public:
+  Plan(nanobind::handle round, bool with_claims)
+      : plan_(get<"plan">(round)),
+        pending_(get<"pending">(plan_), "plan.pending"),
+        reason_(get<"pending_reason">(plan_), "plan.pending_reason") {
+    if (!with_claims) return;
+    in_full_ = is_in_full(round);
+    claimed_.emplace(get<"task">(plan_), "plan.task");
+  }
+
+  static bool is_in_full(nanobind::handle round) {
+    return get<"in_full">(round).is(nanobind::handle(Py_True));
+  }
+
+  PlannedTasks tasks() const {
+    return {claimed_ ? claimed_->span() : std::span<const int64_t>{}, pending_.span(),
+            reason_.span(), in_full_};
+  }
+
+ private:
+  nanobind::object plan_;
+  PlanColumn<int64_t> pending_;
+  PlanColumn<int8_t> reason_;
+  std::optional<PlanColumn<int64_t>> claimed_;
+  bool in_full_ = false;
+};
+
+// A queue with what it borrows of arrays; objects are kept alive by nanobind.
+class BoundQueue {
+ public:
+  BoundQueue(nanobind::handle gang, bool keeps)
+      : gang_(gang, "gang"),
+        keeps_(keeps),
+        no_exits_(nanobind::module_::import_("parsync.protocols._native").attr("NO_EXITS")) {}
+
+  void limit_jobs(nanobind::handle job, int64_t jobs_max) {
+    job_.emplace(job, "job", length_of(job, "job"));
+    queue->limit_jobs(job_->span(), jobs_max);
+  }
+
+  void add(BoundQueuedTasks& work) { queue->add(work.view()); }
+
+  BoundQueuedTasks take(std::optional<int64_t> limit) {
+    QueuedTasks offered;
+    queue->take(limit, offered);
+    return BoundQueuedTasks(std::move(offered));
+  }
+
+  // The very tasks that Python was offered where the plan is known to claim them.
+  nanobind::object claimed_tasks(nanobind::handle round) {
+    nanobind::object offered = get<"offered">(round);
+    if (Plan::is_in_full(round)) return offered;
+    load(offered, round_.offered);
+    load(get<"claimed">(round), round_.claimed);
+    QueuedTasks claimed;
+    queue->claimed_tasks(round_, Plan(round, true).tasks(), claimed);
+    return nanobind::cast(BoundQueuedTasks(std::move(claimed)));
+  }
+
+  nanobind::object on_planned(nanobind::handle round) {
+    const Plan plan(round, keeps_);
+    int64_t start_us = 0;
+    round_.offered.clear();
+    if (keeps_ || !plan.tasks().pending.empty()) {  // else nothing goes back into it
+      load(get<"offered">(round), round_.offered);
+      start_us = nanobind::cast<int64_t>(get<"start_us">(round));
+    }
+    const QueueExits& exits = queue->on_planned(round_, plan.tasks(), start_us);
+    if (round_.blocked) set<"blocked">(round, nanobind::bool_(true));
+    if (round_.since_us != SkippedUnits::kNotYet)
+      set<"since_us">(round, nanobind::int_(round_.since_us));
+    const auto keep = [](QueuedTasks& tasks) {
+      return nanobind::cast(BoundQueuedTasks(std::exchange(tasks, {})));
+    };
+    if (!round_.left.empty()) set<"left">(round, keep(round_.left));
+    if (!round_.claimed.empty()) set<"claimed">(round, keep(round_.claimed));
+    return exits_of(exits);
+  }
+
+  nanobind::object on_committed(nanobind::handle round, BoundQueuedTasks& losers) {
+    const Plan plan(round, false);
+    load(get<"left">(round), round_.left);
+    if (losers.size() > 0 || !round_.left.empty()) {  // else everything was placed
+      load(get<"offered">(round), round_.offered);
+      round_.since_us = nanobind::cast<int64_t>(get<"since_us">(round));
+    }
+    return exits_of(queue->on_committed(round_, plan.tasks(), losers.view()));
+  }
+
+  nanobind::list waiting(int64_t now_us) {
+    nanobind::list parts;
+    queue->waiting(now_us, [&](std::span<const int64_t> task, Waiting why, int64_t ahead) {
+      parts.append(nanobind::make_tuple(array_of(task), static_cast<int>(why), ahead));
+    });
+    return parts;
+  }
+
+  std::unique_ptr<PendingQueue> queue;
+
+ protected:
+  OptionalColumn<int64_t> gang_;
+
+ private:
+  nanobind::object exits_of(const QueueExits& exits) const {
+    if (exits.empty()) return no_exits_;
+    return nanobind::cast(BoundExits{array_of(std::span<const int64_t>(exits.too_large)),
+                                     array_of(std::span<const int64_t>(exits.abandoned)),
+                                     exits.retry});
+  }
+
+  static void load(const nanobind::object& face, QueuedTasks& tasks) {
+    tasks.assign(nanobind::cast<BoundQueuedTasks&>(face).view());
+  }
+
+  const bool keeps_;                 // its scheduler remembers what waits
+  const nanobind::object no_exits_;  // where nothing leaves, as in nearly every round
+  std::optional<Column<const int64_t>> job_;
+  RoundTasks round_;
+};
+
+class BoundAgentQueue : public BoundQueue {
+ public:
+  BoundAgentQueue(bool requeues, int64_t attempts_max, int64_t attempts_max_unplaced,
+                  nanobind::handle gang, bool whole_queue, BoundSkippedUnits* skipped,
+                  BoundQuotaAccount* account, nanobind::handle priority, bool is_own_limit)
+      : BoundQueue(gang, false), priority_(priority, "priority") {
+    queue = std::make_unique<AgentQueue>(
+        AgentQueue::Options{requeues, attempts_max, attempts_max_unplaced, gang_.span(),
+                            whole_queue, skipped ? &skipped->skipped : nullptr,
+                            account ? &account->account : nullptr, priority_.span(), is_own_limit});
+  }
+
+ private:
+  OptionalColumn<int32_t> priority_;
+};
+
+class BoundSchedulerQueue : public BoundQueue {
+ public:
+  BoundSchedulerQueue(bool whole_queue, nanobind::handle gang) : BoundQueue(gang, true) {
+    queue = std::make_unique<SchedulerQueue>(whole_queue, gang_.span());
+  }
+};
 
 }  // namespace agora

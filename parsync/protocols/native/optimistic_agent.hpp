@@ -44,11 +44,8 @@
 #include "optimistic_events.hpp"
 #include "parsync/core/native/participant.hpp"
 #include "pending_queue.hpp"
-#include "queue_holds.hpp"
 #include "round_planner.hpp"
-#include "sorting_out.hpp"
-#include "strategies.hpp"
-#include "sync_schedule.hpp"
+#include "sync.hpp"
 
 namespace agora {
 

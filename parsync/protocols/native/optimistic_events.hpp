@@ -8,9 +8,8 @@
 #include <string_view>
 #include <tuple>
 
-#include "parsync/core/native/event_codec.hpp"
-#include "shared_state/native/field.hpp"
-#include "shared_state/native/shared_column.hpp"
+#include "parsync/core/native/event.hpp"
+#include "shared_state/native/fields.hpp"
 
 namespace agora::optimistic {
 

@@ -39,8 +39,11 @@
 //
 // A round may be taken and planned while others wait for their outcome. Throws
 // std::invalid_argument and std::out_of_range for tasks that its state does not allow.
+//
+// Beside the queue: SortingOut, what never enters it, and QueueHolds, who holds it up.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -52,9 +55,9 @@
 #include <utility>
 #include <vector>
 
-#include "parsync/core/native/head_of_line.hpp"
-#include "parsync/core/native/queued_tasks.hpp"
-#include "parsync/core/native/quota_account.hpp"
+#include "parsync/core/native/queue_parts.hpp"
+#include "parsync/metrics/native/agent_log.hpp"
+#include "schedulers/native/unplaceable_units.hpp"
 
 namespace agora {
 
@@ -375,6 +378,99 @@ class SchedulerQueue final : public PendingQueue {
   std::vector<QueuedTasks> spare_;  // memory of batches that were begun
   QueuedTasks current_;
   std::unordered_map<int64_t, Kept> kept_;  // tasks left with the scheduler
+};
+
+// Removes the tasks that one agent can never place when it receives them, so that they hold up no
+// others, and records them.
+class SortingOut {
+ public:
+  // units: none: the agent can place all. reason: why each task can never be placed
+  // (schedulers.unplaceable.Unplaceable), of the tasks for which `units` says that.
+  SortingOut(const UnplaceableUnits* units, std::span<const int8_t> reason, AgentLog& log)
+      : units_(units), reason_(reason), log_(log) {}
+
+  // Which of these tasks, submitted together, are recorded as unplaceable: 1 in the answer, [n],
+  // which is empty if there are none, and valid until the next call.
+  const std::vector<uint8_t>& sort_out(int64_t now_us, std::span<const int64_t> task) {
+    never_.clear();
+    if (!units_ || !units_->among(task, now_us, never_)) return never_;
+    std::vector<int64_t> unplaceable;
+    for (size_t i = 0; i < task.size(); ++i)
+      if (never_[i]) unplaceable.push_back(task[i]);
+    record(now_us, unplaceable);
+    return never_;
+  }
+
+  // Removes them.
+  void keep_placeable(int64_t now_us, QueuedTasks& tasks) {
+    if (sort_out(now_us, tasks.task).empty()) return;
+    size_t kept = 0;
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      if (never_[i]) continue;
+      tasks.task[kept] = tasks.task[i];
+      tasks.attempts[kept] = tasks.attempts[i];
+      tasks.first[kept++] = tasks.first[i];
+    }
+    tasks.truncate(kept);
+  }
+
+  // Records tasks that can never be placed.
+  void record(int64_t now_us, std::span<const int64_t> task) {
+    if (!units_) return log_.unplaceable(now_us, task, kLargerThanEveryMachine);
+    std::vector<int8_t> reasons;
+    for (const int64_t id : task) reasons.push_back(reason_[row_of(id, reason_.size())]);
+    log_.unplaceable(now_us, task, reasons);
+  }
+
+ private:
+  static constexpr int8_t kLargerThanEveryMachine = 0;
+
+  const UnplaceableUnits* const units_;
+  const std::span<const int8_t> reason_;
+  AgentLog& log_;
+  std::vector<uint8_t> never_;
+};
+
+// Which unit holds the queue of an agent, since when, and how many tasks wait behind it: the rows
+// of the table `holds`.
+
+// Records those holds of one agent's queue that keep tasks waiting.
+class QueueHolds {
+ public:
+  explicit QueueHolds(AgentLog& log) : log_(log) {}
+
+  // A round is decided. holder: the tasks of the unit that holds the queue; none if no unit does.
+  // queued: the tasks that wait, those included.
+  void see(int64_t now_us, std::span<const int64_t> holder, int64_t queued) {
+    if (!holder_.empty() && !goes_on(holder)) end(now_us, queued);
+    if (holder.empty()) return;
+    if (holder_.empty()) {
+      from_us_ = now_us;
+      behind_ = 0;
+    }
+    holder_.assign(holder.begin(), holder.end());
+    behind_ = std::max(behind_, queued - static_cast<int64_t>(holder.size()));
+  }
+
+  // The hold is over, with so many tasks that wait; or the run is.
+  void end(int64_t now_us, int64_t queued) {
+    const int64_t behind = std::max(behind_, queued);
+    if (!holder_.empty() && behind > 0) log_.hold(holder_[0], from_us_, now_us, behind);
+    holder_.clear();
+    behind_ = 0;
+  }
+
+ private:
+  // Whether these tasks are of the unit that held the queue before.
+  bool goes_on(std::span<const int64_t> holder) const {
+    return std::ranges::any_of(
+        holder, [this](int64_t task) { return std::ranges::find(holder_, task) != holder_.end(); });
+  }
+
+  AgentLog& log_;
+  std::vector<int64_t> holder_;
+  int64_t from_us_ = 0;
+  int64_t behind_ = 0;
 };
 
 }  // namespace agora

@@ -2,11 +2,64 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 
 #include "shared_state/native/random.hpp"
-#include "strategies.hpp"
 
 namespace agora {
+
+namespace {
+
+Int128 divided_down(Int128 value, Int128 by) {
+  const Int128 quotient = value / by;
+  return value % by < 0 ? quotient - 1 : quotient;
+}
+
+bool is_of_service(std::span<const int8_t> task_class, int64_t task) {
+  if (task < 0 || static_cast<size_t>(task) >= task_class.size())
+    throw std::invalid_argument("task " + std::to_string(task) + ": there is no such task");
+  return task_class[static_cast<size_t>(task)] == kService;
+}
+
+}  // namespace
+
+PartitionRanking ranking_by(const Strategy& strategy, int64_t delay_average_us) {
+  if (const auto* fixed = std::get_if<FixedStrategy>(&strategy)) return fixed->ranking;
+  return delay_average_us >= std::get<AdaptiveStrategy>(strategy).tau_us
+             ? PartitionRanking::LatencyFirst
+             : PartitionRanking::QualityFirst;
+}
+
+RoundRankings::RoundRankings(Strategy strategy, std::optional<Strategy> long_strategy,
+                             std::span<const int8_t> task_class)
+    : strategy_(strategy), long_strategy_(long_strategy), task_class_(task_class) {
+  begin_batch(0);
+}
+
+void RoundRankings::begin_batch(int64_t delay_average_us) {
+  ranking_ = ranking_by(strategy_, delay_average_us);
+  if (long_strategy_) long_ranking_ = ranking_by(*long_strategy_, delay_average_us);
+}
+
+RoundRankings::Shared RoundRankings::of(std::span<const int64_t> task) const {
+  if (task.empty()) return {ranking_, 0};
+  const bool first = is_of_service(task_class_, task[0]);
+  size_t alike = 1;
+  while (alike < task.size() && is_of_service(task_class_, task[alike]) == first) ++alike;
+  return {first ? long_ranking_ : ranking_, alike};
+}
+
+void DelayAverage::add(int64_t delay_sum_us, int64_t committed, int64_t batch_size) {
+  if (committed <= 0) return;
+  if (batch_size <= 0) throw std::invalid_argument("batch_size: expected more than 0");
+  const Int128 mean = divided_down(Int128{delay_sum_us} * (Int128{1} << kFraction), committed);
+  // of the same sign as scaled_ where it counts: the average stays between the two
+  if (mean > INT64_MAX || mean < INT64_MIN)
+    throw std::overflow_error("delay_sum_us: expected a mean delay below 2^47 us");
+  const Int128 share = Int128{coefficient_permille_} * std::min(committed, batch_size);
+  scaled_ +=
+      static_cast<int64_t>(divided_down((mean - scaled_) * share, Int128{1000} * batch_size));
+}
 
 const ClaimedPlan& RoundPlanner::plan(ClusterView& view, const Round& round,
                                       std::span<const int32_t> partition_order) {
@@ -45,11 +98,7 @@ int64_t RoundPlanner::decision_us(int64_t elapsed_ns) const {
 
 int64_t count_services(std::span<const int8_t> task_class, std::span<const int64_t> task) {
   int64_t services = 0;
-  for (const int64_t id : task) {
-    if (id < 0 || static_cast<size_t>(id) >= task_class.size())
-      throw std::invalid_argument("task " + std::to_string(id) + ": there is no such task");
-    services += task_class[static_cast<size_t>(id)] == kService;
-  }
+  for (const int64_t id : task) services += is_of_service(task_class, id);
   return services;
 }
 

@@ -10,17 +10,20 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
-from parsync.core.head_of_line import SkippedUnits, UnitSizes
-from parsync.metrics.agent_log import AgentLog
-from parsync.metrics.record import Record
+from parsync.core.queued_tasks import SkippedUnits, UnitSizes
+from parsync.metrics.record import AgentLog, Record
 from parsync.protocols import _native
 from parsync.protocols.agent_quota import QuotaAccount, make_quota
 from parsync.protocols.agent_view import AgentView
 from parsync.protocols.base import SortingOut
-from parsync.protocols.optimistic.options import OptimisticOptions
+from parsync.protocols.optimistic.options import (
+    OptimisticOptions,
+    RoundRankings,
+    Strategy,
+    longest_round_us,
+)
 from parsync.protocols.optimistic.shared_demand import DemandExchange
-from parsync.protocols.optimistic.strategies import RoundRankings, Strategy, longest_round_us
-from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
+from parsync.protocols.optimistic.sync import SyncContext, SyncPolicy
 from parsync.protocols.pending_queue import (
     AgentQueue,
     LoserPolicy,

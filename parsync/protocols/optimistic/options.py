@@ -1,38 +1,183 @@
-"""What a group may choose under the optimistic protocol, and what its agents make of it."""
+"""What a group may choose under the optimistic protocol, and what its agents make of it: among it
+strategies, how an agent ranks partitions from one decision round to the next (ParSync section 5.2),
+and how long its rounds last.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum, StrEnum
 from typing import Annotated, Any, Self
 from warnings import warn
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
-from parsync.core.head_of_line import (
+from parsync.core.queued_tasks import (
     DEFAULT_S,
     HEAD_OF_LINE,
     HeadOfLineSeconds,
     head_of_line_us,
 )
-from parsync.core.limits import SchedulerLimits
-from parsync.protocols.optimistic.choices import (
-    AtomicUnit,
-    StrategyKind,
-    named,
-)
-from parsync.protocols.optimistic.strategies import Strategy, make_strategy
-from parsync.protocols.optimistic.sync import registry as sync_policies
+from parsync.core.quotas import SchedulerLimits
+from parsync.protocols import _native
+from parsync.protocols._native import DelayAverage as DelayAverage  # agents use it from here
+from parsync.protocols.optimistic import sync as sync_policies
 from parsync.protocols.pending_queue import LoserPolicy
 from parsync.protocols.rounds import ClaimUnit
 from parsync.strict_model import RenamedOption
-from parsync.workload.gangs import TaskGangs
-from parsync.workload.workload import Workload
-from schedulers.interface import PartitionQuality
+from parsync.workload.workload import TaskGangs, Workload
+from schedulers.interface import PartitionQuality, PartitionRanking
 from shared_state.errors import AgoraError
-from shared_state.tasks import ENTIRE
+from shared_state.tasks import ENTIRE, Int64
 from shared_state.transaction import CommitMode, ConflictCheck
 
+# How many rounds a prompt scheduler has time for from one synchronisation of DiffSyn to the next.
+PROMPT_ROUNDS = 8
+
+
+class StrategyKind(StrEnum):
+    """How an agent ranks partitions: those of ParSync section 5.2, and two of Agora's."""
+
+    OPTIMISTIC = "optimistic"  # not at all: the whole view is one pool
+    QUALITY_FIRST = "quality_first"
+    LATENCY_FIRST = "latency_first"
+    ADAPTIVE = "adaptive"
+    FRESHEST_PREFERRED = "freshest_preferred"  # preferred machines, the freshest of them first
+    PROMPT = "prompt"  # as quality-first, in rounds of a fraction of G/N
+
+    @property
+    def ranks_by_quality(self) -> bool:
+        """Whether some of its batches look for the best partition."""
+        return self in (StrategyKind.QUALITY_FIRST, StrategyKind.ADAPTIVE, StrategyKind.PROMPT)
+
+
+_FIXED = {
+    StrategyKind.OPTIMISTIC: PartitionRanking.OPTIMISTIC,
+    StrategyKind.QUALITY_FIRST: PartitionRanking.QUALITY_FIRST,
+    StrategyKind.LATENCY_FIRST: PartitionRanking.LATENCY_FIRST,
+    StrategyKind.FRESHEST_PREFERRED: PartitionRanking.FRESHEST_PREFERRED,
+    StrategyKind.PROMPT: PartitionRanking.QUALITY_FIRST,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How an agent ranks partitions.
+
+    Attributes:
+        native: parsync/protocols/native/round_planner.hpp.
+        rounds_per_sync: At least how many rounds fit into G/N, the time between two
+            synchronisations of DiffSyn (ParSync section 5.1); None: a round may be longer.
+    """
+
+    native: _native.Strategy
+    rounds_per_sync: int | None = None
+
+    def ranking(self, delay_average_us: int) -> PartitionRanking:
+        """The ranking for a batch begun when the agent's average scheduling delay is
+        `delay_average_us`."""
+        return PartitionRanking(self.native.ranking(delay_average_us))
+
+
+def longest_round_us(strategy: Strategy, gap_us: int, agents: int) -> int | None:
+    """How long a decision round of one of so many agents may last at most, with this gap; None: as
+    long as it takes."""
+    rounds = strategy.rounds_per_sync
+    return None if rounds is None else gap_us // (agents * rounds)
+
+
+def make_strategy(kind: StrategyKind, tau_us: int) -> Strategy:
+    """The strategy that a configuration names: adaptive is quality-first while the average delay is
+    below tau, else latency-first. Raises AgoraError if it has no positive tau."""
+    if kind != StrategyKind.ADAPTIVE:
+        rounds = PROMPT_ROUNDS if kind == StrategyKind.PROMPT else None
+        return Strategy(_native.Strategy.fixed(int(_FIXED[kind])), rounds)
+    if tau_us <= 0:
+        raise AgoraError(
+            f"tau_us: {tau_us} is not positive; adaptive switches when the average delay reaches it"
+        )
+    return Strategy(_native.Strategy.adaptive(tau_us))
+
+
+class RoundRankings(_native.RoundRankings):
+    """The ranking of each decision round of an agent (parsync/protocols/native/round_planner.hpp).
+
+    With a strategy of their own, long jobs are ranked apart from others: ParSync's supplement B
+    keeps short jobs within a partition, and lets long ones resort to a global view. Run times are
+    not known beforehand, so long jobs are those of TaskClass.SERVICE. Then all tasks of a
+    round are short, or all are long.
+
+    Args:
+        strategy: Of all jobs, or of those that are not long.
+        long_strategy: Of long jobs; None: as the others.
+        task_class: int8[tasks], the TaskClass of every task.
+
+    Attributes:
+        tells_lengths: Whether the ranking of a round depends on its tasks.
+    """
+
+    def __init__(
+        self, strategy: Strategy, long_strategy: Strategy | None, task_class: NDArray[np.int8]
+    ) -> None:
+        long_jobs = None if long_strategy is None else long_strategy.native
+        super().__init__(strategy.native, long_jobs, task_class)
+
+    def begin_batch(self, delay_average_us: int) -> None:
+        """A batch begins; `delay_average_us` is the agent's average scheduling delay."""
+        super().begin_batch(delay_average_us)
+
+    @property
+    def ranking(self) -> PartitionRanking:
+        """The ranking of a round, or of one about jobs that are not long."""
+        return PartitionRanking(super().ranking)
+
+    def of(self, task: Int64) -> tuple[PartitionRanking, int]:
+        """The ranking of a round about the first of these tasks, int64[n], and how many of them
+        share it."""
+        ranking, count = super().of(task)
+        return PartitionRanking(ranking), count
+
+
 LONGEST_S = 1e6  # of any time: far beyond use, far within int64 microseconds
+
+
+def named(enum: type[Enum]) -> tuple[BeforeValidator, PlainSerializer]:
+    """The annotations of a field that a configuration fills with the name of a member of `enum`,
+    in lower case. The field itself holds the member."""
+    members = {member.name.lower(): member for member in enum}
+    *first, last = (repr(name) for name in members)
+    expected = f"{', '.join(first)} or {last}"
+
+    def member(value: Any) -> Any:
+        if isinstance(value, enum):
+            return value
+        if not isinstance(value, str) or value not in members:
+            raise PydanticCustomError("enum", "Input should be {expected}", {"expected": expected})
+        return members[value]
+
+    return (
+        BeforeValidator(member),
+        PlainSerializer(lambda value: value.name.lower(), return_type=str),
+    )
+
+
+class AtomicUnit(IntEnum):
+    """Which claims of a transaction CommitMode.ALL_OR_NOTHING accepts together or not at all: those
+    of a gang, or those of a job (Omega's simulator, whose transactions are of one job each)."""
+
+    GANG = 0
+    JOB = 1
 
 
 class OptimisticOptions(BaseModel):
@@ -284,9 +429,8 @@ class OptimisticOptions(BaseModel):
 
     def make_long_strategy(self) -> Strategy | None:
         """The strategy of one agent for long jobs; None: the same as for others."""
-        if self.long_strategy is None:
-            return None
-        return make_strategy(self.long_strategy, round(self.tau_s * 1e6))
+        kind = self.long_strategy
+        return None if kind is None else make_strategy(kind, round(self.tau_s * 1e6))
 
     # in the units of the agents
 

@@ -6,17 +6,19 @@ from __future__ import annotations
 from collections.abc import Set
 
 from parsync.core.participant import Agent
-from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.agent import OptimisticAgent
 from parsync.protocols.optimistic.events import EVENTS, KIND
 from parsync.protocols.optimistic.options import OptimisticOptions
-from parsync.protocols.optimistic.shared_demand import EVENTS as DEMAND_EVENTS
 from parsync.protocols.optimistic.shared_demand import TABLES, DemandLedger
-from parsync.protocols.optimistic.sync.checked import make_checked_policy
-from parsync.protocols.optimistic.sync.policy import SyncContext
-from parsync.protocols.optimistic.sync.registry import make_sync_policy
+from parsync.protocols.optimistic.sync import SyncContext, make_checked_policy, make_sync_policy
 from parsync.protocols.pending_queue import LoserPolicy
-from parsync.protocols.spec import AgentEnvironment, GroupReach, Member, ProtocolSpec
+from parsync.protocols.spec import (
+    AgentEnvironment,
+    GroupReach,
+    Member,
+    ProtocolCapability,
+    ProtocolSpec,
+)
 from schedulers.capability import Capability
 from shared_state.errors import AgoraError
 from shared_state.random import stream_key
@@ -155,7 +157,7 @@ SPEC = ProtocolSpec(
     make_agent,
     cell_side=DemandLedger,
     uses_cell_side=shares_demand,
-    events=(*EVENTS, *DEMAND_EVENTS),
+    events=EVENTS,
     capabilities=capabilities,
     check=check,
     tables=TABLES,

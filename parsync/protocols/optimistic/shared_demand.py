@@ -14,28 +14,16 @@ from parsync.core.event import Event
 from parsync.metrics.record import Measurements, Record
 from parsync.metrics.tables import Tables
 from parsync.protocols import _native
-from parsync.protocols._native import DemandReply, DemandReport, DemandRequest
 from parsync.protocols.base import BaseCellSide
+from parsync.protocols.optimistic.events import DemandReply, DemandReport, DemandRequest
 from parsync.protocols.spec import AgentEnvironment, Environment
 from parsync.schema import Column, TableSchema
 from schedulers.checked import CheckedScheduler
 from schedulers.prices.interface import DemandCounts
+from shared_state._native import pack_columns
 from shared_state.cell import Cell
-from shared_state.packing import pack_columns
 from shared_state.tasks import Int64
 
-__all__ = [
-    "EVENTS",
-    "SETS_PER_REPLY",
-    "TABLES",
-    "DemandExchange",
-    "DemandLedger",
-    "DemandReply",
-    "DemandReport",
-    "DemandRequest",
-]
-
-EVENTS: tuple[type[Event], ...] = (DemandReport, DemandRequest, DemandReply)
 BYTES_PER_SET = 4 + 8 + 8  # of a reply; packing makes most columns shorter
 SETS_PER_REPLY = 100_000 // BYTES_PER_SET
 DEMAND_UPDATES = "demand_updates"

@@ -28,11 +28,11 @@ from parsync.core.master import MasterCore
 from parsync.core.participant import CellSide, Participant
 from parsync.metrics.record import Record
 from parsync.metrics.tables import SCHEMAS, Tables, measured_tables
-from parsync.runtime.effects import EffectInterpreter, RecordListener, no_receiver
+from parsync.runtime.effect_interpreter import EffectInterpreter, RecordListener, no_receiver
+from parsync.runtime.faults import ProtocolPart, blame
 from parsync.runtime.live.checkpoint import Checkpoint, Checkpoints
 from parsync.runtime.live.logs import Frame, read_cell_log
 from parsync.runtime.live.steps import Step, StepDeduplicator
-from parsync.runtime.protocol_faults import ProtocolPart, blame
 from schedulers.interface import ChangeKind
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError

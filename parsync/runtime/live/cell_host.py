@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 
 from parsync.core.addresses import MASTER
-from parsync.runtime.live.actor import (
+from parsync.runtime.live.calls import CallListener, Endpoint, listen
+from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
+from parsync.runtime.live.checkpoint import Checkpoints
+from parsync.runtime.live.hosts import (
     REPORT_US,
     StatusLine,
     leave_out_of_collections,
     once,
     run_inputs,
 )
-from parsync.runtime.live.calls import CallListener, Endpoint, listen
-from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
-from parsync.runtime.live.checkpoint import Checkpoints
 from parsync.runtime.live.logs import CELL_LOG, Recorder, records_log
 from parsync.runtime.live.loop import LiveClock
 from parsync.runtime.live.meters import LoadMeter

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from parsync.metrics.live import Snapshot
+from parsync.metrics.live_line import Snapshot
 from parsync.runtime.live.calls import Unavailable
 from parsync.runtime.live.plan import ActorStatus
 from parsync.runtime.live.ray_glue.actors import answer, kill

@@ -35,11 +35,11 @@ from typing import Any
 import msgpack
 
 from parsync.core.codec import Codec, decode, encode
-from parsync.metrics.live import Snapshot
+from parsync.metrics.live_line import Snapshot
 from parsync.metrics.record import Record
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.tables import SCHEMAS, Tables, measured_tables
-from parsync.runtime.event_logs import LogEnd, log_end, write_end
+from parsync.runtime.arm_directory import LogEnd, log_end, write_end
 from parsync.runtime.live.plan import RunPlan
 from parsync.runtime.records import RecordSink
 from shared_state.errors import AgoraError

@@ -19,12 +19,12 @@ from parsync.core.event import Event
 from parsync.core.events import DecisionDone, Started
 from parsync.core.participant import Decider, Participant
 from parsync.metrics.record import Record
-from parsync.runtime.effects import DecisionInterpreter, RecordListener
+from parsync.runtime.effect_interpreter import DecisionInterpreter, RecordListener, ignore
+from parsync.runtime.faults import ProtocolPart, blame
 from parsync.runtime.live.calls import Waker
 from parsync.runtime.live.logs import HandledLog
 from parsync.runtime.live.meters import LoadMeter, MeteredDecider, StepWaitRecorder
 from parsync.runtime.live.steps import BackgroundSteps, Messages, Steps
-from parsync.runtime.protocol_faults import ProtocolPart, blame
 
 # A decision that follows another at once is back-dated by at most so much (ActorRuntime).
 LATENESS_US = 2_000
@@ -72,14 +72,6 @@ class LiveClock:
         return (time.monotonic_ns() + self._shift_ns) // 1000
 
 
-def ignore_record(record: Record) -> None:
-    """The listener of a runtime whose participants measure nothing."""
-
-
-def ignore_decision(late_us: int, decision_us: int) -> None:
-    """The listener of a runtime whose lateness nobody measures."""
-
-
 class ActorRuntime:
     """Drives the participants of one actor in real time.
 
@@ -119,7 +111,7 @@ class ActorRuntime:
         on_record: RecordListener,
         on_handled: HandledListener | None = None,
         parts: Mapping[int, ProtocolPart] = MappingProxyType({}),
-        on_decision: DecisionListener = ignore_decision,
+        on_decision: DecisionListener = ignore,
         metered: Mapping[int, MeteredDecider] = MappingProxyType({}),
         log: HandledLog | None = None,
         waits: StepWaitRecorder | None = None,
@@ -257,10 +249,6 @@ class Ticks:
         return True
 
 
-def ignore_step(now_us: int) -> None:
-    """The listener of a loop whose steps nobody counts."""
-
-
 class HostLoop:
     """The loop of every actor but the cell.
 
@@ -300,7 +288,7 @@ class HostLoop:
         spacing_us: int,
         on_tick: Callable[[int], None],
         load: LoadMeter,
-        on_step: Callable[[int], None] = ignore_step,
+        on_step: Callable[[int], None] = ignore,
     ) -> None:
         self._runtime = runtime
         self._steps = steps

@@ -19,7 +19,7 @@ from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.participant import Decider
 from parsync.metrics.record import Record
-from parsync.runtime.effects import RecordListener
+from parsync.runtime.effect_interpreter import RecordListener
 
 SECOND_US = 1_000_000
 LATE_US = 2_000  # a tick that is later counts as late

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from parsync.metrics.live import Snapshot
+from parsync.metrics.live_line import Snapshot
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.calibration import NO_TIMES, MeasuredTimes
+from parsync.runtime.faults import PLAN_LIMIT_S
 from parsync.runtime.live.meters import NO_WAIT, StepWait
-from parsync.runtime.plan_limit import PLAN_LIMIT_S
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from schedulers.capability import Capability
 
 # The coordinator's tick, unless schedulers wait for it.
@@ -101,7 +101,7 @@ class RunPlan:
         return {agent: plan.host for plan in self.hosts for agent in plan.agents}
 
 
-def plan_hosts(arm: ArmSpec, hosts: int, tick_us: int) -> tuple[HostPlan, ...]:
+def plan_hosts(arm: SeededArm, hosts: int, tick_us: int) -> tuple[HostPlan, ...]:
     """Distribute agents over scheduler hosts.
 
     Agents go to `hosts` hosts in turn, or to as many as there are agents. Those whose schedulers
@@ -131,7 +131,7 @@ def _phase_us(place: int, hosts: int, tick_us: int) -> int:
     return (3 * place + 1) * tick_us // (3 * (hosts + 2))
 
 
-def _coordinator_tick_us(arm: ArmSpec, tick_us: int) -> int:
+def _coordinator_tick_us(arm: SeededArm, tick_us: int) -> int:
     """The hosts' tick where schedulers wait for the coordinator; a slow one elsewhere."""
     return COORDINATOR_TICK_US if arm.quotas is None else tick_us
 

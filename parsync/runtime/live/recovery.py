@@ -38,11 +38,10 @@ from parsync.core.events import (
     TasksStarted,
     TasksSubmitted,
 )
-from parsync.metrics.agent_log import AgentLog
-from parsync.metrics.record import Record
+from parsync.metrics.record import AgentLog, Record
 from parsync.metrics.run_metrics import RunMetrics
+from parsync.runtime.arm_directory import log_end
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.event_logs import log_end
 from parsync.runtime.live.cell import CellRuntime, hosts_of, replay_frame
 from parsync.runtime.live.logs import (
     CELL_LOG,

@@ -5,10 +5,10 @@ the cell's log is fed to a new master and the other participants beside the cell
 own checks the cell's invariants meanwhile (shared_state.invariants). Then every other log is fed to
 new participants of its actor: agents, worker pool, workload source, coordinator (ReplayedActor).
 Other audits check that they kept their quotas and their schedulers' own limits
-(parsync.core.audits). Sync replies are logged without their payload, which is taken from the
+(parsync.runtime.audit). Sync replies are logged without their payload, which is taken from the
 replayed master. Effects are compared by digest.
 
-Before that, every log is compared with what it was when the arm ended (event_logs.py). Otherwise a
+Before that, every log is compared with what it was when the arm ended (ended.json). Otherwise a
 log without its last events would go unnoticed: it replays well as far as it goes.
 
 replay_master() compares nothing: it is for readers that want the run's true state.
@@ -34,11 +34,18 @@ from parsync.core.participant import Decider, Participant
 from parsync.core.workers import WorkerPool
 from parsync.metrics.record import Record
 from parsync.metrics.tables import SCHEMAS, Tables, measured_tables
+from parsync.runtime.arm_directory import (
+    ARM_FILE,
+    ArmEnd,
+    LogEnd,
+    read_assembly,
+    read_end,
+    shortfall,
+)
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.audit import RunAudit
-from parsync.runtime.effects import RecordListener
-from parsync.runtime.event_logs import ArmEnd, LogEnd, read_end, shortfall
+from parsync.runtime.effect_interpreter import RecordListener, ignore
+from parsync.runtime.faults import PLAN_LIMIT_S, plan_limit
 from parsync.runtime.json_files import digest_of, read_bytes
 from parsync.runtime.live.cell import (
     CellRuntime,
@@ -48,10 +55,8 @@ from parsync.runtime.live.cell import (
     replay_frame,
 )
 from parsync.runtime.live.logs import CELL_LOG, Frame, handled_logs, log_ends, read_cell_log
-from parsync.runtime.live.loop import ignore_record
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL
 from parsync.runtime.live.steps import Step
-from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
 from parsync.runtime.recomputed_tables import (
     AT_THE_END,
     KILLED,
@@ -60,7 +65,6 @@ from parsync.runtime.recomputed_tables import (
     measured_only,
 )
 from parsync.runtime.records import RecordSink, merge_parts
-from parsync.runtime.run_directory import ARM_FILE
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, InvariantViolation
@@ -74,10 +78,6 @@ SyncQueues = dict[tuple[int, int], dict[int, deque[SyncReply]]]
 Hosts = tuple[tuple[int, str, tuple[int, ...]], ...]
 # bytes of the logs replayed so far, and in all
 Progress = Callable[[int, int], None]
-
-
-def no_progress(done: int, total: int) -> None:
-    """The listener of a replay that shows no progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Replayed:
 
 def replay(
     directory: Path,
-    on_progress: Progress = no_progress,
+    on_progress: Progress = ignore,
     folder: Path | None = None,
     tables_dir: Path | None = None,
 ) -> Replayed:
@@ -284,12 +284,7 @@ class _Replay:
         ]
 
     def actor(
-        self,
-        name: str,
-        actor: ReplayedActor,
-        path: Path,
-        host_epoch: tuple[int, int],
-        epochs: int,
+        self, name: str, actor: ReplayedActor, path: Path, host_epoch: tuple[int, int], epochs: int
     ) -> bool:
         """Feed an actor's log to its participants, made anew; False at a divergence.
 
@@ -347,7 +342,7 @@ class _Replay:
 
     def _taker(self, name: str, agents: Collection[int], epochs: int) -> RecordListener:
         if self._records is None or name == COORDINATOR_NAME:  # which measures nothing
-            return ignore_record
+            return ignore
         return self._records.taker(name, agents, epochs)
 
     def _keep_syncs(self, runtime: CellRuntime, step: Step) -> None:
@@ -584,16 +579,12 @@ class Handled:
     effects: list[Effect]
 
 
-def ignore_outgoing(at_us: int, to: int, event: Event) -> None:
-    """The listener of a reader that wants no messages."""
-
-
 def replay_master(
     codec: Codec,
     log: Path,
     master: Participant,
     cell_side: Mapping[int, Participant],
-    on_outgoing: Callable[[int, int, Event], None] = ignore_outgoing,
+    on_outgoing: Callable[[int, int, Event], None] = ignore,
 ) -> Iterator[Handled]:
     """Feed a cell's log to a master as it was at the start of the run.
 
@@ -643,7 +634,7 @@ class _MasterLoop(CellSideLoop):
         addresses: Collection[int],
         on_outgoing: Callable[[int, int, Event], None],
     ) -> None:
-        super().__init__(participants, addresses, ignore_record)
+        super().__init__(participants, addresses, ignore)
         self._on_outgoing = on_outgoing
         self.epoch = -1
         self.handled_by_master: list[Handled] = []

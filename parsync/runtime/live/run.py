@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from parsync.metrics.run_metrics import RunMetrics
+from parsync.runtime.arm_directory import write_assembly
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.calibration import MeasuredTimes
 from parsync.runtime.live.calls import ActorFailed, Unavailable
 from parsync.runtime.live.cell_host import CellHost
-from parsync.runtime.live.coordinator_host import CoordinatorHost
+from parsync.runtime.live.hosts import CoordinatorHost, SchedulerHost, WorkerHost, WorkloadSource
 from parsync.runtime.live.liveness import HEAD_S, RayLiveness, RunStatus, SilentActors
 from parsync.runtime.live.logs import CELL_LOG, remove_records, write_log_ends
 from parsync.runtime.live.meters import NO_WAIT, StepWait
@@ -37,10 +37,8 @@ from parsync.runtime.live.ray_glue.cluster import connect, connected, disconnect
 from parsync.runtime.live.ray_glue.internals import last_log_line
 from parsync.runtime.live.ray_glue.nodes import check_nodes, home_and_head
 from parsync.runtime.live.recovery import Restart, complete
-from parsync.runtime.live.scheduler_host import SchedulerHost
 from parsync.runtime.live.steps import ActorLost
-from parsync.runtime.live.workload_hosts import WorkerHost, WorkloadSource
-from parsync.spec.arm import ArmSpec
+from parsync.spec.arm import SeededArm
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
@@ -111,7 +109,7 @@ class LiveOutcome:
 
 
 def run_live(
-    arm: ArmSpec,
+    arm: SeededArm,
     workload: Workload,
     options: LiveOptions,
     drain_us: int,

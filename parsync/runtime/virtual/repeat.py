@@ -10,13 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parsync.metrics.record import Record
-from parsync.runtime.assembly_files import read_assembly
+from parsync.runtime.arm_directory import (
+    ARM_FILE,
+    VIRTUAL_LOG,
+    ArmEnd,
+    LogEnd,
+    read_assembly,
+    read_end,
+)
 from parsync.runtime.audit import RunAudit
-from parsync.runtime.event_logs import VIRTUAL_LOG, ArmEnd, LogEnd, read_end
 from parsync.runtime.json_files import digest_of, read_bytes
 from parsync.runtime.recomputed_tables import RecomputedTables, measured_only
 from parsync.runtime.records import RecordSink, merge_parts
-from parsync.runtime.run_directory import ARM_FILE
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.workload.workload import Workload
 from schedulers.decision_time import Measured

@@ -26,9 +26,10 @@ from parsync.core.participant import Decider, Participant
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.calibration import Calibration, Draws
-from parsync.runtime.effects import RecordListener
+from parsync.runtime.effect_interpreter import RecordListener, ignore
+from parsync.runtime.faults import hand_out_last_records
 from parsync.runtime.live.cell import CellSideLoop, HandledListener
-from parsync.runtime.live.loop import WAKE_US, ActorRuntime, HostLoop, Ticks, ignore_record
+from parsync.runtime.live.loop import WAKE_US, ActorRuntime, HostLoop, Ticks
 from parsync.runtime.live.meters import LoadMeter
 from parsync.runtime.live.plan import LiveOptions, plan_run
 from parsync.runtime.live.steps import Steps
@@ -38,7 +39,6 @@ from parsync.runtime.live.submissions import (
     SubmissionSender,
     SubmittingSteps,
 )
-from parsync.runtime.protocol_faults import hand_out_last_records
 from schedulers.decision_time import ClockClass
 
 Messages = list[tuple[int, Event]]
@@ -290,8 +290,8 @@ class SteppedRuntime:
         self, host: int, steps: Steps, ticks: Ticks, wake_us: int, spacing_us: int
     ) -> None:
         process = self._processes[host]
-        on_tick = self._poll_senders if host == ARRIVALS else _ignore_tick
-        load = LoadMeter(host, ignore_record, lambda: 0)
+        on_tick = self._poll_senders if host == ARRIVALS else ignore
+        load = LoadMeter(host, ignore, lambda: 0)
         process.loop = HostLoop(
             process.runtime, steps, process.clock, ticks, wake_us, spacing_us, on_tick, load
         )
@@ -369,7 +369,3 @@ class SteppedRuntime:
         hand_out_last_records(
             self._participants, self._parts, self.now_us, self._on_record, self._broken
         )
-
-
-def _ignore_tick(now_us: int) -> None:
-    """What a process does at each tick that has no log to flush."""

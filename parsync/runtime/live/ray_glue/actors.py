@@ -10,18 +10,12 @@ from typing import Any
 
 import numpy as np
 import ray
-from ray.exceptions import (
-    ActorDiedError,
-    GetTimeoutError,
-    RayActorError,
-    RayError,
-    RayTaskError,
-)
+from ray.exceptions import ActorDiedError, GetTimeoutError, RayActorError, RayError, RayTaskError
 from ray.util.metrics import Counter, Gauge
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from parsync.core.codec import decode, encode
-from parsync.metrics.live import DELAY_BOUNDS_US, SchedulerLine, Snapshot
+from parsync.metrics.live_line import DELAY_BOUNDS_US, SchedulerLine, Snapshot
 from parsync.runtime.live.calls import (
     CALL_TIMEOUT_S,
     ActorFailed,

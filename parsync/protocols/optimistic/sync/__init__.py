@@ -1,1 +1,0 @@
-"""Sync policies: which partitions an agent refreshes, and when."""
